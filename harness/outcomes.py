@@ -1,0 +1,368 @@
+"""What ranks and tests came to: statuses, one outcome a rank, and their merge into one a test.
+
+Everything here is a value or a pure function of values, so that every rule can be tested as a table.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+
+class Status(str, enum.Enum):
+    """How a rank, a sub-test or a whole test ended."""
+
+    PASSED = "passed"
+    SKIPPED = "skipped"
+    FAILED = "failed"  # an AssertionError
+    ERROR = "error"  # any other exception
+    CRASHED = "crashed"  # gone without an outcome, whatever the exit code
+    TIMED_OUT = "timed out"  # still there when the deadline passed
+    ENDED = "ended"  # collateral: ended by the supervisor after another rank's trouble
+    XFAILED = "expected failure"  # tests only: unittest.expectedFailure and it did fail
+    XPASSED = "unexpected success"  # tests only
+
+    @property
+    def bad(self) -> bool:
+        """True where the status can be the root cause of a test that does not pass."""
+        return self in _BAD
+
+
+_BAD = frozenset({Status.FAILED, Status.ERROR, Status.CRASHED, Status.TIMED_OUT})
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorInfo:
+    """An exception as it can cross a process: text always, the object where it pickles.
+
+    ``type_name`` is qualified unless built in, ``message`` is cut to a bounded length by whoever made
+    it, ``traceback`` is the formatted text with causes and groups, ``pickled`` the exception itself
+    (without traceback) or None.
+    """
+
+    type_name: str
+    message: str
+    traceback: str
+    is_assertion: bool = False
+    pickled: bytes | None = None
+
+    @property
+    def headline(self) -> str:
+        """The type and the message's first line."""
+        first = self.message.strip().split("\n", 1)[0]
+        return f"{self.type_name}: {first}" if first else self.type_name
+
+
+@dataclass(frozen=True, slots=True)
+class SubtestOutcome:
+    """One ``self.subTest(message, **params)`` of one rank; params are (name, repr) pairs in order."""
+
+    message: str | None
+    params: tuple[tuple[str, str], ...]
+    status: Status
+    error: ErrorInfo | None = None
+    skip_reason: str | None = None
+
+    @property
+    def key(self) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+        """What makes sub-tests of several ranks the same sub-test."""
+        return (self.message, self.params)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveRecord:
+    """A collective that a rank started: operation, group name, its 1-based number in that group.
+
+    Times are seconds on the monotonic clock, which all processes of a machine share; ``ended_s`` is
+    None while the rank had not come back from it.
+    """
+
+    operation: str
+    group: str
+    sequence: int
+    started_s: float
+    ended_s: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.operation} #{self.sequence} of group {self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class RankOutcome:
+    """One rank's account of one test.
+
+    ``exit_code`` is the process's (negative: minus the signal's number) or None while unknown or for
+    ranks that are no processes. ``order`` numbers outcomes as the supervisor received them (0 first);
+    ``at_s`` is when, on the monotonic clock. ``phase`` is the stage that it had reached: "start",
+    "test", "cleanup" or "exit". Durations in seconds, memory in bytes.
+    """
+
+    rank: int
+    status: Status
+    error: ErrorInfo | None = None
+    skip_reason: str | None = None
+    subtests: tuple[SubtestOutcome, ...] = ()
+    exit_code: int | None = None
+    duration_s: float = 0.0
+    started_s: float | None = None
+    peak_memory: int | None = None
+    output: str = ""
+    collectives: tuple[CollectiveRecord, ...] = ()
+    stack: str = ""
+    phase: str = "test"
+    order: int = 0
+    at_s: float = 0.0
+    pid: int | None = None
+    accepted: tuple[object, ...] = ()
+    note: str = ""
+    log: str | None = None
+
+    @property
+    def bad(self) -> bool:
+        """True where this rank did not do what the test asked of it (collateral excluded)."""
+        return self.status.bad or any(s.status.bad for s in self.subtests)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedSubtest:
+    """The same sub-test over all ranks; ``ranks`` are those that share the worst status."""
+
+    subtest: SubtestOutcome
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TestOutcome:
+    """A whole test: the verdict, who caused it, and every rank's account.
+
+    ``reason`` is one line: the skip's reason, or what went wrong. ``root_cause`` is a rank or None.
+    ``warnings`` are lines about what the test left behind.
+    """
+
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+    status: Status
+    ranks: tuple[RankOutcome, ...] = ()
+    root_cause: int | None = None
+    reason: str = ""
+    subtests: tuple[MergedSubtest, ...] = ()
+    warnings: tuple[str, ...] = ()
+    duration_s: float = 0.0
+
+    def rank(self, number: int) -> RankOutcome:
+        """The outcome of one rank; KeyError where there is none."""
+        for outcome in self.ranks:
+            if outcome.rank == number:
+                return outcome
+        raise KeyError(number)
+
+
+# Errors by which a rank notices that a peer is gone. Where a peer has crashed, one of these is never the
+# root cause, even if it was received before the news of the crash.
+_LOST_PEER = (
+    "connection closed by peer",
+    "connection reset by peer",
+    "connection refused",
+    "broken pipe",
+    "connectfullmesh",
+    "socket timeout",
+    "recvvalue failed",
+    "sendbytes failed",
+    "failed to recv",
+)
+
+
+def lost_a_peer(error: ErrorInfo | None) -> bool:
+    """True where the exception only says that another rank went away."""
+    return error is not None and any(sign in error.message.lower() for sign in _LOST_PEER)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """What a test announced about its ranks' ends (upstream's return-code contract).
+
+    ``expected_exit``: rank 0 has to end with this exit code, and any rank may. ``any_exit``: how ranks
+    end says nothing; only reported failures count.
+    """
+
+    expected_exit: int | None = None
+    any_exit: bool = False
+
+
+PLAIN = MergeRules()
+
+
+def ranks_text(numbers: Iterable[int]) -> str:
+    """Ranks as people write them: ``rank 1``, ``ranks 0-3``, ``ranks 0, 2, 5-7``."""
+    ordered = sorted(set(numbers))
+    runs: list[list[int]] = []
+    for number in ordered:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    parts: list[str] = []
+    for low, high in runs:
+        parts += [str(low)] if low == high else [f"{low}-{high}"] if high > low + 1 else [str(low), str(high)]
+    return ("rank " if len(ordered) == 1 else "ranks ") + ", ".join(parts)
+
+
+def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = PLAIN) -> TestOutcome:
+    """Merges the outcomes of all ranks of one test into its verdict (DESIGN, section 5).
+
+    Raises ValueError without any outcome: absence is never a pass.
+    """
+    if not outcomes:
+        raise ValueError("merge() needs the outcome of at least one rank")
+    ranks = tuple(_apply(rules, o) for o in sorted(outcomes, key=lambda o: o.rank))
+    subtests = _merge_subtests(ranks)
+    duration = max(o.duration_s for o in ranks)
+    status, root, reason = _verdict(ranks)
+    wrong = _wrong_exit(ranks, rules)
+    if wrong and not status.bad:
+        status, root, reason = Status.ERROR, 0, wrong
+    return TestOutcome(status, ranks, root, reason, subtests, duration_s=duration)
+
+
+def _apply(rules: MergeRules, outcome: RankOutcome) -> RankOutcome:
+    """A crash that the test announced counts as having passed."""
+    if outcome.status is not Status.CRASHED:
+        return outcome
+    if rules.any_exit or (rules.expected_exit is not None and outcome.exit_code == rules.expected_exit):
+        return replace(outcome, status=Status.PASSED, note="ended as the test announced")
+    return outcome
+
+
+def _wrong_exit(ranks: Sequence[RankOutcome], rules: MergeRules) -> str:
+    if rules.any_exit or rules.expected_exit is None:
+        return ""
+    code = ranks[0].exit_code
+    if code == rules.expected_exit:
+        return ""
+    return f"rank 0 should have ended with {exit_text(rules.expected_exit)}, not {exit_text(code)}"
+
+
+def _verdict(ranks: Sequence[RankOutcome]) -> tuple[Status, int | None, str]:
+    """Status, root cause and one line of reason."""
+    skipped = [o for o in ranks if o.status is Status.SKIPPED]
+    if len(skipped) == len(ranks):
+        return Status.SKIPPED, None, _skip_reason(skipped)
+    if skipped:
+        return Status.ERROR, _divergent_root(ranks, skipped), _divergence(ranks, skipped)
+    cause = root_cause(ranks)
+    if cause is not None:
+        return _status_of(cause), cause.rank, describe(cause)
+    ended = [o.rank for o in ranks if o.status is Status.ENDED]
+    if ended:
+        return Status.ERROR, None, f"{ranks_text(ended)} had to be ended"
+    return Status.PASSED, None, ""
+
+
+def _status_of(outcome: RankOutcome) -> Status:
+    """A rank with failing sub-tests is as bad as the worst of them."""
+    if outcome.status.bad:
+        return outcome.status
+    bad = {s.status for s in outcome.subtests if s.status.bad}
+    return Status.FAILED if bad == {Status.FAILED} else Status.ERROR
+
+
+def root_cause(ranks: Sequence[RankOutcome]) -> RankOutcome | None:
+    """The rank that broke first: the first received, except that a crash goes before the errors by which
+    its peers noticed it, and that a rank which merely timed out goes after any that said why."""
+    bad = [o for o in ranks if o.bad]
+    if not bad:
+        return None
+    crashed = any(o.status is Status.CRASHED for o in bad)
+
+    def precedence(o: RankOutcome) -> tuple[bool, bool, int]:
+        noticed = crashed and o.status is not Status.CRASHED and lost_a_peer(o.error)
+        return (noticed, o.status is Status.TIMED_OUT, o.order)
+
+    return min(bad, key=precedence)
+
+
+def _divergent_root(ranks: Sequence[RankOutcome], skipped: Sequence[RankOutcome]) -> int:
+    cause = root_cause(ranks)
+    return cause.rank if cause is not None else min(skipped, key=lambda o: o.order).rank
+
+
+def _divergence(ranks: Sequence[RankOutcome], skipped: Sequence[RankOutcome]) -> str:
+    others = [o for o in ranks if o.status is not Status.SKIPPED]
+    doing = "; ".join(f"rank {o.rank}: {o.status.value}" for o in others[:8])
+    return (
+        f"divergent skip: {ranks_text(o.rank for o in skipped)} skipped ({_skip_reason(skipped)}), "
+        f"{ranks_text(o.rank for o in others)} did not ({doing}); a real job would deadlock here"
+    )
+
+
+def _skip_reason(skipped: Sequence[RankOutcome]) -> str:
+    by_reason: dict[str, list[int]] = {}
+    for outcome in skipped:
+        by_reason.setdefault(outcome.skip_reason or "no reason given", []).append(outcome.rank)
+    if len(by_reason) == 1:
+        return next(iter(by_reason))
+    return "; ".join(f"{ranks_text(numbers)}: {reason}" for reason, numbers in by_reason.items())
+
+
+def _merge_subtests(ranks: Sequence[RankOutcome]) -> tuple[MergedSubtest, ...]:
+    """Sub-tests of all ranks by (message, params), each with its worst outcome, in order of appearance."""
+    severity = [Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR]
+    found: dict[object, list[tuple[int, SubtestOutcome]]] = {}
+    for outcome in ranks:
+        for subtest in outcome.subtests:
+            found.setdefault(subtest.key, []).append((outcome.rank, subtest))
+    merged = []
+    for same in found.values():
+        worst = max((s for _, s in same), key=lambda s: severity.index(s.status))
+        merged.append(MergedSubtest(worst, tuple(r for r, s in same if s.status is worst.status)))
+    return tuple(merged)
+
+
+def exit_text(code: int | None) -> str:
+    """An exit code as people say it: ``exit code 3``, ``signal SIGSEGV``, ``no exit yet``."""
+    if code is None:
+        return "no exit yet"
+    return f"exit code {code}" if code >= 0 else f"signal {signal_name(-code)}"
+
+
+def signal_name(number: int) -> str:
+    """``SIGSEGV`` for 11; the bare number for one without a name (real-time signals)."""
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def describe(outcome: RankOutcome) -> str:
+    """One line that says what became of a rank."""
+    if outcome.status is Status.CRASHED:
+        text = f"crashed: {exit_text(outcome.exit_code)} without an outcome"
+        return f"rank {outcome.rank} {text}" + (f" ({outcome.note})" if outcome.note else "")
+    if outcome.status is Status.TIMED_OUT:
+        where = " while exiting" if outcome.phase == "exit" else ""
+        return f"rank {outcome.rank} timed out{where}" + (f" ({outcome.note})" if outcome.note else "")
+    bad = [s for s in outcome.subtests if s.status.bad]
+    if outcome.error is None and bad:
+        return f"rank {outcome.rank}: {len(bad)} sub-test{'s' if len(bad) > 1 else ''} failed"
+    verb = {Status.FAILED: "failed", Status.ERROR: "raised"}.get(outcome.status, outcome.status.value)
+    return f"rank {outcome.rank} {verb}" + (f": {outcome.error.headline}" if outcome.error else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Ranks that came to the same traceback."""
+
+    ranks: tuple[int, ...]
+    error: ErrorInfo = field(compare=False)
+
+
+def group_errors(ranks: Sequence[RankOutcome]) -> tuple[Grouped, ...]:
+    """The errors of all ranks, equal tracebacks once, in the order in which they were received."""
+    found: dict[str, tuple[list[int], ErrorInfo]] = {}
+    for outcome in sorted(ranks, key=lambda o: o.order):
+        if outcome.error is not None:
+            found.setdefault(outcome.error.traceback, ([], outcome.error))[0].append(outcome.rank)
+    return tuple(Grouped(tuple(sorted(numbers)), error) for numbers, error in found.values())

@@ -1,0 +1,125 @@
+"""The record of one finished test: a line of the journal and of ``results.jsonl``, and what reports read.
+
+The schema is versioned (``SCHEMA``); a reader refuses a newer one and fills fields that an older one lacks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.errors import ProtocolError
+from harness.outcomes import Status
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RankRecord:
+    """What one rank came to, as reports show it. Times in seconds, memory in bytes.
+
+    ``started_s`` and the collectives' times are on the machine's monotonic clock.
+    """
+
+    rank: int
+    status: str
+    duration_s: float = 0.0
+    started_s: float | None = None
+    exit_code: int | None = None
+    peak_memory: int | None = None
+    error: str = ""
+    stack: str = ""
+    output: str = ""
+    log: str | None = None
+    pid: int | None = None
+    collectives: tuple[tuple[str, str, int, float, float | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SubtestRecord:
+    """One failing or skipped sub-test: its description as unittest prints it, status, text, and ranks."""
+
+    description: str
+    status: str
+    details: str = ""
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TestRecord:
+    """One attempt at one test.
+
+    ``id`` is the unittest id; ``status`` a value of ``harness.outcomes.Status``; ``reason`` one line
+    (skip reason or what went wrong); ``details`` the failure text in full, in the order of DESIGN 5;
+    ``output`` what the test printed in its worker (failing tests only); ``started_at`` seconds since the
+    epoch; ``started_s`` on the monotonic clock; ``attempt`` 1 for the first; ``repeat`` 1 for the first of
+    ``--repeat``; ``flaky`` is set on the passing attempt of a test that failed before in this run.
+    """
+
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+    id: str
+    status: Status
+    duration_s: float = 0.0
+    started_at: float = 0.0
+    started_s: float = 0.0
+    worker: str = ""
+    attempt: int = 1
+    repeat: int = 1
+    flaky: bool = False
+    seed: int | None = None
+    world_size: int | None = None
+    mode: str = ""
+    reason: str = ""
+    details: str = ""
+    output: str = ""
+    warnings: tuple[str, ...] = ()
+    file: str = ""
+    line: int = 0
+    ranks: tuple[RankRecord, ...] = ()
+    subtests: tuple[SubtestRecord, ...] = ()
+    subtests_run: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """True where the test counts as not failed."""
+        return self.status in (Status.PASSED, Status.SKIPPED, Status.XFAILED)
+
+
+def to_json(record: TestRecord) -> dict[str, Any]:
+    """The record as JSON-able values, with its schema number; lossless with ``from_json``."""
+    value = dataclasses.asdict(record)
+    value["status"] = record.status.value
+    return {"schema": SCHEMA, "kind": "test", **value}
+
+
+def from_json(value: Mapping[str, Any]) -> TestRecord:
+    """The record of a line; ProtocolError where the schema is newer or a field is of the wrong kind."""
+    if value.get("schema", 0) > SCHEMA:
+        raise ProtocolError(f"results of schema {value['schema']}; this harness reads up to {SCHEMA}")
+    known = {f.name for f in dataclasses.fields(TestRecord)}
+    fields = {k: v for k, v in value.items() if k in known}
+    try:
+        fields["status"] = Status(fields["status"])
+        fields["ranks"] = tuple(_rank(r) for r in fields.get("ranks", ()))
+        fields["subtests"] = tuple(
+            SubtestRecord(**{**s, "ranks": tuple(s.get("ranks", ()))}) for s in fields.get("subtests", ())
+        )
+        fields["warnings"] = tuple(fields.get("warnings", ()))
+        return TestRecord(**fields)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProtocolError(f"not a test record: {error!r}") from error
+
+
+def _rank(value: Mapping[str, Any]) -> RankRecord:
+    collectives = tuple(tuple(c) for c in value.get("collectives", ()))
+    return RankRecord(**{**value, "collectives": collectives})
+
+
+def dumps(record: TestRecord) -> str:
+    """One line of JSON without its newline."""
+    return json.dumps(to_json(record), ensure_ascii=False, separators=(",", ":"))
