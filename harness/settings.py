@@ -1,0 +1,192 @@
+"""The settings of this process: environment variables, read once into one frozen value.
+
+The library reads them in any process: under ``run_tests.py``, ``unittest`` or ``pytest``, in a worker and in
+a rank. Flags of ``run_tests.py`` reach its workers as these same variables (``Settings.to_environ``), so
+there is one way in. Nothing here imports more than the standard library's lightest modules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from harness.errors import UsageError
+
+# Seconds. Long enough for the slowest compile test on a loaded two-core machine, short enough that a hang
+# costs a coffee and not the run.
+TIMEOUT_S = 120.0
+# Seconds that the peers get to report after a rank's first failure. They fail on the same line within
+# milliseconds, or wait for the dead rank for ever.
+GRACE_S = 1.0
+# Seconds that ranks get to leave after everybody reported; covers gloo's shutdown and a flush of coverage.
+EXIT_GRACE_S = 10.0
+# Seconds that the peers get once a rank skipped: a skip usually precedes slow work that they do not know
+# they should have skipped too.
+SKIP_GRACE_S = 10.0
+# Seconds. Python's selectors count milliseconds in 32 bits; a week is well inside and past any test.
+LONGEST_S = 7 * 24 * 3600.0
+assert GRACE_S < SKIP_GRACE_S <= EXIT_GRACE_S < TIMEOUT_S < LONGEST_S
+
+# torch.testing's own default, so that a ported test draws the numbers that it drew before.
+SEED = 1234
+# numpy.random.seed takes 32 bits; torch and random take more.
+LARGEST_SEED = 2**32 - 1
+
+LAUNCHERS = ("forkserver", "spawn")
+RANK_OUTPUTS = ("capture", "stream")
+RANK_MODES = ("fresh", "pooled", "threads")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An environment variable that the harness reads, as ``--help`` and the README list it."""
+
+    name: str
+    values: str
+    meaning: str
+
+
+VARIABLES = (
+    Variable("HARNESS_TIMEOUT", "seconds, default 120", "deadline of a test that sets none by @timeout"),
+    Variable("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", "seconds", "the same, under upstream's name"),
+    Variable("HARNESS_SEED", "0 to 4294967295, default 1234", "seed of every random generator"),
+    Variable("HARNESS_LAUNCHER", "forkserver|spawn", "how ranks start; unset: the fastest that is safe here"),
+    Variable("HARNESS_RANKS", "fresh|pooled|threads", "what ranks are; unset: what the test's class says"),
+    Variable("HARNESS_RANK_OUTPUT", "capture|stream", "keep what ranks print, or pass it on with a prefix"),
+    Variable("HARNESS_STRICT", "0|1, default 0", "a test that leaves processes or groups behind is an error"),
+    Variable("HARNESS_LOG_DIR", "directory", "where each rank's output is kept; unset: kept only on failure"),
+    Variable("HARNESS_GRACE", "seconds, default 1", "for peers to report after a rank's first failure"),
+    Variable("HARNESS_EXIT_GRACE", "seconds, default 10", "for ranks to leave after all have reported"),
+    Variable("HARNESS_SKIP_GRACE", "seconds, default 10", "for peers to report after a rank skipped"),
+    Variable("HARNESS_PDB_RANK", "rank", "that rank gets the terminal, and no deadline is kept"),
+    Variable("PYTORCH_TEST_WITH_SLOW", "1", "the exhaustive operator and module sweeps run too"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the library goes by in this process. Durations in seconds, all finite.
+
+    ``launcher`` None is the fastest launcher that is safe here, ``ranks`` None the mode that the test's class
+    says. ``pdb_rank`` is the rank that has the terminal; no deadline or grace is kept while it is set.
+    """
+
+    timeout_s: float = TIMEOUT_S
+    seed: int = SEED
+    launcher: str | None = None
+    ranks: str | None = None
+    rank_output: str = "capture"
+    strict: bool = False
+    log_dir: str | None = None
+    grace_s: float = GRACE_S
+    exit_grace_s: float = EXIT_GRACE_S
+    skip_grace_s: float = SKIP_GRACE_S
+    pdb_rank: int | None = None
+    slow: bool = False
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> Settings:
+        """The settings that ``environ`` asks for; a variable that is unset or empty leaves its default.
+
+        ``HARNESS_TIMEOUT`` wins over ``DISTRIBUTED_TESTS_DEFAULT_TIMEOUT``. As upstream, only ``1`` turns
+        ``PYTORCH_TEST_WITH_SLOW`` on and no value of it is wrong. UsageError, in one line, on any other
+        value that cannot be used.
+        """
+        read = _Reader(environ)
+        return cls(
+            timeout_s=read(
+                "HARNESS_TIMEOUT", _positive, read("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", _positive, TIMEOUT_S)
+            ),
+            seed=read("HARNESS_SEED", _seed, SEED),
+            launcher=read("HARNESS_LAUNCHER", _one_of(LAUNCHERS), None),
+            ranks=read("HARNESS_RANKS", _one_of(RANK_MODES), None),
+            rank_output=read("HARNESS_RANK_OUTPUT", _one_of(RANK_OUTPUTS), "capture"),
+            strict=read("HARNESS_STRICT", _one_of(("0", "1")), "0") == "1",
+            log_dir=environ.get("HARNESS_LOG_DIR") or None,
+            grace_s=read("HARNESS_GRACE", _duration, GRACE_S),
+            exit_grace_s=read("HARNESS_EXIT_GRACE", _duration, EXIT_GRACE_S),
+            skip_grace_s=read("HARNESS_SKIP_GRACE", _duration, SKIP_GRACE_S),
+            pdb_rank=read("HARNESS_PDB_RANK", _whole, None),
+            slow=environ.get("PYTORCH_TEST_WITH_SLOW") == "1",
+        )
+
+    def to_environ(self) -> dict[str, str]:
+        """The variables that make another process read these same settings; defaults are written out too,
+        so that they win over what that process inherited. An unset choice is the empty string."""
+        return {
+            "HARNESS_TIMEOUT": repr(self.timeout_s),
+            "HARNESS_SEED": str(self.seed),
+            "HARNESS_LAUNCHER": self.launcher or "",
+            "HARNESS_RANKS": self.ranks or "",
+            "HARNESS_RANK_OUTPUT": self.rank_output,
+            "HARNESS_STRICT": "1" if self.strict else "0",
+            "HARNESS_LOG_DIR": self.log_dir or "",
+            "HARNESS_GRACE": repr(self.grace_s),
+            "HARNESS_EXIT_GRACE": repr(self.exit_grace_s),
+            "HARNESS_SKIP_GRACE": repr(self.skip_grace_s),
+            "HARNESS_PDB_RANK": "" if self.pdb_rank is None else str(self.pdb_rank),
+            "PYTORCH_TEST_WITH_SLOW": "1" if self.slow else "0",
+        }
+
+
+class _Reader:
+    """Reads one variable at a time, and names it where its value cannot be used."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def __call__(self, name: str, parse: Callable[[str], T], default: T) -> T:
+        text = self._environ.get(name, "").strip()
+        if not text:
+            return default
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise UsageError(f"{name}={text!r}: {error}") from None
+
+
+def _duration(text: str) -> float:
+    """Seconds, 0 or more; ValueError says what to write."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise ValueError("write a number of seconds") from None
+    if not math.isfinite(seconds) or not 0 <= seconds <= LONGEST_S:
+        raise ValueError(f"write a number of seconds from 0 to {LONGEST_S:.0f}")
+    return seconds
+
+
+def _positive(text: str) -> float:
+    seconds = _duration(text)
+    if seconds == 0:
+        raise ValueError(f"write a number of seconds above 0, up to {LONGEST_S:.0f}")
+    return seconds
+
+
+def _whole(text: str) -> int:
+    """A number of ASCII digits; ValueError says what to write."""
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError("write a whole number, 0 or more")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    number = _whole(text)
+    if number > LARGEST_SEED:
+        raise ValueError(f"write a whole number from 0 to {LARGEST_SEED}")
+    return number
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
+    """A parser that takes only ``choices``, as they are written."""
+
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"write one of {', '.join(choices)}")
+        return text
+
+    return parse
