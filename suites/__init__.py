@@ -1,0 +1,1 @@
+"""The conformance suites, and the tests of the harness itself."""

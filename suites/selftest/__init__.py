@@ -1,0 +1,1 @@
+"""Tests of the harness itself, mirroring harness/ and tools/."""

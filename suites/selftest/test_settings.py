@@ -1,0 +1,127 @@
+"""What the environment asks for, and what happens where it asks for nonsense."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.settings import (
+    LARGEST_SEED,
+    LAUNCHERS,
+    LONGEST_S,
+    RANK_MODES,
+    RANK_OUTPUTS,
+    VARIABLES,
+    Settings,
+)
+
+durations = st.floats(min_value=0, max_value=LONGEST_S)
+settings = st.builds(
+    Settings,
+    timeout_s=st.floats(min_value=0, max_value=LONGEST_S, exclude_min=True),
+    seed=st.integers(0, LARGEST_SEED),
+    launcher=st.sampled_from((None, *LAUNCHERS)),
+    ranks=st.sampled_from((None, *RANK_MODES)),
+    rank_output=st.sampled_from(RANK_OUTPUTS),
+    strict=st.booleans(),
+    log_dir=st.sampled_from((None, "logs", "/tmp/a directory")),
+    grace_s=durations,
+    exit_grace_s=durations,
+    skip_grace_s=durations,
+    pdb_rank=st.none() | st.integers(0, 10**6),
+    slow=st.booleans(),
+)
+
+
+class FromEnvironTest(unittest.TestCase):
+    def test_an_empty_environment_gives_the_defaults(self) -> None:
+        self.assertEqual(Settings.from_environ({}), Settings())
+
+    def test_empty_values_are_as_good_as_none(self) -> None:
+        self.assertEqual(Settings.from_environ({v.name: "" for v in VARIABLES}), Settings())
+
+    def test_values(self) -> None:
+        table = (
+            ("HARNESS_TIMEOUT", "7.5", "timeout_s", 7.5),
+            ("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", "300", "timeout_s", 300.0),
+            ("HARNESS_SEED", "0", "seed", 0),
+            ("HARNESS_SEED", "4294967295", "seed", 4294967295),
+            ("HARNESS_LAUNCHER", "spawn", "launcher", "spawn"),
+            ("HARNESS_RANKS", "threads", "ranks", "threads"),
+            ("HARNESS_RANK_OUTPUT", "stream", "rank_output", "stream"),
+            ("HARNESS_STRICT", "1", "strict", True),
+            ("HARNESS_STRICT", "0", "strict", False),
+            ("HARNESS_LOG_DIR", "some where", "log_dir", "some where"),
+            ("HARNESS_GRACE", "0", "grace_s", 0.0),
+            ("HARNESS_EXIT_GRACE", "2", "exit_grace_s", 2.0),
+            ("HARNESS_SKIP_GRACE", " 3 ", "skip_grace_s", 3.0),
+            ("HARNESS_PDB_RANK", "3", "pdb_rank", 3),
+            ("PYTORCH_TEST_WITH_SLOW", "1", "slow", True),
+            ("PYTORCH_TEST_WITH_SLOW", "0", "slow", False),
+            ("PYTORCH_TEST_WITH_SLOW", "yes", "slow", False),
+        )
+        for name, text, field, value in table:
+            with self.subTest(name=name, text=text):
+                want = {**dataclasses.asdict(Settings()), field: value}
+                self.assertEqual(dataclasses.asdict(Settings.from_environ({name: text})), want)
+
+    def test_our_timeout_wins_over_upstreams(self) -> None:
+        both = {"HARNESS_TIMEOUT": "5", "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "300"}
+        self.assertEqual(Settings.from_environ(both).timeout_s, 5.0)
+
+    def test_a_value_that_cannot_be_used_is_named_in_one_line(self) -> None:
+        table = (
+            *(("HARNESS_TIMEOUT", text) for text in ("0", "-1", "inf", "nan", "1e9", "2 min", "0x10")),
+            *(("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", text) for text in ("0", "fast")),
+            *(("HARNESS_SEED", text) for text in ("-1", "4294967296", "1.5", "²", "9" * 5000)),
+            ("HARNESS_LAUNCHER", "fork"),
+            ("HARNESS_LAUNCHER", "Spawn"),
+            ("HARNESS_RANKS", "local"),
+            ("HARNESS_RANK_OUTPUT", "quiet"),
+            ("HARNESS_STRICT", "yes"),
+            ("HARNESS_GRACE", "-0.5"),
+            ("HARNESS_EXIT_GRACE", "soon"),
+            ("HARNESS_SKIP_GRACE", "nan"),
+            ("HARNESS_PDB_RANK", "all"),
+        )
+        for name, text in table:
+            with self.subTest(name=name, text=text[:20]):
+                with self.assertRaises(UsageError) as caught:
+                    Settings.from_environ({name: text})
+                self.assertTrue(str(caught.exception).startswith(f"{name}="), str(caught.exception))
+                self.assertNotIn("\n", str(caught.exception))
+
+
+class ToEnvironTest(unittest.TestCase):
+    @given(settings)
+    def test_another_process_reads_the_same(self, value: Settings) -> None:
+        self.assertEqual(Settings.from_environ(value.to_environ()), value)
+
+    @given(settings, settings)
+    def test_what_is_passed_on_wins_over_what_is_inherited(
+        self, inherited: Settings, value: Settings
+    ) -> None:
+        environ = {"DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "17", **inherited.to_environ(), **value.to_environ()}
+        self.assertEqual(Settings.from_environ(environ), value)
+
+    def test_only_documented_variables_are_written(self) -> None:
+        self.assertLessEqual(set(Settings().to_environ()), {v.name for v in VARIABLES})
+
+
+class ImportTest(unittest.TestCase):
+    def test_a_light_import(self) -> None:
+        code = (
+            "import sys, harness.settings; print(*{'torch', 'argparse', 'rich', 'numpy'} & set(sys.modules))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout.strip(), "")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,1 @@
+"""Command-line tools for people who work on the harness."""
