@@ -1,0 +1,202 @@
+"""The text that a user reads when a multi-rank test fails: ten lines for the ordinary case.
+
+In this order (DESIGN, section 5): verdict; root cause with its traceback; what the other ranks were doing;
+stacks of a hang; output; where the logs are; one command that reproduces it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from harness.outcomes import (
+    Grouped,
+    MergedSubtest,
+    RankOutcome,
+    Status,
+    TestOutcome,
+    describe,
+    group_errors,
+    ranks_text,
+)
+from harness.report.activity import activities, doing, mismatch
+from harness.report.frames import Frame, main_stack, through_users, traceback_frames, users_frame
+
+__all__ = ["doing", "failure_text"]
+
+MAX_OUTPUT_LINES = 20
+# Beyond these, another entry tells a reader nothing that the first ones did not; the logs have them all.
+MAX_OTHER_ERRORS = 4
+MAX_SUBTESTS = 5
+MAX_STACKS = 4
+MAX_STACK_FRAMES = 16
+
+
+def failure_text(
+    test_id: str,
+    outcome: TestOutcome,
+    *,
+    rerun: str,
+    seed: int | None,
+    max_output_lines: int = MAX_OUTPUT_LINES,
+) -> str:
+    """The whole account of a multi-rank test that did not pass; no newline at its end.
+
+    ``rerun`` is the command that runs this test alone ("" leaves the line out); ``seed`` the seed it ran
+    with, shown where the command does not name it. Pure; works for any outcome, a passed one too.
+    """
+    root = _root(outcome)
+    sections = [
+        _verdict(test_id, outcome),
+        _root_cause(outcome, root),
+        _other_errors(outcome, root),
+        _subtests(outcome.subtests),
+        _meanwhile(outcome, root),
+        _stacks(outcome),
+        _output(root, max_output_lines),
+        [f"warning: {w}" for w in outcome.warnings],
+        _logs(outcome, root),
+        _reproduce(rerun, seed),
+    ]
+    return "\n".join(line for section in sections for line in section)
+
+
+def _root(outcome: TestOutcome) -> RankOutcome | None:
+    known = (o for o in outcome.ranks if o.rank == outcome.root_cause)
+    return next(known, None)
+
+
+def _verdict(test_id: str, outcome: TestOutcome) -> list[str]:
+    size = len(outcome.ranks)
+    on = f" on {size} rank{'s' if size != 1 else ''}" if size else ""
+    return [f"{test_id}: {outcome.status.value}{on} after {outcome.duration_s:.2f} s"]
+
+
+def _root_cause(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
+    """What broke first, with its traceback; before it the test's reason where that is another."""
+    if root is None:
+        return [f"cause: {outcome.reason}"] if outcome.reason else []
+    lines = []
+    if outcome.reason and outcome.reason != describe(root):
+        lines.append(f"cause: {outcome.reason}")
+    if not lines or root.error is not None:
+        lines.append(f"{'at first' if lines else 'cause'}: {_described(outcome, root)}")
+    return lines + _indented(root.error.traceback if root.error is not None else "")
+
+
+def _described(outcome: TestOutcome, root: RankOutcome) -> str:
+    """``describe`` of the root cause; the ranks that came to the very same traceback are named with it."""
+    said = describe(root)
+    same = _ranks_of(group_errors(outcome.ranks), root.rank)
+    return f"{said} (the same on {ranks_text(same)})" if len(same) > 1 else said
+
+
+def _ranks_of(groups: Sequence[Grouped], rank: int) -> tuple[int, ...]:
+    return next((g.ranks for g in groups if rank in g.ranks), (rank,))
+
+
+def _other_errors(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
+    """Errors with another traceback than the root cause's: a line each, alike ones together."""
+    shown = set() if root is None else set(_ranks_of(group_errors(outcome.ranks), root.rank))
+    alike: dict[str, list[int]] = defaultdict(list)
+    for other in sorted(outcome.ranks, key=lambda o: o.order):
+        if other.error is not None and other.rank not in shown:
+            frame = users_frame(traceback_frames(other.error.traceback))
+            where = f" ({frame.place})" if frame else ""
+            alike[f"{other.error.headline}{where}"].append(other.rank)
+    lines = [f"also: {ranks_text(ranks)}: {text}" for text, ranks in alike.items()]
+    return _at_most(MAX_OTHER_ERRORS, lines, "errors")
+
+
+def _subtests(merged: Sequence[MergedSubtest]) -> list[str]:
+    """The failing sub-tests, each with its ranks and its traceback."""
+    bad = [m for m in merged if m.subtest.status.bad]
+    lines: list[str] = []
+    for item in bad[:MAX_SUBTESTS]:
+        lines.append(
+            f"sub-test {subtest_text(item)}: {item.subtest.status.value} on {ranks_text(item.ranks)}"
+        )
+        if item.subtest.error is not None:
+            lines += _indented(item.subtest.error.traceback)
+    if len(bad) > MAX_SUBTESTS:
+        lines.append(f"... and {len(bad) - MAX_SUBTESTS} sub-tests more")
+    return lines
+
+
+def subtest_text(merged: MergedSubtest) -> str:
+    """A sub-test's description as unittest prints it: ``[message] (name=value, ...)``."""
+    message, params = merged.subtest.key
+    parts = [f"[{message}]"] if message is not None else []
+    if params:
+        parts.append("(" + ", ".join(f"{name}={value}" for name, value in params) + ")")
+    return " ".join(parts) or "(<subtest>)"
+
+
+def _meanwhile(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
+    """What the ranks were doing that no error above speaks for, and whether their collectives agree."""
+    told = {rank for group in group_errors(outcome.ranks) for rank in group.ranks}
+    if root is not None and not _says_more_than_its_verdict(root):
+        told.add(root.rank)
+    others = [o for o in outcome.ranks if o.rank not in told]
+    lines = [f"meanwhile: {activities(others)}"] if others else []
+    differing = mismatch(outcome.ranks)
+    return [*lines, f"note: {differing}"] if differing else lines
+
+
+def _says_more_than_its_verdict(root: RankOutcome) -> bool:
+    return root.status is Status.TIMED_OUT or (root.status is Status.CRASHED and bool(root.collectives))
+
+
+def _stacks(outcome: TestOutcome) -> list[str]:
+    """Stacks of timed-out ranks, and of ended ones that nothing else places; equal ones once."""
+    groups: dict[tuple[Frame, ...], list[int]] = defaultdict(list)
+    for rank in outcome.ranks:
+        frames = main_stack(rank.stack)
+        placed = users_frame(frames) is not None and rank.status is Status.ENDED
+        if frames and rank.status in (Status.TIMED_OUT, Status.ENDED) and not placed:
+            groups[through_users(frames)].append(rank.rank)
+    lines: list[str] = []
+    for frames, ranks in list(groups.items())[:MAX_STACKS]:
+        lines.append(f"stack of {ranks_text(ranks)}, innermost first:")
+        lines += [f'  File "{f.file}", line {f.line}, in {f.function}' for f in frames[:MAX_STACK_FRAMES]]
+        if len(frames) > MAX_STACK_FRAMES:
+            lines.append(f"  ... and {len(frames) - MAX_STACK_FRAMES} frames more")
+    if len(groups) > MAX_STACKS:
+        lines.append(f"... and {len(groups) - MAX_STACKS} other stacks")
+    return lines
+
+
+def _output(root: RankOutcome | None, most: int) -> list[str]:
+    """The end of what the root cause wrote."""
+    text = root.output.rstrip() if root is not None else ""
+    if not text or most <= 0 or root is None:
+        return []
+    lines = text.splitlines()
+    cut = f", last {most} of {len(lines)} lines" if len(lines) > most else ""
+    return [f"output of rank {root.rank}{cut}:", *(f"  {line}" for line in lines[-most:])]
+
+
+def _logs(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
+    """Where the full logs are: the root cause's by name, and how many more lie beside it."""
+    logs = {o.rank: o.log for o in outcome.ranks if o.log}
+    if not logs:
+        return []
+    first = root.rank if root is not None and root.rank in logs else min(logs)
+    more = f" (and of {ranks_text(set(logs) - {first})} beside it)" if len(logs) > 1 else ""
+    return [f"log of rank {first}: {logs[first]}{more}"]
+
+
+def _reproduce(rerun: str, seed: int | None) -> list[str]:
+    if seed is None or "--seed" in rerun:
+        return [f"reproduce: {rerun}"] if rerun else []
+    return [f"reproduce: {rerun}   (seed {seed})" if rerun else f"seed: {seed}"]
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" if line else "" for line in text.rstrip().splitlines()]
+
+
+def _at_most(most: int, lines: list[str], noun: str) -> list[str]:
+    if len(lines) <= most:
+        return lines
+    return [*lines[:most], f"... and {len(lines) - most} other {noun}"]

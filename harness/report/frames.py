@@ -1,0 +1,109 @@
+"""Reading stacks as text: frames of a faulthandler dump or of a traceback, and which of them are the user's.
+
+A rank that hangs can only be asked for its stack by a signal, so text is all that there is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"]*)", line (?P<line>\d+|\?\?\?),? in (?P<function>.+?)\s*$')
+_THREAD = re.compile(
+    r"^\s*(?:Current thread|Thread|Stack)\b.*\(most recent call (?P<order>first|last)\)", re.IGNORECASE
+)
+_HARNESS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_LIBRARIES = (
+    *(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")),
+    "<frozen ",
+)
+# Installed packages wherever the interpreter lives, and torch itself where it runs from a source checkout.
+_LIBRARY_PART = re.compile(
+    r"[\\/](?:site-packages|dist-packages)[\\/]"
+    r"|[\\/]lib[\\/]python3\.\d+[\\/]"
+    r"|[\\/]torch[\\/](?:distributed|autograd|nn|optim|utils|testing|multiprocessing|_\w+)(?:[\\/]|\.py$)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of a stack; ``line`` is 0 where the interpreter did not know it."""
+
+    file: str
+    line: int
+    function: str
+
+    @property
+    def users(self) -> bool:
+        """False for frames of the standard library, of installed packages and of the harness."""
+        if self.file.startswith(_HARNESS) or self.file.startswith(_LIBRARIES):
+            return False
+        return not _LIBRARY_PART.search(self.file)
+
+    @property
+    def place(self) -> str:
+        """``test_sum.py:20 in test_sum``: short, because the path is in the full stack."""
+        return f"{os.path.basename(self.file)}:{self.line} in {self.function}"
+
+
+def main_stack(text: str) -> tuple[Frame, ...]:
+    """The main thread's frames, innermost first; empty where the text holds none.
+
+    CPython's faulthandler writes the newest thread first, hence the main thread is the last block.
+    """
+    blocks = _blocks(text)
+    return blocks[-1] if blocks else ()
+
+
+def traceback_frames(text: str) -> tuple[Frame, ...]:
+    """The frames of a formatted traceback's last part (the exception that was raised), innermost first."""
+    part = text[text.rfind("Traceback (most recent call last)") :] if "Traceback (" in text else text
+    return tuple(reversed(_frames(part.splitlines())))
+
+
+def users_frame(frames: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of the user's own code, or None."""
+    return next((f for f in frames if f.users), None)
+
+
+def through_users(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The stack from its innermost frame to the outermost of the user's: without what the harness put below.
+
+    The whole stack where no frame is the user's.
+    """
+    last = max((i for i, f in enumerate(frames) if f.users), default=len(frames) - 1)
+    return tuple(frames[: last + 1])
+
+
+def _blocks(text: str) -> list[tuple[Frame, ...]]:
+    """One tuple of frames a thread, each innermost first, in the order of the text; empty ones dropped."""
+    blocks: list[tuple[Frame, ...]] = []
+    lines: list[str] = []
+    innermost_first = True
+    for line in text.splitlines():
+        header = _THREAD.match(line)
+        if header:
+            blocks.append(_ordered(lines, innermost_first))
+            lines, innermost_first = [], header["order"].lower() == "first"
+        else:
+            lines.append(line)
+    blocks.append(_ordered(lines, innermost_first))
+    return [b for b in blocks if b]
+
+
+def _ordered(lines: Sequence[str], innermost_first: bool) -> tuple[Frame, ...]:
+    frames = _frames(lines)
+    return tuple(frames) if innermost_first else tuple(reversed(frames))
+
+
+def _frames(lines: Sequence[str]) -> list[Frame]:
+    found = []
+    for line in lines:
+        match = _FRAME.match(line)
+        if match:
+            number = int(match["line"]) if match["line"].isdigit() else 0
+            found.append(Frame(match["file"], number, match["function"]))
+    return found

@@ -1,0 +1,107 @@
+"""Self-tests of harness.report.activity: what is said of a rank, and of ranks that disagree."""
+
+from __future__ import annotations
+
+import unittest
+from dataclasses import replace
+
+from harness.outcomes import RankOutcome, Status
+from harness.report.activity import activities, doing, mismatch
+from suites.selftest.report import samples
+from suites.selftest.report.samples import HISTORY, TORCH, call, failing, stack, waiting
+
+HERE = "(test_sum.py:3 in test_sum)"
+RENDEZVOUS = f"{TORCH}/rendezvous.py"
+
+
+class DoingTest(unittest.TestCase):
+    def test_table(self) -> None:
+        ended = Status.ENDED
+        user = 'Thread 0x1 (most recent call first):\n  File "/home/me/t.py", line 7 in spin\n'
+        table = {
+            "waits in all_reduce #5 of group 0 (test_sum.py:21 in test_sum)": waiting(0),
+            "waits in barrier #1 of group dp": RankOutcome(
+                0, ended, collectives=(call("barrier", 1, group="dp"),)
+            ),
+            "waits in barrier (test_sum.py:3 in test_sum)": RankOutcome(0, ended, stack=stack("barrier", 3)),
+            f"waits in init_process_group, for the other ranks to join {HERE}": RankOutcome(
+                0, Status.TIMED_OUT, stack=stack("init_process_group", 3)
+            ),
+            "waits in the rendezvous, for its store (test_sum.py:3 in test_sum)": RankOutcome(
+                0, ended, stack=stack("_file_rendezvous_handler", 3, file=RENDEZVOUS)
+            ),
+            "is at t.py:7 in spin": RankOutcome(0, ended, stack=user),
+            "is at t.py:7 in spin after all_reduce #4 of group 0": RankOutcome(
+                0, ended, stack=user, collectives=HISTORY
+            ),
+            "was in phase 'start', without a stack": RankOutcome(0, ended, phase="start"),
+            "had passed": RankOutcome(0, Status.PASSED),
+            "had passed after all_reduce #4 of group 0": RankOutcome(0, Status.PASSED, collectives=HISTORY),
+            "skipped (no GPU)": RankOutcome(0, Status.SKIPPED, skip_reason="no GPU"),
+            "failed AssertionError: 3 != 4 after all_reduce #4 of group 0": failing(0),
+            f"raised {samples.LOST_PEER.headline} in all_reduce #5 of group 0": replace(
+                failing(0, error=samples.LOST_PEER), collectives=waiting(0).collectives
+            ),
+            "crashed with signal SIGSEGV in all_reduce #5 of group 0": replace(
+                waiting(0), status=Status.CRASHED, exit_code=-11
+            ),
+            "crashed with exit code 0": RankOutcome(0, Status.CRASHED, exit_code=0),
+        }
+        for said, outcome in table.items():
+            with self.subTest(said):
+                self.assertEqual(doing(outcome), said)
+
+    def test_a_collective_that_encloses_others_is_the_one_waited_for(self) -> None:
+        records = (call("all_gather_object", 1), call("all_gather", 1, back=True, group="1"))
+        outcome = RankOutcome(0, Status.ENDED, collectives=records)
+        self.assertEqual(doing(outcome), "waits in all_gather_object #1 of group 0")
+
+
+class ActivitiesTest(unittest.TestCase):
+    def test_ranks_that_do_the_same_are_one(self) -> None:
+        ranks = [waiting(3), waiting(1, "broadcast"), waiting(0), waiting(2)]
+        self.assertEqual(
+            activities(ranks),
+            "ranks 0, 2, 3 wait in all_reduce #5 of group 0 (test_sum.py:21 in test_sum); "
+            "rank 1 waits in broadcast #5 of group 0 (test_sum.py:23 in test_sum)",
+        )
+
+
+class MismatchTest(unittest.TestCase):
+    def test_different_operations(self) -> None:
+        self.assertEqual(
+            mismatch([waiting(0), waiting(1, "broadcast"), waiting(2)]),
+            "collectives differ at #5 of group 0: all_reduce on ranks 0, 2, broadcast on rank 1",
+        )
+
+    def test_first_difference_is_told(self) -> None:
+        early = RankOutcome(1, Status.ENDED, collectives=(call("barrier", 4),))
+        said = mismatch([waiting(0), early, waiting(2, "broadcast")])
+        self.assertEqual(
+            said, "collectives differ at #4 of group 0: all_reduce on ranks 0, 2, barrier on rank 1"
+        )
+
+    def test_rank_that_left_early(self) -> None:
+        left = RankOutcome(1, Status.PASSED, collectives=HISTORY)
+        self.assertEqual(mismatch([waiting(0), left]), "rank 1 never called all_reduce #5 of group 0")
+
+    def test_nothing_to_say(self) -> None:
+        other_group = RankOutcome(1, Status.PASSED, collectives=(call("barrier", 1, back=True, group="1"),))
+        table: dict[str, list[RankOutcome]] = {
+            "no collectives": [RankOutcome(0, Status.PASSED), RankOutcome(1, Status.CRASHED)],
+            "same call": [waiting(0), waiting(1)],
+            "another group": [waiting(0), other_group],
+            "point to point": [waiting(0, "send"), waiting(1, "recv")],
+            "it said itself why": [waiting(0), failing(1)],
+            "long past": [
+                RankOutcome(0, Status.PASSED, collectives=(call("barrier", 1, back=True), *HISTORY[1:])),
+                RankOutcome(1, Status.PASSED, collectives=HISTORY),
+            ],
+        }
+        for name, ranks in table.items():
+            with self.subTest(name):
+                self.assertEqual(mismatch(ranks), "")
+
+
+if __name__ == "__main__":
+    unittest.main()

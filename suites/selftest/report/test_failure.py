@@ -1,0 +1,153 @@
+"""Self-tests of harness.report.failure: the text of each kind of failure, in full."""
+
+from __future__ import annotations
+
+import unittest
+from dataclasses import replace
+
+from harness.outcomes import (
+    ErrorInfo,
+    RankOutcome,
+    Status,
+    SubtestOutcome,
+    TestOutcome,
+    merge,
+)
+from harness.report.failure import failure_text
+from suites.selftest.report.samples import (
+    ASSERTION,
+    LOST_PEER,
+    TEST_ID,
+    TRACEBACK,
+    call,
+    failing,
+    stack,
+    waiting,
+)
+
+RERUN = f"python run_tests.py --seed 7 {TEST_ID}"
+TRACE = "\n".join("  " + line for line in TRACEBACK.splitlines())
+
+
+def text(*ranks: RankOutcome, rerun: str = RERUN, lines: int = 20, outcome: TestOutcome | None = None) -> str:
+    return failure_text(TEST_ID, outcome or merge(ranks), rerun=rerun, seed=7, max_output_lines=lines)
+
+
+class OrdinaryFailureTest(unittest.TestCase):
+    def test_whole_text_is_ten_lines(self) -> None:
+        said = text(waiting(0), failing(1), waiting(2), waiting(3))
+        self.assertEqual(
+            said,
+            f"{TEST_ID}: failed on 4 ranks after 0.40 s\n"
+            "cause: rank 1 failed: AssertionError: 3 != 4\n"
+            f"{TRACE}\n"
+            "meanwhile: ranks 0, 2, 3 wait in all_reduce #5 of group 0 (test_sum.py:21 in test_sum)\n"
+            "log of rank 1: /tmp/run/rank1.log (and of ranks 0, 2, 3 beside it)\n"
+            f"reproduce: {RERUN}",
+        )
+        self.assertLessEqual(len(said.splitlines()), 10)
+
+    def test_equal_tracebacks_once(self) -> None:
+        said = text(*(failing(r, order=r) for r in range(4)))
+        self.assertIn("cause: rank 0 failed: AssertionError: 3 != 4 (the same on ranks 0-3)", said)
+        self.assertEqual(said.count("Traceback"), 1)
+        self.assertNotIn("meanwhile", said)
+
+    def test_other_errors_are_shortened(self) -> None:
+        said = text(failing(0), *(failing(r, order=r, error=LOST_PEER) for r in (1, 2)))
+        self.assertIn(
+            "also: ranks 1, 2: RuntimeError: [gloo] Connection closed by peer [127.0.0.1]:1"
+            " (test_sum.py:21 in test_sum)",
+            said,
+        )
+        self.assertEqual(said.count("Traceback"), 1)
+
+    def test_many_different_errors_are_cut(self) -> None:
+        ranks = [failing(r, order=r, error=ErrorInfo("ValueError", f"no {r}", f"tb {r}")) for r in range(32)]
+        said = text(*ranks)
+        self.assertIn("... and 27 other errors", said)
+        self.assertLess(len(said.splitlines()), 15)
+
+
+class CrashTest(unittest.TestCase):
+    def test_crash_is_the_cause_and_its_output_is_shown(self) -> None:
+        crash = RankOutcome(
+            1, Status.CRASHED, exit_code=-11, output="\n".join(f"line {n}" for n in range(50))
+        )
+        said = text(failing(0, error=LOST_PEER), replace(crash, order=3), lines=2)
+        self.assertIn("cause: rank 1 crashed: signal SIGSEGV without an outcome\n", said)
+        self.assertIn("also: rank 0: RuntimeError", said)
+        self.assertIn("output of rank 1, last 2 of 50 lines:\n  line 48\n  line 49\n", said)
+
+    def test_collective_of_the_crash(self) -> None:
+        crash = RankOutcome(1, Status.CRASHED, exit_code=3, collectives=(call("broadcast", 5),))
+        said = text(waiting(0), crash)
+        self.assertIn("rank 1 crashed with exit code 3 in broadcast #5 of group 0", said)
+        self.assertIn(
+            "note: collectives differ at #5 of group 0: all_reduce on rank 0, broadcast on rank 1", said
+        )
+
+
+class TimeoutTest(unittest.TestCase):
+    def test_stacks_equal_ones_once(self) -> None:
+        out = Status.TIMED_OUT
+        said = text(*(waiting(r, "broadcast" if r == 1 else "all_reduce", status=out) for r in range(4)))
+        self.assertTrue(
+            said.startswith(f"{TEST_ID}: timed out on 4 ranks after 0.40 s\ncause: rank 0 timed out\n")
+        )
+        self.assertIn("stack of ranks 0, 2, 3, innermost first:\n", said)
+        self.assertIn("stack of rank 1, innermost first:\n", said)
+        self.assertNotIn("unittest", said, "frames of the machinery are of no use")
+        self.assertLess(said.index("note: collectives differ"), said.index("stack of"))
+
+    def test_ended_rank_without_user_frame_shows_its_stack(self) -> None:
+        lost = RankOutcome(0, Status.ENDED, stack='  File "<frozen importlib>", line 1 in load\n', order=2)
+        said = text(lost, failing(1))
+        self.assertIn('stack of rank 0, innermost first:\n  File "<frozen importlib>", line 1, in load', said)
+
+    def test_deep_stack_is_cut(self) -> None:
+        deep = stack("barrier", 1) + '  File "/home/me/t.py", line 1 in recurse\n' * 100
+        said = text(RankOutcome(0, Status.TIMED_OUT, stack=deep))
+        self.assertIn("... and 88 frames more", said)
+
+
+class OtherVerdictsTest(unittest.TestCase):
+    def test_divergent_skip(self) -> None:
+        said = text(RankOutcome(0, Status.SKIPPED, skip_reason="no GPU"), waiting(1))
+        self.assertIn("cause: divergent skip: rank 0 skipped (no GPU)", said)
+        self.assertIn("meanwhile: rank 1 waits in all_reduce #5", said)
+
+    def test_divergent_skip_with_an_error(self) -> None:
+        said = text(RankOutcome(0, Status.SKIPPED, skip_reason="no GPU"), failing(1))
+        self.assertIn(f"at first: rank 1 failed: AssertionError: 3 != 4\n{TRACE}", said)
+
+    def test_subtests(self) -> None:
+        def sub(number: int) -> SubtestOutcome:
+            return SubtestOutcome(None, (("i", str(number)),), Status.FAILED, ASSERTION)
+
+        first = RankOutcome(0, Status.PASSED, subtests=tuple(sub(n) for n in range(7)))
+        said = text(first, RankOutcome(1, Status.PASSED, subtests=(sub(0),), order=1))
+        self.assertIn("cause: rank 0: 7 sub-tests failed\n", said)
+        self.assertIn(f"sub-test (i=0): failed on ranks 0, 1\n{TRACE}\n", said)
+        self.assertIn("... and 2 sub-tests more", said)
+
+    def test_warnings(self) -> None:
+        outcome = replace(merge([failing(0)]), warnings=("2 process groups left behind",))
+        self.assertIn("\nwarning: 2 process groups left behind\n", text(outcome=outcome))
+
+    def test_nobody_to_blame(self) -> None:
+        outcome = TestOutcome(Status.ERROR, reason="the fork server died")
+        self.assertEqual(
+            text(outcome=outcome, rerun=""),
+            f"{TEST_ID}: error after 0.00 s\ncause: the fork server died\nseed: 7",
+        )
+
+    def test_seed_is_named_once(self) -> None:
+        self.assertTrue(
+            text(failing(0), rerun="python -m unittest x").endswith("python -m unittest x   (seed 7)")
+        )
+        self.assertNotIn("(seed 7)", text(failing(0)))
+
+
+if __name__ == "__main__":
+    unittest.main()
