@@ -1,0 +1,109 @@
+"""What a reporter is told, and when: the interface between the session and what shows its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from harness.record import TestRecord
+    from harness.report.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What is known of a run before its first test.
+
+    ``directory`` holds the run's reports (None: none are written); ``command`` is how a user starts the
+    runner here (``python run_tests.py``), ``argv`` what came after it. ``shard`` is (1-based index, number
+    of shards). ``total`` counts the attempts that are due now, without reruns; ``resumed`` the tests of an
+    earlier, interrupted run whose results were taken over. ``expected_s`` maps test ids to seconds;
+    unknown tests are missing. ``started_at`` is in seconds since the epoch, ``started_s`` on the monotonic
+    clock.
+    """
+
+    directory: Path | None = None
+    command: str = "python run_tests.py"
+    argv: tuple[str, ...] = ()
+    seed: int | None = None
+    shard: tuple[int, int] | None = None
+    jobs: int = 1
+    total: int = 0
+    started_at: float = 0.0
+    started_s: float = 0.0
+    hostname: str = ""
+    python: str = ""
+    torch: str | None = None
+    platform: str = ""
+    expected_s: Mapping[str, float] = field(default_factory=dict)
+    resumed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """An attempt at a test has begun in a worker; ``started_s`` is on the monotonic clock."""
+
+    id: str
+    worker: str
+    started_s: float
+    world_size: int | None = None
+    attempt: int = 1
+    repeat: int = 1
+
+
+class Reporter(Protocol):
+    """Shows a run, or writes a file about it. The session calls every method from one thread, in this order.
+
+    ``start`` once; then ``test_started``, ``test_finished``, ``message`` and ``tick`` as things happen;
+    ``finish`` once, also after an interrupt or an error of the harness. An ``OSError`` may leave ``start``
+    and ``finish`` only.
+    """
+
+    def start(self, info: RunInfo) -> None:
+        """The run begins."""
+
+    def test_started(self, event: Started) -> None:
+        """An attempt begins."""
+
+    def test_finished(self, record: TestRecord) -> None:
+        """An attempt is over; also called, without a start, for one that never got so far."""
+
+    def message(self, text: str) -> None:
+        """A notice or warning of the harness itself, one line."""
+
+    def tick(self, now_s: float) -> None:
+        """Called about once a second with the monotonic time."""
+
+    def finish(self, summary: Summary) -> None:
+        """The run is over; ``summary`` holds every record, of a resumed run also the earlier ones."""
+
+
+class QuietReporter:
+    """A reporter that has nothing to say yet: base of those that only write at the end.
+
+    Keeps what ``start`` was told in ``info``.
+    """
+
+    def __init__(self) -> None:
+        self.info = RunInfo()
+
+    def start(self, info: RunInfo) -> None:
+        """Keeps ``info``."""
+        self.info = info
+
+    def test_started(self, event: Started) -> None:
+        """Nothing is shown."""
+
+    def test_finished(self, record: TestRecord) -> None:
+        """Nothing is shown."""
+
+    def message(self, text: str) -> None:
+        """Nothing is shown."""
+
+    def tick(self, now_s: float) -> None:
+        """Nothing is shown."""
+
+    def finish(self, summary: Summary) -> None:
+        """Nothing is written."""
