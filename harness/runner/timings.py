@@ -1,0 +1,192 @@
+"""How long tests took before: a versioned file of seconds by test id and by fixture, and what to expect.
+
+The file is JSON, sorted, one entry a line, so that a refresh reads well as a diff::
+
+    {
+      "version": 1,
+      "tests": {
+        "suites.c10d.test_stores.FileStoreTest.test_add": 0.031,
+        ...
+      },
+      "fixtures": {
+        "suites.c10d.test_stores": 0.412,
+        ...
+      }
+    }
+
+A fixture's key is a module (its import, setUpModule and tearDownModule) or ``module.case`` (setUpClass and
+tearDownClass). The file is advice: an entry for a test that is gone is ignored, a test without an entry gets
+an estimate, and a file that cannot be read means a warning and no timings.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import json
+import os
+import statistics
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.runner.unit import Unit
+
+VERSION = 1
+# Seconds for a test where nothing at all is known: that of a small multi-rank test on two cores.
+BLIND_S = 0.05
+# Digits after the point. A millisecond is below the noise of any run, and keeps diffs short.
+DIGITS = 3
+# Seconds. No test takes a month; a larger number is a broken file, and infinity would break the sums.
+LARGEST_S = 31 * 24 * 3600.0
+# A new run weighs half: four runs after a change an old time has faded to a sixteenth, while one slow
+# night moves an entry only half-way.
+NEWEST_WEIGHT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Seconds by test id, and by fixture key; see the module's docstring."""
+
+    tests: Mapping[str, float] = field(default_factory=dict)
+    fixtures: Mapping[str, float] = field(default_factory=dict)
+
+    def estimates(self, units: Iterable[Unit]) -> dict[str, float]:
+        """Seconds for each unit's id, without fixtures.
+
+        What is not in the file gets the median of the file's entries of its module, else the median of all
+        entries, else ``BLIND_S``. It depends on the file and the id alone, not on the other units.
+        """
+        ids = sorted(self.tests)
+        overall = statistics.median(self.tests.values()) if ids else BLIND_S
+        medians: dict[str, float] = {}
+        result = {}
+        for unit in units:
+            seconds = self.tests.get(unit.id)
+            if seconds is None:
+                if unit.module not in medians:
+                    medians[unit.module] = self._module_median(ids, unit.module, overall)
+                seconds = medians[unit.module]
+            result[unit.id] = seconds
+        return result
+
+    def expect(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
+        """The units with ``expected_s`` filled in from ``estimates``."""
+        units = tuple(units)
+        seconds = self.estimates(units)
+        return tuple(replace(unit, expected_s=seconds[unit.id]) for unit in units)
+
+    def _module_median(self, ids: Sequence[str], module: str, otherwise: float) -> float:
+        first = bisect.bisect_left(ids, module + ".")
+        last = bisect.bisect_left(ids, module + "/")  # "/" follows "." in ASCII: the end of the prefix
+        known = [self.tests[test_id] for test_id in ids[first:last]]
+        return statistics.median(known) if known else otherwise
+
+
+def merge(old: Timings, runs: Iterable[Timings]) -> Timings:
+    """``old`` brought up to date by ``runs``, oldest first: an exponentially weighted mean.
+
+    Each run weighs ``NEWEST_WEIGHT`` against all before it. What a run did not measure keeps its entry: a
+    run of one suite must not forget the others (``pruned`` does that on purpose).
+    """
+    tests, fixtures = dict(old.tests), dict(old.fixtures)
+    for run in runs:
+        _blend(tests, run.tests)
+        _blend(fixtures, run.fixtures)
+    return Timings(tests, fixtures)
+
+
+def _blend(entries: dict[str, float], newer: Mapping[str, float]) -> None:
+    for key, seconds in newer.items():
+        before = entries.get(key, seconds)
+        entries[key] = round(before + NEWEST_WEIGHT * (seconds - before), DIGITS)
+
+
+def pooled(parts: Iterable[Timings]) -> Timings:
+    """One run's timings from its parts (shards, repeats): of what several parts measured, the median."""
+    parts = tuple(parts)
+    return Timings(_medians(p.tests for p in parts), _medians(p.fixtures for p in parts))
+
+
+def _medians(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    samples: dict[str, list[float]] = {}
+    for part in parts:
+        for key, seconds in part.items():
+            samples.setdefault(key, []).append(seconds)
+    return {key: statistics.median(values) for key, values in samples.items()}
+
+
+def pruned(timings: Timings, run: Timings) -> Timings:
+    """Only the entries that ``run`` measured too: after a run of everything, those of tests that still exist."""
+    return Timings(
+        {key: seconds for key, seconds in timings.tests.items() if key in run.tests},
+        {key: seconds for key, seconds in timings.fixtures.items() if key in run.fixtures},
+    )
+
+
+def default_path() -> Path:
+    """``suites/timings.json`` of the tree that this harness is in; it need not exist."""
+    return Path(__file__).resolve().parents[2] / "suites" / "timings.json"
+
+
+def load(path: Path) -> tuple[Timings, str | None]:
+    """The timings of a file, and a warning in one line where it is there and cannot be used.
+
+    Never raises: a missing file is no timings and no warning, a broken one no timings and a warning.
+    """
+    try:
+        return parse(path.read_text(encoding="utf-8")), None
+    except FileNotFoundError:
+        return Timings(), None
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        return Timings(), f"{path}: no timings used: {reason}"
+
+
+def parse(text: str) -> Timings:
+    """The timings in a file's text; ValueError says what is wrong with it."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep for a timings file") from None
+    if not isinstance(value, dict) or not isinstance(value.get("version"), int):
+        raise ValueError("not a timings file: no version")
+    if value["version"] != VERSION:
+        raise ValueError(f"version {value['version']}; this harness reads version {VERSION}")
+    return Timings(_seconds(value, "tests"), _seconds(value, "fixtures"))
+
+
+def _seconds(value: Mapping[str, object], name: str) -> dict[str, float]:
+    entries = value.get(name, {})
+    if not isinstance(entries, dict):
+        raise ValueError(f"{name} is not a table of seconds")
+    for key, seconds in entries.items():
+        number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+        if not number or not 0 <= seconds <= LARGEST_S:
+            raise ValueError(f"{name}: {key}: {seconds!r} is not a number of seconds")
+    return {key: float(seconds) for key, seconds in entries.items()}
+
+
+def dumps(timings: Timings) -> str:
+    """The file's text: sorted, an entry a line, rounded to milliseconds."""
+
+    def table(entries: Mapping[str, float]) -> dict[str, float]:
+        return {key: round(entries[key], DIGITS) for key in sorted(entries)}
+
+    value = {"version": VERSION, "tests": table(timings.tests), "fixtures": table(timings.fixtures)}
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def save(timings: Timings, path: Path) -> None:
+    """Replace the file at once: a reader sees the old one or the new one. OSError where it cannot be."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(dumps(timings))
+        os.chmod(temporary, 0o644)  # mkstemp gives 0600; the file is part of the tree
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
