@@ -1,180 +1,37 @@
-"""Shards: which part of a run this machine does, as the environment or ``--shard`` says.
+"""Who does what: tests assigned to shards, and a module's own suite cut down to one shard.
 
-``shard_from_environ`` reads who we are, ``assign`` says who does what, ``filter_suite`` applies both to a
-module that runs by itself. The assignment is a pure function of the ids, the timings file and the number of
-shards: every machine computes all of it and takes its part.
+The assignment is a pure function of the ids, the timings file and the number of shards: every machine
+computes all of it and takes its part.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import sys
+import unittest
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.errors import UsageError
-from harness.runner.timings import Timings
-from harness.runner.unit import Unit
+from harness.runner import timings as timings_file
+from harness.runner.shard import Shard, shard_from_environ, touch_status_file
+from harness.runner.timings import Timings, import_key
+from harness.runner.unit import Unit, of_id
+
+__all__ = ["Shard", "assign", "filter_suite", "predicted", "shard_from_environ", "touch_status_file"]
 
 # Microseconds: what the runner itself needs for a test, and the least that a test counts. Without it, tests
 # that are recorded with 0 s would all go to one shard.
 LEAST_US = 1000
-# No CI system splits finer, and a larger number is a slip that would cost memory.
-LARGEST_TOTAL = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """Part ``number`` of ``total``, counted from 1. ``str()`` is the form of ``--shard``."""
-
-    number: int
-    total: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.number <= self.total:
-            raise UsageError(f"shard {self.number}/{self.total}: write I/N with I from 1 to N")
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.total}"
-
-    @classmethod
-    def parse(cls, text: str) -> Shard:
-        """The shard of ``I/N``; UsageError where it is not of that form or out of range."""
-        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
-        if match is None:
-            raise UsageError(f"--shard {text!r}: write I/N, such as 2/4 for the second of four")
-        return cls(int(match[1]), int(match[2]))
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """A pair of variables by which a CI system says which part is whose; ``first`` numbers its first part."""
-
-    index: str
-    total: str
-    first: int
-
-    @property
-    def names(self) -> str:
-        """Both names, as messages put them."""
-        return f"{self.index}/{self.total}"
-
-
-# In the order in which they are asked. Bazel's documentation of sharded tests, PyTorch's CI, GitLab's
-# ``parallel``, CircleCI's ``parallelism``, Buildkite's ``parallelism``; Slurm's job arrays follow them.
-FAMILIES = (
-    Family("TEST_SHARD_INDEX", "TEST_TOTAL_SHARDS", 0),
-    Family("SHARD_NUMBER", "NUM_TEST_SHARDS", 1),
-    Family("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
-    Family("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
-    Family("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
-)
-SLURM = Family("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0)
-SLURM_MIN, SLURM_STEP = "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP"
-STATUS_FILE = "TEST_SHARD_STATUS_FILE"
-
-
-def shard_from_environ(environ: Mapping[str, str]) -> Shard | None:
-    """The shard that the environment says this is, or None where it says nothing or says "one of one".
-
-    All families are read. A variable that is empty counts as unset; a total of 1 means that this CI system
-    did not split, and leaves the word to another (GitLab sets CI_NODE_TOTAL=1, alone, in every such job).
-    UsageError, in one line that names the variables: one of a pair without the other, what is no whole
-    number or out of range, and two families that say different things.
-    """
-    said = [(family, shard) for family in FAMILIES if (shard := _read(family, environ))]
-    slurm = _read_slurm(environ)
-    if slurm is not None:
-        said.append((SLURM, slurm))
-    if not said:
-        return None
-    family, shard = said[0]
-    for other, differs in said[1:]:
-        if differs != shard:
-            raise UsageError(
-                f"{family.names} say shard {shard} and {other.names} say {differs} (counted from 1): "
-                f"unset one of the two pairs"
-            )
-    return shard
-
-
-def touch_status_file(environ: Mapping[str, str]) -> None:
-    """Tell Bazel that this runner shards: create ``TEST_SHARD_STATUS_FILE`` where it is set. An effect.
-
-    UsageError where the file cannot be made.
-    """
-    path = environ.get(STATUS_FILE)
-    if not path:
-        return
-    try:
-        Path(path).touch()
-    except OSError as error:
-        raise UsageError(f"{STATUS_FILE}={path!r} cannot be created: {error.strerror}") from None
-
-
-def _read(family: Family, environ: Mapping[str, str]) -> Shard | None:
-    """What one family says; None for nothing, or for a total of 1."""
-    pair = _pair(family, environ)
-    if pair is None:
-        return None
-    index, total = pair
-    return _shard(family, index, total, family.first, 1)
-
-
-def _read_slurm(environ: Mapping[str, str]) -> Shard | None:
-    """What a Slurm job array says: task ids run from ``_MIN`` in steps of ``_STEP`` (1 where it is unset)."""
-    pair = _pair(SLURM, environ)
-    if pair is None:
-        return None
-    index, total = pair
-    first = _number(SLURM_MIN, environ)
-    if first is None:
-        raise UsageError(f"{SLURM.names} are set without {SLURM_MIN}: set it to the array's first task id")
-    step = _number(SLURM_STEP, environ) or 1
-    return _shard(SLURM, index, total, first, step)
-
-
-def _pair(family: Family, environ: Mapping[str, str]) -> tuple[int, int] | None:
-    index, total = _number(family.index, environ), _number(family.total, environ)
-    if total is not None and not 1 <= total <= LARGEST_TOTAL:
-        raise UsageError(f"{family.total}={total} is out of range: write a number from 1 to {LARGEST_TOTAL}")
-    if index is None and total in (None, 1):
-        return None
-    if index is None or total is None:
-        there, missing = (family.total, family.index) if index is None else (family.index, family.total)
-        raise UsageError(f"{there} is set without {missing}: set both or neither")
-    return index, total
-
-
-def _shard(family: Family, index: int, total: int, first: int, step: int) -> Shard | None:
-    last = first + step * (total - 1)
-    if not first <= index <= last or (index - first) % step:
-        steps = f" in steps of {step}" if step > 1 else ""
-        raise UsageError(
-            f"{family.index}={index} is out of range: with {family.total}={total} "
-            f"it goes from {first} to {last}{steps}"
-        )
-    return Shard((index - first) // step + 1, total) if total > 1 else None
-
-
-def _number(name: str, environ: Mapping[str, str]) -> int | None:
-    text = environ.get(name, "").strip()
-    if not text:
-        return None
-    if re.fullmatch(r"[0-9]{1,9}", text) is None:
-        raise UsageError(f"{name}={text[:40]!r}: write a whole number")
-    return int(text)
 
 
 def assign(units: Iterable[Unit], timings: Timings, total: int) -> list[tuple[Unit, ...]]:
     """Who does what: ``total`` disjoint tuples that hold every unit, each longest first.
 
-    Longest processing time first (Graham 1969): the units by falling estimate, then by id, each to the shard
-    that is done soonest with it. A module's or class's fixture is counted once in each shard that needs it, so
-    tests that share a dear fixture keep together as long as that is the quicker way. Only the ids (which
-    name module and class), the timings and ``total`` matter; the order of ``units`` does not. In whole
-    microseconds, so that every machine comes to the same result. No shard exceeds the mean of all by more
-    than the largest unit with its fixtures. ``units`` must have no duplicate ids.
+    Longest processing time first (Graham 1969): the units by falling estimate, then by id, each to the
+    shard that is done soonest with it. A module's or class's fixture is counted once in each shard that needs
+    it, so tests that share a dear fixture keep together as long as that is the quicker way. Only the ids
+    (which name module and class), the timings and ``total`` matter; the order of ``units`` does not. In
+    whole microseconds, so that every machine comes to the same result. No shard exceeds the mean of all by
+    more than the largest unit with its fixtures. ``units`` must have no duplicate ids.
     """
     assert total >= 1, total
     estimates = timings.estimates(units := tuple(units))
@@ -185,7 +42,7 @@ def assign(units: Iterable[Unit], timings: Timings, total: int) -> list[tuple[Un
     loads = [0] * total
     paid: list[set[str]] = [set() for _ in range(total)]
     for unit in sorted(units, key=lambda u: (-costs[u.id], u.id)):
-        keys = [key for key in (unit.module, unit.class_id) if key in fixtures]
+        keys = [key for key in _fixture_keys(unit) if key in fixtures]
         ends = (
             [
                 load + sum(fixtures[key] for key in keys if key not in done)
@@ -201,6 +58,12 @@ def assign(units: Iterable[Unit], timings: Timings, total: int) -> list[tuple[Un
     return [tuple(shard) for shard in shards]
 
 
+def _fixture_keys(unit: Unit) -> tuple[str, ...]:
+    """What the timings may hold of a unit's fixtures. By names alone, so that a module that runs by itself
+    comes to the same as the controller."""
+    return (import_key(unit.module), unit.module, unit.class_id)
+
+
 def _us(seconds: float) -> int:
     return round(seconds * 1e6)
 
@@ -211,6 +74,106 @@ def predicted(shards: Iterable[Sequence[Unit]], timings: Timings) -> list[float]
     estimates = timings.estimates(unit for shard in shards for unit in shard)
     return [
         sum(max(LEAST_US / 1e6, estimates[unit.id]) for unit in shard)
-        + sum(timings.fixtures.get(key, 0.0) for key in {k for u in shard for k in (u.module, u.class_id)})
+        + sum(timings.fixtures.get(key, 0.0) for key in {k for u in shard for k in _fixture_keys(u)})
         for shard in shards
     ]
+
+
+def filter_suite(
+    suite: unittest.TestSuite,
+    environ: Mapping[str, str],
+    timings: Timings | None = None,
+    is_slow: Callable[[unittest.TestCase], bool] | None = None,
+) -> unittest.TestSuite:
+    """The part of a module's own suite that the shard variables of ``environ`` leave to this process.
+
+    For a module run by itself (``python -m suites.c10d.test_stores``); under ``run_tests.py`` nobody calls
+    it, for there the controller has chosen already. It keeps exactly the tests that ``run_tests.py`` would
+    run in the same shard if it were given that module alone with the same flags and timings file:
+
+    * the timings are those of ``suites/timings.json`` unless given; a broken file counts as none;
+    * tests of a module run as a script have ``__main__`` in their ids, and are assigned by the module's
+      real name;
+    * slow tests (``is_slow``, by default their requirements) count for the balance only if
+      ``PYTORCH_TEST_WITH_SLOW`` is 1. Otherwise they are spread on their own, and skip wherever they are.
+
+    Every test is kept by exactly one of the shards, those of equal ids by the same. The order and nesting
+    of the suite stay, so that unittest's fixtures run as before. Touches ``TEST_SHARD_STATUS_FILE``.
+    UsageError as ``shard_from_environ``. Without shard variables the suite comes back as it is.
+    """
+    touch_status_file(environ)
+    shard = shard_from_environ(environ)
+    if shard is None:
+        return suite
+    if timings is None:
+        timings, _ = timings_file.load(timings_file.default_path())
+    slow_runs = environ.get("PYTORCH_TEST_WITH_SLOW") == "1"
+    is_slow = is_slow or _is_slow
+    fast: dict[str, Unit] = {}
+    slow: dict[str, Unit] = {}
+    for test in _tests(suite):
+        unit = _unit(test)
+        (slow if not slow_runs and is_slow(test) else fast)[unit.id] = unit
+    mine = {
+        unit.id
+        for units in (fast, slow)
+        for unit in assign(units.values(), timings, shard.total)[shard.number - 1]
+    }
+    return _kept(suite, mine)
+
+
+def _tests(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from _tests(item)
+        else:
+            yield item
+
+
+def _kept(suite: unittest.TestSuite, ids: set[str]) -> unittest.TestSuite:
+    items = (
+        _kept(item, ids) if isinstance(item, unittest.TestSuite) else item
+        for item in suite
+        if isinstance(item, unittest.TestSuite) or _unit(item).id in ids
+    )
+    return type(suite)(items)
+
+
+def _unit(test: unittest.TestCase) -> Unit:
+    """The unit that discovery would make of a loaded test, as far as ``assign`` looks at it."""
+    module, test_id = type(test).__module__, test.id()
+    real = real_module(module)
+    if real != module:
+        test_id = real + test_id.removeprefix(module)
+    return of_id(test_id, real)
+
+
+def real_module(module: str) -> str:
+    """The importable name of a module: that of ``__main__`` is its spec's or, for a script, its path's below
+    the outermost directory that is a package."""
+    main = sys.modules.get(module)
+    if module != "__main__" or main is None:
+        return module
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name).removesuffix(".__main__")
+    if getattr(main, "__file__", None) is None:
+        return module
+    return module_of_path(Path(main.__file__ or ""))
+
+
+def module_of_path(path: Path) -> str:
+    """The dotted name of a Python file, from the outermost parent that has an ``__init__.py``."""
+    path = path.resolve()
+    names = [path.stem]
+    for parent in path.parents:
+        if not (parent / "__init__.py").exists():
+            break
+        names.insert(0, parent.name)
+    return ".".join(names)
+
+
+def _is_slow(test: unittest.TestCase) -> bool:
+    from harness.requirements import requirements_of  # not needed where nobody shards
+
+    return requirements_of(test, test._testMethodName).slow

@@ -9,14 +9,15 @@ The file is JSON, sorted, one entry a line, so that a refresh reads well as a di
         ...
       },
       "fixtures": {
-        "suites.c10d.test_stores": 0.412,
+        "import suites.c10d.test_stores": 0.412,
         ...
       }
     }
 
-A fixture's key is a module (its import, setUpModule and tearDownModule) or ``module.case`` (setUpClass and
-tearDownClass). The file is advice: an entry for a test that is gone is ignored, a test without an entry gets
-an estimate, and a file that cannot be read means a warning and no timings.
+A fixture's key is ``import module`` (what importing it takes once torch is there), ``module`` (setUpModule
+and tearDownModule) or ``module.case`` (setUpClass and tearDownClass). The file is advice: an entry for a
+test that is gone is ignored, a test without an entry gets an estimate, and a file that cannot be read means
+a warning and no timings.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ LARGEST_S = 31 * 24 * 3600.0
 # A new run weighs half: four runs after a change an old time has faded to a sixteenth, while one slow
 # night moves an entry only half-way.
 NEWEST_WEIGHT = 0.5
+
+
+def import_key(module: str) -> str:
+    """The key under which ``fixtures`` has what importing the module takes."""
+    return f"import {module}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +124,7 @@ def _medians(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def pruned(timings: Timings, run: Timings) -> Timings:
-    """Only the entries that ``run`` measured too: after a run of everything, those of tests that still exist."""
+    """Only the entries that ``run`` measured too; after a run of everything, those of what still exists."""
     return Timings(
         {key: seconds for key, seconds in timings.tests.items() if key in run.tests},
         {key: seconds for key, seconds in timings.fixtures.items() if key in run.fixtures},

@@ -1,0 +1,192 @@
+"""Scheduling: which waiting batch starts now, as a value that knows what waits and what runs.
+
+    add(batches) -> waiting --start(now_s)--> running --done(key)--> gone
+
+The policy is that of batch systems. Wide before narrow, for a wide batch among narrow ones has to wait for
+several slots to be idle at once; of equal width, longest first; what must have the machine for itself comes
+last, one after the other, so that the machine is drained once. The first batch that does not fit gets a
+reservation (EASY backfill, Lifka 1995): others pass it only if they are expected to end before it can start,
+or leave it what it needs. Estimates can be wrong, so once the time it was promised is over, nothing more
+starts before it: whatever the estimates, it waits at most for what runs then.
+
+Nothing here has an effect; the session asks, starts and tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from harness.runner.batching import Batch
+from harness.runner.unit import Demand
+
+# Slots, accelerators, megabytes, ranks.
+Amounts = tuple[float, float, float, float]
+UNLIMITED = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What the machine offers. ``slots`` is ``--jobs``; None for memory or ranks is no limit."""
+
+    slots: int
+    accelerators: int = 0
+    memory_mb: int | None = None
+    ranks: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise ValueError(f"{self.slots} slots; write 1 or more")
+
+    @property
+    def amounts(self) -> Amounts:
+        """The capacity as a vector."""
+        memory = UNLIMITED if self.memory_mb is None else self.memory_mb
+        return (self.slots, self.accelerators, memory, UNLIMITED if self.ranks is None else self.ranks)
+
+    def alone(self, demand: Demand) -> bool:
+        """True where the demand has the machine for itself: exclusive, or more than the machine has.
+
+        A lack of accelerators is no reason: the test will skip, or run on what there is.
+        """
+        slots, _, memory, ranks = self.amounts
+        too_big = demand.cpu_slots > slots or demand.memory_mb > memory or demand.ranks > ranks
+        return demand.exclusive or too_big
+
+    def need(self, demand: Demand) -> Amounts:
+        """What the demand takes here, never more than there is. Each takes a slot at least, so one that
+        takes them all is alone."""
+        slots, accelerators, memory, ranks = self.amounts
+        return (
+            slots if self.alone(demand) else demand.cpu_slots,
+            min(demand.accelerators, accelerators),
+            min(demand.memory_mb, memory),
+            min(demand.ranks, ranks),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A batch that was started, with what it takes and when it should end (seconds, the caller's clock)."""
+
+    batch: Batch
+    need: Amounts
+    ends_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What waits, in the order of its turns, and what runs.
+
+    ``due_s`` is when the first waiting batch was promised to start, None before it had to wait. Whoever
+    restarts a batch after its worker died keeps it running here: it is not done.
+    """
+
+    capacity: Capacity
+    waiting: tuple[Batch, ...] = ()
+    running: tuple[Running, ...] = ()
+    due_s: float | None = None
+
+    @property
+    def finished(self) -> bool:
+        """True where nothing waits and nothing runs."""
+        return not self.waiting and not self.running
+
+    def add(self, batches: Iterable[Batch]) -> Schedule:
+        """With more batches, whose turn comes after that of all that wait already (reruns, repeats)."""
+        return replace(self, waiting=self.waiting + tuple(sorted(batches, key=self._turn)))
+
+    def start(self, now_s: float) -> tuple[Schedule, tuple[Batch, ...]]:
+        """What is to start at ``now_s``, and the schedule with it running.
+
+        It is never empty where something waits and nothing runs. Call it again whenever a batch is done or
+        added.
+        """
+        running = list(self.running)
+        in_turn = self._start_in_turn(running, now_s)
+        if in_turn == len(self.waiting):
+            return replace(self, waiting=(), running=tuple(running), due_s=None), self.waiting
+        head = self.capacity.need(self.waiting[in_turn].demand)
+        at_s, spare = _reservation(head, running, self.capacity.amounts, now_s)
+        due_s = at_s if in_turn or self.due_s is None else self.due_s
+        passing = self._backfill(in_turn + 1, running, now_s, at_s, spare) if now_s <= due_s else set()
+        left = tuple(b for place, b in enumerate(self.waiting) if place >= in_turn and place not in passing)
+        started = tuple(entry.batch for entry in running[len(self.running) :])
+        return replace(self, waiting=left, running=tuple(running), due_s=due_s), started
+
+    def done(self, key: int) -> Schedule:
+        """Without the running batch of that key. KeyError where none runs."""
+        left = tuple(r for r in self.running if r.batch.key != key)
+        if len(left) == len(self.running):
+            raise KeyError(key)
+        return replace(self, running=left)
+
+    def stopped(self) -> Schedule:
+        """With nothing waiting any more (``--failfast``, an interrupt); what runs goes on."""
+        return replace(self, waiting=(), due_s=None)
+
+    def _start_in_turn(self, running: list[Running], now_s: float) -> int:
+        """Start from the front as long as it fits; how many were started."""
+        free = _free(self.capacity.amounts, running)
+        for place, batch in enumerate(self.waiting):
+            need = self.capacity.need(batch.demand)
+            if not _fits(need, free):
+                return place
+            free = _less(free, need)
+            running.append(Running(batch, need, now_s + batch.expected_s))
+        return len(self.waiting)
+
+    def _backfill(
+        self, first: int, running: list[Running], now_s: float, at_s: float, spare: Amounts
+    ) -> set[int]:
+        """Start what delays the reservation (``at_s``, leaving ``spare``) by nothing; the places of it."""
+        free = _free(self.capacity.amounts, running)
+        passing = set()
+        for place in range(first, len(self.waiting)):
+            if free[0] < 1:
+                break
+            batch = self.waiting[place]
+            need = self.capacity.need(batch.demand)
+            ends_s = now_s + batch.expected_s
+            if not _fits(need, free) or (ends_s > at_s and not _fits(need, spare)):
+                continue
+            if ends_s > at_s:
+                spare = _less(spare, need)
+            free = _less(free, need)
+            running.append(Running(batch, need, ends_s))
+            passing.add(place)
+        return passing
+
+    def _turn(self, batch: Batch) -> tuple[bool, float, float, int]:
+        alone = self.capacity.alone(batch.demand)
+        return (alone, -self.capacity.need(batch.demand)[0], -batch.expected_s, batch.key)
+
+
+def _reservation(
+    head: Amounts, running: Iterable[Running], capacity: Amounts, now_s: float
+) -> tuple[float, Amounts]:
+    """When ``head`` can start by the estimates, and what it leaves then. An overdue batch ends any moment."""
+    left = sorted(((max(entry.ends_s, now_s), entry.need) for entry in running), key=lambda item: item[0])
+    at_s = now_s
+    for place in range(len(left) + 1):
+        free = capacity
+        for _, need in left[place:]:
+            free = _less(free, need)
+        if _fits(head, free):
+            break
+        at_s = left[place][0]
+    return at_s, _less(free, head)
+
+
+def _free(capacity: Amounts, running: Iterable[Running]) -> Amounts:
+    for entry in running:
+        capacity = _less(capacity, entry.need)
+    return capacity
+
+
+def _less(have: Amounts, need: Amounts) -> Amounts:
+    return (have[0] - need[0], have[1] - need[1], have[2] - need[2], have[3] - need[3])
+
+
+def _fits(need: Amounts, free: Amounts) -> bool:
+    return need[0] <= free[0] and need[1] <= free[1] and need[2] <= free[2] and need[3] <= free[3]

@@ -1,0 +1,158 @@
+"""Which part of a run this machine does, as ``--shard`` or a CI system's variables say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import UsageError
+
+# No CI system splits finer, and a larger number is a slip that would cost memory.
+LARGEST_TOTAL = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Part ``number`` of ``total``, counted from 1. ``str()`` is the form of ``--shard``."""
+
+    number: int
+    total: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= self.total <= LARGEST_TOTAL:
+            raise UsageError(
+                f"shard {self.number}/{self.total}: write I/N with I from 1 to N and N up to {LARGEST_TOTAL}"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.total}"
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """The shard of ``I/N``; UsageError where it is not of that form or out of range."""
+        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
+        if match is None:
+            raise UsageError(f"--shard {text!r}: write I/N, such as 2/4 for the second of four")
+        return cls(int(match[1]), int(match[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A pair of variables by which a CI system says which part is whose; ``first`` numbers its first part."""
+
+    index: str
+    total: str
+    first: int
+
+    @property
+    def names(self) -> str:
+        """Both names, as messages put them."""
+        return f"{self.index}/{self.total}"
+
+
+# In the order in which they are asked. Bazel's documentation of sharded tests, PyTorch's CI, GitLab's
+# ``parallel``, CircleCI's ``parallelism``, Buildkite's ``parallelism``; Slurm's job arrays follow them.
+FAMILIES = (
+    Family("TEST_SHARD_INDEX", "TEST_TOTAL_SHARDS", 0),
+    Family("SHARD_NUMBER", "NUM_TEST_SHARDS", 1),
+    Family("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
+    Family("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
+    Family("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
+)
+SLURM = Family("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0)
+SLURM_MIN, SLURM_STEP = "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP"
+STATUS_FILE = "TEST_SHARD_STATUS_FILE"
+
+
+def shard_from_environ(environ: Mapping[str, str]) -> Shard | None:
+    """The shard that the environment says this is, or None where it says nothing or says "one of one".
+
+    All families are read. A variable that is empty counts as unset; a total of 1 means that this CI system
+    did not split, and leaves the word to another (GitLab sets CI_NODE_TOTAL=1, alone, in every such job).
+    UsageError, in one line that names the variables: one of a pair without the other, what is no whole
+    number or out of range, and two families that say different things.
+    """
+    said = [(family, shard) for family in FAMILIES if (shard := _read(family, environ))]
+    slurm = _read_slurm(environ)
+    if slurm is not None:
+        said.append((SLURM, slurm))
+    if not said:
+        return None
+    family, shard = said[0]
+    for other, differs in said[1:]:
+        if differs != shard:
+            raise UsageError(
+                f"{family.names} say shard {shard} and {other.names} say {differs} (counted from 1): "
+                f"unset one of the two pairs"
+            )
+    return shard
+
+
+def touch_status_file(environ: Mapping[str, str]) -> None:
+    """Tell Bazel that this runner shards: create ``TEST_SHARD_STATUS_FILE`` where it is set. An effect.
+
+    UsageError where the file cannot be made.
+    """
+    path = environ.get(STATUS_FILE)
+    if not path:
+        return
+    try:
+        Path(path).touch()
+    except OSError as error:
+        raise UsageError(f"{STATUS_FILE}={path!r} cannot be created: {error.strerror}") from None
+
+
+def _read(family: Family, environ: Mapping[str, str]) -> Shard | None:
+    """What one family says; None for nothing, or for a total of 1."""
+    pair = _pair(family, environ)
+    if pair is None:
+        return None
+    index, total = pair
+    return _shard(family, index, total, family.first, 1)
+
+
+def _read_slurm(environ: Mapping[str, str]) -> Shard | None:
+    """What a Slurm job array says: task ids run from ``_MIN`` in steps of ``_STEP`` (1 where it is unset)."""
+    pair = _pair(SLURM, environ)
+    if pair is None:
+        return None
+    index, total = pair
+    first = _number(SLURM_MIN, environ)
+    if first is None:
+        raise UsageError(f"{SLURM.names} are set without {SLURM_MIN}: set it to the array's first task id")
+    step = _number(SLURM_STEP, environ) or 1
+    return _shard(SLURM, index, total, first, step)
+
+
+def _pair(family: Family, environ: Mapping[str, str]) -> tuple[int, int] | None:
+    index, total = _number(family.index, environ), _number(family.total, environ)
+    if total is not None and not 1 <= total <= LARGEST_TOTAL:
+        raise UsageError(f"{family.total}={total} is out of range: write a number from 1 to {LARGEST_TOTAL}")
+    if index is None and total in (None, 1):
+        return None
+    if index is None or total is None:
+        there, missing = (family.total, family.index) if index is None else (family.index, family.total)
+        raise UsageError(f"{there} is set without {missing}: set both or neither")
+    return index, total
+
+
+def _shard(family: Family, index: int, total: int, first: int, step: int) -> Shard | None:
+    last = first + step * (total - 1)
+    if not first <= index <= last or (index - first) % step:
+        steps = f" in steps of {step}" if step > 1 else ""
+        raise UsageError(
+            f"{family.index}={index} is out of range: with {family.total}={total} "
+            f"it goes from {first} to {last}{steps}"
+        )
+    return Shard((index - first) // step + 1, total) if total > 1 else None
+
+
+def _number(name: str, environ: Mapping[str, str]) -> int | None:
+    text = environ.get(name, "").strip()
+    if not text:
+        return None
+    if re.fullmatch(r"[0-9]{1,9}", text) is None:
+        raise UsageError(f"{name}={text[:40]!r}: write a whole number")
+    return int(text)
