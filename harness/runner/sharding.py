@@ -6,12 +6,11 @@ computes all of it and takes its part.
 
 from __future__ import annotations
 
-import sys
 import unittest
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from harness.runner import timings as timings_file
+from harness.runner.names import real_module
 from harness.runner.shard import Shard, shard_from_environ, touch_status_file
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit, of_id
@@ -146,31 +145,6 @@ def _unit(test: unittest.TestCase) -> Unit:
     if real != module:
         test_id = real + test_id.removeprefix(module)
     return of_id(test_id, real)
-
-
-def real_module(module: str) -> str:
-    """The importable name of a module: that of ``__main__`` is its spec's or, for a script, its path's below
-    the outermost directory that is a package."""
-    main = sys.modules.get(module)
-    if module != "__main__" or main is None:
-        return module
-    spec = getattr(main, "__spec__", None)
-    if spec is not None:
-        return str(spec.name).removesuffix(".__main__")
-    if getattr(main, "__file__", None) is None:
-        return module
-    return module_of_path(Path(main.__file__ or ""))
-
-
-def module_of_path(path: Path) -> str:
-    """The dotted name of a Python file, from the outermost parent that has an ``__init__.py``."""
-    path = path.resolve()
-    names = [path.stem]
-    for parent in path.parents:
-        if not (parent / "__init__.py").exists():
-            break
-        names.insert(0, parent.name)
-    return ".".join(names)
 
 
 def _is_slow(test: unittest.TestCase) -> bool:

@@ -1,0 +1,36 @@
+"""The names of modules, from files and of scripts: one module has one name, however it was started."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def real_module(module: str) -> str:
+    """The importable name of a module: that of ``__main__`` is its spec's or, for a script, its path's below
+    the outermost directory that is a package."""
+    main = sys.modules.get(module)
+    if module != "__main__" or main is None:
+        return module
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name).removesuffix(".__main__")
+    if getattr(main, "__file__", None) is None:
+        return module
+    return module_of_path(Path(main.__file__ or ""))
+
+
+def module_of_path(path: Path) -> str:
+    """The dotted name of a Python file, from the outermost parent that has an ``__init__.py``."""
+    path = path.resolve()
+    names = [path.stem]
+    for parent in path.parents:
+        if not (parent / "__init__.py").exists():
+            break
+        names.insert(0, parent.name)
+    return ".".join(names)
+
+
+def import_root(path: Path) -> Path:
+    """The directory that must be on ``sys.path`` for a file to be importable by ``module_of_path``."""
+    return next(parent for parent in path.resolve().parents if not (parent / "__init__.py").exists())

@@ -1,0 +1,254 @@
+"""Selection: from what the user names to the modules to load and the tests to run.
+
+Two steps, because ids are known only after their modules have been imported, elsewhere::
+
+    names --resolve--> targets --modules_to_load--> (discovery) --select--> units
+
+A name is a suite (``c10d``), a package or module (``suites.aot``, ``aot.test_export``, ``test_export``), a
+path, a class or a test id. A pattern is ``-k``'s, as in unittest, or one of ``--include``/``--exclude``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.runner.names import import_root, module_of_path
+from harness.runner.unit import Unit
+
+# The package of the conformance suites; names may leave it out.
+ROOT = "suites"
+# More than that no message lists.
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What one name stands for: all tests of ``modules``, or in one module those below ``test``.
+
+    ``test`` is a class or ``Class.method``, ``""`` for all. ``path`` is what ``sys.path`` needs for a module
+    outside the known ones, ``""`` otherwise.
+    """
+
+    text: str
+    modules: tuple[str, ...]
+    test: str = ""
+    path: str = ""
+
+    def takes(self, unit: Unit) -> bool:
+        """True where the unit is one that this name stands for."""
+        if unit.module not in self.modules:
+            return False
+        wanted = f"{unit.module}.{self.test}"
+        return not self.test or unit.id == wanted or unit.id.startswith(wanted + ".")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The tests to run, in the order of discovery; ``slow`` counts those left out for want of ``--slow``."""
+
+    units: tuple[Unit, ...]
+    slow: int = 0
+
+
+def resolve(names: Iterable[str], modules: Sequence[str], cwd: Path | None = None) -> tuple[Target, ...]:
+    """What each name stands for, given the known test modules. Looks at the file system for paths only.
+
+    A file need not be among the known modules. UsageError, with what was perhaps meant, for a name that
+    is nothing, or that several modules end with.
+    """
+    cwd = cwd or Path.cwd()
+    return tuple(_resolve(name, modules, cwd) for name in names)
+
+
+def _resolve(name: str, modules: Sequence[str], cwd: Path) -> Target:
+    if os.sep in name or name.endswith(".py"):
+        return _of_path(name, modules, cwd)
+    for dotted in (name, f"{ROOT}.{name}"):
+        target = _of_dotted(name, dotted, modules)
+        if target is not None:
+            return target
+    target = _of_tail(name, modules)
+    if target is not None:
+        return target
+    if (cwd / name).is_dir():
+        return _of_path(name, modules, cwd)
+    raise UsageError(f"{name!r} is no suite, module, path or test{_perhaps(name, _known(modules))}")
+
+
+def _of_path(name: str, modules: Sequence[str], cwd: Path) -> Target:
+    path = (cwd / name).resolve()
+    if path.is_file() and path.suffix == ".py":
+        return _of_files(name, (path,), modules)
+    if path.is_dir():
+        files = _test_files(path)
+        if files:
+            return _of_files(name, files, modules)
+        raise UsageError(f"{name}: no test_*.py below this directory")
+    known = [_as_path(module) for module in modules]
+    raise UsageError(f"{name}: no such file or directory{_perhaps(name, known)}")
+
+
+def _of_files(name: str, files: Sequence[Path], modules: Sequence[str]) -> Target:
+    found = tuple(module_of_path(path) for path in files)
+    if set(found) <= set(modules):
+        return Target(name, found)
+    return Target(name, found, path=str(import_root(files[0])))
+
+
+def _test_files(directory: Path) -> list[Path]:
+    """The ``test_*.py`` below a directory, sorted, hidden directories left out."""
+    found: list[Path] = []
+    for parent, children, names in os.walk(directory):
+        children[:] = [child for child in children if not child.startswith(".")]
+        found.extend(
+            Path(parent, name) for name in names if name.startswith("test_") and name.endswith(".py")
+        )
+    return sorted(found)
+
+
+def _of_dotted(name: str, dotted: str, modules: Sequence[str]) -> Target | None:
+    below = tuple(module for module in modules if module == dotted or module.startswith(dotted + "."))
+    if below:
+        return Target(name, below)
+    above = [module for module in modules if dotted.startswith(module + ".")]
+    if above:
+        module = max(above, key=len)
+        return Target(name, (module,), dotted.removeprefix(module + "."))
+    return None
+
+
+def _of_tail(name: str, modules: Sequence[str]) -> Target | None:
+    """By the end of a module's name alone: ``test_export``, or ``test_export.Case``."""
+    first, _, test = name.partition(".")
+    found = tuple(module for module in modules if module.endswith("." + first))
+    if len(found) > 1:
+        raise UsageError(f"{name!r} may be any of {', '.join(found[:SHOWN])}: write more of the name")
+    return Target(name, found, test) if found else None
+
+
+def _as_path(module: str) -> str:
+    return module.replace(".", os.sep) + ".py"
+
+
+def _known(modules: Iterable[str]) -> list[str]:
+    """The names that would have been understood: every dotted part from the left, with and without the root,
+    and each module's last part."""
+    known: dict[str, None] = {}
+    for module in modules:
+        parts = module.removeprefix(ROOT + ".").split(".")
+        for end in range(1, len(parts) + 1):
+            known[".".join(parts[:end])] = None
+        known[parts[-1]] = known[module] = None
+    return list(known)
+
+
+def _perhaps(name: str, known: Iterable[str]) -> str:
+    """The end of a message: the known names that are close to ``name``."""
+    import difflib  # 3 ms that only a mistake should cost
+
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(close)}?" if close else "; --list shows what there is"
+
+
+def modules_to_load(
+    modules: Iterable[str],
+    targets: Sequence[Target],
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """The modules to import: those of the targets, all of ``modules`` where there is none, without those
+    that ``include`` and ``exclude`` rule out as a whole."""
+    wanted = tuple(dict.fromkeys(m for t in targets for m in t.modules)) if targets else tuple(modules)
+    return tuple(
+        module
+        for module in wanted
+        if not any(_covers(pattern, module) for pattern in exclude)
+        and (not include or any(_may_cover(pattern, module) for pattern in include))
+    )
+
+
+def select(
+    units: Iterable[Unit],
+    targets: Sequence[Target] = (),
+    *,
+    keywords: Sequence[str] = (),
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    slow: bool = False,
+) -> Selection:
+    """The units to run, in their order, each id once (``unit.duplicates`` tells which were there twice).
+
+    A unit is taken if any target takes it (or there is none), any of ``keywords`` matches (or there is none),
+    any of ``include`` covers it (or there is none) and none of ``exclude`` does. ``slow`` units are left out
+    unless asked for. UsageError for a target that takes nothing of a module that did load.
+    """
+    units = tuple({unit.id: unit for unit in reversed(tuple(units))}.values())[::-1]
+    for target in targets:
+        _check(target, units)
+    taken = tuple(
+        unit
+        for unit in units
+        if (not targets or any(target.takes(unit) for target in targets))
+        and (not keywords or any(matches(pattern, unit.id) for pattern in keywords))
+        and (not include or any(_covers(pattern, unit.id) for pattern in include))
+        and not any(_covers(pattern, unit.id) for pattern in exclude)
+    )
+    quick = tuple(unit for unit in taken if slow or not unit.slow)
+    return Selection(quick, len(taken) - len(quick))
+
+
+def _check(target: Target, units: Sequence[Unit]) -> None:
+    if not target.test or any(target.takes(unit) for unit in units):
+        return
+    tests = [unit for unit in units if unit.module in target.modules and unit.case]
+    if tests:
+        rests = dict.fromkeys(r for u in tests for r in (u.case, f"{u.case}.{u.method}"))
+        module = target.modules[0]
+        raise UsageError(f"{target.text!r}: {module} has no {target.test!r}{_perhaps(target.test, rests)}")
+
+
+def matches(pattern: str, test_id: str) -> bool:
+    """``-k`` as in unittest: a part of the id or, where the pattern has a ``*``, the whole of it as a shell
+    pattern; case counts."""
+    return fnmatchcase(test_id, pattern if "*" in pattern else f"*{pattern}*")
+
+
+def check_patterns(option: str, patterns: Iterable[str], modules: Sequence[str]) -> None:
+    """UsageError for a pattern of ``--include`` or ``--exclude`` (``option``) that can mean nothing: neither
+    a known module, nor something around one or in one."""
+    for pattern in patterns:
+        if not any(_may_cover(pattern, module) for module in modules):
+            raise UsageError(
+                f"{option} {pattern!r} matches no test module{_perhaps(pattern, _known(modules))}"
+            )
+
+
+def _covers(pattern: str, name: str) -> bool:
+    """True where the shell pattern matches the dotted name or something that the name is in, with or without
+    the root package: ``c10d`` covers all tests of ``suites.c10d``."""
+    return any(fnmatchcase(part, pattern) for part in _around(name))
+
+
+def _may_cover(pattern: str, module: str) -> bool:
+    """True where the pattern covers the module or may cover a test in it."""
+    if _covers(pattern, module):
+        return True
+    literal = pattern.split("*", 1)[0].split("?", 1)[0].split("[", 1)[0]
+    if literal != pattern and not literal:
+        return True
+    return any(
+        literal.startswith(part + ".") or (literal != pattern and part.startswith(literal))
+        for part in (module, module.removeprefix(ROOT + "."))
+    )
+
+
+def _around(name: str) -> Iterable[str]:
+    for dotted in (name, name.removeprefix(ROOT + ".")):
+        parts = dotted.split(".")
+        for end in range(1, len(parts) + 1):
+            yield ".".join(parts[:end])

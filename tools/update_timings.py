@@ -1,0 +1,147 @@
+"""Refresh ``suites/timings.json``, by which shards are balanced, from the ``results.jsonl`` of a run.
+
+    python tools/update_timings.py test-reports/*/results.jsonl
+
+All files of one call count as one run: the shards of a run that was split, or its repeats. Where several
+measured the same test, the median counts. The run is then blended into the file, old and new half and half.
+Only tests that passed, were skipped or failed as expected are counted: how long a failure took says nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness.errors import ProtocolError, UsageError
+from harness.record import TestRecord, from_json
+from harness.runner import timings as timings_file
+from harness.runner.timings import Timings
+
+RESULTS = "results.jsonl"
+EXIT_CODES = """exit codes:
+  0  the file is up to date
+  1  the results hold no time that counts; the file was left alone
+  2  a wrong argument, or a file that cannot be read or written; the file was left alone"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the tool; the exit code, as ``--help`` lists them."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return update(arguments.results, arguments.timings, prune=arguments.prune, dry_run=arguments.dry_run)
+    except UsageError as error:
+        print(f"update_timings: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    description, _, details = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="update_timings.py",
+        description=description,
+        epilog=f"{details}\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "results",
+        nargs="+",
+        type=Path,
+        help=f"{RESULTS} or journal of a run, or a directory to search for {RESULTS}",
+    )
+    parser.add_argument(
+        "--timings",
+        type=Path,
+        default=timings_file.default_path(),
+        metavar="FILE",
+        help="default: %(default)s",
+    )
+    parser.add_argument(
+        "--prune", action="store_true", help="forget what the results do not mention; for a run of everything"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would change, and write nothing")
+    return parser
+
+
+def update(results: Iterable[Path], path: Path, *, prune: bool = False, dry_run: bool = False) -> int:
+    """Blend the results into the timings file at ``path``. UsageError where a file cannot be used."""
+    run = timings_file.pooled(
+        part for file in _files(results) for record in _records(file) for part in _times(record)
+    )
+    if not run.tests:
+        print("update_timings: no test in these results has a time that counts", file=sys.stderr)
+        return 1
+    old, warning = timings_file.load(path)
+    if warning is not None:
+        print(f"update_timings: {warning}; writing it anew", file=sys.stderr)
+    new = timings_file.merge(old, [run])
+    if prune:
+        new = timings_file.pruned(new, run)
+    if not dry_run:
+        try:
+            timings_file.save(new, path)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+    print(_summary(old, new, run))
+    return 0
+
+
+def _summary(old: Timings, new: Timings, run: Timings) -> str:
+    added = len(new.tests.keys() - old.tests.keys())
+    gone = len(old.tests.keys() - new.tests.keys())
+    total_s = sum(new.tests.values()) + sum(new.fixtures.values())
+    return (
+        f"{len(run.tests)} tests measured, {added} new, {gone} forgotten; "
+        f"{len(new.tests)} in the file, {total_s:.1f} s in all"
+    )
+
+
+def _files(results: Iterable[Path]) -> Iterator[Path]:
+    for path in results:
+        if path.is_dir():
+            found = sorted(path.rglob(RESULTS))
+            if not found:
+                raise UsageError(f"{path}: no {RESULTS} in this directory")
+            yield from found
+        else:
+            yield path
+
+
+def _records(file: Path) -> Iterator[TestRecord]:
+    """The records of a file. A line that is cut off is the last of a run that was killed, and left out."""
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+            if not isinstance(value, dict):
+                raise ValueError("not an object")
+            if value.get("kind") == "test":
+                yield from_json(value)
+        except (ValueError, ProtocolError) as error:
+            if number == len(lines):
+                return
+            raise UsageError(f"{file}:{number}: not a line of results: {error}") from None
+
+
+def _times(record: TestRecord) -> Iterator[Timings]:
+    """What one record says: the test's seconds if it is well, and those of the fixtures that it paid."""
+    if not record.ok:
+        return
+    yield Timings(tests={record.id: record.duration_s})
+    fixtures = record.extra.get("fixtures_s")
+    if isinstance(fixtures, dict):
+        yield Timings(fixtures={str(key): float(seconds) for key, seconds in fixtures.items()})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
