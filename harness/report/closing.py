@@ -1,0 +1,167 @@
+"""What a console says at the end of a run, and of each failure, as styled lines; pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.outcomes import Status, ranks_text
+from harness.record import TestRecord
+from harness.report.base import RunInfo
+from harness.report.summary import Attempts, Summary
+from harness.report.text import VERDICTS, clock_text, count, ranks_suffix, seconds_text, visible, why
+
+# Names in such lists help up to here; the reports have them all.
+MAX_NOT_RUN = 10
+MAX_IDS_PER_SKIP = 3
+MAX_OUTPUT_LINES = 40
+MAX_SUBTESTS = 5
+_RULE_WIDTH = 78
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Text and what it is: "bad", "good", "warn", "head", "dim" or plain ""."""
+
+    text: str
+    style: str = ""
+
+
+def style_of(status: Status) -> str:
+    """The style of what is said about a test of this status."""
+    if status in (Status.PASSED, Status.XFAILED):
+        return "good"
+    return "warn" if status is Status.SKIPPED else "bad"
+
+
+def finished_line(record: TestRecord, done: int, total: int) -> Line:
+    """One line about a finished attempt, as ``-v`` shows it."""
+    width = len(str(total))
+    again = f" attempt {record.attempt}" if record.attempt > 1 else ""
+    repeat = f" repeat {record.repeat}" if record.repeat > 1 else ""
+    flaky = ", flaky" if record.flaky else ""
+    because = "" if record.status is Status.PASSED else f": {why(record)}"
+    text = (
+        f"[{done:{width}}/{total}] {VERDICTS[record.status]:7} {seconds_text(record.duration_s):>8}  "
+        f"{visible(record.id)}{ranks_suffix(record.world_size)}{repeat}{again}{flaky}{because}"
+    )
+    return Line(text, "warn" if record.flaky else style_of(record.status))
+
+
+def failure_lines(record: TestRecord, info: RunInfo) -> list[Line]:
+    """Everything about one attempt that did not pass: a rule, the details, its output, how to rerun it."""
+    again = f", attempt {record.attempt}" if record.attempt > 1 else ""
+    verdict = f"{VERDICTS[record.status]} {visible(record.id)}{ranks_suffix(record.world_size)}{again} "
+    lines = [Line(verdict.ljust(_RULE_WIDTH, "-"), "bad")]
+    details = visible(record.details.removeprefix(f"{record.id}: ")).rstrip() or why(record)
+    lines += [Line(text) for text in details.splitlines()]
+    lines += _subtests(record)
+    output = visible(record.output).rstrip().splitlines()
+    if output and record.output.strip() not in record.details:
+        cut = f", last {MAX_OUTPUT_LINES} of {len(output)} lines" if len(output) > MAX_OUTPUT_LINES else ""
+        lines += [Line(f"output{cut}:"), *(Line(f"  {text}") for text in output[-MAX_OUTPUT_LINES:])]
+    lines += [Line(f"warning: {visible(w)}", "warn") for w in record.warnings if w not in record.details]
+    if "reproduce: " not in record.details:
+        seed = f" --seed {record.seed}" if record.seed is not None else ""
+        lines.append(Line(f"reproduce: {info.command}{seed} {visible(shlex.quote(record.id))}"))
+    return lines
+
+
+def _subtests(record: TestRecord) -> list[Line]:
+    """The failing sub-tests that the details do not speak of."""
+    untold = [s for s in record.subtests if Status(s.status).bad and s.description not in record.details]
+    lines = []
+    for subtest in untold[:MAX_SUBTESTS]:
+        on = f" on {ranks_text(subtest.ranks)}" if subtest.ranks else ""
+        lines.append(Line(f"sub-test {visible(subtest.description)}: {subtest.status}{on}", "bad"))
+        lines += [Line(f"  {text}") for text in visible(subtest.details).rstrip().splitlines()]
+    if len(untold) > MAX_SUBTESTS:
+        lines.append(Line(f"... and {len(untold) - MAX_SUBTESTS} sub-tests more", "bad"))
+    return lines
+
+
+def opening_line(info: RunInfo) -> Line:
+    """What is about to run, and how."""
+    parts = [count(info.total, "test"), count(info.jobs, "job")]
+    parts += [f"shard {info.shard[0]}/{info.shard[1]}"] if info.shard else []
+    parts += [f"seed {info.seed}"] if info.seed is not None else []
+    parts += [f"torch {info.torch}"] if info.torch else []
+    parts += [f"Python {info.python}"] if info.python else []
+    parts += [f"{count(info.resumed, 'result')} taken over"] if info.resumed else []
+    return Line(", ".join(parts), "head")
+
+
+def closing_lines(summary: Summary, info: RunInfo, *, durations: int, verbosity: int) -> list[Line]:
+    """The end of a run; its last line is ``summary.line`` and nothing else.
+
+    ``durations`` is how many of the slowest tests to list; ``verbosity`` below 0 leaves out all but the
+    failures, how to rerun them and the counts; above 0 lists the ids of all skipped tests.
+    """
+    lines = _section("failed", [_failure(t) for t in summary.failures])
+    if verbosity >= 0:
+        lines += _section("flaky", [_flaky(t) for t in summary.flaky])
+        lines += _section("skipped", _skips(summary, verbosity), summary.skipped)
+        slowest = [_slow(t) for t in summary.slowest(durations)]
+        lines += _section(f"slowest {len(slowest)}", slowest, None)
+        lines += _section("notices", [Line(f"  {visible(m)}", "warn") for m in summary.messages])
+    lines += _section("not run", _cut(summary.not_run, MAX_NOT_RUN), len(summary.not_run))
+    lines += _pointers(summary, info)
+    asides = f": {summary.asides}" if summary.asides else ""
+    tests = count(len(summary.tests), "test")
+    lines.append(Line(f"{tests} in {clock_text(summary.duration_s)}{asides}"))
+    good = summary.exit_code == 0 and not summary.failed
+    return [*lines, Line(summary.line, "good" if good else "bad")]
+
+
+def _section(name: str, lines: Sequence[Line], number: int | None = -1) -> list[Line]:
+    """Lines under a heading with their number; nothing where there are none."""
+    if not lines:
+        return []
+    shown = "" if number is None else f" ({len(lines) if number == -1 else number})"
+    return [Line(f"-- {name}{shown} ".ljust(_RULE_WIDTH, "-"), "head"), *lines]
+
+
+def _failure(test: Attempts) -> Line:
+    record = test.last
+    return Line(f"  {VERDICTS[record.status]:7} {visible(test.id)}: {why(record)}", "bad")
+
+
+def _flaky(test: Attempts) -> Line:
+    before = "; ".join(f"{VERDICTS[r.status]}: {why(r)}" for r in test.failed) or "failed before"
+    return Line(f"  {visible(test.id)}: passed on attempt {test.last.attempt} after {before}", "warn")
+
+
+def _skips(summary: Summary, verbosity: int) -> list[Line]:
+    lines = []
+    for reason, ids in summary.skips:
+        few = len(ids) <= MAX_IDS_PER_SKIP
+        which = f"  ({', '.join(ids)})" if few and len(summary.skips) <= MAX_NOT_RUN else ""
+        lines.append(Line(f"  {len(ids):5}  {visible(reason)}{'' if verbosity > 0 else which}"))
+        if verbosity > 0:
+            lines += [Line(f"           {visible(test_id)}", "dim") for test_id in ids]
+    return lines
+
+
+def _slow(test: Attempts) -> Line:
+    return Line(
+        f"  {seconds_text(test.duration_s):>9}  {visible(test.id)}{ranks_suffix(test.last.world_size)}"
+    )
+
+
+def _cut(ids: Iterable[str], most: int) -> list[Line]:
+    lines = [Line(f"  {visible(test_id)}") for test_id in ids]
+    more = len(lines) - most
+    return lines if more <= 0 else [*lines[:most], Line(f"  ... and {more} more")]
+
+
+def _pointers(summary: Summary, info: RunInfo) -> list[Line]:
+    """What to do and where to look next."""
+    lines = []
+    if summary.interrupted:
+        lines.append(Line(f"interrupted; go on with: {info.command} --resume", "bad"))
+    if summary.rerun_command:
+        lines.append(Line(f"rerun what failed: {visible(summary.rerun_command)}", "bad"))
+    if info.directory is not None:
+        lines.append(Line(f"reports and logs: {info.directory}"))
+    return lines

@@ -1,0 +1,112 @@
+"""How far a run has come: what runs, what is done, how long the rest will take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from harness.outcomes import Status
+from harness.record import TestRecord
+from harness.report.base import RunInfo, Started
+
+# For so long the plan (as many tests at once as there are jobs, each in its expected time) counts as if
+# it had been observed; after it, what really happened prevails.
+_PLAN_WEIGHT_S = 5.0
+# An unknown test's time where nothing else is known either.
+_UNKNOWN_TEST_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Tests by their last attempt, and how many are due in all."""
+
+    done: int
+    passed: int
+    failed: int
+    skipped: int
+    total: int
+
+    @property
+    def left(self) -> int:
+        """Tests that are still to come or running."""
+        return max(0, self.total - self.done)
+
+
+class Progress:
+    """Follows a run from the events that a reporter gets. No clock of its own, no output."""
+
+    def __init__(self, info: RunInfo) -> None:
+        self._info = info
+        self._running: dict[tuple[str, str], Started] = {}
+        self._last: dict[tuple[str, int], Status] = {}
+        self._statuses: Counter[Status] = Counter()
+        self._known_left = dict(info.expected_s)
+        self._known_left_s = sum(info.expected_s.values())
+        self._unknown_left = max(0, info.total - len(info.expected_s))
+        self._done_s = 0.0
+        self._unknown_done = 0
+        self._unknown_done_s = 0.0
+
+    def started(self, event: Started) -> None:
+        """An attempt began."""
+        self._running[event.worker, event.id] = event
+
+    def finished(self, record: TestRecord) -> None:
+        """An attempt ended."""
+        self._running.pop((record.worker, record.id), None)
+        self._count(record)
+        expected = self._known_left.pop(record.id, None)
+        if expected is not None:
+            self._known_left_s -= expected
+            self._done_s += expected
+        elif record.id not in self._info.expected_s and record.attempt == 1:
+            self._unknown_left = max(0, self._unknown_left - 1)
+            self._unknown_done += 1
+            self._unknown_done_s += record.duration_s
+            self._done_s += record.duration_s
+
+    def _count(self, record: TestRecord) -> None:
+        key = (record.id, record.repeat)
+        before = self._last.get(key)
+        if before is not None:
+            self._statuses[before] -= 1
+        self._last[key] = record.status
+        self._statuses[record.status] += 1
+
+    @property
+    def running(self) -> tuple[Started, ...]:
+        """What runs now, longest first."""
+        return tuple(sorted(self._running.values(), key=lambda e: (e.started_s, e.id)))
+
+    @property
+    def counts(self) -> Counts:
+        """How many tests are done, and how."""
+        passed = self._statuses[Status.PASSED] + self._statuses[Status.XFAILED]
+        skipped = self._statuses[Status.SKIPPED]
+        done = len(self._last)
+        return Counts(done, passed, done - passed - skipped, skipped, max(done, self._info.total))
+
+    def left_s(self, now_s: float) -> float:
+        """Seconds until the end, from expected times and from how fast they have been worked off so far.
+
+        So the number of jobs, their competition for cores and a machine that is slower than the one the
+        times come from are all accounted for. Never less than what the longest running test still needs.
+        """
+        elapsed = max(0.0, now_s - self._info.started_s)
+        under_way = [(e, self._expected(e.id)) for e in self._running.values()]
+        credit = sum(min(now_s - e.started_s, expected) for e, expected in under_way)
+        work = max(0.0, self._known_left_s) + self._unknown_left * self._unknown_mean() - credit
+        speed = (self._done_s + credit + self._info.jobs * _PLAN_WEIGHT_S) / (elapsed + _PLAN_WEIGHT_S)
+        longest = max((expected - (now_s - e.started_s) for e, expected in under_way), default=0.0)
+        return max(0.0, longest, work / speed if speed > 0 else 0.0)
+
+    def _expected(self, test_id: str) -> float:
+        known = self._info.expected_s.get(test_id)
+        return self._unknown_mean() if known is None else known
+
+    def _unknown_mean(self) -> float:
+        """What an unknown test takes: as the unknown ones before it, else as the known ones."""
+        if self._unknown_done:
+            return self._unknown_done_s / self._unknown_done
+        expected = self._info.expected_s
+        return sum(expected.values()) / len(expected) if expected else _UNKNOWN_TEST_S

@@ -1,0 +1,124 @@
+"""How times, tests and foreign text are written for people; pure."""
+
+from __future__ import annotations
+
+import re
+from typing import TextIO
+
+from harness.outcomes import Status
+from harness.record import TestRecord
+
+VERDICTS = {
+    Status.PASSED: "ok",
+    Status.SKIPPED: "skip",
+    Status.FAILED: "FAIL",
+    Status.ERROR: "ERROR",
+    Status.CRASHED: "CRASH",
+    Status.TIMED_OUT: "TIMEOUT",
+    Status.ENDED: "ENDED",
+    Status.XFAILED: "xfail",
+    Status.XPASSED: "XPASS",
+}
+# A terminal's control sequences (colours, cursor, titles), and control characters but tab and newline.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def visible(text: str) -> str:
+    """A test's own text, made unable to move the cursor or to change colours of whoever reads it.
+
+    Control sequences go, other control characters are spelled out (``\\x07``); carriage returns before
+    a newline go.
+    """
+    plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
+    return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", plain)
+
+
+def seconds_text(seconds: float) -> str:
+    """A test's duration: ``0.013 s``, ``2.41 s``, ``75.2 s``."""
+    digits = 3 if seconds < 1 else 2 if seconds < 10 else 1
+    return f"{seconds:.{digits}f} s"
+
+
+def clock_text(seconds: float) -> str:
+    """A run's duration: ``0:07``, ``12:34``, ``1:02:03``."""
+    whole = max(0, round(seconds))
+    hours, minutes = whole // 3600, whole // 60 % 60
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
+def ranks_suffix(world_size: int | None) -> str:
+    """`` (4 ranks)`` after the id of a multi-rank test, "" after another's."""
+    if not world_size:
+        return ""
+    return f" ({world_size} rank{'s' if world_size > 1 else ''})"
+
+
+def tail(text: str, width: int) -> str:
+    """The text, or its end behind dots where it is wider: ids differ at their ends."""
+    return text if len(text) <= width else "..." + text[len(text) - max(width - 3, 1) :]
+
+
+def one_line(text: str, width: int = 200) -> str:
+    """The first line that says something, cut to ``width``."""
+    first = next((line.strip() for line in visible(text).splitlines() if line.strip()), "")
+    return first if len(first) <= width else first[: width - 3] + "..."
+
+
+def why(record: TestRecord) -> str:
+    """One line that says what became of a test: its reason, or the end of its traceback, or its status."""
+    if record.reason:
+        return one_line(record.reason)
+    lines = [line for line in visible(record.details).splitlines() if line.strip()]
+    return one_line(lines[-1]) if lines else record.status.value
+
+
+def count(number: int, noun: str) -> str:
+    """``1 test``, ``2 tests``."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+class SafeStream:
+    """A text stream that cannot break a run: what its encoding lacks is spelled out (``\\u2713``), and
+    when its reader has gone or its disk is full the rest is dropped, because the journal has it all.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._gone = False
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the stream below."""
+        return getattr(self._stream, "encoding", None) or "utf-8"
+
+    def isatty(self) -> bool:
+        """True on a terminal."""
+        try:
+            return self._stream.isatty()
+        except ValueError:  # closed
+            return False
+
+    def fileno(self) -> int:
+        """The descriptor below; OSError where there is none."""
+        return self._stream.fileno()
+
+    def write(self, text: str) -> int:
+        """Writes what can be written; never raises for what cannot."""
+        if self._gone:
+            return len(text)
+        safe = text.encode(self.encoding, "backslashreplace").decode(self.encoding, "replace")
+        try:
+            self._stream.write(safe)
+        except (OSError, ValueError):
+            self._gone = True
+        return len(text)
+
+    def flush(self) -> None:
+        """Flushes; a reader that has gone is noticed here at the latest."""
+        if self._gone:
+            return
+        try:
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._gone = True

@@ -1,0 +1,53 @@
+"""Self-tests of harness.report.console: who gets a live picture."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import unittest
+
+from harness.report.console import console_reporter
+from harness.report.live import LiveReporter
+from harness.report.plain import PlainReporter
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class ConsoleReporterTest(unittest.TestCase):
+    def test_choice(self) -> None:
+        xterm = {"TERM": "xterm"}
+        table: list[tuple[io.StringIO, dict[str, str], bool | None, type]] = [
+            (Terminal(), xterm, None, LiveReporter),
+            (Terminal(), {**xterm, "NO_COLOR": "1"}, None, LiveReporter),
+            (Terminal(), xterm, False, PlainReporter),
+            (Terminal(), {**xterm, "CI": "true"}, None, PlainReporter),
+            (Terminal(), {"TERM": "dumb"}, None, PlainReporter),
+            (io.StringIO(), xterm, None, PlainReporter),
+            (io.StringIO(), xterm, True, LiveReporter),
+        ]
+        for stream, environ, live, expected in table:
+            with self.subTest(stream=type(stream).__name__, environ=environ, live=live):
+                self.assertIs(type(console_reporter(stream, environ, live=live)), expected)
+
+    def test_closed_stream(self) -> None:
+        stream = Terminal()
+        stream.close()
+        self.assertIs(type(console_reporter(stream, {"TERM": "xterm"})), PlainReporter)
+
+    def test_no_library_is_imported_before_it_is_needed(self) -> None:
+        modules = ("console", "plain", "live", "junit", "results", "html", "trace", "github")
+        code = (
+            "; ".join(f"import harness.report.{m}" for m in modules)
+            + "; import sys; "
+            + ("print([m for m in ('rich', 'jinja2', 'junitparser', 'torch') if m in sys.modules])")
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout.strip(), "[]")
+
+
+if __name__ == "__main__":
+    unittest.main()
