@@ -123,6 +123,13 @@ class RankOutcome:
         """True where this rank did not do what the test asked of it (collateral excluded)."""
         return self.status.bad or any(s.status.bad for s in self.subtests)
 
+    @property
+    def bad_beyond_subtests(self) -> bool:
+        """True where more than its sub-tests went wrong."""
+        if not self.status.bad:
+            return False
+        return self.error is not None or not any(s.status.bad for s in self.subtests)
+
 
 @dataclass(frozen=True, slots=True)
 class MergedSubtest:

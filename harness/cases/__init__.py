@@ -1,0 +1,1 @@
+"""What a test author subclasses; translation only, no process handling."""

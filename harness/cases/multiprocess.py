@@ -1,0 +1,434 @@
+"""``MultiProcessTestCase`` and ``DistributedTestBase``: a unittest method that runs on N real ranks.
+
+Upstream's visible contract (``torch.testing._internal.common_distributed``): ``setUp`` and ``tearDown``
+run in the parent, the method runs in a fresh instance in each rank with ``rank``, ``world_size`` and
+``file_name`` set. This module translates between that contract, the launchers and the supervisor.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+import tempfile
+import time
+import types
+import unittest
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness import expect, seeding
+from harness.errors import LaunchError, RankError, RankFailure, RankLeakWarning, RankProblem, ServerLost
+from harness.launch import imports
+from harness.launch.base import RankSet, per_rank_threads
+from harness.launch.handles import RankProcess
+from harness.launch.select import AnyLauncher, launcher
+from harness.outcomes import MergedSubtest, MergeRules, Status, SubtestOutcome, TestOutcome, merge
+from harness.protocol import Launch
+from harness.rank.account import run_body
+from harness.rank.main import EXIT_ERROR, EXIT_SKIPPED
+from harness.report.failure import failure_text
+from harness.requirements import reason_to_skip, requirements_of
+from harness.settings import Settings
+from harness.supervise.supervisor import Watch
+from harness.supervise.watch import watch
+from harness.testcase import TestCase
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+# Upstream's: four ranks, fewer where there are fewer GPUs to go round.
+DEFAULT_WORLD_SIZE = 4
+
+
+class MultiProcessTestCase(TestCase):
+    """A case whose test methods run on ``world_size`` ranks, each a process of its own.
+
+    Override ``world_size`` (a property or a class attribute). ``setUpRank`` and ``tearDownRank`` run in each
+    rank around the method; ``addCleanup`` in a rank runs in that rank, and a cleanup that fails fails the
+    test. ``_spawn_processes`` starts the ranks; a class whose ``setUp`` does not call it gets its ranks when
+    the method runs. Source of the contract: ``common_distributed.MultiProcessTestCase``.
+    """
+
+    MAIN_PROCESS_RANK = -1
+    TEST_ERROR_EXIT_CODE = EXIT_ERROR
+
+    rank: int = MAIN_PROCESS_RANK
+    file_name: str = ""
+
+    # The arguments are upstream's: unittest passes the first by position, testslide the second by name.
+    def __init__(self, method_name: str = "runTest", methodName: str = "runTest") -> None:
+        name = methodName if methodName != "runTest" else method_name
+        super().__init__(name)
+        self.processes: list[RankProcess] = []
+        self.special_return_code_checks: dict[Callable[..., object], int] = {}
+        self.skip_return_code_checks: list[Callable[..., object]] = []
+        self._ranks: RankSet | None = None
+        self._launcher: AnyLauncher | None = None
+        self._launched_s = 0.0
+        self._watch: Watch | None = None
+        self._harness_outcome: TestOutcome | None = None
+        body = getattr(self, name, None)
+        if body is not None:
+            setattr(self, name, self.join_or_run(body))
+        elif name != "runTest":
+            raise ValueError(f"{type(self).__name__} has no test method {name!r}")
+
+    # -- what a subclass may override or ask
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks; 4, or as many GPUs as there are from 2 to 4 (upstream's default)."""
+        cuda = getattr(sys.modules.get("torch"), "cuda", None)
+        if cuda is not None and cuda.is_available():
+            return min(DEFAULT_WORLD_SIZE, max(2, cuda.device_count()))
+        return DEFAULT_WORLD_SIZE
+
+    @property
+    def destroy_pg_upon_exit(self) -> bool:
+        """Whether a rank destroys its process groups on behalf of a test that passed and did not.
+
+        Groups whose backends are all gloo's or fake end with the process instead, which is the same to peers
+        (nobody leaves before all have reported) and saves 10 to 20 ms a rank.
+        """
+        return True
+
+    @property
+    def is_master(self) -> bool:
+        """True in rank 0."""
+        return self.rank == 0
+
+    def setUpRank(self) -> None:
+        """Runs in each rank before the test method."""
+
+    def tearDownRank(self) -> None:
+        """Runs in each rank after the test method, before the rank's cleanups."""
+
+    def _should_stop_test_suite(self) -> bool:
+        return False
+
+    def _current_test_name(self) -> str:
+        return self._testMethodName
+
+    # -- in the parent
+
+    def setUp(self) -> None:
+        """Makes the rendezvous file, in a directory of the test's own."""
+        super().setUp()
+        self.processes = []
+        self.special_return_code_checks = {}
+        self.skip_return_code_checks = []
+        self.rank = self.MAIN_PROCESS_RANK
+        directory = tempfile.mkdtemp(prefix="harness-")
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        self.file_name = os.path.join(directory, "rendezvous")
+        with open(self.file_name, "wb"):
+            pass
+
+    def tearDown(self) -> None:
+        """Ends ranks that nobody joined."""
+        super().tearDown()
+        self._end_ranks()
+
+    def _end_ranks(self) -> None:
+        if self._ranks is not None:
+            self._ranks.close()
+            self._ranks = None
+        self.processes = []
+
+    def join_or_run(self, fn: Callable[[], object]) -> types.MethodType:
+        """The test method as the instance has it: joins the ranks in the parent, runs ``fn`` in a rank."""
+
+        @functools.wraps(fn)
+        def method(self: MultiProcessTestCase) -> None:
+            __tracebackhide__ = True
+            if self.rank == self.MAIN_PROCESS_RANK:
+                self._join_processes(fn)
+            else:
+                fn()
+
+        return types.MethodType(method, self)
+
+    def _spawn_processes(self) -> None:
+        """Starts the ranks. Raises SkipTest where the test's requirements are not met on this machine."""
+        reason = reason_to_skip(self)
+        if reason is not None:
+            raise unittest.SkipTest(reason)
+        self._end_ranks()
+        settings = Settings.from_environ(os.environ)
+        self._launcher = launcher(settings.launcher)
+        self._launched_s = time.monotonic()
+        self._ranks = self._launcher.launch(self._request(settings))
+        self.addCleanup(self._end_ranks)
+        self.processes = [RankProcess(self._ranks, rank) for rank in range(self._ranks.world_size)]
+
+    def _request(self, settings: Settings) -> Launch:
+        case = type(self)
+        if "<locals>" in case.__qualname__:
+            raise LaunchError(
+                f"{case.__qualname__} is defined inside a function, where ranks cannot import it: define test "
+                "classes at the top of a module"
+            )
+        world_size = _checked_world_size(self.world_size)
+        environ = dict(os.environ)
+        return Launch(
+            module=imports.reference(case.__module__),
+            qualname=case.__qualname__,
+            method=self._current_test_name(),
+            world_size=world_size,
+            file_name=self.file_name,
+            environ=environ,
+            cwd=os.getcwd(),
+            sys_path=[p for p in sys.path if isinstance(p, str)],
+            argv=list(sys.argv),
+            threads=per_rank_threads(environ, world_size),
+            start_timeout_s=self._timeout_s(settings),
+            kwargs={"fake_pg": getattr(self, "fake_pg", False)},
+        )
+
+    def _timeout_s(self, settings: Settings) -> float:
+        own = requirements_of(type(self), self._testMethodName).timeout_s
+        return settings.timeout_s if own is None else own
+
+    def _join_processes(self, fn: Callable[..., object]) -> None:
+        """Waits until every rank is gone, and raises what its verdict asks for."""
+        __tracebackhide__ = True
+        if self._ranks is None:
+            self._spawn_processes()
+        assert self._ranks is not None
+        settings = Settings.from_environ(os.environ)
+        self._watch = watch(
+            self._ranks,
+            self.id(),
+            settings,
+            started=self._launched_s,
+            timeout_s=self._timeout_s(settings),
+            rules=self._rules(fn),
+        )
+        for process, outcome in zip(self.processes, self._watch.outcomes, strict=True):
+            process.exitcode = outcome.exit_code
+        self._check_return_codes(fn, time.monotonic() - self._launched_s)
+
+    def _rules(self, fn: Callable[..., object]) -> MergeRules:
+        if fn in self.skip_return_code_checks:
+            return MergeRules(any_exit=True)
+        return MergeRules(expected_exit=self.special_return_code_checks.get(fn))
+
+    def _check_return_codes(self, fn: Callable[..., object], elapsed_time: float) -> None:
+        """Merges the ranks' outcomes and raises for anything but a pass (upstream's name for this step)."""
+        __tracebackhide__ = True
+        assert self._watch is not None, "the ranks were not joined"
+        outcome = merge(self._watch.outcomes, self._rules(fn))
+        outcome = replace(outcome, warnings=self._leaks(), duration_s=elapsed_time)
+        self._harness_outcome = outcome
+        if self._watch.server_lost:
+            raise self._server_lost(outcome)
+        self._raise_for(outcome)
+        self._warn_of_leaks(outcome)
+        self._accept(self._watch)
+
+    def _server_lost(self, outcome: TestOutcome) -> Exception:
+        assert self._launcher is not None
+        how = self._launcher.how_it_ended()
+        return ServerLost(
+            f"{self.id()}: the server of the {self._launcher.name} launcher died under this test ({how}) and took "
+            f"its ranks with it; the next test gets a new one\nreproduce: {self._rerun()}"
+        )
+
+    def _raise_for(self, outcome: TestOutcome) -> None:
+        __tracebackhide__ = True
+        if outcome.status is Status.SKIPPED:
+            raise unittest.SkipTest(outcome.reason)
+        told_by_subtests = any(o.bad for o in outcome.ranks)
+        whole = any(o.bad_beyond_subtests for o in outcome.ranks) or (
+            outcome.status.bad and not told_by_subtests
+        )
+        self._replay_subtests(outcome, alone=not whole)
+        if whole:
+            kind = RankFailure if outcome.status is Status.FAILED else RankError
+            problem = kind(self._text(outcome), outcome)
+            self._refuse_expected(problem, outcome)
+            raise problem
+
+    def _refuse_expected(self, problem: RankProblem, outcome: TestOutcome) -> None:
+        """``expectedFailure`` expects an exception; a crash, a hang or a divergence is an error all the same.
+
+        unittest takes whatever the method raises as expected, but not what a cleanup raises.
+        """
+        crashed = any(o.status in (Status.CRASHED, Status.TIMED_OUT) for o in outcome.ranks)
+        divergent = any(o.status is Status.SKIPPED for o in outcome.ranks)
+        if crashed or divergent:
+            method = getattr(self, self._testMethodName)
+            if any(getattr(m, "__unittest_expecting_failure__", False) for m in (method, type(self))):
+                self.addCleanup(_raise, problem)
+
+    def _replay_subtests(self, outcome: TestOutcome, *, alone: bool) -> None:
+        """Tells unittest of every sub-test of the ranks; the account of the whole test goes with the first bad
+        one where no rank failed otherwise."""
+        told = not alone
+        for merged in outcome.subtests:
+            subtest = merged.subtest
+            text = "" if told or not subtest.status.bad else self._text(outcome)
+            told = told or subtest.status.bad
+            params = {name: _Shown(value) for name, value in subtest.params}
+            message = {"msg": subtest.message} if subtest.message is not None else {}
+            with self.subTest(**message, **params):
+                _raise_subtest(subtest, text or _short(merged), outcome)
+
+    def _text(self, outcome: TestOutcome) -> str:
+        return failure_text(self.id(), outcome, rerun=self._rerun(), seed=None)
+
+    def _rerun(self) -> str:
+        """One command that runs this test alone."""
+        name = f"{type(self).__qualname__}.{self._testMethodName}"
+        module = imports.reference(type(self).__module__)
+        if module.name != "__main__":
+            return f"python -m unittest {module.name}.{name}"
+        return f"python -m {module.run_as} {name}" if module.run_as else f"python {module.file} {name}"
+
+    def _leaks(self) -> tuple[str, ...]:
+        assert self._watch is not None
+        return tuple(f"left behind and ended: {line}" for line in self._watch.leaked)
+
+    def _warn_of_leaks(self, outcome: TestOutcome) -> None:
+        if not outcome.warnings:
+            return
+        if Settings.from_environ(os.environ).strict:
+            outcome = replace(outcome, status=Status.ERROR, reason="ranks left processes behind")
+            raise RankError(self._text(outcome), outcome)
+        warnings.warn(f"{self.id()}: {'; '.join(outcome.warnings)}", RankLeakWarning, stacklevel=2)
+
+    def _accept(self, watched: Watch) -> None:
+        """Writes the expected outputs that the ranks accepted, once, if they agree."""
+        noted: list[Sequence[Any]] = [o.accepted for o in watched.outcomes]
+        if any(noted):
+            expect.apply([[expect.Accepted.from_json(value) for value in values] for values in noted])
+
+    # -- in a rank
+
+    @classmethod
+    def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
+        """What a rank does: a fresh instance runs the method. An override may add around ``run_test``."""
+        self = cls(test_name)
+        self.rank = rank
+        self.file_name = file_name
+        self.run_test(test_name, parent_pipe)
+
+    def run_test(self, test_name: str, parent_pipe: Any) -> None:
+        """Runs the test method in this rank and records how it went on ``parent_pipe``.
+
+        Returns only if it passed. Raises SystemExit with upstream's exit code otherwise, so that what an
+        override of ``_run`` does afterwards is not done in a rank that failed or skipped.
+        """
+        seeding.seed_all(seeding.base_seed())
+        with expect.collecting() as accepted:
+            account = run_body(self, self.setUpRank, self.tearDownRank)
+        parent_pipe.record(replace(account, accepted=tuple(u.to_json() for u in accepted.updates)))
+        if account.ending is not None:
+            raise account.ending
+        if account.status is Status.SKIPPED:
+            raise SystemExit(EXIT_SKIPPED)
+        if account.status is not Status.PASSED:
+            raise SystemExit(EXIT_ERROR)
+        if self.destroy_pg_upon_exit:
+            _destroy_groups()
+
+
+class DistributedTestBase(MultiProcessTestCase):
+    """Starts its ranks in ``setUp`` and makes the process group that fits a device.
+
+    Source of the contract: ``common_distributed.DistributedTestBase``.
+    """
+
+    def setUp(self) -> None:
+        """Starts the ranks, with ``WORLD_SIZE`` in their environment."""
+        super().setUp()
+        before = os.environ.get("WORLD_SIZE")
+        os.environ["WORLD_SIZE"] = str(self.world_size)
+        self.addCleanup(_restore, "WORLD_SIZE", before)
+        self._spawn_processes()
+
+    def backend(self, device: str) -> str:
+        """The name of the collective backend for a device such as ``"cuda:0"``; gloo where none is better."""
+        kind = str(device).partition(":")[0]
+        return {"cuda": "nccl", "hpu": "hccl", "xpu": "xccl"}.get(kind, "gloo")
+
+    def create_pg(self, device: str, world_size: int | None = None) -> Any:
+        """Makes the default process group over ``file_name`` and returns it; on an accelerator also makes
+        this rank's device the current and default one."""
+        import torch
+        import torch.distributed as dist
+
+        size = self.world_size if world_size is None else world_size
+        backend = self.backend(device)
+        store = dist.FileStore(self.file_name, size)
+        dist.init_process_group(backend=backend, world_size=size, rank=self.rank, store=store)
+        if backend != "gloo":
+            kind = str(device).partition(":")[0]
+            own = self.rank_to_device(kind)[self.rank][0]
+            torch.set_default_device(f"{kind}:{own}")
+            torch.get_device_module(kind).set_device(own)
+        return dist.group.WORLD
+
+    def rank_to_device(self, device: str) -> dict[int, list[int]]:
+        """Device indices by rank: ranks go round the visible devices of that kind."""
+        import torch
+
+        visible = torch.get_device_module(str(device).partition(":")[0]).device_count()
+        return {rank: [rank % visible] for rank in range(self.world_size)}
+
+
+class _Shown:
+    """A sub-test's parameter: the rank sent its repr, and that is what unittest shows."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _raise_subtest(subtest: SubtestOutcome, text: str, outcome: TestOutcome) -> None:
+    __tracebackhide__ = True
+    if subtest.status is Status.SKIPPED:
+        raise unittest.SkipTest(subtest.skip_reason or "")
+    if subtest.status.bad:
+        raise (RankFailure if subtest.status is Status.FAILED else RankError)(text, outcome)
+
+
+def _short(merged: MergedSubtest) -> str:
+    """A further sub-test's account: who, and the traceback."""
+    from harness.outcomes import ranks_text
+
+    error = merged.subtest.error
+    return f"on {ranks_text(merged.ranks)}:\n{error.traceback if error else merged.subtest.status.value}"
+
+
+def _raise(problem: Exception) -> None:
+    raise problem
+
+
+def _restore(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def _checked_world_size(value: Any) -> int:
+    size = int(value)
+    if size < 1:
+        raise ValueError(f"world_size is {value!r}: a test needs at least one rank")
+    return size
+
+
+def _destroy_groups() -> None:
+    """Destroys the process groups that the test left, unless ending the process does the same."""
+    dist = sys.modules.get("torch.distributed")
+    if dist is None or not dist.is_available() or not dist.is_initialized():
+        return
+    names = {part.partition(":")[2] or part for part in dist.get_backend_config().split(",")}
+    if not names <= {"gloo", "fake"}:
+        dist.destroy_process_group()

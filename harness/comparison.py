@@ -1,0 +1,278 @@
+"""What "equal" means to ``TestCase.assertEqual``: two values and the rules in, the first difference out.
+
+Nothing here raises because values differ, so "not equal" and "cannot be compared" never look alike: a
+difference is a value, and what is raised is a mistake in the call (``ValueError``, ``TypeError``) or an
+error of the compared objects themselves. Torch and numpy are looked up in ``sys.modules``: as long as
+nobody has imported them, no value can be theirs, and a test without tensors pays for neither.
+"""
+
+from __future__ import annotations
+
+import cmath
+import dataclasses
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.tensors import TensorComparison
+
+# unittest leaves frames of modules with this name out of a failure's traceback: the reader's line is the
+# assertion in the test, not the comparison under it.
+__unittest = True
+
+# Relative and absolute tolerance of Python floats and complex numbers: float32's, as upstream's TestCase
+# takes them, since a number in a test is nearly always compared with what came out of a float32 tensor.
+FLOAT_TOLERANCES = (1.3e-6, 1e-5)
+EXACT = (0.0, 0.0)
+
+BYTES = (str, bytes, bytearray, memoryview)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How close is close enough; the fields are ``TestCase.assertEqual``'s arguments of the same name.
+
+    ``atol`` and ``rtol`` come together or not at all; without them the tolerances of
+    ``torch.testing.assert_close`` for the compared dtypes hold, raised to ``least_atol`` and ``least_rtol``.
+    ValueError where only one is given or a tolerance is negative or NaN, whatever is being compared: one
+    tolerance alone would leave the other at a default that the reader does not see.
+    """
+
+    atol: float | None = None
+    rtol: float | None = None
+    equal_nan: bool = True
+    exact_dtype: bool = True
+    exact_device: bool = False
+    exact_layout: bool = False
+    exact_stride: bool = False
+    exact_is_coalesced: bool = False
+    least_atol: float = 0.0
+    least_rtol: float = 0.0
+
+    def __post_init__(self) -> None:
+        if (self.atol is None) != (self.rtol is None):
+            given, missing = ("rtol", "atol") if self.atol is None else ("atol", "rtol")
+            raise ValueError(f"{given} was given without {missing}: give both tolerances or neither")
+        for name, value in (("atol", self.atol), ("rtol", self.rtol)):
+            if value is not None and not value >= 0:
+                raise ValueError(f"{name}={value!r}: a tolerance is a number of 0 or more")
+
+    def tolerances(self, default: tuple[float, float]) -> tuple[float, float]:
+        """``(rtol, atol)`` to compare with, where ``default`` is what the compared types call for."""
+        if self.rtol is not None and self.atol is not None:
+            return self.rtol, self.atol
+        return max(default[0], self.least_rtol), max(default[1], self.least_atol)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first difference found: what differs, and the way to it from the compared values.
+
+    ``path`` reads like the expression that leads there, ``['a'][2].loss``; empty where the two values
+    themselves differ.
+    """
+
+    message: str
+    path: str = ""
+
+    def under(self, step: str) -> Difference:
+        """The same difference as seen from a container that holds the values at ``step``."""
+        return Difference(self.message, step + self.path)
+
+    def __str__(self) -> str:
+        return f"{self.message}\n\nThe difference is at item {self.path}" if self.path else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Compares pairs of values under one set of rules.
+
+    ``fallback(x, y)`` decides on values that nothing here knows; it raises AssertionError with the message
+    where they differ, as ``unittest.TestCase.assertEqual`` does.
+    """
+
+    rules: Rules
+    fallback: Callable[[Any, Any], None]
+
+    def difference(self, x: Any, y: Any) -> Difference | None:
+        """The first difference between ``x`` and ``y``, None where they are equal.
+
+        In this order: tensors and arrays, with each other, with a number (one element) or with a sequence;
+        numbers of any kind with each other by value; sequences of any kind element by element; mappings
+        of any kind key by key; dataclasses whose ``__eq__`` is the generated one field by field; all
+        else by ``fallback``. Errors of the values' own methods come through.
+        """
+        if is_array(x) or is_array(y):
+            return self._tensors().difference(x, y)
+        if is_number(x) and is_number(y):
+            return self.numbers(x, y)
+        if is_sequence(x) and is_sequence(y):
+            return self.sequences(x, y)
+        if is_mapping(x) and is_mapping(y):
+            return self._mappings(x, y)
+        if type(x) is type(y) and _compares_by_field(type(x)):
+            return self._fields(x, y)
+        return self._others(x, y)
+
+    def numbers(self, x: Any, y: Any) -> Difference | None:
+        """Numbers compare by value, whatever their types: 1, 1.0, True and 1+0j are equal, as in Python."""
+        x, y = _plain(x), _plain(y)
+        if x == y or (self.rules.equal_nan and _isnan(x) and _isnan(y)):
+            return None
+        exact = isinstance(x, int) and isinstance(y, int)
+        rtol, atol = self.rules.tolerances(EXACT if exact else FLOAT_TOLERANCES)
+        apart, allowed = _distance(x, y), atol + rtol * _magnitude(y)
+        if math.isfinite(apart) and apart <= allowed:
+            return None
+        return Difference(_number_message(x, y, apart, allowed, rtol, atol))
+
+    def sequences(self, x: Sequence[Any], y: Sequence[Any]) -> Difference | None:
+        """Sequences of equal length compare element by element; the type of sequence does not matter."""
+        if len(x) != len(y):
+            return Difference(f"The sequences differ in length: {len(x)} != {len(y)}.{_surplus(x, y)}")
+        names = getattr(type(x), "_fields", None) if type(x) is type(y) else None
+        for index in range(len(x)):
+            found = self.difference(x[index], y[index])
+            if found is not None:
+                return found.under(f".{names[index]}" if names else f"[{index}]")
+        return None
+
+    def _mappings(self, x: Mapping[Any, Any], y: Mapping[Any, Any]) -> Difference | None:
+        missing = [key for key in y if key not in x]
+        unexpected = [key for key in x if key not in y]
+        if missing or unexpected:
+            return Difference(f"The keys differ: missing are {missing!r}, unexpected are {unexpected!r}.")
+        for key in x:
+            found = self.difference(x[key], y[key])
+            if found is not None:
+                return found.under(f"[{key!r}]")
+        return None
+
+    def _fields(self, x: Any, y: Any) -> Difference | None:
+        for field in dataclasses.fields(x):
+            if field.compare:
+                found = self.difference(getattr(x, field.name), getattr(y, field.name))
+                if found is not None:
+                    return found.under(f".{field.name}")
+        return None
+
+    def _others(self, x: Any, y: Any) -> Difference | None:
+        try:
+            self.fallback(x, y)
+        except AssertionError as error:
+            return Difference(str(error))
+        return None
+
+    def _tensors(self) -> TensorComparison:
+        from harness.tensors import TensorComparison
+
+        return TensorComparison(self)
+
+
+def is_tensor(value: object) -> bool:
+    """Whether ``value`` is a ``torch.Tensor``, a subclass's included."""
+    torch = sys.modules.get("torch")
+    # A module that is still being imported has no Tensor yet, and so there is none.
+    tensor = getattr(torch, "Tensor", None)
+    return tensor is not None and isinstance(value, tensor)
+
+
+def is_array(value: object) -> bool:
+    """Whether ``value`` is a ``torch.Tensor`` or a ``numpy.ndarray``."""
+    array = getattr(sys.modules.get("numpy"), "ndarray", None)
+    return is_tensor(value) or (array is not None and isinstance(value, array))
+
+
+def is_number(value: object) -> bool:
+    """Whether ``value`` is a bool, int, float or complex of Python's or of numpy's."""
+    if isinstance(value, (int, float, complex)):
+        return True
+    numpy = sys.modules.get("numpy")
+    return hasattr(numpy, "bool_") and isinstance(value, (numpy.number, numpy.bool_))  # type: ignore[union-attr]  # hasattr says that it is there
+
+
+def is_sequence(value: object) -> bool:
+    """Whether ``value`` is compared element by element; text and bytes are compared whole."""
+    if isinstance(value, (list, tuple)):
+        return True
+    return not isinstance(value, BYTES) and isinstance(value, (Sequence, *_module_types().sequences))
+
+
+def is_mapping(value: object) -> bool:
+    """Whether ``value`` is compared key by key."""
+    return isinstance(value, (dict, Mapping, *_module_types().mappings))
+
+
+@dataclass(frozen=True, slots=True)
+class _ModuleTypes:
+    """Containers of ``torch.nn`` that behave like a sequence or mapping and are registered as neither."""
+
+    sequences: tuple[type, ...] = ()
+    mappings: tuple[type, ...] = ()
+
+
+def _module_types() -> _ModuleTypes:
+    nn = sys.modules.get("torch.nn")
+    if not hasattr(nn, "ParameterDict"):
+        return _ModuleTypes()
+    return _ModuleTypes(
+        (nn.Sequential, nn.ModuleList, nn.ParameterList),  # type: ignore[union-attr]  # hasattr says that nn is there
+        (nn.ModuleDict, nn.ParameterDict),  # type: ignore[union-attr]  # as above
+    )
+
+
+def _compares_by_field(cls: type) -> bool:
+    """Whether ``cls`` is a dataclass that did not write an ``__eq__`` of its own.
+
+    The generated one compares tuples of fields, which raises as soon as a field is a tensor of more than
+    one element. Generated code is compiled from a string, and no source file has that name.
+    """
+    if not dataclasses.is_dataclass(cls):
+        return False
+    code = getattr(cls.__eq__, "__code__", None)
+    return code is not None and code.co_filename == "<string>"
+
+
+def _plain(number: Any) -> Any:
+    """``number`` as Python's own type, so that numpy's fixed widths neither overflow nor warn."""
+    item = getattr(number, "item", None)
+    return number if item is None else item()
+
+
+def _isnan(number: Any) -> bool:
+    return not isinstance(number, int) and cmath.isnan(number)
+
+
+def _distance(x: Any, y: Any) -> float:
+    try:
+        return float(abs(x - y))
+    except OverflowError:
+        return math.inf
+
+
+def _magnitude(number: Any) -> float:
+    try:
+        return float(abs(number))
+    except OverflowError:
+        return math.inf
+
+
+def _number_message(x: Any, y: Any, apart: float, allowed: float, rtol: float, atol: float) -> str:
+    if rtol == atol == 0:
+        return f"Scalars are not equal!\n\nExpected {y!r} but got {x!r}."
+    return (
+        f"Scalars are not close!\n\nExpected {y!r} but got {x!r}: they are {apart!r} apart, "
+        f"and {allowed!r} is allowed (atol {atol!r} + rtol {rtol!r} * |expected|)."
+    )
+
+
+def _surplus(x: Sequence[Any], y: Sequence[Any]) -> str:
+    """Names the first element that only the longer one has, in one short line."""
+    shorter = min(len(x), len(y))
+    longer, which = (x, "first") if len(x) > len(y) else (y, "second")
+    text = repr(longer[shorter])
+    # A tensor's repr may fill a screen; its length already says what is wrong.
+    return f" Only the {which} has [{shorter}]: {text}" if len(text) <= 80 and "\n" not in text else ""

@@ -1,0 +1,1 @@
+"""How ranks come to life: one strategy a file behind ``base``."""

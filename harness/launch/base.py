@@ -1,0 +1,200 @@
+"""What a launcher is, and the live ranks that one gives back.
+
+    parent                          server                         rank r
+      |  Launch + descriptors  ------> |                              |
+      |                                |  fork (or exec) x N -------> |
+      | <----- Started(pids) --------- |                              |
+      | <------------------------------------ channel: Report ------- |
+      | <------------------------------------ output, stack dumps --- |
+      |  Release -------------------------------------------------->  |
+      | <----- Exited(rank, code) ---- | <------- _exit ------------- X
+      | <----- Swept(leaked) --------- |
+
+Everything on the left is owned by a ``RankSet``; closing it ends whatever still runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import socket
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.errors import LaunchError, ServerLost
+from harness.protocol import Launch, Refused, Release, Signal, Started, decode, encode
+from harness.rank import ledger
+from harness.wire import recv_frame, send_fds, send_frame
+
+# Descriptors that follow a Launch: the launch's socket and the ledger, then three a rank.
+SHARED_FDS = 2
+FDS_A_RANK = 3
+# A killed process that does not go away for this long sits in an uninterruptible system call.
+REAP_WAIT_S = 10.0
+
+
+class DirtyModule(LaunchError):
+    """Importing the test's module left threads in the server: ranks must import it themselves."""
+
+
+class Launcher(Protocol):
+    """A strategy that brings ranks to life."""
+
+    name: str
+
+    def launch(self, request: Launch) -> RankSet:
+        """Starts the ranks of one test; LaunchError where that is impossible."""
+        ...
+
+
+@dataclass(slots=True)
+class RankLink:
+    """The parent's ends for one rank: its channel, what it prints, and its stack dumps."""
+
+    rank: int
+    channel: socket.socket
+    output: int
+    stack: int
+
+    def close(self) -> None:
+        """Closes the three descriptors."""
+        self.channel.close()
+        os.close(self.output)
+        os.close(self.stack)
+
+
+@dataclass(slots=True)
+class _Remote:
+    """The ends that travel: closed here as soon as the server has them."""
+
+    fds: list[int]
+
+    def close(self) -> None:
+        while self.fds:
+            os.close(self.fds.pop())
+
+
+class RankSet:
+    """The live ranks of one test, and every descriptor by which the parent knows them.
+
+    A context manager: leaving it ends the ranks that still run, waits until they and their leftovers are
+    gone, and closes all descriptors.
+    """
+
+    def __init__(self, request: Launch) -> None:
+        self.world_size = request.world_size
+        self.pids: list[int] = []
+        self.events, self._far_events = socket.socketpair()
+        self.links: list[RankLink] = []
+        memory = os.memfd_create("harness-ledger")
+        os.ftruncate(memory, ledger.size(request.world_size))
+        self.ledger = mmap.mmap(memory, ledger.size(request.world_size))
+        self._remote = _Remote([self._far_events.detach(), memory])
+        for rank in range(request.world_size):
+            self._open_link(rank)
+        self.swept: list[str] | None = None
+
+    def _open_link(self, rank: int) -> None:
+        near, far = socket.socketpair()
+        output, output_far = os.pipe()
+        stack, stack_far = os.pipe()
+        for fd in (output, stack):
+            os.set_blocking(fd, False)
+        near.setblocking(False)
+        self._remote.fds += [far.detach(), output_far, stack_far]
+        self.links.append(RankLink(rank, near, output, stack))
+
+    def start(self, server: socket.socket, request: Launch, timeout_s: float | None = None) -> None:
+        """Hands the request to a server and waits until it says that the ranks exist.
+
+        ServerLost where the server is gone, DirtyModule or LaunchError where it refuses or where importing
+        the test's module takes longer than ``timeout_s``.
+        """
+        try:
+            send_frame(server, encode(request))
+            send_fds(server, self._remote.fds)
+        except OSError as error:
+            raise ServerLost(f"the server that starts ranks is gone ({error})") from error
+        finally:
+            self._remote.close()
+        self.events.settimeout(timeout_s)
+        try:
+            frame = recv_frame(self.events)
+        except TimeoutError:
+            raise LaunchError(
+                f"ranks did not start within {timeout_s:g} s: {request.module.name} is still importing"
+            ) from None
+        if frame is None:
+            raise ServerLost("the server that starts ranks ended while it started them")
+        answer = decode(frame)
+        if isinstance(answer, Refused):
+            raise (DirtyModule if answer.dirty else LaunchError)(answer.reason)
+        assert isinstance(answer, Started), answer
+        self.pids = answer.pids
+
+    @property
+    def closed(self) -> bool:
+        """True after ``close``."""
+        return self.events.fileno() < 0
+
+    def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
+        """Has the server signal a rank, or its whole process group; nothing happens to one that is gone."""
+        with contextlib.suppress(OSError):  # a server that is gone has taken its ranks with it
+            send_frame(self.events, encode(Signal(rank, int(signum), group)))
+
+    def release(self, rank: int) -> None:
+        """Lets a rank that has reported go on to its end."""
+        with contextlib.suppress(OSError):  # it may have died since
+            send_frame(self.links[rank].channel, encode(Release()))
+
+    def __enter__(self) -> RankSet:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends what still runs, waits for the server's word that all is swept, closes everything."""
+        if self.closed:
+            return
+        if self.swept is None and self.pids:
+            self._wait_until_swept()
+        self.events.close()
+        self._remote.close()
+        for link in self.links:
+            link.close()
+        self.ledger.close()
+
+    def _wait_until_swept(self) -> None:
+        # Shutting down our sending side tells the server to end the ranks; its own end of file says that it
+        # has. SIGKILL is what it uses, so the wait is bounded by the kernel, not by the ranks.
+        with contextlib.suppress(OSError):
+            self.events.setblocking(True)
+            self.events.settimeout(REAP_WAIT_S)
+            self.events.shutdown(socket.SHUT_WR)
+            while self.events.recv(65536):
+                continue
+
+
+def per_rank_threads(environ: dict[str, str], world_size: int) -> int:
+    """Intra-op threads for each rank: ``OMP_NUM_THREADS`` where set, else an equal share of the processors."""
+    wish = environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if wish.isdigit() and int(wish) > 0:
+        return int(wish)
+    return max(1, len(os.sched_getaffinity(0)) // world_size)
+
+
+def remote_fd_count(world_size: int) -> int:
+    """How many descriptors follow a Launch."""
+    return SHARED_FDS + FDS_A_RANK * world_size
+
+
+def split_fds(fds: Sequence[int]) -> tuple[int, int, list[tuple[int, int, int]]]:
+    """Launch socket, ledger, and (channel, output, stack) by rank, from the descriptors of a Launch."""
+    per_rank = [(fds[i], fds[i + 1], fds[i + 2]) for i in range(SHARED_FDS, len(fds), FDS_A_RANK)]
+    return fds[0], fds[1], per_rank

@@ -1,0 +1,159 @@
+"""The fork-server launcher: ranks forked from a warm, single-threaded process that has imported torch.
+
+The server is forked from this process while it is clean (one thread by the operating system's count, no
+accelerator context), and is started afresh otherwise. One server a process, started by the first launch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import socket
+import sys
+import threading
+import traceback
+from typing import NoReturn
+
+from harness.errors import LaunchError
+from harness.launch import posix, server
+from harness.launch.base import DirtyModule, RankSet
+from harness.launch.process import ServerProcess, start_interpreter, this_process
+from harness.protocol import Launch
+from harness.rank import main as rank_main
+
+
+class ForkServerLauncher:
+    """Forks ranks from a server that is kept for the life of this process.
+
+    A server that is found dead is replaced at the next launch.
+    """
+
+    name = "forkserver"
+
+    def __init__(self) -> None:
+        self._server: ServerProcess | None = None
+        self._dirty: set[str] = set()
+
+    def launch(self, request: Launch) -> RankSet:
+        """Starts ranks; LaunchError where the test's module does not import, ServerLost where the server dies."""
+        for _ in range(2):
+            request = _without_preload(request) if request.module.name in self._dirty else request
+            try:
+                return self._attempt(request)
+            except DirtyModule:
+                self._dirty.add(request.module.name)
+                self.close()
+        raise LaunchError(f"{request.module.name} leaves threads in every process that imports it")
+
+    def _attempt(self, request: Launch) -> RankSet:
+        ranks = RankSet(request)
+        try:
+            ranks.start(self._ready_server(request).control, request, request.start_timeout_s)
+        except BaseException:
+            ranks.close()
+            if self._server is not None and not self._server.alive():
+                self.close()
+            raise
+        return ranks
+
+    def _ready_server(self, request: Launch) -> ServerProcess:
+        if self._server is not None and not self._server.alive():
+            self.close()
+        if self._server is None:
+            fork_here = is_clean() and request.module.name not in self._dirty
+            self._server = _fork_server() if fork_here else _fresh_server(request)
+        return self._server
+
+    def how_it_ended(self) -> str:
+        """What became of a server that was lost, for the message of the test that ran."""
+        return self._server.how_it_ended() if self._server is not None else "not running"
+
+    def close(self) -> None:
+        """Ends the server and waits for it."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+
+def _without_preload(request: Launch) -> Launch:
+    return dataclasses.replace(request, preload=False)
+
+
+def is_clean() -> bool:
+    """True where this process may be forked into a server: one thread, counted by the operating system, and
+    no accelerator context.
+
+    Some pools (OpenBLAS's) end their threads before a fork and start them again when needed; a trial fork
+    tells them from those (OpenMP's, autograd's) that would be missing in the child.
+    """
+    if sys.platform != "linux" or threading.active_count() > 1 or _has_accelerator_context():
+        return False
+    if posix.os_threads() == 1:
+        return True
+    _trial_fork()
+    return posix.os_threads() == 1
+
+
+def _trial_fork() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def _has_accelerator_context() -> bool:
+    torch = sys.modules.get("torch")
+    devices = [getattr(torch, name, None) for name in ("cuda", "xpu", "hpu", "mtia")] if torch else []
+    return any(d is not None and hasattr(d, "is_initialized") and d.is_initialized() for d in devices)
+
+
+def fork_birth(newborn: server.Newborn) -> int:
+    """Forks the server into one rank; returns the rank's process id, in the server only."""
+    pid = os.fork()
+    if pid == 0:
+        rank_main.from_fork(newborn)
+    return pid
+
+
+def _fork_server() -> ServerProcess:
+    near, far = socket.socketpair()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError, OSError):  # None, closed, or somebody's stand-in
+            stream.flush()
+    parent = this_process()
+    pid = os.fork()
+    if pid == 0:
+        near.close()
+        _serve_forked(far, parent)
+    far.close()
+    return ServerProcess(pid, near)
+
+
+def _serve_forked(control: socket.socket, parent: server.Parent) -> NoReturn:
+    """Never returns into the parent's frames, whatever happens."""
+    code = 1
+    try:
+        server.close_on_to_null({control.fileno()})
+        server.detach_stdio()
+        server.main(control, fork_birth, preload=True, parent=parent)
+        code = 0
+    except BaseException:  # noqa: BLE001 - the parent's frames below must not see it; it reads the exit code
+        with contextlib.suppress(OSError, ValueError):
+            traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _fresh_server(request: Launch) -> ServerProcess:
+    """A server in a new interpreter; the request brings the imports."""
+    return start_interpreter("harness.launch.forkserver", "serve_fresh", request.sys_path)
+
+
+def serve_fresh(control: socket.socket, parent: server.Parent) -> None:
+    """Entry of a fresh server: warm up, then serve."""
+    import torch  # noqa: F401 - what this process is for
+
+    server.main(control, fork_birth, preload=True, parent=parent)
+
+

@@ -1,0 +1,103 @@
+"""A server process as its parent holds it: a process id and a control socket, with one owner."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+
+from harness.launch.server import Parent
+from harness.outcomes import exit_text
+
+# The package's parent directory: a new interpreter finds `harness` there before it has our sys.path.
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_BOOT = (
+    "import json, sys; a = json.loads(sys.argv.pop(1)); sys.path.insert(0, a['root']); "
+    "from harness.launch.process import boot; boot(a)"
+)
+# Pools that a library would start while it is imported would leave the server with threads: keep each of
+# them at one thread until ranks get the parent's environment.
+_SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "GOTO_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+class ServerProcess:
+    """Owns a server: ``close`` ends it and waits for it. A fork of this process does not own it."""
+
+    def __init__(self, pid: int, control: socket.socket) -> None:
+        self.pid = pid
+        self.control = control
+        self._owner = os.getpid()
+        self._code: int | None = None
+
+    def alive(self) -> bool:
+        """True while the server runs and this process is the one that started it."""
+        return self._owner == os.getpid() and self._poll(os.WNOHANG) is None
+
+    def _poll(self, options: int) -> int | None:
+        if self._code is None:
+            try:
+                pid, status = os.waitpid(self.pid, options)
+            except ChildProcessError:  # somebody else's wait() took its exit code
+                self._code = 0
+            else:
+                self._code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._code
+
+    def how_it_ended(self) -> str:
+        """Its end in words; it must have ended."""
+        return f"process {self.pid} ended with {exit_text(self._poll(0))}"
+
+    def close(self) -> None:
+        """Closes the control socket, which ends the server, and waits for that."""
+        self.control.close()
+        if self._owner == os.getpid():
+            self._poll(0)
+
+
+def this_process() -> Parent:
+    """This process as the parent of a server that the calling thread is about to start."""
+    return Parent(os.getpid(), watch=threading.current_thread() is threading.main_thread())
+
+
+def start_interpreter(module: str, function: str, sys_path: Sequence[str]) -> ServerProcess:
+    """Starts a new interpreter that calls ``module.function(control, parent)``."""
+    near, far = socket.socketpair()
+    with far:
+        argument = {
+            "root": _ROOT,
+            "module": module,
+            "function": function,
+            "fd": far.fileno(),
+            "sys_path": list(sys_path),
+            "parent": dataclasses.asdict(this_process()),
+        }
+        # The interpreter's own flags (-W, -X, -O ...) decide verdicts, so ranks get them too;
+        # multiprocessing asks the same function, which has no public name.
+        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+        child = subprocess.Popen(
+            [sys.executable, *flags, "-c", _BOOT, json.dumps(argument)],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[far.fileno()],
+            env={**_SINGLE_THREADED, **os.environ, **_SINGLE_THREADED},
+        )
+    child.returncode = 0  # ours to wait for: Popen's finaliser must not
+    return ServerProcess(child.pid, near)
+
+
+def boot(argument: dict[str, object]) -> None:
+    """First call in a new interpreter."""
+    control = socket.socket(fileno=int(str(argument["fd"])))
+    control.set_inheritable(False)
+    sys.path[:] = [str(p) for p in argument["sys_path"]]  # type: ignore[attr-defined]  # a list, by start_interpreter
+    entry = getattr(importlib.import_module(str(argument["module"])), str(argument["function"]))
+    with contextlib.suppress(KeyboardInterrupt):
+        entry(control, Parent(**argument["parent"]))  # type: ignore[arg-type]  # a dict, by start_interpreter
+    sys.stdout.flush()
+    os._exit(0)

@@ -1,0 +1,103 @@
+"""What a test module says about itself: ``run_tests()`` as a script, ``load_tests`` for its shard.
+
+::
+
+    from harness.modules import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+
+    if __name__ == "__main__":
+        run_tests()
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import unittest
+from collections.abc import Mapping, Sequence
+
+from harness import expect, seeding
+
+# As run_tests.py, and as pytest and unittest of Python 3.12 have it.
+EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_NOTHING_RAN = 0, 1, 2, 5
+
+# The variables that say which shard this is, by who sets them: Bazel, PyTorch's CI, GitLab, CircleCI,
+# Buildkite, Slurm. What their values mean is harness.runner.sharding's to say.
+SHARD_VARIABLES = (
+    "TEST_SHARD_INDEX",
+    "TEST_TOTAL_SHARDS",
+    "SHARD_NUMBER",
+    "NUM_TEST_SHARDS",
+    "CI_NODE_INDEX",
+    "CI_NODE_TOTAL",
+    "CIRCLE_NODE_INDEX",
+    "CIRCLE_NODE_TOTAL",
+    "BUILDKITE_PARALLEL_JOB",
+    "BUILDKITE_PARALLEL_JOB_COUNT",
+    "SLURM_ARRAY_TASK_ID",
+    "SLURM_ARRAY_TASK_COUNT",
+)
+
+
+def load_tests(
+    loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None
+) -> unittest.TestSuite:
+    """unittest's load_tests protocol: ``tests``, or the part of them that belongs to this process's shard.
+
+    Without a shard variable in the environment the suite comes back as it is. UsageError where the variables
+    contradict each other.
+    """
+    if not is_sharded(os.environ):
+        return tests
+    from harness.runner import sharding
+
+    return sharding.filter_suite(tests, os.environ)
+
+
+def is_sharded(environ: Mapping[str, str]) -> bool:
+    """Whether ``environ`` holds a variable that says which part of the tests to run."""
+    return any(environ.get(name) for name in SHARD_VARIABLES)
+
+
+def run_tests(argv: Sequence[str] | None = None) -> None:
+    """Run the tests of the calling module and exit: ``unittest.main``, and these options before its own.
+
+    ``--seed N`` seeds every test with N (``HARNESS_SEED``, which ranks inherit); ``--accept`` takes outputs
+    for expected ones (``EXPECTTEST_ACCEPT``). ``argv`` is a command line with the program first, by
+    default this process's. The exit code is 0 if all passed, 1 if a test failed, 2 for a wrong command
+    line, 5 if nothing ran; a shard may be empty, and then it is 0.
+    """
+    module = sys._getframe(1).f_globals["__name__"]
+    program, *arguments = sys.argv if argv is None else argv
+    rest = _apply_options(program, arguments)
+    ran = unittest.main(module=module, argv=[program, *rest], exit=False).result
+    sys.exit(exit_code(ran, sharded=is_sharded(os.environ)))
+
+
+def exit_code(result: unittest.TestResult, *, sharded: bool) -> int:
+    """The exit code that ``result`` comes to; a skipped test did run."""
+    if not result.wasSuccessful():
+        return EXIT_FAILED
+    nothing_ran = result.testsRun == 0 and not result.skipped
+    return EXIT_NOTHING_RAN if nothing_ran and not sharded else EXIT_PASSED
+
+
+def _apply_options(program: str, arguments: Sequence[str]) -> list[str]:
+    """Put this module's options into the environment, where ranks find them; returns the other arguments.
+
+    Exits with code 2 and a line on stderr where a value cannot be used.
+    """
+    # unittest's own parser answers --help; its options may not be taken for abbreviations of these.
+    parser = argparse.ArgumentParser(prog=os.path.basename(program), add_help=False, allow_abbrev=False)
+    parser.add_argument("--seed")
+    parser.add_argument("--accept", action="store_true")
+    options, rest = parser.parse_known_args(arguments)
+    if options.seed is not None:
+        try:
+            seed = seeding.base_seed({seeding.VARIABLE: options.seed})
+        except ValueError:
+            parser.error(f"--seed {options.seed}: a whole number of 32 bits is needed")
+        os.environ[seeding.VARIABLE] = str(seed)
+    if options.accept:
+        os.environ[expect.VARIABLE] = "1"
+    return rest

@@ -1,0 +1,224 @@
+"""The messages between parent, server and ranks: one frozen dataclass each, and their encoding.
+
+Parent -> server: ``Launch`` (with descriptors), then ``Signal`` on the launch's own socket.
+Server -> parent, on the launch's socket: ``Started`` or ``Refused``, ``Exited`` for each rank, ``Swept``.
+Rank -> parent, on the rank's channel: ``Report``. Parent -> rank: ``Release``.
+
+Encoded as JSON with the class's name, so that a journal or a person can read them.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from harness.errors import ProtocolError
+from harness.outcomes import CollectiveRecord, ErrorInfo, RankOutcome, Status, SubtestOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRef:
+    """Where a test class's module comes from, so that another process can import it.
+
+    ``name`` as in ``sys.modules``; ``file`` its source where it has one; ``run_as`` the importable name of
+    a ``__main__`` that was started with ``-m``.
+    """
+
+    name: str
+    file: str | None = None
+    run_as: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A request for the ranks of one test; three descriptors a rank follow it, and one for the launch.
+
+    Environment, working directory and path are the parent's at this moment, not those of the server's
+    start. ``threads`` is the number of intra-op threads for each rank, or None to leave them alone.
+    """
+
+    module: ModuleRef
+    qualname: str
+    method: str
+    world_size: int
+    file_name: str
+    environ: dict[str, str]
+    cwd: str
+    sys_path: list[str]
+    argv: list[str]
+    threads: int | None = None
+    start_timeout_s: float | None = None
+    preload: bool = True
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """All ranks exist: their process ids by rank."""
+
+    pids: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The server could not start ranks; ``dirty`` where importing the module left threads in the server,
+    which therefore ends itself."""
+
+    reason: str
+    dirty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """A rank is gone. ``code`` as in ``subprocess``: negative for a signal. Peak memory in bytes."""
+
+    rank: int
+    code: int
+    peak_memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """Every rank is gone, and so are these processes that they had left behind (one line each)."""
+
+    leaked: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Send a signal to one rank, or with ``group`` to its whole process group."""
+
+    rank: int
+    signum: int
+    group: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A rank's outcome, sent when its test and cleanups are over."""
+
+    outcome: RankOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Every rank has reported: go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """First frame to a rank that was started by exec: which rank it is and what to run."""
+
+    rank: int
+    launch: Launch
+    descriptors: list[int]
+    server_pid: int
+
+
+Message = Launch | Started | Refused | Exited | Swept | Signal | Report | Release | Assignment
+_KINDS: dict[str, type] = {c.__name__: c for c in Message.__args__}  # type: ignore[attr-defined]  # typeshed: UnionType has it
+
+M = TypeVar("M")
+
+
+def encode(message: Message) -> bytes:
+    """A message as bytes; TypeError for a value that JSON has no form for."""
+    value = _to_json(message)
+    return json.dumps({"kind": type(message).__name__, **value}, ensure_ascii=True).encode()
+
+
+def decode(frame: bytes) -> Message:
+    """The message of a frame; ProtocolError for anything else."""
+    try:
+        value = json.loads(frame)
+        kind = _KINDS[value.pop("kind")]
+        return _from_json(kind, value)  # type: ignore[no-any-return]  # _KINDS holds message classes only
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProtocolError(f"not a message: {frame[:80]!r} ({error!r})") from error
+
+
+def expect(frame: bytes | None, kind: type[M]) -> M:
+    """The message of a frame that must be of one kind; ProtocolError where it is not, or the end came."""
+    message = decode(frame) if frame is not None else None
+    if not isinstance(message, kind):
+        raise ProtocolError(f"expected {kind.__name__}, got {message!r}")
+    return message
+
+
+def _to_json(message: Any) -> dict[str, Any]:
+    if isinstance(message, Report):
+        return {"outcome": outcome_to_json(message.outcome)}
+    if isinstance(message, Assignment):
+        return {**_fields(message), "launch": _to_json(message.launch)}
+    if isinstance(message, Launch):
+        return {**_fields(message), "module": _fields(message.module)}
+    return _fields(message)
+
+
+def _from_json(kind: type, value: dict[str, Any]) -> Any:
+    if kind is Report:
+        return Report(outcome_from_json(value["outcome"]))
+    if kind is Assignment:
+        value["launch"] = _from_json(Launch, value["launch"])
+    if kind is Launch:
+        value["module"] = ModuleRef(**value["module"])
+    return kind(**value)
+
+
+def _fields(message: Any) -> dict[str, Any]:
+    return {f.name: getattr(message, f.name) for f in dataclasses.fields(message)}
+
+
+def outcome_to_json(outcome: RankOutcome) -> dict[str, Any]:
+    """A rank's outcome as JSON-able values; lossless with ``outcome_from_json``."""
+    value = _fields(outcome)
+    value["status"] = outcome.status.value
+    value["error"] = _error_to_json(outcome.error)
+    value["subtests"] = [_subtest_to_json(s) for s in outcome.subtests]
+    value["collectives"] = [_fields(c) for c in outcome.collectives]
+    return value
+
+
+def outcome_from_json(value: dict[str, Any]) -> RankOutcome:
+    """The outcome of JSON values; KeyError, TypeError or ValueError where they are not one."""
+    return RankOutcome(
+        **{
+            **value,
+            "status": Status(value["status"]),
+            "error": _error_from_json(value["error"]),
+            "subtests": tuple(_subtest_from_json(s) for s in value["subtests"]),
+            "collectives": tuple(CollectiveRecord(**c) for c in value["collectives"]),
+            "accepted": tuple(value["accepted"]),
+        }
+    )
+
+
+def _error_to_json(error: ErrorInfo | None) -> dict[str, Any] | None:
+    if error is None:
+        return None
+    pickled = base64.b64encode(error.pickled).decode() if error.pickled is not None else None
+    return {**_fields(error), "pickled": pickled}
+
+
+def _error_from_json(value: dict[str, Any] | None) -> ErrorInfo | None:
+    if value is None:
+        return None
+    pickled = base64.b64decode(value["pickled"]) if value["pickled"] is not None else None
+    return ErrorInfo(**{**value, "pickled": pickled})
+
+
+def _subtest_to_json(subtest: SubtestOutcome) -> dict[str, Any]:
+    return {**_fields(subtest), "status": subtest.status.value, "error": _error_to_json(subtest.error)}
+
+
+def _subtest_from_json(value: dict[str, Any]) -> SubtestOutcome:
+    return SubtestOutcome(
+        message=value["message"],
+        params=tuple((k, v) for k, v in value["params"]),
+        status=Status(value["status"]),
+        error=_error_from_json(value["error"]),
+        skip_reason=value["skip_reason"],
+    )

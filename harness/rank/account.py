@@ -1,0 +1,157 @@
+"""What a rank has to say of its own test, and how a test's run becomes that."""
+
+from __future__ import annotations
+
+import unittest
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any
+
+from harness.outcomes import ErrorInfo, Status, SubtestOutcome
+from harness.rank.captured import capture
+
+__unittest = True  # frames that no reader of a failure has a use for
+
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """How the test went in this rank; ``ending`` is a SystemExit by which it wanted to end the process."""
+
+    status: Status
+    error: ErrorInfo | None = None
+    skip_reason: str | None = None
+    subtests: tuple[SubtestOutcome, ...] = ()
+    ending: SystemExit | None = None
+    note: str = ""
+    accepted: tuple[object, ...] = ()
+
+
+class _Collector(unittest.TestResult):
+    """A unittest result that keeps values, not text: unittest itself runs the method in the rank, so that
+    cleanups, sub-tests, skips and decorators behave as anywhere else."""
+
+    def __init__(self, assertion: type[BaseException]) -> None:
+        super().__init__()
+        self._assertion = assertion
+        self.problems: list[ErrorInfo] = []
+        self.skip_reason: str | None = None
+        self.ending: SystemExit | None = None
+        self.subtests: list[SubtestOutcome] = []
+
+    def addError(self, test: unittest.TestCase, err: ExcInfo) -> None:
+        """Any exception that is no assertion."""
+        error = err[1]
+        assert error is not None
+        if isinstance(error, SystemExit) and self.ending is None:
+            self.ending = error
+        self.problems.append(capture(error, self._assertion))
+
+    def addFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
+        """An assertion."""
+        assert err[1] is not None
+        self.problems.append(capture(err[1], self._assertion))
+
+    def addExpectedFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
+        """What was expected is for the parent's unittest to judge: here it is a failure."""
+        (self.addFailure if isinstance(err[1], self._assertion) else self.addError)(test, err)
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
+        """Likewise: here it is a success."""
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        """The test's skip, or a sub-test's."""
+        if isinstance(test, unittest.case._SubTest):
+            self.subtests.append(_subtest(test, Status.SKIPPED, skip_reason=reason))
+        else:
+            self.skip_reason = reason
+
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: ExcInfo | None) -> None:
+        """One sub-test's end; err is None where it passed."""
+        if err is None or err[1] is None:
+            self.subtests.append(_subtest(subtest, Status.PASSED))
+            return
+        info = capture(err[1], self._assertion)
+        status = Status.FAILED if info.is_assertion else Status.ERROR
+        self.subtests.append(_subtest(subtest, status, error=info))
+
+
+def _subtest(
+    subtest: Any, status: Status, error: ErrorInfo | None = None, skip_reason: str | None = None
+) -> SubtestOutcome:
+    message = subtest._message if isinstance(subtest._message, str) else None  # else: unittest's "none given"
+    params = tuple((str(k), _safe_repr(v)) for k, v in subtest.params.items())
+    return SubtestOutcome(message, params, status, error, skip_reason)
+
+
+def _safe_repr(value: object) -> str:
+    try:
+        return repr(value)[:300]
+    except Exception as error:  # noqa: BLE001 - a parameter's repr is the test's code
+        return f"<repr raised {type(error).__name__}>"
+
+
+def run_body(case: unittest.TestCase, set_up: Any, tear_down: Any) -> Account:
+    """Runs a case's method in this rank, between ``set_up`` and ``tear_down`` and followed by its cleanups.
+
+    The case's own ``setUp`` and ``tearDown`` belong to the parent. KeyboardInterrupt comes through.
+    """
+    collector = _Collector(case.failureException)
+    case.setUp = set_up  # type: ignore[method-assign]  # this instance plays the rank's part only
+    case.tearDown = tear_down  # type: ignore[method-assign]
+    unittest.TestCase.run(case, collector)
+    return _account(collector)
+
+
+def _account(collector: _Collector) -> Account:
+    subtests = tuple(collector.subtests)
+    if collector.problems:
+        error = _joined(collector.problems)
+        status = Status.FAILED if error.is_assertion else Status.ERROR
+        return Account(status, error, subtests=subtests, ending=collector.ending)
+    if collector.skip_reason is not None:
+        return Account(Status.SKIPPED, skip_reason=collector.skip_reason, subtests=subtests)
+    bad = {s.status for s in subtests if s.status.bad}
+    if bad:
+        return Account(Status.FAILED if bad == {Status.FAILED} else Status.ERROR, subtests=subtests)
+    return Account(Status.PASSED, subtests=subtests)
+
+
+def _joined(problems: list[ErrorInfo]) -> ErrorInfo:
+    """The first problem, with the text of those that came after it (tearDownRank, cleanups)."""
+    first, *others = problems
+    if not others:
+        return first
+    texts = [first.traceback, *(f"Afterwards, while cleaning up:\n{o.traceback}" for o in others)]
+    return replace(first, traceback="\n\n".join(texts))
+
+
+def conclude(account: Account | None, ending: BaseException | None, texts: list[str]) -> Account:
+    """The rank's final word, from what its test came to and from how ``_run`` ended.
+
+    ``ending`` is the exception that left ``_run``; ``texts`` what an overridden ``run_test`` sent over the
+    pipe, as upstream's does with a traceback. A rank that never ran its test has crashed, whatever it says.
+    """
+    if isinstance(ending, SystemExit):
+        return _exited(account, ending, texts)
+    if ending is not None:
+        if account is None or account.status is Status.PASSED:
+            info = capture(ending)
+            return Account(Status.FAILED if info.is_assertion else Status.ERROR, info)
+        return account
+    if account is None:
+        return Account(Status.CRASHED, note="_run returned without running the test")
+    return account
+
+
+def _exited(account: Account | None, ending: SystemExit, texts: list[str]) -> Account:
+    if account is not None and account.ending is None:
+        harmless = ending.code in (None, 0) or account.status is not Status.PASSED
+        if harmless:
+            return account
+    if texts:
+        return Account(Status.ERROR, ErrorInfo("Exception", texts[0].strip().rsplit("\n", 1)[-1], texts[0]))
+    subtests = account.subtests if account is not None else ()
+    error = (account.error if account is not None else None) or capture(ending)
+    return Account(Status.CRASHED, error, subtests=subtests, ending=ending, note="by sys.exit")

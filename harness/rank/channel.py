@@ -1,0 +1,46 @@
+"""The rank's end of its channel to the parent; what ``_run`` and ``run_test`` get as their pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+
+from harness.errors import ProtocolError
+from harness.outcomes import RankOutcome
+from harness.protocol import Release, Report, encode, expect
+from harness.rank.account import Account
+from harness.wire import recv_frame, send_frame
+
+
+class RankChannel:
+    """Keeps the rank's account until the rank is done, then reports it and waits for the others.
+
+    ``send`` and ``close`` are there for code written against upstream's pipe: a traceback sent through it
+    becomes the rank's error, closing changes nothing.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self.account: Account | None = None
+        self.texts: list[str] = []
+
+    def record(self, account: Account) -> None:
+        """Notes how the test went. The last word counts."""
+        self.account = account
+
+    def send(self, value: object) -> None:
+        """Upstream's way to hand a traceback to the parent."""
+        self.texts.append(str(value))
+
+    def close(self) -> None:
+        """Part of upstream's pipe; the channel stays open until the process ends."""
+
+    def report(self, outcome: RankOutcome) -> None:
+        """Sends the outcome; a parent that is gone is nobody to tell."""
+        with contextlib.suppress(OSError):
+            send_frame(self._sock, encode(Report(outcome)))
+
+    def wait_for_release(self) -> None:
+        """Returns when every rank has reported, or when the parent is gone."""
+        with contextlib.suppress(OSError, ProtocolError):
+            expect(recv_frame(self._sock), Release)

@@ -1,0 +1,194 @@
+"""The life of a rank: settle in, run the test, report, wait for the others, leave.
+
+A rank never returns into the code that made it: it ends by ``os._exit`` once the supervisor lets it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import gc
+import io
+import mmap
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from harness.launch import imports, posix
+from harness.outcomes import RankOutcome, Status
+from harness.protocol import Assignment, Launch, decode
+from harness.rank import account, ledger, recorder
+from harness.rank.channel import RankChannel
+from harness.rank.signals import STACK_SIGNAL
+
+if TYPE_CHECKING:
+    from harness.launch.server import Newborn
+
+__unittest = True  # frames that no reader of a failure has a use for
+
+# Upstream's exit codes, for code that reads them off a finished process.
+EXIT_ERROR = 10
+EXIT_SKIPPED = 75
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a rank stands: what it is to do, and the descriptors by which it is known."""
+
+    request: Launch
+    rank: int
+    channel: int
+    stack: int
+    ledger: int
+    server_pid: int
+
+
+def from_fork(newborn: Newborn) -> NoReturn:
+    """First call in a rank that was forked from a server."""
+    try:
+        with contextlib.suppress(OSError):
+            os.setpgid(0, 0)
+        for fd in newborn.close:
+            os.close(fd)
+        os.dup2(newborn.output, 1)
+        os.dup2(newborn.output, 2)
+        os.close(newborn.output)
+        gc.enable()
+        live(
+            Place(
+                newborn.request,
+                newborn.rank,
+                newborn.channel,
+                newborn.stack,
+                newborn.ledger,
+                newborn.server_pid,
+            )
+        )
+    except BaseException:  # noqa: BLE001 - the server's frames below must never see it
+        with contextlib.suppress(OSError, ValueError):
+            traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def from_exec() -> NoReturn:
+    """First call in a rank that is a new interpreter; its assignment is on standard input."""
+    with open(0, "rb", closefd=False) as stdin:
+        assignment = decode(stdin.read())
+    assert isinstance(assignment, Assignment)
+    for fd in assignment.descriptors:
+        os.set_inheritable(fd, False)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    imports.take_over(assignment.launch)
+    place = Place(assignment.launch, assignment.rank, *assignment.descriptors, assignment.server_pid)
+    live(place)
+
+
+def live(place: Place) -> NoReturn:
+    """Everything from settling in to the exit."""
+    _fresh_streams()
+    _settle_signals(place)
+    _settle_threads(place.request)
+    channel = RankChannel(socket.socket(fileno=place.channel))
+    memory = mmap.mmap(place.ledger, ledger.size(place.request.world_size))
+    book = ledger.Ledger(memory, place.rank)
+    started = time.monotonic()
+    final = _run(place, channel, book)
+    channel.report(_outcome(place, final, started))
+    channel.wait_for_release()
+    _leave(final)
+
+
+def _run(place: Place, channel: RankChannel, book: ledger.Ledger) -> account.Account:
+    request = place.request
+    ending: BaseException | None = None
+    try:
+        case = imports.find_class(request.module, request.qualname)
+        recorder.install(book)
+        case._run(  # type: ignore[attr-defined]  # every launched class has upstream's entry
+            place.rank, request.method, request.file_name, channel, **request.kwargs
+        )
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is this rank's outcome
+        ending = error
+    return account.conclude(channel.account, ending, channel.texts)
+
+
+def _outcome(place: Place, final: account.Account, started: float) -> RankOutcome:
+    return RankOutcome(
+        rank=place.rank,
+        status=final.status,
+        error=final.error,
+        skip_reason=final.skip_reason,
+        subtests=final.subtests,
+        duration_s=time.monotonic() - started,
+        started_s=started,
+        pid=os.getpid(),
+        note=final.note,
+        accepted=final.accepted,
+    )
+
+
+def _fresh_streams() -> None:
+    """Standard streams of the rank's own: the parent's objects hold its buffers, or some capture's file."""
+    for name, fd in (("stdout", 1), ("stderr", 2)):
+        raw = io.FileIO(fd, "w", closefd=False)
+        stream = io.TextIOWrapper(
+            io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", line_buffering=True
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def _settle_signals(place: Place) -> None:
+    """Default signals, a stack dump on request even from C code that holds the GIL, and no life without the
+    server."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    faulthandler.enable(file=2)
+    faulthandler.register(STACK_SIGNAL, file=place.stack, all_threads=True, chain=False)
+    posix.die_with_parent(signal.SIGKILL)
+    if os.getppid() != place.server_pid:
+        os._exit(EXIT_ERROR)  # the server died before we could ask
+
+
+def _settle_threads(request: Launch) -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and request.threads is not None and torch.get_num_threads() != request.threads:
+        torch.set_num_threads(request.threads)
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and "TORCH_DISTRIBUTED_DEBUG" in os.environ:
+        with contextlib.suppress(ValueError):  # a bad value is the test's to meet, as on import
+            distributed.set_debug_level_from_env()
+
+
+def _leave(final: account.Account) -> NoReturn:
+    """Runs what the test registered for the exit, writes out what is buffered, and ends the process."""
+    try:
+        atexit._run_exitfuncs()
+    finally:
+        _flush()
+        os._exit(_exit_code(final))
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # closed or replaced by the test
+            stream.flush()
+    posix.flush_c_streams()
+
+
+def _exit_code(final: account.Account) -> int:
+    if final.ending is not None:
+        code = final.ending.code
+        return code & 0xFF if isinstance(code, int) else 0 if code is None else 1
+    if final.status is Status.SKIPPED:
+        return EXIT_SKIPPED
+    return 0 if final.status is Status.PASSED else EXIT_ERROR

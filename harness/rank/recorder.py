@@ -1,0 +1,113 @@
+"""The recorder: notes every collective that this rank starts in the ledger.
+
+It stands between ``torch.distributed`` and the process group's methods, below every public function, so
+that ``dist.all_reduce``, DDP, FSDP and user code are all seen. Collectives that compiled graphs start
+without coming through Python are not. It adds about a microsecond to a call and changes nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from harness.rank.ledger import ENTRIES, Ledger
+
+# The process group's method, and the name under which users know the operation.
+OPERATIONS = {
+    "allreduce": "all_reduce",
+    "allreduce_coalesced": "all_reduce_coalesced",
+    "reduce": "reduce",
+    "broadcast": "broadcast",
+    "allgather": "all_gather",
+    "_allgather_base": "all_gather_into_tensor",
+    "allgather_coalesced": "all_gather_coalesced",
+    "allgather_into_tensor_coalesced": "all_gather_into_tensor_coalesced",
+    "gather": "gather",
+    "scatter": "scatter",
+    "reduce_scatter": "reduce_scatter",
+    "_reduce_scatter_base": "reduce_scatter_tensor",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor_coalesced",
+    "alltoall": "all_to_all",
+    "alltoall_base": "all_to_all_single",
+    "send": "send",
+    "recv": "recv",
+    "recv_anysource": "recv",
+    "barrier": "barrier",
+    "monitored_barrier": "monitored_barrier",
+}
+
+
+class Recorder:
+    """Numbers the collectives of each group from 1 and pairs each with the wait on its work handle."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._sequence: dict[str, int] = {}
+        self._open: dict[int, int] = {}  # id of a work handle -> ledger token
+
+    def began(self, group: Any, operation: str) -> int:
+        """A collective starts; returns its token."""
+        name = _group_name(group)
+        number = self._sequence[name] = self._sequence.get(name, 0) + 1
+        return self._ledger.begin(operation, name, number)
+
+    def returned(self, token: int, work: object) -> None:
+        """The call came back: with a work handle it goes on until somebody waits, without it is over."""
+        if work is None:
+            self._ledger.end(token)
+            return
+        if len(self._open) >= 4 * ENTRIES:
+            self._open.clear()  # handles that nobody waits for; their entries have left the ring long ago
+        self._open[id(work)] = token
+
+    def waited(self, work: object) -> None:
+        """Somebody waited for a handle, and it is over."""
+        token = self._open.pop(id(work), None)
+        if token is not None:
+            self._ledger.end(token)
+
+
+def _group_name(group: Any) -> str:
+    try:
+        return str(group.group_name)
+    except RuntimeError:  # a group that was never registered under a name
+        return "?"
+
+
+def install(ledger: Ledger) -> bool:
+    """Puts a recorder before the process group's methods; False where torch.distributed is not in use."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return False
+    recorder = Recorder(ledger)
+    group = distributed.ProcessGroup
+    for method, operation in OPERATIONS.items():
+        original = getattr(group, method, None)
+        if original is not None:
+            setattr(group, method, _recorded(original, operation, recorder))
+    work = distributed.Work
+    work.wait = _waited(work.wait, recorder)
+    return True
+
+
+def _recorded(original: Callable[..., Any], operation: str, recorder: Recorder) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        token = recorder.began(self, operation)
+        work = original(self, *args, **kwargs)
+        recorder.returned(token, work)
+        return work
+
+    return method
+
+
+def _waited(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        recorder.waited(self)
+        return result
+
+    return wait

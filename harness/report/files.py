@@ -1,0 +1,24 @@
+"""Writing a report's file: whole or not at all, because readers may look while a run ends."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replaces the file by ``text`` in UTF-8, atomically; characters that UTF-8 lacks become ``?``.
+
+    Makes the directory. OSError where that cannot be done; no partial file is left then.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

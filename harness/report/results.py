@@ -1,0 +1,108 @@
+"""``results.jsonl``: one attempt a line, for scripts and for the next run's timings.
+
+The first line is the run, every other line an attempt, the last line the end, each a JSON object with
+``schema`` (1) and ``kind``:
+
+* ``run``: ``command``, ``argv``, ``seed``, ``shard`` ([i, n] or null), ``jobs``, ``total``, ``started_at``
+  (seconds since the epoch), ``hostname``, ``python``, ``torch``, ``platform``, ``resumed``;
+* ``test``: the fields of ``harness.record.TestRecord``, which documents them;
+* ``end``: ``exit_code``, ``interrupted``, ``duration_s``, ``passed``, ``failed``, ``skipped``, ``flaky``
+  and ``not_run`` (lists of ids), ``messages``.
+
+Readers skip kinds that they do not know. Within a schema number fields are only ever added.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.errors import ProtocolError
+from harness.record import SCHEMA, TestRecord, dumps, from_json
+from harness.report.base import QuietReporter, RunInfo
+from harness.report.files import write_whole
+from harness.report.summary import Summary
+
+_RUN_FIELDS = (
+    "command",
+    "argv",
+    "seed",
+    "shard",
+    "jobs",
+    "total",
+    "started_at",
+    "hostname",
+    "python",
+    "torch",
+    "platform",
+    "resumed",
+)
+
+
+class ResultsReporter(QuietReporter):
+    """Writes the file when the run is over."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def finish(self, summary: Summary) -> None:
+        """Writes every attempt of ``summary``."""
+        write_whole(self._path, results_text(self.info, summary))
+
+
+def results_text(info: RunInfo, summary: Summary) -> str:
+    """The file's content; pure."""
+    run = {name: getattr(info, name) for name in _RUN_FIELDS}
+    end = {
+        "exit_code": summary.exit_code,
+        "interrupted": summary.interrupted,
+        "duration_s": summary.duration_s,
+        "passed": summary.passed,
+        "failed": summary.failed,
+        "skipped": summary.skipped,
+        "flaky": [t.id for t in summary.flaky],
+        "not_run": list(summary.not_run),
+        "messages": list(summary.messages),
+    }
+    lines = [_line("run", run), *(dumps(r) for r in summary.records), _line("end", end)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def read_results(path: Path) -> Iterator[TestRecord]:
+    """The attempts of a ``results.jsonl`` or a journal, in order.
+
+    A last line that was cut short by a kill is left out. Raises ProtocolError, naming the line, for
+    anything else that is no result, and OSError.
+    """
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                value = json.loads(line)
+            except ValueError as error:
+                if not line.endswith("\n"):
+                    return
+                raise ProtocolError(f"{path}:{number}: not JSON: {error}") from error
+            if not isinstance(value, Mapping):
+                raise ProtocolError(f"{path}:{number}: not an object")
+            if value.get("kind", "test") == "test":
+                yield _record(path, number, value)
+
+
+def _record(path: Path, number: int, value: Mapping[str, Any]) -> TestRecord:
+    try:
+        return from_json(value)
+    except ProtocolError as error:
+        raise ProtocolError(f"{path}:{number}: {error}") from error
+
+
+def _line(kind: str, fields: Mapping[str, Any]) -> str:
+    return json.dumps({"schema": SCHEMA, "kind": kind, **fields}, ensure_ascii=False, separators=(",", ":"))
+
+
+def run_fields() -> frozenset[str]:
+    """The fields of a ``run`` line; each is one of ``RunInfo``."""
+    return frozenset(_RUN_FIELDS) & {f.name for f in dataclasses.fields(RunInfo)}

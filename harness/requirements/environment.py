@@ -1,0 +1,95 @@
+"""Decorators that run a test under other environment variables, and put back what they found."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+from harness.requirements import names
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+DEBUG_VARIABLE = "TORCH_DISTRIBUTED_DEBUG"
+# Waiting in the foreground and handling errors in the background exclude each other.
+NCCL_BLOCKING_WAIT: Mapping[str, str | None] = {
+    "TORCH_NCCL_BLOCKING_WAIT": "1",
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING": None,
+}
+
+
+def with_dist_debug_levels(levels: Iterable[str]) -> Callable[[Test], Test]:
+    """Runs the test once for each of these levels (OFF, INFO, DETAIL), in that order, a barrier after each.
+
+    `TORCH_DISTRIBUTED_DEBUG` and the level that torch holds are as before when the test ends, whichever way
+    it ends. The first failure ends the test. There is a barrier only while there is a default process group.
+    Returns what the last run returned. ValueError for an unknown level or none.
+    """
+    wanted = names.check_debug_levels(levels)
+
+    def decorate(test: Test) -> Test:
+        @functools.wraps(test)
+        def at_each_level(*args: Any, **kwargs: Any) -> Any:
+            result = None
+            with _debug_level_kept():
+                for level in wanted:
+                    result = _run_at_level(level, functools.partial(test, *args, **kwargs))
+            return result
+
+        return cast(Test, at_each_level)
+
+    return decorate
+
+
+def with_nccl_blocking_wait(test: Test) -> Test:
+    """Runs the test with `TORCH_NCCL_BLOCKING_WAIT=1` and no `TORCH_NCCL_ASYNC_ERROR_HANDLING`."""
+
+    @functools.wraps(test)
+    def waiting(*args: Any, **kwargs: Any) -> Any:
+        with variables(NCCL_BLOCKING_WAIT):
+            return test(*args, **kwargs)
+
+    return cast(Test, waiting)
+
+
+@contextmanager
+def variables(values: Mapping[str, str | None]) -> Iterator[None]:
+    """These environment variables for a while; None takes one away. What was there before comes back."""
+    before = {name: os.environ.get(name) for name in values}
+    _set(values)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@contextmanager
+def _debug_level_kept() -> Iterator[None]:
+    import torch.distributed as dist
+
+    before = dist.get_debug_level()
+    try:
+        yield
+    finally:
+        dist.set_debug_level(before)
+
+
+def _run_at_level(level: str, run: Callable[[], Any]) -> Any:
+    import torch.distributed as dist
+
+    with variables({DEBUG_VARIABLE: level}):
+        dist.set_debug_level_from_env()
+        result = run()
+        if dist.is_initialized():
+            dist.barrier()
+    return result

@@ -1,0 +1,97 @@
+"""The names and numbers that a decorator's arguments may be, checked where the decorator is written.
+
+torch is never imported for it. Where it is loaded already, backends and device types that a plug-in has
+registered with it are known too.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+BACKENDS = ("gloo", "nccl", "ucc", "mpi", "xccl", "hccl", "fake", "threaded")
+ACCELERATOR_BACKENDS = ("nccl", "xccl", "hccl")
+DEVICE_TYPES = ("cpu", "cuda", "xpu", "hpu", "mps", "mtia", "xla", "meta", "privateuseone")
+DEBUG_LEVELS = ("OFF", "INFO", "DETAIL")
+
+
+def check_count(what: str, value: object, *, least: int = 0) -> int:
+    """`value` as an int; ValueError where it is no whole number or below `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{what} is {value!r}; give a whole number, {least} or more")
+    return value
+
+
+def check_seconds(what: str, value: object) -> float:
+    """`value` as a float; ValueError where it is no finite number above zero."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ValueError(f"{what} is {value!r}; give a number of seconds above 0")
+    return float(value)
+
+
+def check_reason(what: str, value: object) -> str:
+    """`value` where it is a text; ValueError where it is something else, as a function decorated bare."""
+    if not isinstance(value, str):
+        raise ValueError(f"{what} is {value!r}; give the reason as a string")
+    return value
+
+
+def check_version(what: str, value: object) -> tuple[int, ...]:
+    """`value` as a tuple; ValueError where it is not a non-empty sequence of whole numbers."""
+    if not isinstance(value, tuple | list) or not value:
+        raise ValueError(f"{what} is {value!r}; give the version as a tuple, as (2, 27)")
+    return tuple(check_count(f"a part of {what}", part) for part in value)
+
+
+def listed(value: object) -> tuple[Any, ...]:
+    """What a caller gave as one thing or as many: a string, or what is no collection, is one."""
+    return (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+
+
+def check_backends(names: Iterable[str]) -> tuple[str, ...]:
+    """The names in lower case; ValueError where there is none or torch knows no such backend."""
+    return _check_names("backend", names, (*BACKENDS, *_registered_backends()))
+
+
+def check_device_types(names: Iterable[str]) -> tuple[str, ...]:
+    """The names; ValueError where there is none or torch knows no such device type."""
+    return _check_names("device type", names, (*DEVICE_TYPES, *_registered_device_types()))
+
+
+def check_debug_levels(levels: Iterable[str]) -> tuple[str, ...]:
+    """The levels in upper case, in the given order; ValueError where there is none or one is unknown."""
+    given = listed(levels)
+    found = tuple(
+        level.upper() for level in given if isinstance(level, str) and level.upper() in DEBUG_LEVELS
+    )
+    if not found or len(found) != len(given):
+        raise ValueError(
+            f"debug levels are {levels!r}; give a non-empty list out of {', '.join(DEBUG_LEVELS)}"
+        )
+    return found
+
+
+def _check_names(what: str, names: Iterable[str], known: tuple[str, ...]) -> tuple[str, ...]:
+    given = listed(names)
+    if not given:
+        raise ValueError(f"no {what} given; name at least one of {', '.join(known)}")
+    for name in given:
+        if not isinstance(name, str) or name.lower() not in known:
+            raise ValueError(
+                f"unknown {what} {name!r}; give one of {', '.join(known)}, "
+                f"or import the module that registers it first"
+            )
+    return tuple(name.lower() for name in given)
+
+
+def _registered_backends() -> tuple[str, ...]:
+    backend_class = getattr(sys.modules.get("torch.distributed"), "Backend", None)
+    return tuple(getattr(backend_class, "backend_list", ()))
+
+
+def _registered_device_types() -> tuple[str, ...]:
+    bindings = getattr(sys.modules.get("torch"), "_C", None)
+    name = getattr(bindings, "_get_privateuse1_backend_name", None)
+    return () if name is None else (name(),)

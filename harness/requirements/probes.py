@@ -1,0 +1,162 @@
+"""How the machine's facts are found out. The only file of the package that imports torch for it.
+
+Nothing here makes an accelerator context, so that the process can still fork: devices are counted the way
+`torch.cuda.device_count()` does (NVML, amdsmi, Level Zero sysman), architectures are read from sysfs. What
+only the driver can tell is left open, but for `multicast_here`, which says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.requirements.facts import MachineFacts
+
+# Variables that change what is found: a process that sets another value must be probed anew.
+DEVICE_ENVIRONMENT = (
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK",
+    "HABANA_VISIBLE_DEVICES",
+    "PYTORCH_TEST_WITH_ROCM",
+)
+KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
+CGROUP_MEMORY_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+MIB = 1024 * 1024
+
+
+def probe() -> MachineFacts:
+    """The facts of this machine and torch build; found out once per process and set of visible devices.
+
+    Imports torch on its first call. Raises what that import raises.
+    """
+    return _probe(tuple(os.environ.get(name) for name in DEVICE_ENVIRONMENT))
+
+
+def probe_modules(facts: MachineFacts, modules: Iterable[str]) -> MachineFacts:
+    """`facts` with a word on each module: whether an import system finds it. Imports none of them."""
+    return replace(facts, modules=tuple((module, module_is_there(module)) for module in modules))
+
+
+def module_is_there(module: str) -> bool:
+    """Whether the top-level package of that module can be found, without importing it."""
+    top = module.partition(".")[0]
+    if top in sys.modules:
+        return sys.modules[top] is not None  # None is how an import is blocked
+    return importlib.util.find_spec(top) is not None
+
+
+def module_imports(module: str, names: Iterable[str] = ()) -> bool:
+    """Whether the module imports and has those names. Imports it: for the process that is about to use it."""
+    try:
+        loaded = importlib.import_module(module)
+        return all(hasattr(loaded, name) for name in names)
+    except ImportError:
+        return False
+
+
+def multicast_here() -> bool:
+    """Whether CUDA device 0 can multicast. Starts the CUDA driver, after which no fork can use CUDA."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return False
+    from torch._C._autograd import DeviceType
+    from torch._C._distributed_c10d import _SymmetricMemory
+
+    return bool(_SymmetricMemory.has_multicast_support(DeviceType.CUDA, 0))
+
+
+@functools.cache
+def _probe(environment: tuple[str | None, ...]) -> MachineFacts:
+    import torch
+
+    accelerators = _accelerators(torch)
+    backends = _backends(torch, accelerators)
+    hip = torch.version.hip
+    return MachineFacts(
+        accelerators=tuple(accelerators.items()),
+        backends=backends,
+        nccl_version=_nccl_version(torch) if "nccl" in backends and "cuda" in accelerators else None,
+        rocm=hip is not None or os.environ.get("PYTORCH_TEST_WITH_ROCM") == "1",
+        rocm_version=parse_version(hip) if hip else None,
+        rocm_arch=rocm_arch(KFD_NODES) if hip else None,
+        platform=sys.platform,
+        memory_mb=_memory_mb(),
+    )
+
+
+def _accelerators(torch: Any) -> dict[str, int]:
+    current = torch.accelerator.current_accelerator()
+    kinds = dict.fromkeys(("cuda", "xpu", "hpu", *((current.type,) if current else ())))
+    counts = {kind: _device_count(getattr(torch, kind, None)) for kind in kinds}
+    if counts.get("mps") and not torch.backends.mps.is_available():
+        counts["mps"] = 0
+    return {kind: count for kind, count in counts.items() if count > 0}
+
+
+def _device_count(module: Any) -> int:
+    count = getattr(module, "device_count", None)
+    return 0 if count is None else int(count())
+
+
+def _backends(torch: Any, accelerators: dict[str, int]) -> frozenset[str]:
+    if not torch.distributed.is_available():
+        return frozenset()
+    known = [name for name in torch.distributed.Backend.backend_list if name != "undefined"]
+    found = {name.lower() for name in known if torch.distributed.is_backend_available(name)}
+    return frozenset(found | ({"hccl"} if "hpu" in accelerators else set()))
+
+
+def _nccl_version(torch: Any) -> tuple[int, ...]:
+    from torch.cuda import nccl
+
+    return tuple(part for part in nccl.version() if isinstance(part, int))
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """ "6.3.42134-a9a80e791" as (6, 3, 42134): the leading whole numbers between dots."""
+    numbers = []
+    for part in text.partition("-")[0].split("."):
+        if not part.isdecimal():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
+
+
+def rocm_arch(nodes: Path) -> str | None:
+    """The architecture of the first GPU that the kernel driver lists, as "gfx942"; None where there is none.
+
+    The driver writes major * 10000 + minor * 100 + stepping; the name has minor and stepping as hex digits.
+    """
+    for properties in sorted(nodes.glob("*/properties"), key=lambda path: int(path.parent.name)):
+        values = dict(line.split()[:2] for line in properties.read_text().splitlines() if " " in line.strip())
+        target = int(values.get("gfx_target_version", 0))
+        if target:
+            return f"gfx{target // 10000}{target // 100 % 100:x}{target % 100:x}"
+    return None
+
+
+def _memory_mb() -> int | None:
+    limits = [int(text) for text in map(_read, CGROUP_MEMORY_LIMITS) if text.isdecimal()]
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(limits) // MIB if limits else None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,250 @@
+"""What unittest says about one test, gathered into one record.
+
+A test may report several times (a failure, a failing ``tearDown``, sub-tests, its class's fixtures); an
+``Account`` takes it all and says in the end what it comes to.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+import types
+import unittest
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.errors import RankProblem
+from harness.outcomes import Status, TestOutcome
+from harness.record import SubtestRecord, TestRecord
+from harness.runner.capture import elide
+from harness.runner.ranks import rank_records, subtest_records
+
+ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType]
+
+# Characters of a failure's text: an assertion that prints two tensors in full must not stop the run, and
+# nobody reads more.
+DETAILS_MAX = 200_000
+REASON_MAX = 500
+# Failing or skipped sub-tests that are itemised; the rest is counted.
+SUBTESTS_MAX = 200
+
+
+@dataclass(slots=True)
+class Trouble:
+    """One thing that went wrong: its status, one line, and the text in full."""
+
+    status: Status
+    reason: str
+    details: str
+
+
+@dataclass(slots=True)
+class Account:
+    """One test that runs: what has been said about it so far."""
+
+    id: str
+    file: str = ""
+    line: int = 0
+    started_at: float = field(default_factory=time.time)
+    started_s: float = field(default_factory=time.monotonic)
+    duration_s: float = 0.0
+    troubles: list[Trouble] = field(default_factory=list)
+    skips: list[str] = field(default_factory=list)
+    subtests: list[SubtestRecord] = field(default_factory=list)
+    subtests_run: int = 0
+    passed: bool = False
+    expected: str | None = None
+    unexpected: bool = False
+    outcome: TestOutcome | None = None
+    fixtures: dict[str, float] = field(default_factory=dict)
+
+    def verdict(self) -> tuple[Status, str]:
+        """Status and one line: any error beats any failure, and trouble beats everything else."""
+        bad_subtests = [s for s in self.subtests if Status(s.status).bad]
+        if self.outcome is not None and self.outcome.status.bad:
+            return self.outcome.status, self.outcome.reason
+        if self.troubles:
+            statuses = {t.status for t in self.troubles}
+            worst = Status.FAILED if statuses == {Status.FAILED} else Status.ERROR
+            return worst, self.troubles[0].reason
+        if bad_subtests:
+            worst = (
+                Status.FAILED if {s.status for s in bad_subtests} == {Status.FAILED.value} else Status.ERROR
+            )
+            return worst, f"{len(bad_subtests)} sub-test{'s' if len(bad_subtests) > 1 else ''} failed"
+        if self.unexpected:
+            return Status.XPASSED, "passed, but is marked as an expected failure"
+        if self.expected is not None:
+            return Status.XFAILED, self.expected
+        if self.skips and not self.passed:
+            return Status.SKIPPED, "; ".join(dict.fromkeys(self.skips))
+        if self.passed:
+            return Status.PASSED, ""
+        return Status.ERROR, "the test ended without saying how"
+
+    def record(self) -> TestRecord:
+        """The record of this attempt, without what only the controller knows."""
+        status, reason = self.verdict()
+        outcome = self.outcome
+        subtests = (
+            subtest_records(outcome) if outcome is not None and outcome.subtests else tuple(self.subtests)
+        )
+        return TestRecord(
+            id=self.id,
+            status=status,
+            duration_s=self.duration_s,
+            started_at=self.started_at,
+            started_s=self.started_s,
+            world_size=len(outcome.ranks) if outcome is not None and outcome.ranks else None,
+            reason=elide(reason, REASON_MAX),
+            details=elide("\n\n".join(t.details for t in self.troubles), DETAILS_MAX),
+            warnings=outcome.warnings if outcome is not None else (),
+            file=self.file,
+            line=self.line,
+            ranks=rank_records(outcome) if outcome is not None else (),
+            subtests=subtests[:SUBTESTS_MAX],
+            subtests_run=self.subtests_run,
+            extra={"fixtures_s": self.fixtures} if self.fixtures else {},
+        )
+
+
+class Collector(unittest.TestResult):
+    """A unittest result that writes into the account of the test that runs.
+
+    ``post_mortem`` is called with the traceback of each failure, before anything is torn down.
+    """
+
+    def __init__(self, post_mortem: Callable[[ExcInfo], None] | None = None) -> None:
+        super().__init__()
+        self._post_mortem = post_mortem
+        self.account = Account("")
+
+    def open(self, account: Account) -> None:
+        """From now on everything is said about this test."""
+        self.account = account
+
+    # -- what unittest calls; the base class would keep every test and traceback for the life of the worker
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        """Counts."""
+        self.testsRun += 1
+
+    def stopTest(self, test: unittest.TestCase) -> None:
+        """Takes what a multi-rank test has left behind about its ranks."""
+        outcome = getattr(test, "_harness_outcome", None)
+        if isinstance(outcome, TestOutcome):
+            self.account.outcome = outcome
+
+    def addSuccess(self, test: unittest.TestCase) -> None:
+        """The test passed."""
+        self.account.passed = True
+
+    def addError(self, test: unittest.TestCase, err: Any) -> None:
+        """The test raised, or one of its fixtures did."""
+        self._trouble(Status.ERROR, test, err)
+
+    def addFailure(self, test: unittest.TestCase, err: Any) -> None:
+        """An assertion failed."""
+        self._trouble(Status.FAILED, test, err)
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        """The test was skipped, or one of its sub-tests."""
+        description = _description(test)
+        if description is None:
+            self.account.skips.append(reason)
+        else:
+            self.account.subtests_run += 1
+            self._subtest(SubtestRecord(description, Status.SKIPPED.value, reason))
+
+    def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:
+        """The test failed as it should."""
+        self.account.expected = _headline(err[1])
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
+        """The test passed and should not have."""
+        self.account.unexpected = True
+
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:
+        """A sub-test is over; ``err`` is None where it passed."""
+        self.account.subtests_run += 1
+        if err is None:
+            return
+        status = Status.FAILED if issubclass(err[0], test.failureException) else Status.ERROR
+        description = _description(subtest) or "(no description)"
+        trouble = self._trouble(status, test, err, f"sub-test {description}")
+        self._subtest(SubtestRecord(description, status.value, elide(trouble.details, DETAILS_MAX // 10)))
+
+    def addDuration(self, test: unittest.TestCase, elapsed: float) -> None:
+        """Python 3.12 and later say how long it took; the worker measures that itself."""
+
+    def _subtest(self, record: SubtestRecord) -> None:
+        if len(self.account.subtests) < SUBTESTS_MAX:
+            self.account.subtests.append(record)
+
+    def _trouble(self, status: Status, test: object, err: ExcInfo, where: str = "") -> Trouble:
+        error = err[1]
+        if self._post_mortem is not None:
+            self._post_mortem(err)
+        if isinstance(error, RankProblem) and error.outcome is not None:
+            self.account.outcome = error.outcome
+        if not isinstance(test, unittest.TestCase):
+            where = str(test)  # unittest's stand-in for a fixture: "setUpClass (module.case)"
+        trouble = Trouble(status, _headline(error), details_of(err))
+        if where:
+            trouble.reason = f"{where}: {trouble.reason}"
+            trouble.details = f"{where}\n{trouble.details}"
+        self.account.troubles.append(trouble)
+        self.account.line = line_in(self.account.file, err[2]) or self.account.line
+        return trouble
+
+
+def _description(test: unittest.TestCase) -> str | None:
+    """What unittest prints for a sub-test, ``[message] (x=1)``; None for a test."""
+    parent = getattr(test, "test_case", None)
+    return test.id().removeprefix(parent.id()).strip() if isinstance(parent, unittest.TestCase) else None
+
+
+def _headline(error: BaseException) -> str:
+    first = next((line for line in str(error).splitlines() if line.strip()), "")
+    name = type(error).__qualname__
+    if type(error).__module__ not in ("builtins", "__main__"):
+        name = f"{type(error).__module__}.{name}"
+    if isinstance(error, RankProblem):
+        return first.strip() or name
+    return elide(f"{name}: {first.strip()}" if first else name, REASON_MAX)
+
+
+def details_of(err: ExcInfo) -> str:
+    """The text of a failure: a traceback without unittest's own frames, or every rank's account."""
+    kind, error, trace = err
+    if isinstance(error, RankProblem):
+        return str(error)
+    start: types.TracebackType | None = trace
+    while start is not None and _of_unittest(start):
+        start = start.tb_next
+    length = 0
+    here = start
+    while here is not None and not _of_unittest(here):
+        length += 1
+        here = here.tb_next
+    inside = here is not None and isinstance(error, AssertionError)
+    lines = traceback.format_exception(
+        kind, error, start or trace, limit=length if inside and length else None
+    )
+    return "".join(lines).rstrip()
+
+
+def _of_unittest(trace: types.TracebackType) -> bool:
+    """True for a frame of unittest, or of another library that asks to be left out of tracebacks as it does."""
+    return "__unittest" in trace.tb_frame.f_globals
+
+
+def line_in(file: str, trace: types.TracebackType | None) -> int:
+    """The innermost line of a file that a traceback passes through, or 0."""
+    found = 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            found = trace.tb_lineno
+        trace = trace.tb_next
+    return found

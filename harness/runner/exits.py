@@ -1,0 +1,43 @@
+"""The exit codes of ``run_tests.py``, and which of them a finished run deserves."""
+
+from __future__ import annotations
+
+import enum
+
+
+class ExitCode(enum.IntEnum):
+    """What the process ends with; pytest's numbers, where pytest has one for the case."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    BROKEN = 3
+    NOTHING_RAN = 5
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitCode.OK: "every selected test passed, was skipped or failed as expected",
+    ExitCode.FAILED: "a test failed (or was flaky, with --flaky=fail)",
+    ExitCode.USAGE: "wrong arguments, environment variables or files; nothing was run",
+    ExitCode.BROKEN: "the harness itself failed: an error of its own, or a journal or report that could not be written",
+    ExitCode.NOTHING_RAN: "nothing ran: no test matched, or this shard is empty",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C or SIGTERM; --resume goes on from there",
+}
+
+
+def decide(
+    *, ran: int, failed: int, flaky: int, flaky_fails: bool, interrupted: bool, broken: bool
+) -> ExitCode:
+    """The exit code of a run that came to its end, by what a script would want to hear first.
+
+    A failed test goes before a report that could not be written: it is the worse news, and the report's
+    trouble has been said in words.
+    """
+    if interrupted:
+        return ExitCode.INTERRUPTED
+    if failed or (flaky and flaky_fails):
+        return ExitCode.FAILED
+    if broken:
+        return ExitCode.BROKEN
+    return ExitCode.OK if ran else ExitCode.NOTHING_RAN

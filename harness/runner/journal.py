@@ -1,0 +1,172 @@
+"""The journal: every result of a run as a line of JSON, written as it happens.
+
+One ``write`` a line on a descriptor opened for appending, so that whoever kills the controller finds whole
+lines and at most one torn one at the end. The first line says what the run is and which tests it owes::
+
+    {"schema": 1, "kind": "run", "argv": [...], "cwd": ..., "seed": ..., "tests": [ids], ...}
+    {"schema": 1, "kind": "test", "id": ..., "status": ..., ...}        a TestRecord, see harness/record.py
+    {"schema": 1, "kind": "resume", "argv": [...], "at": ...}           a later run went on from here
+    {"schema": 1, "kind": "end", "exit_code": ..., "at": ...}           the run came to its end
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import ProtocolError, UsageError
+from harness.record import SCHEMA, TestRecord, dumps, from_json
+
+NAME = "journal.jsonl"
+# The journal of the run before in the same directory: one generation, so that a run which was started again
+# by mistake instead of resumed has lost nothing.
+PREVIOUS = "journal.previous.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a run is: its first line. ``tests`` are all ids that it owes, ``repeats`` how often each.
+
+    ``started_at`` in seconds since the epoch; ``shard`` as ``I/N`` or None.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    tests: tuple[str, ...]
+    seed: int | None = None
+    shard: str | None = None
+    repeats: int = 1
+    reruns: int = 0
+    started_at: float = 0.0
+    python: str = ""
+    torch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A journal as it was found. ``torn`` counts lines that could not be read; ``ended`` is the exit code of
+    a run that came to its end, else None."""
+
+    header: Header
+    records: tuple[TestRecord, ...]
+    ended: int | None = None
+    torn: int = 0
+
+
+class Journal:
+    """Appends lines; after a write that failed it goes on in memory and says so once, by ``failure``."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens the file for appending; OSError where that is impossible."""
+        self.path = path
+        self.failure: str | None = None
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def begin(self, header: Header) -> None:
+        """Writes the first line."""
+        self._write(_line("run", asdict(header)))
+
+    def resume(self, argv: Sequence[str], at: float) -> None:
+        """Notes that another process goes on; closes a torn last line, so that the next one is whole."""
+        torn = not _ends_with_newline(self.path)
+        self._write(("\n" if torn else "") + _line("resume", {"argv": list(argv), "at": at}))
+
+    def add(self, record: TestRecord) -> None:
+        """Writes a finished attempt."""
+        self._write(dumps(record))
+
+    def end(self, exit_code: int, at: float) -> None:
+        """Notes that the run came to its end."""
+        self._write(_line("end", {"exit_code": exit_code, "at": at}))
+
+    def _write(self, line: str) -> None:
+        if self.failure is not None:
+            return
+        data = line.encode(errors="backslashreplace") + b"\n"
+        try:
+            while data:  # one round, unless the disk is filling up
+                data = data[os.write(self._fd, data) :]
+        except OSError as error:
+            self.failure = f"{self.path}: {error.strerror}"
+            with contextlib.suppress(OSError):  # no room for a newline either: the reader skips torn lines
+                os.write(self._fd, b"\n")
+
+
+def _line(kind: str, value: Mapping[str, Any]) -> str:
+    return json.dumps({"schema": SCHEMA, "kind": kind, **value}, ensure_ascii=False, separators=(",", ":"))
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as stream:
+        if stream.seek(0, os.SEEK_END) == 0:
+            return True
+        stream.seek(-1, os.SEEK_END)
+        return stream.read(1) == b"\n"
+
+
+def create(directory: Path) -> Journal:
+    """A new journal in a directory; an older one there is kept under another name. OSError as it comes."""
+    path = directory / NAME
+    if path.exists() and path.stat().st_size:
+        path.replace(directory / PREVIOUS)
+    return Journal(path)
+
+
+def read(directory: Path) -> Contents:
+    """The journal of a run's directory; UsageError where there is none or it does not say what the run was."""
+    path = directory / NAME
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UsageError(f"no run to go on with in {directory}: {NAME}: {error.strerror}") from None
+    return parse(lines, path)
+
+
+def parse(lines: Iterable[bytes], path: Path) -> Contents:
+    """The contents of a journal's lines; a line that is torn or unknown is counted and left out."""
+    header: Header | None = None
+    records: list[TestRecord] = []
+    ended: int | None = None
+    torn = 0
+    for line in filter(None, lines):
+        try:
+            value = json.loads(line)
+            kind = value["kind"]
+            if kind == "run":
+                header = _header(value)
+            elif kind == "test":
+                records.append(from_json(value))
+            ended = int(value["exit_code"]) if kind == "end" else None
+        except (ValueError, KeyError, TypeError, ProtocolError):
+            torn += 1
+    if header is None:
+        raise UsageError(f"{path} does not begin with a run's header; start the run anew")
+    return Contents(header, tuple(records), ended, torn)
+
+
+def _header(value: Mapping[str, Any]) -> Header:
+    if value.get("schema", 0) > SCHEMA:
+        raise ProtocolError(f"a journal of schema {value['schema']}; this harness reads up to {SCHEMA}")
+    names = Header.__dataclass_fields__
+    fields = {k: v for k, v in value.items() if k in names}
+    return Header(**{**fields, "argv": tuple(fields["argv"]), "tests": tuple(fields["tests"])})

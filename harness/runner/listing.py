@@ -1,0 +1,161 @@
+"""Listing a module's tests in a process that may import it: unittest's loader, and a unit for each test."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+import unittest
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from types import ModuleType
+
+from harness.requirements import requirements_of
+from harness.requirements.merged import Requirements
+from harness.runner.unit import Demand, Unit, of_id
+
+# Ranks that share a CPU slot: most of a rank's time goes by waiting for its peers, so two ranks keep about
+# one processor busy.
+RANKS_A_SLOT = 2
+
+
+@dataclass(slots=True)
+class Listing:
+    """A module's tests: the units, the test objects by id, and the ids that several different tests share."""
+
+    units: list[Unit] = field(default_factory=list)
+    tests: dict[str, unittest.TestCase] = field(default_factory=dict)
+    duplicates: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    error: str = ""
+    skipped: str | None = None
+
+
+def list_module(name: str) -> Listing:
+    """Imports a module and lists its tests; whatever the import raises is in ``error`` or ``skipped``."""
+    try:
+        module = importlib.import_module(name)
+        suite = unittest.TestLoader().loadTestsFromModule(module)
+    except unittest.SkipTest as skip:
+        return Listing(skipped=str(skip) or "no reason given")
+    except BaseException as error:  # noqa: BLE001 - a module may raise anything, SystemExit too; it is reported
+        return Listing(error=import_error_text(error))
+    listing = Listing()
+    for test in flatten(suite):
+        _add(listing, test, module)
+    listing.files = project_files(module, listing.tests.values())
+    return listing
+
+
+def _add(listing: Listing, test: unittest.TestCase, module: ModuleType) -> None:
+    test_id = test.id()
+    known = listing.tests.get(test_id)
+    if known is None:
+        listing.tests[test_id] = test
+        listing.units.append(unit_of(test, module))
+    elif type(known) is not type(test) and test_id not in listing.duplicates:
+        listing.duplicates.append(test_id)
+
+
+def flatten(suite: Iterable[object]) -> Iterator[unittest.TestCase]:
+    """Every test of a suite, in its order."""
+    for item in suite:
+        if isinstance(item, unittest.TestCase):
+            yield item
+        elif isinstance(item, Iterable):
+            yield from flatten(item)
+
+
+def import_error_text(error: BaseException) -> str:
+    """The traceback of a failed import without the importer's own frames."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None and _is_importer(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace)).rstrip()
+
+
+def _is_importer(file: str) -> bool:
+    return file == __file__ or file == importlib.__file__ or file.startswith("<frozen importlib")
+
+
+def unit_of(test: unittest.TestCase, module: ModuleType) -> Unit:
+    """The unit of a test that was loaded from a module."""
+    method = getattr(test, "_testMethodName", "")
+    try:
+        wants = requirements_of(test, method)
+    except ValueError:  # no TestCase with a method: unittest's stand-ins, doctests
+        wants = Requirements()
+    file, line = source_of(test, method)
+    return of_id(
+        test.id(),
+        module.__name__,
+        demand=demand_of(wants, ranks_of(test, wants)),
+        slow=wants.slow,
+        timeout_s=wants.timeout_s,
+        fixtures=fixtures_of(type(test), module),
+        file=file,
+        line=line,
+    )
+
+
+def ranks_of(test: unittest.TestCase, wants: Requirements) -> int:
+    """The test's world size: what it asks for, else what its class says, else 1."""
+    if wants.world_size is not None:
+        return wants.world_size
+    try:
+        size = getattr(test, "world_size", None)
+    except Exception:  # noqa: BLE001 - a property of a test class, which may need what is not set up yet
+        size = None
+    return size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else 1
+
+
+def demand_of(wants: Requirements, ranks: int) -> Demand:
+    """What the scheduler reserves for a test with these requirements and so many ranks."""
+    slots = wants.cpu_slots if wants.cpu_slots is not None else -(-ranks // RANKS_A_SLOT)
+    return Demand(
+        ranks=ranks,
+        cpu_slots=max(1, slots),
+        accelerators=wants.gpus(ranks),
+        memory_mb=wants.memory_mb or 0,
+        exclusive=wants.exclusive,
+    )
+
+
+def fixtures_of(cls: type, module: ModuleType) -> tuple[str, ...]:
+    """Keys of the fixtures that a test of this class needs, outermost first."""
+    keys = []
+    owner = sys.modules.get(cls.__module__, module)
+    if hasattr(owner, "setUpModule") or hasattr(owner, "tearDownModule"):
+        keys.append(module.__name__)
+    if any(getattr(cls, n).__func__ is not getattr(unittest.TestCase, n).__func__ for n in _CLASS_FIXTURES):
+        keys.append(f"{cls.__module__}.{cls.__qualname__}")
+    return tuple(keys)
+
+
+_CLASS_FIXTURES = ("setUpClass", "tearDownClass")
+
+
+def source_of(test: unittest.TestCase, method_name: str) -> tuple[str, int]:
+    """File and line of a test method below its decorators; ("", 0) for one without code."""
+    function = getattr(test, method_name, None)
+    for _ in range(100):  # a cycle of __wrapped__ is somebody's bug, not ours to hang on
+        wrapped = getattr(function, "__wrapped__", None)
+        if wrapped is None:
+            break
+        function = wrapped
+    code = getattr(function, "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
+
+
+def project_files(module: ModuleType, tests: Iterable[unittest.TestCase]) -> list[str]:
+    """The sources that a module's list of tests depends on: its own, and those of its classes' bases.
+
+    Files of installed packages are left out: their version stands for them.
+    """
+    classes = {cls for test in tests for cls in type(test).__mro__}
+    names = {module.__name__, *(cls.__module__ for cls in classes)}
+    files = {getattr(sys.modules.get(name), "__file__", None) for name in names}
+    installed = (sys.prefix + os.sep, sys.base_prefix + os.sep)
+    own = getattr(module, "__file__", None)
+    return sorted(f for f in files if f and (f == own or not f.startswith(installed)))

@@ -1,0 +1,164 @@
+"""What controller, zygote and workers tell each other: one frozen dataclass a message, as JSON frames.
+
+    controller                    zygote                      worker
+        |  Load(modules)  --------> |                            |
+        | <--- Loading, Loaded ---- |  imports, lists            |
+        |  Fork(name, items) + fds -> fork --------------------> |
+        | <--- Forked(name, pid) -- |                            |
+        | <------------------------------- Began, Ended, ... --- |   on the worker's own pipe
+        | <--- Gone(name, code) --- | <--------- _exit --------- X
+
+Framing is ``harness.wire``'s; descriptors ride behind a ``Fork``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.errors import ProtocolError
+
+# Descriptors that follow a Fork: the worker's message pipe, its output pipe, its stack-dump pipe.
+FORK_FDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Controller to zygote: import these modules and list their tests. ``cold`` ones are left to workers."""
+
+    modules: list[str]
+    cold: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """Zygote to controller: the import of a module begins; should the zygote die now, it is to blame."""
+
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Zygote to controller: what importing a module came to.
+
+    ``units`` are ``unit.to_json`` values; ``error`` is the traceback where the import failed, ``skipped`` the
+    reason where the module raised ``SkipTest``. ``threads`` counts what the import left running beside the
+    main thread. ``files`` are the sources in the project that its test classes come from, and ``duplicates``
+    the ids that more than one of its tests has.
+    """
+
+    module: str
+    units: list[dict[str, Any]]
+    error: str = ""
+    skipped: str | None = None
+    threads: int = 0
+    files: list[str] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Zygote to controller: every module of the Load has been dealt with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One test for a worker to run, and the number under which it reports it."""
+
+    seq: int
+    id: str
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Controller to zygote: make a worker that runs these tests in this order.
+
+    ``terminal`` leaves the worker the controller's terminal, session and process group (for a debugger);
+    ``stream`` leaves it the standard output. ``marker`` separates the tests' output on the output pipe.
+    ``post_mortem`` opens a debugger on the first failure of each test; ``stop_at_failure`` ends the batch at
+    the first failing test. ``threads`` is the number of intra-op threads, None to leave it alone.
+    """
+
+    worker: str
+    items: list[Item]
+    marker: str
+    stream: bool = False
+    terminal: bool = False
+    post_mortem: bool = False
+    stop_at_failure: bool = False
+    threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """Zygote to controller: the worker exists."""
+
+    worker: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Zygote to controller: a worker has ended; ``code`` as in ``subprocess``, peak memory in bytes."""
+
+    worker: str
+    code: int
+    peak_memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """Worker to controller: a test (or a fixture on its account) starts, on the monotonic clock."""
+
+    seq: int
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Worker to controller: a test and the fixtures on its account are over; a ``TestRecord`` as JSON values."""
+
+    seq: int
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Debugging:
+    """Worker to controller: a debugger has the terminal (``on``) or has let go of it."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Worker to controller: the batch is over, the worker leaves."""
+
+
+Message = Load | Loading | Loaded | Ready | Fork | Forked | Gone | Began | Ended | Debugging | Done
+_KINDS: dict[str, type] = {c.__name__: c for c in Message.__args__}  # type: ignore[attr-defined]  # typeshed: UnionType has it
+_NAMES = {kind: [f.name for f in dataclasses.fields(kind)] for kind in _KINDS.values()}
+
+
+def encode(message: Message) -> bytes:
+    """A message as bytes."""
+    value = {name: getattr(message, name) for name in _NAMES[type(message)]}
+    if isinstance(message, Fork):
+        value["items"] = [[i.seq, i.id, i.module] for i in message.items]
+    return json.dumps({"kind": type(message).__name__, **value}, separators=(",", ":")).encode()
+
+
+def decode(frame: bytes) -> Message:
+    """The message of a frame; ProtocolError for anything else."""
+    try:
+        value: Mapping[str, Any] = json.loads(frame)
+        fields = dict(value)
+        kind = _KINDS[fields.pop("kind")]
+        if kind is Fork:
+            fields["items"] = [Item(*i) for i in fields["items"]]
+        return kind(**fields)  # type: ignore[no-any-return]  # _KINDS holds message classes only
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProtocolError(f"not a message: {frame[:80]!r} ({error!r})") from error

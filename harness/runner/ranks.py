@@ -1,0 +1,52 @@
+"""A multi-rank test's outcome as records: what reports show of each rank and of merged sub-tests."""
+
+from __future__ import annotations
+
+from harness.outcomes import MergedSubtest, RankOutcome, Status, SubtestOutcome, TestOutcome
+from harness.record import RankRecord, SubtestRecord
+
+_SHOWN = (Status.SKIPPED, Status.FAILED, Status.ERROR)
+
+
+def rank_records(outcome: TestOutcome) -> tuple[RankRecord, ...]:
+    """One record a rank. What a rank printed is kept where the test did not pass."""
+    keep_output = outcome.status not in (Status.PASSED, Status.SKIPPED)
+    return tuple(_rank(rank, keep_output) for rank in outcome.ranks)
+
+
+def _rank(rank: RankOutcome, keep_output: bool) -> RankRecord:
+    return RankRecord(
+        rank=rank.rank,
+        status=rank.status.value,
+        duration_s=rank.duration_s,
+        started_s=rank.started_s,
+        exit_code=rank.exit_code,
+        peak_memory=rank.peak_memory,
+        error=rank.error.traceback if rank.error is not None else "",
+        stack=rank.stack,
+        output=rank.output if keep_output else "",
+        log=rank.log,
+        pid=rank.pid,
+        collectives=tuple(
+            (c.operation, c.group, c.sequence, c.started_s, c.ended_s) for c in rank.collectives
+        ),
+    )
+
+
+def subtest_records(outcome: TestOutcome) -> tuple[SubtestRecord, ...]:
+    """The sub-tests that failed or were skipped, with their ranks."""
+    return tuple(_subtest(merged) for merged in outcome.subtests if merged.subtest.status in _SHOWN)
+
+
+def _subtest(merged: MergedSubtest) -> SubtestRecord:
+    subtest = merged.subtest
+    details = subtest.error.traceback if subtest.error is not None else subtest.skip_reason or ""
+    return SubtestRecord(_describe(subtest), subtest.status.value, details, merged.ranks)
+
+
+def _describe(subtest: SubtestOutcome) -> str:
+    """As unittest prints it: ``[message] (x=1, y='a')``."""
+    parts = [f"[{subtest.message}]"] if subtest.message is not None else []
+    if subtest.params:
+        parts.append("(" + ", ".join(f"{name}={value}" for name, value in subtest.params) + ")")
+    return " ".join(parts) or "(<subtest>)"

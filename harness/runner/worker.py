@@ -1,0 +1,223 @@
+"""What runs inside a worker: a batch of tests, one after the other, each with its own report.
+
+A worker is forked from the zygote with the test modules loaded. It tells the controller when a test begins
+and what it came to, runs unittest's fixtures around the tests that share them, and leaves by ``_exit``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pdb
+import socket
+import sys
+import time
+import traceback
+import unittest
+from collections.abc import Callable, Iterator, Mapping
+
+from harness import coverage_hook
+from harness.launch import posix
+from harness.outcomes import Status
+from harness.record import to_json
+from harness.runner.capture import marker_line
+from harness.runner.collector import Account, Collector, ExcInfo, Trouble
+from harness.runner.listing import list_module, source_of
+from harness.runner.messages import Began, Debugging, Done, Ended, Fork, Item, Message, encode
+from harness.wire import send_frame
+
+
+class Reporter:
+    """The worker's voice: messages to the controller, markers on its output."""
+
+    def __init__(self, channel: socket.socket, marker: str | None) -> None:
+        """``marker`` is None where the output goes elsewhere than to the controller's pipe."""
+        self._channel = channel
+        self._marker = marker
+        self._pid = os.getpid()
+
+    def send(self, message: Message) -> None:
+        """Sends; ends the process where there is nobody to hear it, or where this is not the worker itself
+        but a child that a test forked and let return."""
+        if os.getpid() != self._pid:
+            os._exit(1)
+        try:
+            send_frame(self._channel, encode(message))
+        except OSError:
+            os._exit(1)
+
+    def mark(self, seq: int) -> None:
+        """Separates the output of what comes from that of what was before."""
+        flush_streams()
+        if self._marker is not None:
+            with contextlib.suppress(OSError):  # a test closed standard output: there is none to separate
+                os.write(1, marker_line(self._marker, seq))
+
+
+def flush_streams() -> None:
+    """Writes out what Python and C code hold back."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError, OSError):  # None, closed, or a full pipe's end
+            stream.flush()
+    posix.flush_c_streams()
+
+
+class FixtureSuite(unittest.TestSuite):
+    """unittest's handling of class and module fixtures, one step at a time.
+
+    The steps are ``TestSuite``'s own, whose names have an underscore but have not changed since Python 2.7.
+    """
+
+    def enter(self, test: unittest.TestCase, result: Collector) -> bool:
+        """Sets up the test's module and class where that is due; False where the test must not run."""
+        self._handleModuleFixture(test, result)  # type: ignore[attr-defined]  # typeshed leaves these out
+        self._handleClassSetUp(test, result)  # type: ignore[attr-defined]  # as above
+        result._previousTestClass = type(test)  # type: ignore[attr-defined]  # as above
+        failed = getattr(type(test), "_classSetupFailed", False) or getattr(result, "_moduleSetUpFailed", False)
+        return not failed
+
+    def leave(self, test: unittest.TestCase | None, result: Collector) -> None:
+        """Tears down what the next test, or None for the end, does not share with the one before."""
+        self._tearDownPreviousClass(test, result)  # type: ignore[attr-defined]  # as above
+        previous = getattr(result, "_previousTestClass", None)
+        if previous is not None and (test is None or previous.__module__ != type(test).__module__):
+            self._handleModuleTearDown(result)  # type: ignore[attr-defined]  # as above
+            result._previousTestClass = None  # type: ignore[attr-defined]  # or it would be torn down again
+
+
+class Batch:
+    """Runs the items of a ``Fork``.
+
+    A test's account stays open until the fixtures that end with it are torn down, so that their failure, and
+    a crash or a hang in them, is on the last test that used them.
+    """
+
+    def __init__(self, order: Fork, tests: Mapping[str, unittest.TestCase], reporter: Reporter) -> None:
+        self._order = order
+        self._tests = dict(tests)
+        self._reporter = reporter
+        self._suite = FixtureSuite()
+        self._result = Collector(self._post_mortem if order.post_mortem else None)
+        self._open: tuple[Item, Account] | None = None
+        self._fixture_trouble: tuple[type, list[Trouble], list[str]] | None = None
+
+    def run(self) -> None:
+        """Runs every item and tears everything down."""
+        for item in self._order.items:
+            test = self._find(item)
+            self._suite.leave(test, self._result)
+            if self._close_account() and self._order.stop_at_failure:
+                return
+            self._run_one(item, test)
+        self._suite.leave(None, self._result)
+        self._close_account()
+
+    def _find(self, item: Item) -> unittest.TestCase:
+        test = self._tests.pop(item.id, None)
+        if test is None:
+            listing = list_module(item.module)
+            self._tests.update(listing.tests)
+            test = self._tests.pop(item.id, None) or _Missing(item, listing.error)
+        return test
+
+    def _run_one(self, item: Item, test: unittest.TestCase) -> None:
+        self._reporter.mark(item.seq)
+        account = Account(item.id, *source_of(test, getattr(test, "_testMethodName", "")))
+        self._open = (item, account)
+        self._result.open(account)
+        self._reporter.send(Began(item.seq, account.started_s))
+        with self._interruptible():
+            if not self._enter(test, account):
+                return
+            account.started_at, account.started_s = time.time(), time.monotonic()
+            try:
+                test(self._result)
+            finally:
+                account.duration_s = time.monotonic() - account.started_s
+
+    def _enter(self, test: unittest.TestCase, account: Account) -> bool:
+        """Sets up fixtures on the test's account; what went wrong counts for every test that needs them."""
+        began = time.monotonic()
+        fresh = getattr(self._result, "_previousTestClass", None) is not type(test)
+        entered = self._suite.enter(test, self._result)
+        if fresh:
+            account.fixtures[f"{type(test).__module__}.{type(test).__qualname__}"] = time.monotonic() - began
+        if entered:
+            return True
+        if account.troubles or account.skips:
+            self._fixture_trouble = (type(test), list(account.troubles), list(account.skips))
+        elif self._fixture_trouble is not None:
+            _, troubles, skips = self._fixture_trouble
+            account.troubles += troubles
+            account.skips += skips
+        return False
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """A KeyboardInterrupt out of a test is that test's error: the batch is the controller's to end."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            details = "".join(traceback.format_exception(error))
+            self._result.account.troubles.append(Trouble(Status.ERROR, "KeyboardInterrupt", details))
+
+    def _close_account(self) -> bool:
+        """Reports the open account, if there is one; True where its test did not do well."""
+        if self._open is None:
+            return False
+        item, account = self._open
+        self._open = None
+        flush_streams()
+        record = account.record()
+        self._reporter.send(Ended(item.seq, to_json(record)))
+        return not record.ok
+
+    def _post_mortem(self, err: ExcInfo) -> None:
+        self._reporter.send(Debugging(True))
+        traceback.print_exception(*err)
+        pdb.post_mortem(err[2])
+        self._reporter.send(Debugging(False))
+
+
+class _Missing(unittest.TestCase):
+    """Stands for a test that discovery knew and that is not there any more."""
+
+    def __init__(self, item: Item, error: str) -> None:
+        super().__init__("report")
+        self._item = item
+        self._error = error
+
+    def report(self) -> None:
+        """Fails with the reason."""
+        if self._error:
+            raise ImportError(f"{self._item.module} does not import in a worker:\n{self._error}")
+        raise LookupError(f"{self._item.module} has no test {self._item.id} any more")
+
+
+def run_batch(order: Fork, tests: Mapping[str, unittest.TestCase], channel: socket.socket) -> None:
+    """Runs a batch in this process, which is a worker, and reports on ``channel``."""
+    reporter = Reporter(channel, None if order.stream or order.terminal else order.marker)
+    set_threads(order.threads)
+    Batch(order, tests, reporter).run()
+    flush_streams()
+    reporter.send(Done())
+
+
+def set_threads(count: int | None) -> None:
+    """Sets the number of intra-op threads where torch is loaded and the user has not said."""
+    torch = sys.modules.get("torch")
+    if count is not None and torch is not None and not os.environ.get("OMP_NUM_THREADS"):
+        torch.set_num_threads(count)
+
+
+def guarded(body: Callable[[], None]) -> int:
+    """Runs a forked child's body; its exit code. Nothing may return into the parent's frames."""
+    try:
+        body()
+    except BaseException:  # noqa: BLE001 - the harness's own bug: said on the worker's output, read by the controller
+        traceback.print_exc()
+        return 3
+    finally:
+        coverage_hook.flush()
+        flush_streams()
+    return 0

@@ -1,0 +1,1 @@
+"""How ranks are watched and ended."""

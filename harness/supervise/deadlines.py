@@ -1,0 +1,122 @@
+"""When to wait, release, look into or end the ranks of a test: one pure decision over plain values.
+
+    running --all settled--> releasing --all gone--> done
+       |  first failure + grace, first skip + skip grace, or the test's deadline
+       v
+    looking (stacks) --> ending (SIGTERM) --> killing (SIGKILL) --> done
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+
+# Seconds for the stack dumps of all ranks to come in. A dump takes microseconds once the rank's thread is
+# scheduled; the rest is for 32 ranks that share two busy cores.
+STACKS_WAIT_S = 0.5
+# Seconds without another byte after which a dump that does not look finished is taken as it is.
+STACKS_QUIET_S = 0.03
+# Seconds from SIGTERM to SIGKILL: by default SIGTERM is final, so only a rank with a handler uses them.
+TERM_WAIT_S = 0.5
+# Seconds for a killed rank to be gone; one that is not sits in an uninterruptible system call.
+KILL_WAIT_S = 10.0
+assert STACKS_QUIET_S < STACKS_WAIT_S <= TERM_WAIT_S < KILL_WAIT_S
+
+
+class Action(enum.Enum):
+    """What the supervisor is to do next."""
+
+    WAIT = "wait"
+    RELEASE = "release"  # let the ranks that have reported go on to their end
+    LOOK = "take stacks"  # of the ranks that are to be ended
+    END = "end"  # SIGTERM
+    KILL = "kill"  # SIGKILL, the whole process group
+    GIVE_UP = "give up"  # killed, and still not gone
+    DONE = "done"
+
+
+class Why(enum.Enum):
+    """Why ranks have to be ended."""
+
+    TIMEOUT = "timeout"  # the test's deadline
+    FAILURE = "failure"  # another rank failed, and the grace is over
+    DIVERGENCE = "divergent skip"  # another rank skipped, and the skip grace is over
+    EXIT = "exit"  # reported and released, but does not leave
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Durations in seconds, from the settings and the test."""
+
+    timeout_s: float
+    grace_s: float
+    skip_grace_s: float
+    exit_grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the supervisor has seen so far; times in seconds on the monotonic clock, None for "not yet".
+
+    ``unsettled`` ranks have neither reported nor gone, ``alive`` ones are processes still.
+    """
+
+    started: float
+    unsettled: int
+    alive: int
+    first_bad: float | None = None
+    first_skip: float | None = None
+    released: float | None = None
+    looking: float | None = None
+    looked: bool = False
+    ended: float | None = None
+    killed: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do, why, and (for WAIT) until when at most; infinity for no limit."""
+
+    action: Action
+    why: Why | None = None
+    until: float = math.inf
+
+
+def decide(view: View, limits: Limits, now: float) -> Step:
+    """The next step. Deterministic and total: every view has exactly one."""
+    if view.alive == 0:
+        return Step(Action.DONE)
+    if view.killed is not None:
+        return _after(view.killed + KILL_WAIT_S, now, Action.GIVE_UP)
+    if view.ended is not None:
+        return _after(view.ended + TERM_WAIT_S, now, Action.KILL)
+    if view.looking is not None:
+        if view.looked:
+            return Step(Action.END)
+        return _after(view.looking + STACKS_WAIT_S, now, Action.END)
+    if view.unsettled == 0:
+        if view.released is None:
+            return Step(Action.RELEASE)
+        return _after(view.released + limits.exit_grace_s, now, Action.LOOK, Why.EXIT)
+    return min(_reasons(view, limits, now), key=_urgency)
+
+
+def _reasons(view: View, limits: Limits, now: float) -> list[Step]:
+    steps = [_after(view.started + limits.timeout_s, now, Action.LOOK, Why.TIMEOUT)]
+    if view.first_bad is not None:
+        steps.append(_after(view.first_bad + limits.grace_s, now, Action.LOOK, Why.FAILURE))
+    if view.first_skip is not None:
+        steps.append(_after(view.first_skip + limits.skip_grace_s, now, Action.LOOK, Why.DIVERGENCE))
+    return steps
+
+
+def _urgency(step: Step) -> tuple[bool, float, bool]:
+    """Due steps go first; of those a failure or divergence explains more than a timeout."""
+    return (step.action is Action.WAIT, step.until, step.why is Why.TIMEOUT)
+
+
+def _after(when: float, now: float, action: Action, why: Why | None = None) -> Step:
+    if now >= when:
+        return Step(action, why, until=-math.inf)
+    return Step(Action.WAIT, why, until=when)

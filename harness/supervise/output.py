@@ -1,0 +1,79 @@
+"""What a rank printed: the end of it in memory, all of it in a file or on the terminal where asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+# What is kept of each rank's output. A failing rank's last words fit many times over.
+TAIL_BYTES = 64 * 1024
+# A log file stops growing here: a rank that prints for two minutes must not fill the disk.
+LOG_BYTES = 64 * 1024 * 1024
+
+
+class Output:
+    """One rank's output. Owns its log file, if any; ``close`` finishes both."""
+
+    def __init__(self, rank: int, *, stream: bool = False, log: Path | None = None) -> None:
+        self._tail = bytearray()
+        self._total = 0
+        self._line = bytearray()
+        self._prefix = f"[rank {rank}] ".encode() if stream else None
+        self.log_path = log
+        self._log: BinaryIO | None = log.open("wb") if log is not None else None
+
+    def feed(self, data: bytes) -> None:
+        """Takes what the rank printed next."""
+        self._total += len(data)
+        self._tail += data
+        if len(self._tail) > 2 * TAIL_BYTES:
+            del self._tail[:-TAIL_BYTES]
+        if self._log is not None and self._total <= LOG_BYTES:
+            self._log.write(data)
+        if self._prefix is not None:
+            self._stream(data)
+
+    def _stream(self, data: bytes) -> None:
+        *lines, rest = (bytes(self._line) + data).split(b"\n")
+        self._line = bytearray(rest)
+        if lines:
+            assert self._prefix is not None
+            _write_out(b"".join(self._prefix + line + b"\n" for line in lines))
+
+    def text(self) -> str:
+        """The end of the output as text; says how much came before it."""
+        kept = bytes(self._tail[-TAIL_BYTES:])
+        left_out = self._total - len(kept)
+        text = kept.decode("utf-8", errors="backslashreplace")
+        return f"[... {left_out} bytes left out ...]\n{text}" if left_out else text
+
+    def close(self) -> None:
+        """Ends the last line on the terminal and closes the log."""
+        if self._prefix is not None and self._line:
+            self._stream(b"\n")
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+
+def _write_out(data: bytes) -> None:
+    """To this process's standard output: past its text layer where that has one, for bytes that are no text."""
+    stream = sys.stdout
+    raw = getattr(stream, "buffer", None)
+    if raw is None:
+        stream.write(data.decode("utf-8", errors="backslashreplace"))
+    else:
+        stream.flush()
+        raw.write(data)
+    stream.flush()
+
+
+def log_file(directory: str | None, test_id: str, rank: int) -> Path | None:
+    """Where a rank's log belongs; makes the directory. None without one."""
+    if not directory:
+        return None
+    os.makedirs(directory, exist_ok=True)
+    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in test_id)[-180:]
+    return Path(directory) / f"{name}.rank{rank}.log"

@@ -1,0 +1,330 @@
+"""The supervisor: watches the ranks of one test until each is gone, and says what became of each.
+
+One loop in the calling thread waits on everything at once: reports, exits, output, stack dumps and the
+next deadline. What to do when is ``deadlines.decide``; this module only sees and acts.
+"""
+
+from __future__ import annotations
+
+import math
+import selectors
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from harness.errors import ProtocolError
+from harness.launch.base import RankLink, RankSet
+from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status
+from harness.protocol import Exited, Report, Swept, decode
+from harness.rank import ledger
+from harness.rank.signals import STACK_SIGNAL
+from harness.supervise import stacks
+from harness.supervise.deadlines import STACKS_QUIET_S, Action, Limits, Step, View, Why, decide
+from harness.supervise.output import Output
+from harness.wire import FrameReader, read_available
+
+Clock = Callable[[], float]
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is known of one rank."""
+
+    link: RankLink
+    output: Output
+    reader: FrameReader = field(default_factory=FrameReader)
+    report: RankOutcome | None = None
+    code: int | None = None
+    peak_memory: int | None = None
+    gone: bool = False
+    ended_for: Why | None = None
+    dump: bytearray = field(default_factory=bytearray)
+    lie: str = ""
+
+    @property
+    def settled(self) -> bool:
+        return self.report is not None or self.gone
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What came of a test's ranks: every rank's outcome, and lines about processes that they left behind."""
+
+    outcomes: tuple[RankOutcome, ...]
+    leaked: tuple[str, ...]
+    server_lost: bool = False
+
+
+class Supervisor:
+    """Supervises one launch. ``run`` is called once and returns when every rank is gone."""
+
+    def __init__(
+        self,
+        ranks: RankSet,
+        outputs: list[Output],
+        limits: Limits,
+        started: float,
+        rules: MergeRules = PLAIN,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._ranks = ranks
+        self._watched = [_Watched(link, out) for link, out in zip(ranks.links, outputs, strict=True)]
+        self._limits = limits
+        self._rules = rules
+        self._clock = clock
+        self._events = FrameReader()
+        self._order = 0
+        self._server_lost = False
+        self._why: Why | None = None
+        self._last_dump = 0.0
+        self._view = View(started, unsettled=len(self._watched), alive=len(self._watched))
+        self._selector = selectors.DefaultSelector()
+
+    def run(self) -> Watch:
+        """Watches until all ranks are gone and swept."""
+        with self._selector:
+            self._register()
+            while (step := self._decide()).action is not Action.DONE:
+                if step.action is Action.GIVE_UP:
+                    break
+                self._act(step)
+                self._see(self._wait_s(step))
+        for watched in self._watched:
+            self._drain(watched)
+            watched.output.close()
+        outcomes = tuple(self._outcome(w) for w in self._watched)
+        return Watch(outcomes, tuple(self._ranks.swept or ()), self._server_lost)
+
+    # -- seeing
+
+    def _register(self) -> None:
+        read = selectors.EVENT_READ
+        self._selector.register(self._ranks.events, read, lambda: self._take_events())
+        for watched in self._watched:
+            self._selector.register(watched.link.channel, read, _bind(self._take_report, watched))
+            self._selector.register(watched.link.output, read, _bind(self._take_output, watched))
+            self._selector.register(watched.link.stack, read, _bind(self._take_stack, watched))
+        self._ranks.events.setblocking(False)
+
+    def _see(self, timeout_s: float | None) -> None:
+        for key, _ in self._selector.select(timeout_s):
+            key.data()
+
+    def _wait_s(self, step: Step) -> float | None:
+        if step.action is not Action.WAIT:
+            return 0.0
+        until = step.until
+        if self._view.looking is not None and self._last_dump and self._view.ended is None:
+            until = min(until, self._last_dump + STACKS_QUIET_S)
+        return None if math.isinf(until) else max(0.0, until - self._clock())
+
+    def _take_events(self) -> None:
+        data = read_available(self._ranks.events.fileno())
+        if data is None:
+            self._selector.unregister(self._ranks.events)
+            if self._ranks.swept is None:
+                self._lose_server()
+            return
+        for frame in self._events.feed(data):
+            message = decode(frame)
+            if isinstance(message, Exited):
+                self._take_exit(message)
+            else:
+                assert isinstance(message, Swept), message
+                self._ranks.swept = message.leaked
+
+    def _lose_server(self) -> None:
+        """The server died, and the kernel ends its ranks with it."""
+        self._server_lost = True
+        for watched in self._watched:
+            if not watched.gone:
+                self._read_reports(watched)
+                self._settle(watched)
+                watched.gone = True
+
+    def _take_exit(self, message: Exited) -> None:
+        watched = self._watched[message.rank]
+        self._read_reports(watched)  # what it said before it went still counts, and comes first
+        self._drain(watched)
+        watched.code, watched.peak_memory = message.code, message.peak_memory
+        self._settle(watched)
+        watched.gone = True
+
+    def _settle(self, watched: _Watched) -> None:
+        """A rank that goes without a report gets one: it crashed, or was ended."""
+        if watched.report is None:
+            status = _ended_as(watched.ended_for) or Status.CRASHED
+            self._note(watched, RankOutcome(watched.link.rank, status, exit_code=watched.code, note=watched.lie))
+
+    def _take_report(self, watched: _Watched) -> None:
+        self._read_reports(watched)
+
+    def _read_reports(self, watched: _Watched) -> None:
+        """Everything that the channel holds; at its end, or after nonsense, it is watched no longer."""
+        while watched.lie == "":
+            data = read_available(watched.link.channel.fileno())
+            if not data:
+                if data is None:
+                    self._forget(watched.link.channel)
+                return
+            try:
+                for frame in watched.reader.feed(data):
+                    message = decode(frame)
+                    if not isinstance(message, Report) or message.outcome.rank != watched.link.rank:
+                        raise ProtocolError(f"a rank sent {type(message).__name__}")
+                    self._note(watched, message.outcome)
+            except ProtocolError as error:
+                watched.lie = f"its channel carried something that is no report: {error}"[:300]
+                self._forget(watched.link.channel)
+
+    def _note(self, watched: _Watched, outcome: RankOutcome) -> None:
+        if watched.report is not None:
+            return
+        watched.report = replace(outcome, order=self._order, at_s=self._clock())
+        self._order += 1
+
+    def _forget(self, what: object) -> None:
+        if what in self._selector.get_map():
+            self._selector.unregister(what)  # type: ignore[arg-type]  # a socket or descriptor that we registered
+
+    def _take_output(self, watched: _Watched) -> None:
+        data = read_available(watched.link.output)
+        if data is None:
+            self._forget(watched.link.output)
+        else:
+            watched.output.feed(data)
+
+    def _take_stack(self, watched: _Watched) -> None:
+        data = read_available(watched.link.stack)
+        if data is None:
+            self._forget(watched.link.stack)
+        elif len(watched.dump) < stacks.STACK_BYTES:
+            watched.dump += data
+            self._last_dump = self._clock()
+
+    def _drain(self, watched: _Watched) -> None:
+        """Takes what the pipes still hold; a grandchild may keep them open, so not until their end."""
+        while data := read_available(watched.link.output):
+            watched.output.feed(data)
+
+    # -- deciding
+
+    def _decide(self) -> Step:
+        # A rank whose channel carries nonsense will never report: it counts as failed from now on.
+        bad = [w for w in self._watched if self._is_bad(w)]
+        skips = [w.report for w in self._watched if w.report and w.report.status is Status.SKIPPED]
+        now = self._clock()
+        self._view = replace(
+            self._view,
+            unsettled=sum(not w.settled for w in self._watched),
+            alive=sum(not w.gone for w in self._watched) or int(self._waits_for_sweep()),
+            first_bad=self._view.first_bad or (now if bad else None),
+            first_skip=self._view.first_skip or (now if skips else None),
+            looked=self._view.looking is not None and self._all_dumped(now),
+        )
+        return decide(self._view, self._limits, now)
+
+    def _waits_for_sweep(self) -> bool:
+        return self._ranks.swept is None and not self._server_lost
+
+    def _is_bad(self, watched: _Watched) -> bool:
+        if watched.lie:
+            return True
+        report = watched.report
+        if report is None or watched.ended_for is not None:
+            return False
+        if report.status is not Status.CRASHED:
+            return report.bad
+        if self._rules.any_exit:
+            return False
+        # One that is yet to exit, as it said it would, may still do so with the code that was announced.
+        return self._rules.expected_exit is None or (watched.gone and watched.code != self._rules.expected_exit)
+
+    def _all_dumped(self, now: float) -> bool:
+        doomed = [w for w in self._watched if w.ended_for is not None and not w.gone]
+        if all(stacks.looks_complete(bytes(w.dump)) or not doomed for w in doomed):
+            return True
+        return bool(self._last_dump) and all(w.dump for w in doomed) and now - self._last_dump >= STACKS_QUIET_S
+
+    # -- acting
+
+    def _act(self, step: Step) -> None:
+        now = self._clock()
+        if step.action is Action.RELEASE:
+            self._release()
+            self._view = replace(self._view, released=now)
+        elif step.action is Action.LOOK:
+            self._look(step.why)
+            self._view = replace(self._view, looking=now)
+        elif step.action is Action.END:
+            self._end()
+            self._view = replace(self._view, ended=now)
+        elif step.action is Action.KILL:
+            self._signal_all(signal.SIGKILL, group=True)
+            self._view = replace(self._view, killed=now)
+
+    def _release(self) -> None:
+        for watched in self._watched:
+            if not watched.gone:
+                self._ranks.release(watched.link.rank)
+
+    def _look(self, why: Why | None) -> None:
+        """Marks the ranks that have to be ended and asks them for their stacks."""
+        assert why is not None
+        for watched in self._watched:
+            if not watched.gone and (why is Why.EXIT or not watched.settled):
+                watched.ended_for = why
+                self._ranks.signal(watched.link.rank, STACK_SIGNAL)
+
+    def _end(self) -> None:
+        """Ends those that are marked; lets the others, which have reported, leave by themselves."""
+        for watched in self._watched:
+            if watched.gone:
+                continue
+            if watched.ended_for is None:
+                self._ranks.release(watched.link.rank)
+            else:
+                self._ranks.signal(watched.link.rank, signal.SIGTERM)
+
+    def _signal_all(self, signum: int, *, group: bool) -> None:
+        for watched in self._watched:
+            if not watched.gone:
+                self._ranks.signal(watched.link.rank, signum, group=group)
+
+    # -- concluding
+
+    def _outcome(self, watched: _Watched) -> RankOutcome:
+        report = watched.report
+        if report is None:  # never gone, even after SIGKILL
+            report = RankOutcome(watched.link.rank, Status.TIMED_OUT, note="does not die", order=self._order)
+        if watched.ended_for is Why.EXIT:
+            report = replace(report, status=Status.TIMED_OUT, phase="exit")
+        elif report.status is Status.PASSED and watched.code not in (0, None):
+            report = replace(report, status=Status.CRASHED, phase="exit", note="after its test had passed")
+        if watched.lie:
+            report = replace(report, status=Status.CRASHED, note=watched.lie)
+        return replace(
+            report,
+            exit_code=watched.code,
+            peak_memory=watched.peak_memory,
+            pid=report.pid or self._pid(watched),
+            output=watched.output.text(),
+            log=str(watched.output.log_path) if watched.output.log_path else None,
+            stack=stacks.readable(bytes(watched.dump)),
+            collectives=ledger.read(self._ranks.ledger, watched.link.rank),
+        )
+
+    def _pid(self, watched: _Watched) -> int:
+        return self._ranks.pids[watched.link.rank]
+
+
+def _ended_as(why: Why | None) -> Status | None:
+    """A rank that had to be ended at its deadline timed out; otherwise it is collateral."""
+    if why is None:
+        return None
+    return Status.TIMED_OUT if why in (Why.TIMEOUT, Why.EXIT) else Status.ENDED
+
+
+def _bind(method: Callable[[_Watched], None], watched: _Watched) -> Callable[[], None]:
+    return lambda: method(watched)

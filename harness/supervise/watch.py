@@ -1,0 +1,41 @@
+"""From a test's request to its ranks' outcomes: the one call that joins a launcher and a supervisor."""
+
+from __future__ import annotations
+
+import time
+
+from harness.launch.base import RankSet
+from harness.outcomes import MergeRules
+from harness.settings import Settings
+from harness.supervise.deadlines import Limits
+from harness.supervise.output import Output, log_file
+from harness.supervise.supervisor import Supervisor, Watch
+
+
+def watch(
+    ranks: RankSet,
+    test_id: str,
+    settings: Settings,
+    *,
+    started: float | None = None,
+    timeout_s: float | None = None,
+    rules: MergeRules = MergeRules(),  # noqa: B008 - frozen
+) -> Watch:
+    """Supervises live ranks until each is gone, and closes them, however this ends.
+
+    ``started`` (monotonic seconds, default now) is when the deadline of ``timeout_s`` seconds began.
+    """
+    limits = Limits(
+        timeout_s=settings.timeout_s if timeout_s is None else timeout_s,
+        grace_s=settings.grace_s,
+        skip_grace_s=settings.skip_grace_s,
+        exit_grace_s=settings.exit_grace_s,
+    )
+    stream = settings.rank_output == "stream"
+    outputs = [
+        Output(rank, stream=stream, log=log_file(settings.log_dir, test_id, rank))
+        for rank in range(ranks.world_size)
+    ]
+    with ranks:
+        begun = time.monotonic() if started is None else started
+        return Supervisor(ranks, outputs, limits, begun, rules).run()

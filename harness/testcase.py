@@ -1,0 +1,240 @@
+"""``TestCase``: unittest's, with an ``assertEqual`` for tensors, seeded generators and expected outputs.
+
+The class every other case of this library derives from. It has no process handling in it and imports no
+torch by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import unittest
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+from harness import seeding
+from harness.comparison import Comparison, Difference, Rules
+from harness.expectations import ExpectationTestCase
+from harness.parametrize import require_instantiated
+
+__unittest = True  # For unittest, which then leaves this module's frames out of a failure's traceback.
+
+Message = str | Callable[[str], str] | None
+
+
+class TestCase(ExpectationTestCase):
+    """A ``unittest.TestCase`` for code that works on tensors.
+
+    Before each test, ahead of ``setUp``, the generators of ``random``, numpy and torch are seeded with
+    ``HARNESS_SEED`` (1234 by default), and a failure names that seed. ``precision`` and ``rel_tol`` are the
+    least absolute and relative tolerance of every comparison that gives none itself.
+    """
+
+    precision: float = 0.0
+    rel_tol: float = 0.0
+
+    def __init__(self, methodName: str = "runTest") -> None:
+        super().__init__(methodName)
+        self.__seed: int | None = None
+
+    # -- seeding
+
+    def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
+        """unittest's, from the base seed."""
+        self.__reseed()
+        return super().run(result)
+
+    def debug(self) -> None:
+        """unittest's, from the base seed."""
+        self.__reseed()
+        super().debug()
+
+    def __reseed(self) -> None:
+        self.__seed = seeding.base_seed()
+        seeding.seed_all(self.__seed)
+
+    @contextlib.contextmanager
+    def __naming_seed(self) -> Iterator[None]:
+        try:
+            yield
+        except unittest.SkipTest:
+            raise
+        except Exception as error:
+            if self.__seed is not None:
+                seeding.add_reproduction(error, self.__seed)
+            raise
+
+    # unittest calls these three around the bodies that a test's author writes; they are where an exception
+    # can still be told the seed, whoever runs the test: unittest, pytest or run_tests.py.
+
+    def _callSetUp(self) -> None:
+        with self.__naming_seed():
+            super()._callSetUp()  # type: ignore[misc]  # typeshed leaves unittest's own hooks out
+
+    def _callTestMethod(self, method: Callable[[], object]) -> None:
+        require_instantiated(type(self), self._testMethodName)
+        with self.__naming_seed():
+            super()._callTestMethod(method)  # type: ignore[misc]  # as above
+
+    def _callTearDown(self) -> None:
+        with self.__naming_seed():
+            super()._callTearDown()  # type: ignore[misc]  # as above
+
+    @contextlib.contextmanager
+    def subTest(self, *args: Any, **params: Any) -> Iterator[None]:
+        """unittest's; the failure of a sub-test names the seed as well."""
+        with super().subTest(*args, **params), self.__naming_seed():
+            yield
+
+    # -- equality
+
+    def assertEqual(
+        self,
+        x: Any,
+        y: Any,
+        msg: Message = None,
+        *,
+        atol: float | None = None,
+        rtol: float | None = None,
+        equal_nan: bool = True,
+        exact_dtype: bool = True,
+        exact_device: bool = False,
+        exact_layout: bool = False,
+        exact_stride: bool = False,
+        exact_is_coalesced: bool = False,
+    ) -> None:
+        """Fail unless ``x``, what came out, equals ``y``, what is expected.
+
+        * Tensors and numpy arrays, in any mix, compare by ``torch.testing.assert_close``: shape and values,
+          and unless switched off dtype; device, layout and stride if switched on. Sparse tensors compare
+          by their sums, DTensors by mesh, placements and local shard.
+        * A tensor compares with a sequence as with the tensor that it spells, its dtype being free, and with
+          a number if it has one element.
+        * Numbers compare by value: 1, 1.0 and True are equal as in Python, 5 and True are not. Floats and
+          complex numbers get float32's tolerances (1e-5 absolute, 1.3e-6 relative).
+        * Sequences of any type compare by element, mappings of any type by key, dataclasses by field; a
+          difference inside says where: ``['a'][2].loss``.
+        * Everything else compares by ``==``, with unittest's messages for strings, sets and the like; text
+          never equals a number, nor a list.
+
+        ``msg`` is added to the message (replaces it if ``longMessage`` is off); a callable is given the
+        message and returns what to show. ValueError where only one of ``atol`` and ``rtol`` is given, or a
+        number is compared with other than one element; TypeError for a DTensor and something else.
+        """
+        __tracebackhide__ = True
+        rules = Rules(
+            atol=atol,
+            rtol=rtol,
+            equal_nan=equal_nan,
+            exact_dtype=exact_dtype,
+            exact_device=exact_device,
+            exact_layout=exact_layout,
+            exact_stride=exact_stride,
+            exact_is_coalesced=exact_is_coalesced,
+            least_atol=self.precision,
+            least_rtol=self.rel_tol,
+        )
+        found = self.__difference(x, y, rules)
+        if found is not None:
+            self.__fail(str(found), msg)
+
+    def assertNotEqual(
+        self,
+        x: Any,
+        y: Any,
+        msg: Message = None,
+        *,
+        atol: float | None = None,
+        rtol: float | None = None,
+        equal_nan: bool = True,
+        exact_dtype: bool = True,
+        exact_device: bool = False,
+        exact_layout: bool = False,
+        exact_stride: bool = False,
+        exact_is_coalesced: bool = False,
+    ) -> None:
+        """Fail where ``assertEqual`` with the same arguments would pass.
+
+        What makes ``assertEqual`` raise something else than a failure, one tolerance without the other for
+        example, raises the same here.
+        """
+        __tracebackhide__ = True
+        rules = Rules(
+            atol=atol,
+            rtol=rtol,
+            equal_nan=equal_nan,
+            exact_dtype=exact_dtype,
+            exact_device=exact_device,
+            exact_layout=exact_layout,
+            exact_stride=exact_stride,
+            exact_is_coalesced=exact_is_coalesced,
+            least_atol=self.precision,
+            least_rtol=self.rel_tol,
+        )
+        if self.__difference(x, y, rules) is None:
+            self.__fail(f"Expected different values, but {x!r} equals {y!r}", msg)
+
+    def assertEqualIgnoreType(self, x: Any, y: Any, msg: Message = None, **kwargs: Any) -> None:
+        """``assertEqual`` with ``exact_dtype=False``."""
+        __tracebackhide__ = True
+        self.assertEqual(x, y, msg, exact_dtype=False, **kwargs)
+
+    def __difference(self, x: Any, y: Any, rules: Rules) -> Difference | None:
+        return Comparison(rules, super().assertEqual).difference(x, y)
+
+    def __fail(self, message: str, msg: Message) -> NoReturn:
+        __tracebackhide__ = True
+        if callable(msg):
+            message = msg(message)
+        elif msg is not None:
+            message = f"{message}\n{msg}" if self.longMessage else msg
+        raise self.failureException(message)
+
+    # -- warnings
+
+    @contextlib.contextmanager
+    def assertWarnsOnceRegex(self, category: type[Warning], regex: str = "") -> Iterator[None]:
+        """Fail unless the body warns with exactly ``category`` and a message that matches from its start.
+
+        Warnings that torch gives once in a process are given each time within. All other warnings of the
+        body are given again after it. Python's warning filters belong to the process: one thread at a time.
+        """
+        pattern = re.compile(regex)
+        matched: list[warnings.WarningMessage] = []
+        others: list[warnings.WarningMessage] = []
+        try:
+            with warnings.catch_warnings(record=True) as caught, _warn_always():
+                warnings.simplefilter("always")
+                yield
+        finally:
+            for warning in caught:
+                fits = warning.category is category and pattern.match(str(warning.message))
+                (matched if fits else others).append(warning)
+            for other in others:
+                _warn_again(other)
+        if not matched:
+            seen = "\n".join(f"  {w.category.__name__}: {w.message}" for w in others) or "  none at all"
+            self.fail(f"no {category.__name__} matched {regex!r}; the warnings were\n{seen}")
+
+
+@contextlib.contextmanager
+def _warn_always() -> Iterator[None]:
+    """Torch's once-only warnings each time; nothing to do as long as nobody has imported torch."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        yield
+    finally:
+        torch.set_warn_always(before)
+
+
+def _warn_again(warning: warnings.WarningMessage) -> None:
+    warnings.warn_explicit(
+        warning.message, warning.category, warning.filename, warning.lineno, source=warning.source
+    )

@@ -1,0 +1,107 @@
+"""Length-prefixed frames over a stream socket: how bytes travel between parent, server and ranks.
+
+A frame is a 4-byte big-endian length and that many bytes. Descriptors ride along on ancillary data.
+Nothing here knows what a frame means; ``protocol`` does.
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+
+from harness.errors import ProtocolError
+
+_LENGTH = struct.Struct(">I")
+MAX_FRAME_BYTES = 256 * 1024 * 1024  # far above any honest message: more is somebody's stray print
+_CHUNK_BYTES = 64 * 1024
+_FDS_A_MESSAGE = 240  # Linux refuses more than 253 descriptors in one message (SCM_MAX_FD)
+
+
+def send_frame(sock: socket.socket, payload: bytes) -> None:
+    """Sends one frame on a blocking socket; OSError where the peer is gone."""
+    sock.sendall(_LENGTH.pack(len(payload)) + payload)
+
+
+def recv_frame(sock: socket.socket) -> bytes | None:
+    """Receives one frame from a blocking socket; None at a clean end, ProtocolError inside a frame."""
+    header = _recv_exactly(sock, _LENGTH.size)
+    if header is None:
+        return None
+    (length,) = _LENGTH.unpack(header)
+    _check_length(length)
+    body = _recv_exactly(sock, length) if length else b""
+    if body is None:
+        raise ProtocolError("the peer went away in the middle of a message")
+    return body
+
+
+def _recv_exactly(sock: socket.socket, count: int) -> bytes | None:
+    data = bytearray()
+    while len(data) < count:
+        chunk = sock.recv(min(count - len(data), 1 << 20))
+        if not chunk:
+            if data:
+                raise ProtocolError("the peer went away in the middle of a message")
+            return None
+        data += chunk
+    return bytes(data)
+
+
+def _check_length(length: int) -> None:
+    if length > MAX_FRAME_BYTES:
+        raise ProtocolError(f"a message of {length} bytes: something else wrote to this descriptor")
+
+
+class FrameReader:
+    """Takes bytes as they come from a non-blocking socket and gives back the frames that are complete."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Adds bytes and yields each complete frame; ProtocolError on an impossible length."""
+        self._data += data
+        while len(self._data) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._data)
+            _check_length(length)
+            end = _LENGTH.size + length
+            if len(self._data) < end:
+                return
+            frame = bytes(self._data[_LENGTH.size : end])
+            del self._data[:end]
+            yield frame
+
+
+def read_available(fd: int) -> bytes | None:
+    """What a non-blocking descriptor holds now, at most one chunk: b"" for nothing yet, None at its end."""
+    try:
+        data = os.read(fd, _CHUNK_BYTES)
+    except BlockingIOError:
+        return b""
+    except OSError:
+        return None  # reset by a peer that died: the same as its end
+    return data or None
+
+
+def send_fds(sock: socket.socket, fds: Sequence[int]) -> None:
+    """Sends descriptors, preceded by nothing: the receiver knows their number from the frame before."""
+    for start in range(0, len(fds), _FDS_A_MESSAGE):
+        part = fds[start : start + _FDS_A_MESSAGE]
+        sock.sendmsg([b"\0"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", part))])
+
+
+def recv_fds(sock: socket.socket, count: int) -> list[int]:
+    """Receives ``count`` descriptors sent by ``send_fds``; ProtocolError where they do not come."""
+    fds: list[int] = []
+    while len(fds) < count:
+        wanted = min(count - len(fds), _FDS_A_MESSAGE)
+        data, received, _, _ = socket.recv_fds(sock, 1, wanted)
+        fds += received
+        if not data or len(received) != wanted:
+            for fd in fds:
+                os.close(fd)
+            raise ProtocolError(f"{len(fds)} of {count} descriptors came")
+    return fds
