@@ -65,6 +65,14 @@ SLURM = Family("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0)
 SLURM_MIN, SLURM_STEP = "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP"
 STATUS_FILE = "TEST_SHARD_STATUS_FILE"
 
+# Every variable that ``shard_from_environ`` reads.
+VARIABLES = (*(name for f in (*FAMILIES, SLURM) for name in (f.index, f.total)), SLURM_MIN, SLURM_STEP)
+
+
+def without_shard(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without these variables, for the processes of a run that is cut down already."""
+    return {name: value for name, value in environ.items() if name not in VARIABLES}
+
 
 def shard_from_environ(environ: Mapping[str, str]) -> Shard | None:
     """The shard that the environment says this is, or None where it says nothing or says "one of one".

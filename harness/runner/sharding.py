@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from harness.runner import timings as timings_file
 from harness.runner.names import real_module
 from harness.runner.shard import Shard, shard_from_environ, touch_status_file
-from harness.runner.timings import Timings, import_key
+from harness.runner.timings import Timings
 from harness.runner.unit import Unit, of_id
 
 __all__ = ["Shard", "assign", "filter_suite", "predicted", "shard_from_environ", "touch_status_file"]
@@ -27,55 +27,51 @@ def assign(units: Iterable[Unit], timings: Timings, total: int) -> list[tuple[Un
 
     Longest processing time first (Graham 1969): the units by falling estimate, then by id, each to the
     shard that is done soonest with it. A module's or class's fixture is counted once in each shard that needs
-    it, so tests that share a dear fixture keep together as long as that is the quicker way. Only the ids
-    (which name module and class), the timings and ``total`` matter; the order of ``units`` does not. In
-    whole microseconds, so that every machine comes to the same result. No shard exceeds the mean of all by
-    more than the largest unit with its fixtures. ``units`` must have no duplicate ids.
+    it, so tests that share a dear fixture keep together as long as that is the quicker way. Only the ids,
+    the timings and ``total`` matter; the order of ``units`` does not. In whole microseconds, so that every
+    machine comes to the same result. No shard exceeds the mean of all by more than the largest unit with its
+    fixtures. ``units`` must have no duplicate ids.
     """
     assert total >= 1, total
-    estimates = timings.estimates(units := tuple(units))
-    assert len(estimates) == len(units), "duplicate ids; the selection refuses them"
-    costs = {unit.id: max(LEAST_US, _us(estimates[unit.id])) for unit in units}
-    fixtures = {key: us for key, seconds in timings.fixtures.items() if (us := _us(seconds))}
+    units = tuple(units)
+    costs = _costs(units, timings)
+    assert len(costs) == len(units), "duplicate ids; the selection leaves none"
+    fixtures = {key: _us(seconds) for key, seconds in timings.fixtures.items()}
     shards: list[list[Unit]] = [[] for _ in range(total)]
     loads = [0] * total
     paid: list[set[str]] = [set() for _ in range(total)]
     for unit in sorted(units, key=lambda u: (-costs[u.id], u.id)):
-        keys = [key for key in _fixture_keys(unit) if key in fixtures]
-        ends = (
-            [
+        keys = timings.fixtures_of(unit.id)
+        starts = loads
+        if keys:
+            starts = [
                 load + sum(fixtures[key] for key in keys if key not in done)
                 for load, done in zip(loads, paid, strict=True)
             ]
-            if keys
-            else loads
-        )
-        chosen = min(range(total), key=ends.__getitem__)
-        loads[chosen] = ends[chosen] + costs[unit.id]
+        chosen = min(range(total), key=starts.__getitem__)
+        loads[chosen] = starts[chosen] + costs[unit.id]
         paid[chosen].update(keys)
         shards[chosen].append(unit)
     return [tuple(shard) for shard in shards]
 
 
-def _fixture_keys(unit: Unit) -> tuple[str, ...]:
-    """What the timings may hold of a unit's fixtures. By names alone, so that a module that runs by itself
-    comes to the same as the controller."""
-    return (import_key(unit.module), unit.module, unit.class_id)
+def predicted(shards: Iterable[Sequence[Unit]], timings: Timings) -> list[float]:
+    """The seconds that each shard of ``assign`` is expected to take, fixtures included."""
+    return [_load_us(shard, timings) / 1e6 for shard in shards]
+
+
+def _load_us(units: Sequence[Unit], timings: Timings) -> int:
+    needed = {key for unit in units for key in timings.fixtures_of(unit.id)}
+    return sum(_costs(units, timings).values()) + sum(_us(timings.fixtures[key]) for key in needed)
+
+
+def _costs(units: Iterable[Unit], timings: Timings) -> dict[str, int]:
+    estimates = timings.estimates(unit.id for unit in units)
+    return {test_id: max(LEAST_US, _us(seconds)) for test_id, seconds in estimates.items()}
 
 
 def _us(seconds: float) -> int:
     return round(seconds * 1e6)
-
-
-def predicted(shards: Iterable[Sequence[Unit]], timings: Timings) -> list[float]:
-    """The seconds that each shard of ``assign`` is expected to take, fixtures included."""
-    shards = tuple(shards)
-    estimates = timings.estimates(unit for shard in shards for unit in shard)
-    return [
-        sum(max(LEAST_US / 1e6, estimates[unit.id]) for unit in shard)
-        + sum(timings.fixtures.get(key, 0.0) for key in {k for u in shard for k in _fixture_keys(u)})
-        for shard in shards
-    ]
 
 
 def filter_suite(
@@ -150,4 +146,7 @@ def _unit(test: unittest.TestCase) -> Unit:
 def _is_slow(test: unittest.TestCase) -> bool:
     from harness.requirements import requirements_of  # not needed where nobody shards
 
-    return requirements_of(test, test._testMethodName).slow
+    try:
+        return requirements_of(test, getattr(test, "_testMethodName", "")).slow
+    except ValueError:  # no TestCase with a method: unittest's stand-ins, doctests
+        return False

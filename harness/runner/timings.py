@@ -28,7 +28,7 @@ import json
 import os
 import statistics
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -58,36 +58,57 @@ class Timings:
     tests: Mapping[str, float] = field(default_factory=dict)
     fixtures: Mapping[str, float] = field(default_factory=dict)
 
-    def estimates(self, units: Iterable[Unit]) -> dict[str, float]:
-        """Seconds for each unit's id, without fixtures.
+    def estimates(self, ids: Iterable[str]) -> dict[str, float]:
+        """Seconds for each test id, without fixtures.
 
-        What is not in the file gets the median of the file's entries of its module, else the median of all
-        entries, else ``BLIND_S``. It depends on the file and the id alone, not on the other units.
+        What is not in the file gets the median of the file's entries of its class, else of its module, else
+        of the package around that and so on, else of all, else ``BLIND_S``. It depends on the file and the
+        id alone, not on which other tests there are.
         """
-        ids = sorted(self.tests)
-        overall = statistics.median(self.tests.values()) if ids else BLIND_S
-        medians: dict[str, float] = {}
-        result = {}
-        for unit in units:
-            seconds = self.tests.get(unit.id)
-            if seconds is None:
-                if unit.module not in medians:
-                    medians[unit.module] = self._module_median(ids, unit.module, overall)
-                seconds = medians[unit.module]
-            result[unit.id] = seconds
-        return result
+        known = sorted(self.tests)
+        medians: dict[str, float | None] = {"": statistics.median(self.tests.values()) if known else BLIND_S}
+        return {
+            test_id: self.tests[test_id] if test_id in self.tests else self._estimate(test_id, known, medians)
+            for test_id in ids
+        }
 
     def expect(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
         """The units with ``expected_s`` filled in from ``estimates``."""
         units = tuple(units)
-        seconds = self.estimates(units)
+        seconds = self.estimates(unit.id for unit in units)
         return tuple(replace(unit, expected_s=seconds[unit.id]) for unit in units)
 
-    def _module_median(self, ids: Sequence[str], module: str, otherwise: float) -> float:
-        first = bisect.bisect_left(ids, module + ".")
-        last = bisect.bisect_left(ids, module + "/")  # "/" follows "." in ASCII: the end of the prefix
-        known = [self.tests[test_id] for test_id in ids[first:last]]
-        return statistics.median(known) if known else otherwise
+    def fixtures_of(self, test_id: str) -> tuple[str, ...]:
+        """The keys of the fixtures that a test of that id needs, as far as the file has them: by names alone,
+        outermost first."""
+        return tuple(
+            key
+            for prefix in reversed(tuple(_around(test_id)))
+            for key in (import_key(prefix), prefix)
+            if key in self.fixtures
+        )
+
+    def _estimate(self, test_id: str, known: Sequence[str], medians: dict[str, float | None]) -> float:
+        for prefix in (*_around(test_id), ""):
+            if prefix not in medians:
+                medians[prefix] = self._median(prefix, known)
+            median = medians[prefix]
+            if median is not None:
+                return median
+        raise AssertionError("the median of all is always there")
+
+    def _median(self, prefix: str, known: Sequence[str]) -> float | None:
+        first = bisect.bisect_left(known, prefix + ".")
+        last = bisect.bisect_left(known, prefix + "/")  # "/" follows "." in ASCII: the end of what is below
+        return statistics.median(self.tests[key] for key in known[first:last]) if first < last else None
+
+
+def _around(test_id: str) -> Iterator[str]:
+    """The dotted names that a test is in, its class first."""
+    name, dot, _ = test_id.rpartition(".")
+    while dot:
+        yield name
+        name, dot, _ = name.rpartition(".")
 
 
 def merge(old: Timings, runs: Iterable[Timings]) -> Timings:

@@ -38,12 +38,13 @@ class Demand:
 class Unit:
     """One test.
 
-    ``id`` is the unittest id: ``module.case.method``; ``case`` is the class's qualified name, dotted where it
-    is nested. ``expected_s`` are seconds without fixtures, None until timings have been looked up;
-    ``timeout_s`` None means the run's default. ``fixtures`` are the keys of the fixtures that it needs,
-    outermost first: the module's name where the module has setUpModule or tearDownModule, ``module.case``
-    where the class has its own setUpClass or tearDownClass. What a fixture costs is in the timings.
-    ``file`` and ``line`` are where the method is defined, or ``""`` and 0.
+    ``id`` is the unittest id and ``module`` the one that it was loaded from. ``case`` is the class's
+    qualified name, dotted where it is nested, and has its own module before it where that is another one.
+    ``expected_s`` are seconds without fixtures, None until timings have been looked up; ``timeout_s`` None
+    means the run's default. ``fixtures`` are the keys of the fixtures that it needs, outermost first: the
+    module's name where the module has setUpModule or tearDownModule, ``class_id`` where the class has its own
+    setUpClass or tearDownClass. What a fixture costs is in the timings. ``file`` and ``line`` are where the
+    method is defined, or ``""`` and 0.
     """
 
     id: str
@@ -60,16 +61,12 @@ class Unit:
 
     @property
     def class_id(self) -> str:
-        """``module.case``, the key of the class's fixture."""
-        return f"{self.module}.{self.case}"
+        """The class's name with its own module, the key of its fixture."""
+        return self.id.rpartition(".")[0]
 
 
 def of_id(test_id: str, module: str, **fields: Any) -> Unit:
-    """The unit of a unittest id whose module is known; the other ``fields`` as in ``Unit``.
-
-    An id that is not of the form ``module.case.method`` (unittest's stand-in for a module that does not
-    import) gets an empty case.
-    """
+    """The unit of the unittest id of a test that was loaded from ``module``; ``fields`` as in ``Unit``."""
     rest = test_id.removeprefix(module + ".")
     case, _, method = rest.rpartition(".")
     return Unit(id=test_id, module=module, case=case, method=method, **fields)
