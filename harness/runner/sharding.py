@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unittest
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from harness.runner import timings as timings_file
 from harness.runner.names import real_module
@@ -20,6 +21,18 @@ __all__ = ["Shard", "assign", "filter_suite", "predicted", "shard_from_environ",
 # Microseconds: what the runner itself needs for a test, and the least that a test counts. Without it, tests
 # that are recorded with 0 s would all go to one shard.
 LEAST_US = 1000
+# By what fixtures are multiplied in the plans that are tried. With 1 every shard that is ahead pays for
+# itself; the larger, the longer tests keep together, and the more uneven the shards may end.
+FIXTURE_WEIGHTS = (1, 2, 4, 8, 16)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """An assignment in the making: by shard the units, the load in microseconds and the fixtures paid."""
+
+    units: list[list[Unit]]
+    loads: list[int]
+    paid: list[set[str]]
 
 
 def assign(units: Iterable[Unit], timings: Timings, total: int) -> list[tuple[Unit, ...]]:
@@ -27,32 +40,54 @@ def assign(units: Iterable[Unit], timings: Timings, total: int) -> list[tuple[Un
 
     Longest processing time first (Graham 1969): the units by falling estimate, then by id, each to the
     shard that is done soonest with it. A module's or class's fixture is counted once in each shard that needs
-    it, so tests that share a dear fixture keep together as long as that is the quicker way. Only the ids,
-    the timings and ``total`` matter; the order of ``units`` does not. In whole microseconds, so that every
-    machine comes to the same result. No shard exceeds the mean of all by more than the largest unit with its
-    fixtures. ``units`` must have no duplicate ids.
+    it. To pay a dear fixture in few shards it is tried with fixtures weighing more than they cost, and the
+    plan whose longest shard is shortest is taken. Without fixtures no shard exceeds the mean by more than
+    the largest unit, nor the best possible plan by more than a third.
+
+    Only the ids, the timings and ``total`` matter; the order of ``units`` does not. It is done in whole
+    microseconds, so that every machine comes to the same result. ``units`` must have no duplicate ids.
     """
     assert total >= 1, total
     units = tuple(units)
     costs = _costs(units, timings)
     assert len(costs) == len(units), "duplicate ids; the selection leaves none"
-    fixtures = {key: _us(seconds) for key, seconds in timings.fixtures.items()}
-    shards: list[list[Unit]] = [[] for _ in range(total)]
-    loads = [0] * total
-    paid: list[set[str]] = [set() for _ in range(total)]
-    for unit in sorted(units, key=lambda u: (-costs[u.id], u.id)):
-        keys = timings.fixtures_of(unit.id)
-        starts = loads
-        if keys:
+    fixtures = {
+        unit.id: {key: us for key in timings.fixtures_of(unit.id) if (us := _us(timings.fixtures[key]))}
+        for unit in units
+    }
+    ordered = sorted(units, key=lambda unit: (-costs[unit.id], unit.id))
+    weights = FIXTURE_WEIGHTS if any(fixtures.values()) else FIXTURE_WEIGHTS[:1]
+    plans = [_plan(ordered, costs, fixtures, total, weight) for weight in weights]
+    best = min(plans, key=lambda plan: (max(plan.loads), sum(plan.loads)))
+    return [tuple(shard) for shard in best.units]
+
+
+def _plan(
+    ordered: Sequence[Unit],
+    costs: Mapping[str, int],
+    fixtures: Mapping[str, Mapping[str, int]],
+    total: int,
+    weight: int,
+) -> _Plan:
+    """Each unit in its turn to the shard that is done soonest, a fixture counted ``weight`` times."""
+    plan = _Plan([[] for _ in range(total)], [0] * total, [set() for _ in range(total)])
+    for unit in ordered:
+        needed = fixtures[unit.id]
+        starts = plan.loads
+        if needed:
             starts = [
-                load + sum(fixtures[key] for key in keys if key not in done)
-                for load, done in zip(loads, paid, strict=True)
+                load + weight * _unpaid(needed, paid)
+                for load, paid in zip(plan.loads, plan.paid, strict=True)
             ]
         chosen = min(range(total), key=starts.__getitem__)
-        loads[chosen] = starts[chosen] + costs[unit.id]
-        paid[chosen].update(keys)
-        shards[chosen].append(unit)
-    return [tuple(shard) for shard in shards]
+        plan.loads[chosen] += _unpaid(needed, plan.paid[chosen]) + costs[unit.id]
+        plan.paid[chosen].update(needed)
+        plan.units[chosen].append(unit)
+    return plan
+
+
+def _unpaid(needed: Mapping[str, int], paid: set[str]) -> int:
+    return sum(us for key, us in needed.items() if key not in paid)
 
 
 def predicted(shards: Iterable[Sequence[Unit]], timings: Timings) -> list[float]:
