@@ -7,11 +7,11 @@ import subprocess
 import sys
 import unittest
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.settings import (
+from suites.selftest.properties import given
     LARGEST_SEED,
     LAUNCHERS,
     LONGEST_S,

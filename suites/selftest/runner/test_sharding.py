@@ -10,7 +10,6 @@ import unittest
 from collections.abc import Iterator, Mapping
 from unittest import mock
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
@@ -18,6 +17,7 @@ from harness.runner import timings
 from harness.runner.sharding import Shard, assign, filter_suite, predicted
 from harness.runner.timings import Timings
 from harness.runner.unit import Unit, of_id
+from suites.selftest.properties import given
 from suites.selftest.runner import strategies
 
 plans = strategies.units().flatmap(lambda units: st.tuples(st.just(units), strategies.timings(units)))

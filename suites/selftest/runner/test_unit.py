@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import unittest
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import ProtocolError
 from harness.runner.unit import Demand, Unit, duplicates, from_json, of_id, to_json
+from suites.selftest.properties import given
 from suites.selftest.runner.strategies import demands, seconds
 
 whole_units = st.builds(

@@ -1,0 +1,21 @@
+"""``given``, hypothesis's own without its clocks: on a loaded machine an example may take any time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import hypothesis
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+UNHURRIED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+
+
+def given(*strategies: Any) -> Callable[[Test], Callable[..., None]]:
+    """``hypothesis.given``, with no deadline an example and no complaint about slow drawing."""
+
+    def decorate(test: Test) -> Callable[..., None]:
+        return UNHURRIED(hypothesis.given(*strategies)(test))
+
+    return decorate
