@@ -1,0 +1,170 @@
+"""``report.html``: one page without any other file or network, for people who were not there.
+
+Python says what there is (``page_data``); the page's own script filters, sorts and draws it, a screenful at a
+time, because 10,000 rows at once are more than a browser likes.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+from harness.outcomes import exit_text
+from harness.record import RankRecord, SubtestRecord, TestRecord
+from harness.report.base import QuietReporter, RunInfo
+from harness.report.files import write_whole
+from harness.report.naming import parse_id
+from harness.report.summary import Attempts, Summary
+from harness.report.text import clock_text, count, visible, why
+
+_TEMPLATES = Path(__file__).parent / "templates"
+# A page's share of one rank's output; its log file has all of it.
+MAX_OUTPUT_CHARACTERS = 20_000
+
+
+class HtmlReporter(QuietReporter):
+    """Writes the file when the run is over."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def finish(self, summary: Summary) -> None:
+        """Writes every test of ``summary``."""
+        write_whole(self._path, html_text(self.info, summary))
+
+
+def html_text(info: RunInfo, summary: Summary) -> str:
+    """The file's content; pure but for reading the templates."""
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(_TEMPLATES)
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    # Within a script element only "<" could end it; JSON may write it as an escape.
+    data = json.dumps(page_data(info, summary), separators=(",", ":")).replace("<", "\\u003c")
+    text = environment.get_template("report.html").render(
+        title=_title(info),
+        facts=_facts(info, summary),
+        summary=summary,
+        failures=[
+            (t.id, t.last.status.value, visible(t.last.details) or why(t.last)) for t in summary.failures
+        ],
+        data=data,
+    )
+    return text.rstrip() + "\n"
+
+
+def page_data(info: RunInfo, summary: Summary) -> dict[str, Any]:
+    """What the page's script shows: ``tests``, and per test its ``attempts``; empty fields are left out.
+
+    Times are seconds since the first attempt of this run; an attempt that a resumed run took over from an
+    earlier one has none.
+    """
+    now = [r.started_at for r in summary.records if r.started_at >= info.started_at]
+    base_s = min(now, default=0.0)
+    return {
+        "tests": [_test(test, base_s) for test in summary.tests],
+        "notRun": [visible(test_id) for test_id in summary.not_run],
+        "command": info.command,
+    }
+
+
+def _title(info: RunInfo) -> str:
+    shard = f" shard {info.shard[0]}/{info.shard[1]}" if info.shard else ""
+    return f"Test run{shard}" + (f" on {info.hostname}" if info.hostname else "")
+
+
+def _facts(info: RunInfo, summary: Summary) -> list[str]:
+    when = datetime.datetime.fromtimestamp(info.started_at, datetime.timezone.utc)
+    facts = [
+        when.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        f"{count(len(summary.tests), 'test')} in {clock_text(summary.duration_s)}",
+        count(info.jobs, "job"),
+        f"torch {info.torch}" if info.torch else "",
+        f"Python {info.python}" if info.python else "",
+        info.platform,
+        f"seed {info.seed}" if info.seed is not None else "",
+        f"{info.resumed} results taken over" if info.resumed else "",
+        "interrupted" if summary.interrupted else "",
+        summary.asides,
+        visible(" ".join([info.command, *info.argv])),
+    ]
+    return [fact for fact in facts if fact]
+
+
+def _test(test: Attempts, base_s: float) -> dict[str, Any]:
+    name = parse_id(test.id)
+    return {
+        "id": visible(test.id),
+        "where": visible(name.classname),
+        "name": visible(name.method),
+        "suite": visible(name.suite),
+        "status": test.last.status.value,
+        "seconds": round(test.duration_s, 4),
+        "attempts": [_attempt(record, base_s) for record in test.records],
+        **_present({"repeat": test.last.repeat if test.last.repeat > 1 else None, "flaky": test.flaky}),
+    }
+
+
+def _attempt(record: TestRecord, base_s: float) -> dict[str, Any]:
+    at_s = round(record.started_at - base_s, 4)
+    fields = {
+        "reason": visible(record.reason),
+        "details": visible(record.details),
+        "output": "" if record.ok else _end(record.output),
+        "warnings": [visible(w) for w in record.warnings],
+        "worldSize": record.world_size,
+        "mode": record.mode,
+        "seed": record.seed,
+        "source": f"{record.file}:{record.line}" if record.file else "",
+        "subtests": [_subtest(s) for s in record.subtests],
+        "subtestsRun": record.subtests_run,
+        "ranks": [_rank(r, ok=record.ok) for r in record.ranks],
+    }
+    return {
+        "status": record.status.value,
+        "worker": record.worker,
+        "seconds": round(record.duration_s, 4),
+        **({"at": at_s} if at_s >= 0 else {}),
+        **_present(fields),
+    }
+
+
+def _subtest(subtest: SubtestRecord) -> dict[str, Any]:
+    fields = {"details": visible(subtest.details), "ranks": list(subtest.ranks)}
+    return {"name": visible(subtest.description), "status": subtest.status, **_present(fields)}
+
+
+def _rank(rank: RankRecord, *, ok: bool) -> dict[str, Any]:
+    """A rank; of tests that passed without what it wrote and called."""
+    fields = {
+        "exit": exit_text(rank.exit_code) if rank.exit_code else "",
+        "memory": rank.peak_memory,
+        "pid": rank.pid,
+        "log": rank.log,
+    }
+    more = {
+        "error": visible(rank.error),
+        "stack": visible(rank.stack),
+        "output": _end(rank.output),
+        "collectives": [
+            f"{operation} #{sequence} of group {group}"
+            + (" did not come back" if ended is None else f" {ended - began:.4f} s")
+            for operation, group, sequence, began, ended in rank.collectives
+        ],
+    }
+    known = _present({**fields, **({} if ok else more)})
+    return {"rank": rank.rank, "status": rank.status, "seconds": round(rank.duration_s, 4), **known}
+
+
+def _end(text: str) -> str:
+    shown = visible(text)
+    return shown if len(shown) <= MAX_OUTPUT_CHARACTERS else "...\n" + shown[-MAX_OUTPUT_CHARACTERS:]
+
+
+def _present(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value not in (None, "", [], False, 0)}

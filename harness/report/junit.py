@@ -1,0 +1,208 @@
+"""``junit.xml``: the run for CI servers, valid under the schema of Jenkins' xUnit plug-in (junit-10.xsd).
+
+* A suite a module, a test case a test and repeat. Suites also carry what the schema of Ant's JUnit task
+  demands (package, id, host name, time stamp without zone, properties first, streams last).
+* FAILED and unexpected successes are ``failure``; ERROR, CRASHED and TIMED_OUT are ``error``, with the
+  verdict as type.
+* Each failing or skipped sub-test is a test case of its own, after its test, named ``test (parameters)``.
+* Reruns follow Maven Surefire: earlier attempts of a test that then passed are ``flakyFailure`` or
+  ``flakyError``, of one that failed again ``rerunFailure`` or ``rerunError``.
+* What each rank came to is in the case's ``system-out``: a line a rank, with stacks and output where the
+  test did not pass. Warnings are in ``system-err``.
+* Tests that were selected and never run are ``skipped`` of type ``not run``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.outcomes import Status, exit_text, ranks_text
+from harness.record import RankRecord, SubtestRecord, TestRecord
+from harness.report.base import QuietReporter, RunInfo
+from harness.report.files import write_whole
+from harness.report.naming import parse_id
+from harness.report.summary import Attempts, Summary
+from harness.report.text import one_line, seconds_text, visible, why
+
+_FAILURES = frozenset({Status.FAILED, Status.XPASSED})
+# What XML 1.0 (section 2.2) has no place for, even escaped.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class JUnitReporter(QuietReporter):
+    """Writes the file when the run is over."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def finish(self, summary: Summary) -> None:
+        """Writes every test of ``summary``."""
+        write_whole(self._path, junit_text(self.info, summary))
+
+
+def junit_text(info: RunInfo, summary: Summary) -> str:
+    """The file's content; pure."""
+    xunit2 = _library("xunit2")
+    root = xunit2.JUnitXml("torch-harness")
+    modules: dict[str, list[Attempts]] = {}
+    for test in summary.tests:
+        modules.setdefault(parse_id(test.id).module, []).append(test)
+    absent: dict[str, list[str]] = {}
+    for test_id in summary.not_run:
+        absent.setdefault(parse_id(test_id).module, []).append(test_id)
+    for number, module in enumerate({**modules, **absent}):
+        tests = modules.get(module, [])
+        suite = _suite(info, module, number, min((t.records[0].started_at for t in tests), default=None))
+        cases = [case for test in tests for case in _cases(test)]
+        suite.add_testcases([*cases, *(_absent(test_id) for test_id in absent.get(module, ()))])
+        suite.system_out = ""
+        suite.system_err = ""
+        root.add_testsuite(suite)
+    root.update_statistics()
+    body: str = root.tostring().decode("utf-8")
+    head = "<?xml version='1.0' encoding='utf-8'?>\n"
+    return body if body.startswith("<?xml") else head + body + "\n"
+
+
+def _library(module: str) -> Any:
+    """A module of junitparser, imported late because a run needs it at its end only; untyped because half of
+    its functions carry no types."""
+    return importlib.import_module(f"junitparser.{module}")
+
+
+def _suite(info: RunInfo, module: str, number: int, started_at: float | None) -> Any:
+    xunit2 = _library("xunit2")
+    suite = xunit2.TestSuite(_clean(module))
+    suite.package = _clean(module)
+    suite.id = str(number)
+    suite.hostname = _clean(info.hostname) or "localhost"
+    when = datetime.datetime.fromtimestamp(started_at or info.started_at, datetime.timezone.utc)
+    suite.timestamp = when.strftime("%Y-%m-%dT%H:%M:%S")
+    properties = {
+        "command": " ".join([info.command, *info.argv]),
+        "seed": info.seed,
+        "jobs": info.jobs,
+        "shard": f"{info.shard[0]}/{info.shard[1]}" if info.shard else None,
+        "torch": info.torch,
+        "python": info.python,
+        "platform": info.platform,
+    }
+    for name, value in properties.items():
+        suite.add_property(name, "" if value is None else _clean(str(value)))
+    return suite
+
+
+def _cases(test: Attempts) -> list[Any]:
+    """The test and its failing and skipped sub-tests."""
+    record = test.last
+    case = _case(record.id, record.repeat, test.duration_s)
+    case.result = _result(record)
+    for earlier in test.records[:-1]:
+        if not earlier.ok:
+            case.add_interim_result(_interim(earlier, flaky=test.ok))
+    out = _system_out(record)
+    if out:
+        case.system_out = out
+    if record.warnings:
+        case.system_err = _clean("\n".join(record.warnings))
+    return [case, *(_subtest(record, subtest) for subtest in record.subtests)]
+
+
+def _case(test_id: str, repeat: int, seconds: float, suffix: str = "") -> Any:
+    xunit2 = _library("xunit2")
+    name = parse_id(test_id)
+    again = f" [repeat {repeat}]" if repeat > 1 else ""
+    return xunit2.TestCase(
+        _clean(f"{name.method}{suffix}{again}"), _clean(name.classname), round(max(0.0, seconds), 3)
+    )
+
+
+def _result(record: TestRecord) -> list[Any]:
+    if record.status is Status.SKIPPED:
+        return [
+            _library("junitparser").Skipped(_clean(one_line(record.reason) or "no reason given"), "skipped")
+        ]
+    return [] if record.ok else [_broken(record.status, why(record), record.details)]
+
+
+def _broken(status: Status, message: str, text: str) -> Any:
+    """``failure`` or ``error``, whose type is the verdict."""
+    library = _library("junitparser")
+    kind = library.Failure if status in _FAILURES else library.Error
+    result = kind(_clean(message), status.value)
+    result.text = _clean(text)
+    return result
+
+
+def _interim(record: TestRecord, *, flaky: bool) -> Any:
+    """An attempt that did not pass and was not the last."""
+    xunit2 = _library("xunit2")
+    if record.status in _FAILURES:
+        kind = xunit2.FlakyFailure if flaky else xunit2.RerunFailure
+    else:
+        kind = xunit2.FlakyError if flaky else xunit2.RerunError
+    result = kind(_clean(why(record)), record.status.value)
+    result.stack_trace = _clean(record.details)
+    out = _system_out(record)
+    if out:
+        result.system_out = out
+    return result
+
+
+def _subtest(record: TestRecord, subtest: SubtestRecord) -> Any:
+    case = _case(record.id, record.repeat, 0.0, f" {subtest.description}")
+    status = Status(subtest.status)
+    details = subtest.details.strip()
+    if status is Status.SKIPPED:
+        case.result = [
+            _library("junitparser").Skipped(_clean(one_line(details) or "no reason given"), "skipped")
+        ]
+    elif status.bad:
+        on = f"on {ranks_text(subtest.ranks)}: " if subtest.ranks else ""
+        last = one_line(details.splitlines()[-1]) if details else subtest.status
+        case.result = [_broken(status, f"{on}{last}", subtest.details)]
+    return case
+
+
+def _absent(test_id: str) -> Any:
+    case = _case(test_id, 1, 0.0)
+    case.result = [_library("junitparser").Skipped("the run ended before this test", "not run")]
+    return case
+
+
+def _system_out(record: TestRecord) -> str:
+    """A line a rank; where the test did not pass, also what ranks and the test itself wrote, and stacks."""
+    lines = [_rank_line(rank) for rank in record.ranks]
+    if record.status is Status.XFAILED:
+        lines.append("failed as expected")
+    if not record.ok:
+        for rank in record.ranks:
+            lines += _titled(f"error of rank {rank.rank}", rank.error)
+            lines += _titled(f"stack of rank {rank.rank}", rank.stack)
+            lines += _titled(f"output of rank {rank.rank}", rank.output)
+        lines += _titled("output", record.output)
+    return _clean("\n".join(lines))
+
+
+def _rank_line(rank: RankRecord) -> str:
+    parts = [f"rank {rank.rank}: {rank.status}", seconds_text(rank.duration_s)]
+    parts += [exit_text(rank.exit_code)] if rank.exit_code else []
+    parts += [f"peak {rank.peak_memory / 2**20:.0f} MiB"] if rank.peak_memory else []
+    parts += [f"{len(rank.collectives)} collectives"] if rank.collectives else []
+    parts += [f"log {rank.log}"] if rank.log else []
+    return ", ".join(parts)
+
+
+def _titled(title: str, text: str) -> Sequence[str]:
+    return [f"---- {title}", text.rstrip()] if text.strip() else ()
+
+
+def _clean(text: str) -> str:
+    """The text as XML 1.0 can carry it; what it cannot is spelled out."""
+    return _NOT_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", visible(text))
