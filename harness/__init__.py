@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "harness.cases.multiprocess": ("MultiProcessTestCase", "DistributedTestBase"),
+    "harness.cases.continuous": ("MultiProcContinuousTest",),
     "harness.testcase": ("TestCase",),
     "harness.modules": ("load_tests", "run_tests"),
     "harness.parametrize": ("parametrize", "subtest", "instantiate_parametrized_tests"),

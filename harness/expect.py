@@ -201,16 +201,19 @@ def _locate(update: Accepted) -> int | None:
 
 
 def _literals(tree: ast.Module, lineno: int) -> set[object]:
-    """The string literals in the innermost statement that covers ``lineno``."""
-    around = [
-        node
+    """The literals in the statements that cover ``lineno``, other than those that hold statements."""
+    return {
+        constant.value
         for node in ast.walk(tree)
-        if isinstance(node, ast.stmt) and node.lineno <= lineno <= (node.end_lineno or node.lineno)
-    ]
-    if not around:
-        return set()
-    innermost = min(around, key=lambda node: (node.end_lineno or node.lineno) - node.lineno)
-    return {node.value for node in ast.walk(innermost) if isinstance(node, ast.Constant)}
+        if isinstance(node, ast.stmt) and not _holds_statements(node)
+        if node.lineno <= lineno <= (node.end_lineno or node.lineno)
+        for constant in ast.walk(node)
+        if isinstance(constant, ast.Constant)
+    }
+
+
+def _holds_statements(node: ast.stmt) -> bool:
+    return any(isinstance(child, (ast.stmt, ast.match_case)) for child in ast.iter_child_nodes(node))
 
 
 def _before_edits(path: str, lineno: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import expecttest
 
-from harness import expect as acceptance
+from harness.expect import VARIABLE, Accepted, accepting, collector, write_expect_file
 
 __unittest = True  # For unittest, which then leaves this module's frames out of a failure's traceback.
 
@@ -43,14 +43,14 @@ class ExpectationTestCase(expecttest.TestCase):
 
     def __note_inline(self, text: str, compared: str, literal: str, skip: int) -> bool:
         """Leave the assertion to the parent process; False where this process decides on it itself."""
-        collector = acceptance.collector()
-        if collector is None or not acceptance.accepting():
+        notes = collector()
+        if notes is None or not accepting():
             return False
         filters = getattr(self, "_expect_filters", None)
         text = expecttest.replace_many(filters, text) if filters else text
         frame = sys._getframe(skip + 1)
-        collector.add(
-            acceptance.Accepted(
+        notes.add(
+            Accepted(
                 path=frame.f_code.co_filename,
                 lineno=frame.f_lineno,
                 test=self.id(),
@@ -72,12 +72,12 @@ class ExpectationTestCase(expecttest.TestCase):
             raise TypeError(f"assertExpected compares text, and got a {type(actual).__name__}")
         path = self.__expect_file(subname)
         old = _read_if_there(path)
-        if acceptance.accepting():
+        if accepting():
             self.__accept_file(path, subname, old, actual)
         elif old is None:
-            self.fail(f"{path} does not exist; {acceptance.VARIABLE}=1 makes it, with this text:\n\n{actual}")
+            self.fail(f"{path} does not exist; {VARIABLE}=1 makes it, with this text:\n\n{actual}")
         else:
-            self.assertMultiLineEqual(old, actual, f"{acceptance.VARIABLE}=1 accepts the new text in {path}")
+            self.assertMultiLineEqual(old, actual, f"{VARIABLE}=1 accepts the new text in {path}")
 
     def __expect_file(self, subname: str | None) -> str:
         cls = type(self)
@@ -88,11 +88,11 @@ class ExpectationTestCase(expecttest.TestCase):
         return os.path.join(directory, f"{name}-{subname}.expect" if subname else f"{name}.expect")
 
     def __accept_file(self, path: str, subname: str | None, old: str | None, new: str) -> None:
-        collector = acceptance.collector()
-        if collector is not None:
-            collector.add(acceptance.Accepted(path, None, self.id(), subname, old, new))
+        notes = collector()
+        if notes is not None:
+            notes.add(Accepted(path, None, self.id(), subname, old, new))
         elif old != new:
-            acceptance.write_expect_file(path, new)
+            write_expect_file(path, new)
 
 
 def _read_if_there(path: str) -> str | None:

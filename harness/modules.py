@@ -16,7 +16,9 @@ import sys
 import unittest
 from collections.abc import Mapping, Sequence
 
-from harness import expect, seeding
+from harness.expect import VARIABLE as ACCEPT_VARIABLE
+from harness.seeding import VARIABLE as SEED_VARIABLE
+from harness.seeding import base_seed
 
 # As run_tests.py, and as pytest and unittest of Python 3.12 have it.
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_NOTHING_RAN = 0, 1, 2, 5
@@ -94,10 +96,10 @@ def _apply_options(program: str, arguments: Sequence[str]) -> list[str]:
     options, rest = parser.parse_known_args(arguments)
     if options.seed is not None:
         try:
-            seed = seeding.base_seed({seeding.VARIABLE: options.seed})
+            seed = base_seed({SEED_VARIABLE: options.seed})
         except ValueError:
             parser.error(f"--seed {options.seed}: a whole number of 32 bits is needed")
-        os.environ[seeding.VARIABLE] = str(seed)
+        os.environ[SEED_VARIABLE] = str(seed)
     if options.accept:
-        os.environ[expect.VARIABLE] = "1"
+        os.environ[ACCEPT_VARIABLE] = "1"
     return rest

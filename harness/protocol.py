@@ -2,7 +2,8 @@
 
 Parent -> server: ``Launch`` (with descriptors), then ``Signal`` on the launch's own socket.
 Server -> parent, on the launch's socket: ``Started`` or ``Refused``, ``Exited`` for each rank, ``Swept``.
-Rank -> parent, on the rank's channel: ``Report``. Parent -> rank: ``Release``.
+Rank -> parent, on the rank's channel: ``Report``. Parent -> rank: ``Release``, and ``Launch`` for each test
+of a pooled rank.
 
 Encoded as JSON with the class's name, so that a journal or a person can read them.
 """
@@ -37,7 +38,9 @@ class Launch:
     """A request for the ranks of one test; three descriptors a rank follow it, and one for the launch.
 
     Environment, working directory and path are the parent's at this moment, not those of the server's
-    start. ``threads`` is the number of intra-op threads for each rank, or None to leave them alone.
+    start. ``threads`` is the number of intra-op threads for each rank, or None to leave them alone. With
+    ``pooled`` the ranks run no test of their own accord: each test comes to them as another Launch on their
+    channels, until a Release. ``keeps_group`` where the test runs on the group that earlier ones made.
     """
 
     module: ModuleRef
@@ -52,6 +55,8 @@ class Launch:
     threads: int | None = None
     start_timeout_s: float | None = None
     preload: bool = True
+    pooled: bool = False
+    keeps_group: bool = False
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
@@ -192,6 +197,7 @@ def outcome_from_json(value: dict[str, Any]) -> RankOutcome:
             "subtests": tuple(_subtest_from_json(s) for s in value["subtests"]),
             "collectives": tuple(CollectiveRecord(**c) for c in value["collectives"]),
             "accepted": tuple(value["accepted"]),
+            "left": tuple(value["left"]),
         }
     )
 

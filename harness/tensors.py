@@ -43,6 +43,8 @@ class TensorComparison:
         ValueError where a number is compared with other than one element, TypeError where a DTensor is
         compared with what is none: both would be a guess at what the author meant.
         """
+        if _is_list_of_tensors(x) or _is_list_of_tensors(y):
+            return self.whole.difference(*(t.unbind() if _is_list_of_tensors(t) else t for t in (x, y)))
         if is_array(x) and is_array(y):
             return self._arrays(x, y)
         array, other = (x, y) if is_array(x) else (y, x)
@@ -82,8 +84,6 @@ class TensorComparison:
     def _tensors(self, x: torch.Tensor, y: torch.Tensor, rules: Rules) -> Difference | None:
         if _is_dtensor(x) or _is_dtensor(y):
             return self._dtensors(x, y, rules)
-        if _is_list_of_tensors(x) or _is_list_of_tensors(y):
-            return self.whole.difference(*(t.unbind() if _is_list_of_tensors(t) else t for t in (x, y)))
         if rules.exact_is_coalesced and _are_sparse(x, y) and x.is_coalesced() != y.is_coalesced():
             return Difference(f"is_coalesced() differs: {x.is_coalesced()} != {y.is_coalesced()}")
         rtol, atol = rules.tolerances(_default_tolerances(x.dtype, y.dtype))
@@ -221,9 +221,9 @@ def _are_sparse(x: torch.Tensor, y: torch.Tensor) -> bool:
     return bool(x.layout == y.layout == torch.sparse_coo)
 
 
-def _is_list_of_tensors(tensor: torch.Tensor) -> bool:
+def _is_list_of_tensors(value: Any) -> bool:
     """Whether this is a nested tensor of the strided kind: it has few operators and is compared by part."""
-    return bool(tensor.is_nested and tensor.layout == torch.strided)
+    return is_tensor(value) and bool(value.is_nested and value.layout == torch.strided)
 
 
 def _is_dtensor(value: object) -> bool:

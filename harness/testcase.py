@@ -14,10 +14,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from harness import seeding
 from harness.comparison import Comparison, Difference, Rules
 from harness.expectations import ExpectationTestCase
 from harness.parametrize import require_instantiated
+from harness.seeding import add_reproduction, base_seed, seed_all
 
 __unittest = True  # For unittest, which then leaves this module's frames out of a failure's traceback.
 
@@ -52,8 +52,8 @@ class TestCase(ExpectationTestCase):
         super().debug()
 
     def __reseed(self) -> None:
-        self.__seed = seeding.base_seed()
-        seeding.seed_all(self.__seed)
+        self.__seed = base_seed()
+        seed_all(self.__seed)
 
     @contextlib.contextmanager
     def __naming_seed(self) -> Iterator[None]:
@@ -63,7 +63,7 @@ class TestCase(ExpectationTestCase):
             raise
         except Exception as error:
             if self.__seed is not None:
-                seeding.add_reproduction(error, self.__seed)
+                add_reproduction(error, self.__seed)
             raise
 
     # unittest calls these three around the bodies that a test's author writes; they are where an exception

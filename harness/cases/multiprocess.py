@@ -16,25 +16,25 @@ import time
 import types
 import unittest
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from harness import expect, seeding
+from harness.cases.modes import MODES, Job, Running
 from harness.errors import LaunchError, RankError, RankFailure, RankLeakWarning, RankProblem, ServerLost
 from harness.launch import imports
-from harness.launch.base import RankSet, per_rank_threads
+from harness.launch.base import per_rank_threads
 from harness.launch.handles import RankProcess
-from harness.launch.select import AnyLauncher, launcher
 from harness.outcomes import MergedSubtest, MergeRules, Status, SubtestOutcome, TestOutcome, merge
 from harness.protocol import Launch
-from harness.rank.account import run_body
+from harness.rank import groups
+from harness.rank.account import Account, run_body
 from harness.rank.main import EXIT_ERROR, EXIT_SKIPPED
 from harness.report.failure import failure_text
 from harness.requirements import reason_to_skip, requirements_of
 from harness.settings import Settings
 from harness.supervise.supervisor import Watch
-from harness.supervise.watch import watch
 from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -55,6 +55,8 @@ class MultiProcessTestCase(TestCase):
     MAIN_PROCESS_RANK = -1
     TEST_ERROR_EXIT_CODE = EXIT_ERROR
 
+    # The rank modes that this class's tests can run in, its own first (see cases/modes.py).
+    rank_modes: tuple[str, ...] = ("fresh", "pooled")
     rank: int = MAIN_PROCESS_RANK
     file_name: str = ""
 
@@ -65,8 +67,7 @@ class MultiProcessTestCase(TestCase):
         self.processes: list[RankProcess] = []
         self.special_return_code_checks: dict[Callable[..., object], int] = {}
         self.skip_return_code_checks: list[Callable[..., object]] = []
-        self._ranks: RankSet | None = None
-        self._launcher: AnyLauncher | None = None
+        self._running: Running | None = None
         self._launched_s = 0.0
         self._watch: Watch | None = None
         self._harness_outcome: TestOutcome | None = None
@@ -133,9 +134,9 @@ class MultiProcessTestCase(TestCase):
         self._end_ranks()
 
     def _end_ranks(self) -> None:
-        if self._ranks is not None:
-            self._ranks.close()
-            self._ranks = None
+        if self._running is not None:
+            self._running.close()
+            self._running = None
         self.processes = []
 
     def join_or_run(self, fn: Callable[[], object]) -> types.MethodType:
@@ -158,11 +159,36 @@ class MultiProcessTestCase(TestCase):
             raise unittest.SkipTest(reason)
         self._end_ranks()
         settings = Settings.from_environ(os.environ)
-        self._launcher = launcher(settings.launcher)
-        self._launched_s = time.monotonic()
-        self._ranks = self._launcher.launch(self._request(settings))
+        self._start(self._mode(settings), settings)
         self.addCleanup(self._end_ranks)
-        self.processes = [RankProcess(self._ranks, rank) for rank in range(self._ranks.world_size)]
+
+    def _start(self, mode: str, settings: Settings) -> None:
+        """Starts ranks of one mode."""
+        self._launched_s = time.monotonic()
+        job = Job(
+            case=type(self),
+            test_id=self.id(),
+            request=self._request(settings),
+            settings=settings,
+            timeout_s=self._timeout_s(settings),
+            pool_key=self._pool_key(),
+            keeps_group=self._keeps_group(),
+        )
+        self._running = MODES[mode](job)
+        self.processes = list(self._running.processes)
+
+    def _mode(self, settings: Settings) -> str:
+        """The mode that ``--ranks`` asks for, where this class allows it, else the class's own."""
+        wanted = settings.ranks
+        return wanted if wanted in self.rank_modes else self.rank_modes[0]
+
+    def _pool_key(self) -> Hashable:
+        """What this test's ranks may be shared with, in pooled mode: nothing but the world size matters."""
+        return None
+
+    def _keeps_group(self) -> bool:
+        """Whether pooled ranks keep their process group from test to test."""
+        return False
 
     def _request(self, settings: Settings) -> Launch:
         case = type(self)
@@ -185,8 +211,12 @@ class MultiProcessTestCase(TestCase):
             argv=list(sys.argv),
             threads=per_rank_threads(environ, world_size),
             start_timeout_s=self._timeout_s(settings),
-            kwargs={"fake_pg": getattr(self, "fake_pg", False)},
+            kwargs=self._run_arguments(world_size),
         )
+
+    def _run_arguments(self, world_size: int) -> dict[str, Any]:
+        """Keyword arguments of ``_run`` in the ranks: JSON values."""
+        return {"fake_pg": getattr(self, "fake_pg", False)}
 
     def _timeout_s(self, settings: Settings) -> float:
         own = requirements_of(type(self), self._testMethodName).timeout_s
@@ -195,20 +225,10 @@ class MultiProcessTestCase(TestCase):
     def _join_processes(self, fn: Callable[..., object]) -> None:
         """Waits until every rank is gone, and raises what its verdict asks for."""
         __tracebackhide__ = True
-        if self._ranks is None:
+        if self._running is None:
             self._spawn_processes()
-        assert self._ranks is not None
-        settings = Settings.from_environ(os.environ)
-        self._watch = watch(
-            self._ranks,
-            self.id(),
-            settings,
-            started=self._launched_s,
-            timeout_s=self._timeout_s(settings),
-            rules=self._rules(fn),
-        )
-        for process, outcome in zip(self.processes, self._watch.outcomes, strict=True):
-            process.exitcode = outcome.exit_code
+        assert self._running is not None
+        self._watch = self._running.join(self._rules(fn))
         self._check_return_codes(fn, time.monotonic() - self._launched_s)
 
     def _rules(self, fn: Callable[..., object]) -> MergeRules:
@@ -230,11 +250,11 @@ class MultiProcessTestCase(TestCase):
         self._accept(self._watch)
 
     def _server_lost(self, outcome: TestOutcome) -> Exception:
-        assert self._launcher is not None
-        how = self._launcher.how_it_ended()
+        assert self._running is not None
+        how = self._running.how_the_server_ended()
         return ServerLost(
-            f"{self.id()}: the server of the {self._launcher.name} launcher died under this test ({how}) and took "
-            f"its ranks with it; the next test gets a new one\nreproduce: {self._rerun()}"
+            f"{self.id()}: the server that starts ranks died under this test ({how}) and took its ranks with it; "
+            f"the next test gets a new one\nreproduce: {self._rerun()}"
         )
 
     def _raise_for(self, outcome: TestOutcome) -> None:
@@ -325,15 +345,20 @@ class MultiProcessTestCase(TestCase):
         seeding.seed_all(seeding.base_seed())
         with expect.collecting() as accepted:
             account = run_body(self, self.setUpRank, self.tearDownRank)
-        parent_pipe.record(replace(account, accepted=tuple(u.to_json() for u in accepted.updates)))
-        if account.ending is not None:
-            raise account.ending
-        if account.status is Status.SKIPPED:
-            raise SystemExit(EXIT_SKIPPED)
-        if account.status is not Status.PASSED:
-            raise SystemExit(EXIT_ERROR)
+        finish_in_rank(parent_pipe, account, accepted)
         if self.destroy_pg_upon_exit:
-            _destroy_groups()
+            groups.destroy_on_exit()
+
+
+def finish_in_rank(channel: Any, account: Account, accepted: Any) -> None:
+    """Records how a test went in this rank; raises SystemExit, as upstream's ranks do, unless it passed."""
+    channel.record(replace(account, accepted=tuple(u.to_json() for u in accepted.updates)))
+    if account.ending is not None:
+        raise account.ending
+    if account.status is Status.SKIPPED:
+        raise SystemExit(EXIT_SKIPPED)
+    if account.status is not Status.PASSED:
+        raise SystemExit(EXIT_ERROR)
 
 
 class DistributedTestBase(MultiProcessTestCase):
@@ -422,13 +447,3 @@ def _checked_world_size(value: Any) -> int:
     if size < 1:
         raise ValueError(f"world_size is {value!r}: a test needs at least one rank")
     return size
-
-
-def _destroy_groups() -> None:
-    """Destroys the process groups that the test left, unless ending the process does the same."""
-    dist = sys.modules.get("torch.distributed")
-    if dist is None or not dist.is_available() or not dist.is_initialized():
-        return
-    names = {part.partition(":")[2] or part for part in dist.get_backend_config().split(",")}
-    if not names <= {"gloo", "fake"}:
-        dist.destroy_process_group()

@@ -163,22 +163,24 @@ class RankSet:
         if self.closed:
             return
         if self.swept is None and self.pids:
-            self._wait_until_swept()
+            # Shutting down our sending side tells the server to end the ranks, with SIGKILL: the wait is
+            # bounded by the kernel, not by them.
+            with contextlib.suppress(OSError):
+                self.events.shutdown(socket.SHUT_WR)
+            self.wait_until_swept(REAP_WAIT_S)
         self.events.close()
         self._remote.close()
         for link in self.links:
             link.close()
         self.ledger.close()
 
-    def _wait_until_swept(self) -> None:
-        # Shutting down our sending side tells the server to end the ranks; its own end of file says that it
-        # has. SIGKILL is what it uses, so the wait is bounded by the kernel, not by the ranks.
+    def wait_until_swept(self, timeout_s: float) -> None:
+        """Waits until every rank is gone: the server closes its end then. Returns after ``timeout_s`` at most."""
         with contextlib.suppress(OSError):
-            self.events.setblocking(True)
-            self.events.settimeout(REAP_WAIT_S)
-            self.events.shutdown(socket.SHUT_WR)
+            self.events.settimeout(timeout_s)
             while self.events.recv(65536):
                 continue
+            self.swept = self.swept or []
 
 
 def per_rank_threads(environ: dict[str, str], world_size: int) -> int:

@@ -58,6 +58,12 @@ def ensure(ref: ModuleRef) -> types.ModuleType:
         return _load_file(ref.name, ref.file)
 
 
+def warm() -> None:
+    """Imports what most ranks would otherwise import each for itself; nothing where torch is not in use."""
+    if "torch" in sys.modules:
+        importlib.import_module("harness.tensors")
+
+
 def _same_main(module: types.ModuleType, ref: ModuleRef) -> bool:
     file = getattr(module, "__file__", None)
     return file is not None and ref.file is not None and os.path.abspath(file) == ref.file

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Callable
 
 from harness.errors import LaunchError
 from harness.launch.forkserver import ForkServerLauncher
@@ -17,6 +18,7 @@ from harness.launch.spawn import SpawnLauncher
 AnyLauncher = ForkServerLauncher | SpawnLauncher
 
 _kept: dict[tuple[int, str], AnyLauncher] = {}
+_before_close: list[tuple[int, Callable[[], None]]] = []
 
 
 def launcher(name: str | None) -> AnyLauncher:
@@ -31,7 +33,16 @@ def launcher(name: str | None) -> AnyLauncher:
     return _kept[key]
 
 
+def on_close(call: Callable[[], None]) -> None:
+    """Has something done before this process's servers end: for owners of ranks that outlive a test."""
+    _before_close.append((os.getpid(), call))
+
+
 def close_all() -> None:
     """Ends the servers that this process started. A later launch starts new ones."""
+    for pid, call in _before_close:
+        if pid == os.getpid():
+            call()
+    _before_close.clear()
     for key in [k for k in _kept if k[0] == os.getpid()]:
         _kept.pop(key).close()

@@ -115,6 +115,7 @@ class Server:
             imports.take_over(request)
             if self._preload and request.preload:
                 imports.ensure(request.module)
+                imports.warm()
         except BaseException as error:  # noqa: BLE001 - whatever a module's import does is told to the parent
             return Refused(f"module {request.module.name} does not import:\n{_brief(error)}")
         if self._preload and posix.os_threads() > 1:

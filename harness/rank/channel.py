@@ -7,7 +7,7 @@ import socket
 
 from harness.errors import ProtocolError
 from harness.outcomes import RankOutcome
-from harness.protocol import Release, Report, encode, expect
+from harness.protocol import Launch, Release, Report, decode, encode, expect
 from harness.rank.account import Account
 from harness.wire import recv_frame, send_frame
 
@@ -23,6 +23,17 @@ class RankChannel:
         self._sock = sock
         self.account: Account | None = None
         self.texts: list[str] = []
+        self.kept: dict[str, object] = {}  # what a pooled rank keeps from test to test
+
+    def next_test(self) -> Launch | None:
+        """A pooled rank's next test; None when it is released, or its parent is gone."""
+        self.account, self.texts = None, []
+        try:
+            frame = recv_frame(self._sock)
+        except (OSError, ProtocolError):
+            return None
+        message = decode(frame) if frame is not None else None
+        return message if isinstance(message, Launch) else None
 
     def record(self, account: Account) -> None:
         """Notes how the test went. The last word counts."""

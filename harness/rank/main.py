@@ -17,13 +17,13 @@ import socket
 import sys
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 from harness.launch import imports, posix
 from harness.outcomes import RankOutcome, Status
 from harness.protocol import Assignment, Launch, decode
-from harness.rank import account, ledger, recorder
+from harness.rank import account, groups, guard, ledger, recorder
 from harness.rank.channel import RankChannel
 from harness.rank.signals import STACK_SIGNAL
 
@@ -100,15 +100,30 @@ def live(place: Place) -> NoReturn:
     channel = RankChannel(socket.socket(fileno=place.channel))
     memory = mmap.mmap(place.ledger, ledger.size(place.request.world_size))
     book = ledger.Ledger(memory, place.rank)
+    if place.request.pooled:
+        _serve_tests(place, channel, book)
+        _leave(account.Account(Status.PASSED))
     started = time.monotonic()
-    final = _run(place, channel, book)
+    final = _run(place, place.request, channel, book)
     channel.report(_outcome(place, final, started))
     channel.wait_for_release()
     _leave(final)
 
 
-def _run(place: Place, channel: RankChannel, book: ledger.Ledger) -> account.Account:
-    request = place.request
+def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> None:
+    """A pooled rank's life: test after test, each followed by a look at what it left behind."""
+    watch = guard.Guard()
+    while (request := channel.next_test()) is not None:
+        started = time.monotonic()
+        groups.destroy_unless(request.keeps_group)
+        imports.take_over(request)
+        watch.begin()
+        final = _run(place, request, channel, book)
+        outcome = _outcome(place, final, started)
+        channel.report(replace(outcome, left=watch.what_changed(request.keeps_group)))
+
+
+def _run(place: Place, request: Launch, channel: RankChannel, book: ledger.Ledger) -> account.Account:
     ending: BaseException | None = None
     try:
         case = imports.find_class(request.module, request.qualname)

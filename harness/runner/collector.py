@@ -6,11 +6,12 @@ A test may report several times (a failure, a failing ``tearDown``, sub-tests, i
 
 from __future__ import annotations
 
+import contextlib
 import time
 import traceback
 import types
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,9 @@ DETAILS_MAX = 200_000
 REASON_MAX = 500
 # Failing or skipped sub-tests that are itemised; the rest is counted.
 SUBTESTS_MAX = 200
+
+# Seconds. Less than that is the look whether there is a fixture at all.
+FIXTURE_LEAST_S = 0.001
 
 
 @dataclass(slots=True)
@@ -58,6 +62,17 @@ class Account:
     unexpected: bool = False
     outcome: TestOutcome | None = None
     fixtures: dict[str, float] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def timed(self, fixture: str) -> Iterator[None]:
+        """Adds the time of what happens inside to a fixture's, where it is enough to have been one."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            took = time.monotonic() - began
+            if took > FIXTURE_LEAST_S:
+                self.fixtures[fixture] = self.fixtures.get(fixture, 0.0) + took
 
     def verdict(self) -> tuple[Status, str]:
         """Status and one line: any error beats any failure, and trouble beats everything else."""

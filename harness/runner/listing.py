@@ -8,7 +8,7 @@ import sys
 import traceback
 import unittest
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 
 from harness.requirements import requirements_of
@@ -87,16 +87,16 @@ def unit_of(test: unittest.TestCase, module: ModuleType) -> Unit:
     except ValueError:  # no TestCase with a method: unittest's stand-ins, doctests
         wants = Requirements()
     file, line = source_of(test, method)
-    return of_id(
+    unit = of_id(
         test.id(),
         module.__name__,
         demand=demand_of(wants, ranks_of(test, wants)),
         slow=wants.slow,
         timeout_s=wants.timeout_s,
-        fixtures=fixtures_of(type(test), module),
         file=file,
         line=line,
     )
+    return replace(unit, fixtures=fixtures_of(unit, type(test)))
 
 
 def ranks_of(test: unittest.TestCase, wants: Requirements) -> int:
@@ -122,15 +122,19 @@ def demand_of(wants: Requirements, ranks: int) -> Demand:
     )
 
 
-def fixtures_of(cls: type, module: ModuleType) -> tuple[str, ...]:
+def fixtures_of(unit: Unit, cls: type) -> tuple[str, ...]:
     """Keys of the fixtures that a test of this class needs, outermost first."""
-    keys = []
-    owner = sys.modules.get(cls.__module__, module)
-    if hasattr(owner, "setUpModule") or hasattr(owner, "tearDownModule"):
-        keys.append(module.__name__)
-    if any(getattr(cls, n).__func__ is not getattr(unittest.TestCase, n).__func__ for n in _CLASS_FIXTURES):
-        keys.append(f"{cls.__module__}.{cls.__qualname__}")
+    owner = sys.modules.get(cls.__module__)
+    keys = [unit.module] if hasattr(owner, "setUpModule") or hasattr(owner, "tearDownModule") else []
+    if any(_differs(cls, name) for name in _CLASS_FIXTURES):
+        keys.append(unit.class_id)
     return tuple(keys)
+
+
+def _differs(cls: type, name: str) -> bool:
+    """True where a class has another fixture than unittest's empty one."""
+    empty = getattr(unittest.TestCase, name)
+    return getattr(getattr(cls, name, empty), "__func__", None) is not empty.__func__
 
 
 _CLASS_FIXTURES = ("setUpClass", "tearDownClass")

@@ -27,10 +27,10 @@ FORK_FDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Controller to zygote: import these modules and list their tests. ``cold`` ones are left to workers."""
+    """Controller to zygote: import these modules, which ``path`` entries make findable, and list their tests."""
 
     modules: list[str]
-    cold: list[str] = field(default_factory=list)
+    path: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,18 @@ class Loaded:
     """Zygote to controller: what importing a module came to.
 
     ``units`` are ``unit.to_json`` values; ``error`` is the traceback where the import failed, ``skipped`` the
-    reason where the module raised ``SkipTest``. ``threads`` counts what the import left running beside the
-    main thread. ``files`` are the sources in the project that its test classes come from, and ``duplicates``
-    the ids that more than one of its tests has.
+    reason where the module raised ``SkipTest``. ``dirty`` is set where the import left threads running:
+    workers must not be forked from this process any more. ``import_s`` is how long the import took, None
+    where it brought torch along, whose import is nobody's in particular. ``files`` are the sources in the
+    project that its test classes come from, and ``duplicates`` the ids that several of its tests share.
     """
 
     module: str
     units: list[dict[str, Any]]
     error: str = ""
     skipped: str | None = None
-    threads: int = 0
+    dirty: bool = False
+    import_s: float | None = None
     files: list[str] = field(default_factory=list)
     duplicates: list[str] = field(default_factory=list)
 
@@ -72,6 +74,11 @@ class Item:
     id: str
     module: str
 
+    @property
+    def class_key(self) -> str:
+        """``module.case``, the key of the class's fixture in the timings."""
+        return self.id.rpartition(".")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Fork:
@@ -79,8 +86,8 @@ class Fork:
 
     ``terminal`` leaves the worker the controller's terminal, session and process group (for a debugger);
     ``stream`` leaves it the standard output. ``marker`` separates the tests' output on the output pipe.
-    ``post_mortem`` opens a debugger on the first failure of each test; ``stop_at_failure`` ends the batch at
-    the first failing test. ``threads`` is the number of intra-op threads, None to leave it alone.
+    ``post_mortem`` opens a debugger on each failure; ``stop_at_failure`` ends the batch at the first failing
+    test. ``threads`` is the number of intra-op threads, None to leave it alone.
     """
 
     worker: str
@@ -91,6 +98,15 @@ class Fork:
     post_mortem: bool = False
     stop_at_failure: bool = False
     threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Controller to zygote: send a signal to a worker, or with ``group`` to its whole process group."""
+
+    worker: str
+    signum: int
+    group: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +154,7 @@ class Done:
     """Worker to controller: the batch is over, the worker leaves."""
 
 
-Message = Load | Loading | Loaded | Ready | Fork | Forked | Gone | Began | Ended | Debugging | Done
+Message = Load | Loading | Loaded | Ready | Fork | Kill | Forked | Gone | Began | Ended | Debugging | Done
 _KINDS: dict[str, type] = {c.__name__: c for c in Message.__args__}  # type: ignore[attr-defined]  # typeshed: UnionType has it
 _NAMES = {kind: [f.name for f in dataclasses.fields(kind)] for kind in _KINDS.values()}
 

@@ -68,17 +68,23 @@ class FixtureSuite(unittest.TestSuite):
     The steps are ``TestSuite``'s own, whose names have an underscore but have not changed since Python 2.7.
     """
 
-    def enter(self, test: unittest.TestCase, result: Collector) -> bool:
-        """Sets up the test's module and class where that is due; False where the test must not run."""
+    def enter_module(self, test: unittest.TestCase, result: Collector) -> None:
+        """Sets up the test's module where that is due."""
         self._handleModuleFixture(test, result)  # type: ignore[attr-defined]  # typeshed leaves these out
+
+    def enter_class(self, test: unittest.TestCase, result: Collector) -> bool:
+        """Sets up the test's class where that is due; False where the test must not run."""
         self._handleClassSetUp(test, result)  # type: ignore[attr-defined]  # as above
         result._previousTestClass = type(test)  # type: ignore[attr-defined]  # as above
         failed = getattr(type(test), "_classSetupFailed", False) or getattr(result, "_moduleSetUpFailed", False)
         return not failed
 
-    def leave(self, test: unittest.TestCase | None, result: Collector) -> None:
-        """Tears down what the next test, or None for the end, does not share with the one before."""
+    def leave_class(self, test: unittest.TestCase | None, result: Collector) -> None:
+        """Tears down the class that the next test, or None for the end, does not share."""
         self._tearDownPreviousClass(test, result)  # type: ignore[attr-defined]  # as above
+
+    def leave_module(self, test: unittest.TestCase | None, result: Collector) -> None:
+        """Tears down the module that the next test, or None for the end, does not share."""
         previous = getattr(result, "_previousTestClass", None)
         if previous is not None and (test is None or previous.__module__ != type(test).__module__):
             self._handleModuleTearDown(result)  # type: ignore[attr-defined]  # as above
@@ -99,18 +105,28 @@ class Batch:
         self._suite = FixtureSuite()
         self._result = Collector(self._post_mortem if order.post_mortem else None)
         self._open: tuple[Item, Account] | None = None
-        self._fixture_trouble: tuple[type, list[Trouble], list[str]] | None = None
+        self._fixture_trouble: tuple[list[Trouble], list[str]] = ([], [])
 
     def run(self) -> None:
         """Runs every item and tears everything down."""
         for item in self._order.items:
             test = self._find(item)
-            self._suite.leave(test, self._result)
+            self._leave(test)
             if self._close_account() and self._order.stop_at_failure:
                 return
             self._run_one(item, test)
-        self._suite.leave(None, self._result)
+        self._leave(None)
         self._close_account()
+
+    def _leave(self, test: unittest.TestCase | None) -> None:
+        """Tears down what the open account's test does not share with the next one, on its account."""
+        with self._interruptible():
+            if self._open is not None:
+                item, account = self._open
+                with account.timed(item.class_key):
+                    self._suite.leave_class(test, self._result)
+                with account.timed(item.module):
+                    self._suite.leave_module(test, self._result)
 
     def _find(self, item: Item) -> unittest.TestCase:
         test = self._tests.pop(item.id, None)
@@ -127,7 +143,7 @@ class Batch:
         self._result.open(account)
         self._reporter.send(Began(item.seq, account.started_s))
         with self._interruptible():
-            if not self._enter(test, account):
+            if not self._enter(item, test, account):
                 return
             account.started_at, account.started_s = time.time(), time.monotonic()
             try:
@@ -135,19 +151,18 @@ class Batch:
             finally:
                 account.duration_s = time.monotonic() - account.started_s
 
-    def _enter(self, test: unittest.TestCase, account: Account) -> bool:
+    def _enter(self, item: Item, test: unittest.TestCase, account: Account) -> bool:
         """Sets up fixtures on the test's account; what went wrong counts for every test that needs them."""
-        began = time.monotonic()
-        fresh = getattr(self._result, "_previousTestClass", None) is not type(test)
-        entered = self._suite.enter(test, self._result)
-        if fresh:
-            account.fixtures[f"{type(test).__module__}.{type(test).__qualname__}"] = time.monotonic() - began
+        with account.timed(item.module):
+            self._suite.enter_module(test, self._result)
+        with account.timed(item.class_key):
+            entered = self._suite.enter_class(test, self._result)
         if entered:
             return True
         if account.troubles or account.skips:
-            self._fixture_trouble = (type(test), list(account.troubles), list(account.skips))
-        elif self._fixture_trouble is not None:
-            _, troubles, skips = self._fixture_trouble
+            self._fixture_trouble = (list(account.troubles), list(account.skips))
+        else:
+            troubles, skips = self._fixture_trouble
             account.troubles += troubles
             account.skips += skips
         return False

@@ -24,6 +24,7 @@ from typing import NoReturn
 from harness import coverage_hook
 from harness.errors import ProtocolError
 from harness.launch import posix
+from harness.launch.forkserver import is_clean
 from harness.runner import worker
 from harness.runner.listing import list_module
 from harness.runner.messages import (
@@ -31,6 +32,7 @@ from harness.runner.messages import (
     Fork,
     Forked,
     Gone,
+    Kill,
     Load,
     Loaded,
     Loading,
@@ -39,15 +41,10 @@ from harness.runner.messages import (
     decode,
     encode,
 )
+from harness.runner.signals import STACK_SIGNAL
 from harness.runner.unit import to_json
 from harness.wire import recv_fds, recv_frame, send_frame
 
-# Libraries that would start a thread pool while they are imported are kept at one thread until a worker has
-# its own environment back.
-GUARDS = {"OPENBLAS_NUM_THREADS": "1", "GOTO_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-# A worker's real-time signal for stacks: the one below that of the ranks (harness/rank/signals.py), so that a
-# rank, which inherits the worker's dispositions, answers its own.
-STACK_SIGNAL = int(signal.SIGRTMAX) - 2 if sys.platform == "linux" else int(signal.SIGUSR1)
 # Seconds that processes which outlive their worker get: fork servers and resource trackers notice the end
 # of their parent within milliseconds.
 ORPHAN_GRACE_S = 1.0
@@ -58,9 +55,12 @@ HIGH_FD = 200
 class Zygote:
     """The zygote's loop; ``run`` returns when the controller is gone."""
 
-    def __init__(self, control: socket.socket, guarded: dict[str, str | None]) -> None:
-        """``guarded`` are the variables that ``GUARDS`` replaced, with the values that workers get back."""
+    def __init__(self, control: socket.socket, guarded: dict[str, str | None], controller: int) -> None:
+        """``guarded`` are the variables that keep libraries at one thread here, with the values that workers get
+        back; ``controller`` is the process that started this one."""
         self._control = control
+        self._controller = controller
+        self._clean = True
         self._restore = guarded
         self._selector = selectors.DefaultSelector()
         self._tests: dict[str, unittest.TestCase] = {}
@@ -96,6 +96,8 @@ class Zygote:
         order = decode(frame)
         if isinstance(order, Load):
             self._load(order)
+        elif isinstance(order, Kill):
+            self._kill(order)
         else:
             assert isinstance(order, Fork), order
             self._fork(order, recv_fds(self._control, FORK_FDS))
@@ -105,32 +107,41 @@ class Zygote:
     def _load(self, order: Load) -> None:
         """Imports and lists. A module that hangs must not keep this process alive without its controller."""
         posix.die_with_parent(signal.SIGKILL)
-        if os.getppid() == 1:
+        if os.getppid() != self._controller:
             os._exit(1)
+        sys.path[:0] = [entry for entry in order.path if entry not in sys.path]
         for name in order.modules:
             self._tell(Loading(name))
-            threads = posix.os_threads()
-            listing = list_module(name)
-            self._tests.update(listing.tests)
-            loaded = Loaded(
-                name,
-                [to_json(unit) for unit in listing.units],
-                listing.error,
-                listing.skipped,
-                max(0, posix.os_threads() - threads),
-                listing.files,
-                listing.duplicates,
-            )
-            self._tell(loaded)
+            self._tell(self._load_one(name))
         posix.die_with_parent(0)
         gc.collect()
         gc.freeze()  # what workers share with the zygote stays shared: no collection writes to it
         self._tell(Ready())
 
+    def _load_one(self, name: str) -> Loaded:
+        had_torch = "torch" in sys.modules
+        was_clean, began = self._clean, time.monotonic()
+        listing = list_module(name)
+        import_s = time.monotonic() - began
+        if was_clean and posix.os_threads() > 1:
+            self._clean = is_clean()
+        self._tests.update(listing.tests)
+        return Loaded(
+            name,
+            [to_json(unit) for unit in listing.units],
+            listing.error,
+            listing.skipped,
+            dirty=was_clean and not self._clean,
+            import_s=import_s if had_torch == ("torch" in sys.modules) else None,
+            files=listing.files,
+            duplicates=listing.duplicates,
+        )
+
     # -- workers
 
     def _fork(self, order: Fork, fds: list[int]) -> None:
         parent = os.getpid()
+        worker.flush_streams()
         pid = os.fork()
         if pid == 0:
             self._become_worker(order, fds, parent)
@@ -164,8 +175,15 @@ class Zygote:
             with socket.socket(fileno=channel_fd) as channel:
                 worker.run_batch(order, self._tests, channel)
 
-        code = worker.guarded(body)
-        os._exit(code)
+        os._exit(worker.guarded(body))
+
+    def _kill(self, order: Kill) -> None:
+        for pid, (name, _, own_group) in self._workers.items():
+            if name == order.worker:
+                try:
+                    (os.killpg if order.group and own_group else os.kill)(pid, order.signum)
+                except ProcessLookupError:  # it has not come to lead its group yet
+                    os.kill(pid, order.signum)
 
     def _let_go(self) -> None:
         self._control.close()
@@ -252,13 +270,13 @@ def _default_signals() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def main(control_fd: int, guarded: dict[str, str | None]) -> None:
+def main(control_fd: int, guarded: dict[str, str | None], controller: int) -> NoReturn:
     """Entry of the zygote's interpreter: becomes a zygote and serves; never returns."""
     control = socket.socket(fileno=control_fd)
     control.set_inheritable(False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C at the terminal is the controller's to handle
+    faulthandler.register(STACK_SIGNAL, sys.__stderr__ or 2, all_threads=True, chain=False)
     posix.adopt_orphans()
     coverage_hook.start_in_child()
     gc.disable()
-    code = worker.guarded(Zygote(control, guarded).run)
-    os._exit(code)
+    os._exit(worker.guarded(Zygote(control, guarded, controller).run))

@@ -67,12 +67,14 @@ class Supervisor:
         started: float,
         rules: MergeRules = PLAIN,
         clock: Clock = time.monotonic,
+        keep: bool = False,
     ) -> None:
         self._ranks = ranks
         self._watched = [_Watched(link, out) for link, out in zip(ranks.links, outputs, strict=True)]
         self._limits = limits
         self._rules = rules
         self._clock = clock
+        self._keep = keep
         self._events = FrameReader()
         self._order = 0
         self._server_lost = False
@@ -82,7 +84,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> Watch:
-        """Watches until all ranks are gone and swept."""
+        """Watches until all ranks are gone and swept, or with ``keep`` until all have reported."""
         with self._selector:
             self._register()
             while (step := self._decide()).action is not Action.DONE:
@@ -215,6 +217,8 @@ class Supervisor:
         bad = [w for w in self._watched if self._is_bad(w)]
         skips = [w.report for w in self._watched if w.report and w.report.status is Status.SKIPPED]
         now = self._clock()
+        if self._keep and all(w.report is not None and not w.gone for w in self._watched):
+            return Step(Action.DONE)
         self._view = replace(
             self._view,
             unsettled=sum(not w.settled for w in self._watched),

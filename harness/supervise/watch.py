@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from harness.launch.base import RankSet
-from harness.outcomes import MergeRules
+from harness.outcomes import PLAIN, MergeRules
 from harness.settings import Settings
 from harness.supervise.deadlines import Limits
 from harness.supervise.output import Output, log_file
@@ -19,11 +19,13 @@ def watch(
     *,
     started: float | None = None,
     timeout_s: float | None = None,
-    rules: MergeRules = MergeRules(),  # noqa: B008 - frozen
+    rules: MergeRules = PLAIN,
+    keep: bool = False,
 ) -> Watch:
-    """Supervises live ranks until each is gone, and closes them, however this ends.
+    """Supervises live ranks until each is gone, and closes them where that fails.
 
-    ``started`` (monotonic seconds, default now) is when the deadline of ``timeout_s`` seconds began.
+    ``started`` (monotonic seconds, default now) is when the deadline of ``timeout_s`` seconds began. With
+    ``keep`` it returns as soon as every rank has reported, and ranks that did are left alive.
     """
     limits = Limits(
         timeout_s=settings.timeout_s if timeout_s is None else timeout_s,
@@ -36,6 +38,9 @@ def watch(
         Output(rank, stream=stream, log=log_file(settings.log_dir, test_id, rank))
         for rank in range(ranks.world_size)
     ]
-    with ranks:
-        begun = time.monotonic() if started is None else started
-        return Supervisor(ranks, outputs, limits, begun, rules).run()
+    begun = time.monotonic() if started is None else started
+    try:
+        return Supervisor(ranks, outputs, limits, begun, rules, keep=keep).run()
+    except BaseException:
+        ranks.close()
+        raise

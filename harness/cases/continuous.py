@@ -1,0 +1,163 @@
+"""``MultiProcContinuousTest``: tests that share their ranks and the ranks' process group.
+
+Upstream's hooks, without its poison pill: a rank set that a test leaves failed, hung, dead or dirty is
+replaced, and the class goes on.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import unittest
+from collections.abc import Hashable
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from harness import expect, seeding
+from harness.cases.multiprocess import MultiProcessTestCase, finish_in_rank
+from harness.rank.account import run_body
+from harness.rank.channel import RankChannel
+from harness.requirements import probe
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+# Upstream's value for "one rank for each device of device_type()".
+UNSET = -2
+
+
+class MultiProcContinuousTest(MultiProcessTestCase):
+    """A case whose tests run on pooled ranks that keep one process group.
+
+    Consecutive classes share ranks and group where both have the same world size, backend, device type and
+    timeout, and override neither ``_init_pg`` nor ``opts``. Source of the contract:
+    ``common_distributed.MultiProcContinuousTest``.
+    """
+
+    rank_modes = ("pooled", "fresh")
+    world_size: Any = UNSET
+    rank: int = UNSET
+    rdvz_file: str | None = None
+    timeout: timedelta = timedelta(seconds=120)
+    pg: ClassVar[Any] = None
+
+    # -- hooks
+
+    @classmethod
+    def backend_str(cls) -> str | None:
+        """The process group's backend; None lets torch choose by device."""
+        return None
+
+    @classmethod
+    def device_type(cls) -> str:
+        """The device type that the class tests; the current accelerator's, else ``"cpu"``."""
+        import torch
+
+        current = torch.accelerator.current_accelerator()
+        return "cpu" if current is None else str(current.type)
+
+    @classmethod
+    def opts(cls, high_priority_stream: bool = False) -> Any:
+        """Options for the process group; a class that overrides this shares its ranks with no other."""
+        return None
+
+    @classmethod
+    def _init_pg(cls, rank: int, world_size: int, rdvz_file: str) -> None:
+        """Makes the process group that the class's tests share; runs in each rank, once for a rank set."""
+        import torch.distributed as dist
+
+        os.environ["LOCAL_RANK"] = str(rank)
+        dist.init_process_group(
+            backend=cls.backend_str(),
+            world_size=world_size,
+            rank=rank,
+            store=dist.FileStore(rdvz_file, world_size),
+            pg_options=cls.opts(),
+            timeout=cls.timeout,
+        )
+        cls.pg = dist.group.WORLD
+
+    @classmethod
+    def _run_test_given_id(cls, test_id: str, **kwargs: Any) -> None:
+        """Runs one test in a rank: a fresh instance, with ``kwargs`` passed to the method."""
+        name = test_id.rsplit(".", maxsplit=1)[-1]
+        self = cls(name)
+        self.rank, self.world_size = cls.rank, cls.world_size
+        if kwargs:
+            setattr(self, name, functools.partial(getattr(self, name), **kwargs))
+        seeding.seed_all(seeding.base_seed())
+        with expect.collecting() as accepted:
+            account = run_body(self, self.setUpRank, self.tearDownRank)
+        finish_in_rank(_channel_of(cls), account, accepted)
+
+    # -- in the parent
+
+    def setUp(self) -> None:
+        """Sends the test to its ranks, starting them if there are none to share."""
+        super().setUp()
+        type(self).world_size = self._resolved_world_size()
+        self._check_backend()
+        self._spawn_processes()
+
+    def _resolved_world_size(self) -> int:
+        wanted = self.world_size
+        if wanted != UNSET:
+            return int(wanted)
+        import torch
+
+        kind = _value(type(self).device_type)
+        count = torch.get_device_module(kind).device_count()
+        if count == 0:
+            raise unittest.SkipTest(f"no {kind} device: set world_size to run on ranks without one")
+        return int(count)
+
+    def _check_backend(self) -> None:
+        name = _value(type(self).backend_str)
+        if name is not None and ":" not in name and name in _KNOWN_BACKENDS:
+            if name not in probe().backends:
+                raise unittest.SkipTest(f"backend {name!r} is not available")
+
+    def _run_arguments(self, world_size: int) -> dict[str, Any]:
+        return {"world_size": world_size}
+
+    def _keeps_group(self) -> bool:
+        return True
+
+    def _pool_key(self) -> Hashable:
+        cls = type(self)
+        base = MultiProcContinuousTest
+        plain = cls._init_pg.__func__ is base._init_pg.__func__ and cls.opts.__func__ is base.opts.__func__  # type: ignore[attr-defined]  # class methods
+        own = () if plain else (cls.__module__, cls.__qualname__)
+        return (_value(cls.backend_str), _value(cls.device_type), cls.timeout, own)
+
+    # -- in a rank
+
+    @classmethod
+    def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
+        """Joins the group that the rank keeps, or makes it, and runs the test."""
+        channel: RankChannel = parent_pipe
+        cls.rank, cls.rdvz_file = rank, file_name
+        cls.world_size = kwargs["world_size"]
+        if "group" in channel.kept:
+            import torch.distributed as dist
+
+            cls.pg = dist.group.WORLD
+        else:
+            cls._init_pg(rank, cls.world_size, file_name)
+            channel.kept["group"] = file_name
+        cls._channel = channel
+        cls._run_test_given_id(f"{cls.__module__}.{cls.__qualname__}.{test_name}")
+
+    _channel: ClassVar[RankChannel | None] = None
+
+
+_KNOWN_BACKENDS = frozenset({"nccl", "gloo", "mpi", "xccl", "ucc"})
+
+
+def _channel_of(cls: type[MultiProcContinuousTest]) -> RankChannel:
+    assert cls._channel is not None, "_run_test_given_id is called in a rank, by _run"
+    return cls._channel
+
+
+def _value(hook: Any) -> Any:
+    """A hook's value: users write ``backend_str`` and ``device_type`` as methods, or as plain attributes."""
+    return hook() if callable(hook) else hook

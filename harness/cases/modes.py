@@ -1,0 +1,174 @@
+"""Rank modes: what the ranks of a test are. One strategy each, behind ``Running``.
+
+A case asks its mode to start a ``Job``; what it gets back can be joined once and closed at any time. The
+modes glue launchers to the supervisor; neither knows the other, and a case knows neither.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from harness.launch import select
+from harness.launch.base import RankSet
+from harness.launch.handles import RankProcess
+from harness.launch.pool import Pool, PooledSet
+from harness.outcomes import MergeRules, RankOutcome, Status
+from harness.protocol import Launch
+from harness.settings import Settings
+from harness.supervise.supervisor import Watch
+from harness.supervise.watch import watch
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One test as a mode needs to know it.
+
+    ``request`` says what ranks import and run; ``case`` is the class (its ``_run`` is what every rank does);
+    ``pool_key`` names what pooled ranks of this test may share, beyond world size and launcher; ``keeps_group``
+    where the process group is kept with them. ``timeout_s`` is the test's deadline in seconds.
+    """
+
+    case: Any
+    test_id: str
+    request: Launch
+    settings: Settings
+    timeout_s: float
+    pool_key: Hashable = None
+    keeps_group: bool = False
+
+
+class Running(Protocol):
+    """The started ranks of one test."""
+
+    processes: Sequence[RankProcess]
+
+    def join(self, rules: MergeRules) -> Watch:
+        """Waits until every rank is done or ended; called once."""
+        ...
+
+    def close(self) -> None:
+        """Ends what still runs; nothing happens the second time."""
+        ...
+
+    def how_the_server_ended(self) -> str:
+        """What became of the server, where ``Watch.server_lost``."""
+        ...
+
+
+class Fresh:
+    """Every test gets ranks of its own, and they end with it."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._launcher = select.launcher(job.settings.launcher)
+        self._started = time.monotonic()
+        self._ranks: RankSet = self._launcher.launch(job.request)
+        self.processes = [RankProcess(self._ranks, rank) for rank in range(self._ranks.world_size)]
+
+    def join(self, rules: MergeRules) -> Watch:
+        """Supervises the ranks to their end."""
+        job = self._job
+        result = watch(
+            self._ranks,
+            job.test_id,
+            job.settings,
+            started=self._started,
+            timeout_s=job.timeout_s,
+            rules=rules,
+        )
+        for process, outcome in zip(self.processes, result.outcomes, strict=True):
+            process.exitcode = outcome.exit_code
+        self._ranks.close()
+        return result
+
+    def close(self) -> None:
+        """Ends ranks that nobody joined."""
+        self._ranks.close()
+
+    def how_the_server_ended(self) -> str:
+        """The end of the launcher's server in words."""
+        return self._launcher.how_it_ended()
+
+
+class Pooled:
+    """Ranks outlive the test; a set that a test leaves dirty, failed or dead is replaced."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._launcher = select.launcher(job.settings.launcher)
+        self._pool = _pool()
+        size = job.request.world_size
+        self._set: PooledSet = self._pool.lease((size, self._launcher.name, job.pool_key), self._make)
+        self.processes = [RankProcess(self._set.ranks, rank) for rank in range(size)]
+        self.first_of_its_set = self._set.tests_run == 0
+        self._started = time.monotonic()
+        self._joined = False
+        file = self._set.rdvz_file if job.keeps_group else job.request.file_name
+        self._set.send(replace(job.request, file_name=file, keeps_group=job.keeps_group))
+
+    def _make(self) -> RankSet:
+        return self._launcher.launch(replace(self._job.request, pooled=True))
+
+    def join(self, rules: MergeRules) -> Watch:
+        """Waits for every rank's report; the ranks stay, unless the test leaves them unfit for another."""
+        job = self._job
+        self._joined = True
+        try:
+            result = watch(
+                self._set.ranks,
+                job.test_id,
+                job.settings,
+                started=self._started,
+                timeout_s=job.timeout_s,
+                rules=rules,
+                keep=True,
+            )
+        except BaseException:
+            self._pool.retire()
+            raise
+        if result.server_lost or not all(_fit(o) for o in result.outcomes):
+            for process, outcome in zip(self.processes, result.outcomes, strict=True):
+                process.exitcode = outcome.exit_code
+            self._pool.retire()
+        return result
+
+    def close(self) -> None:
+        """A test that was started and never joined leaves its set in an unknown state: it is replaced."""
+        if not self._joined:
+            self._joined = True
+            self._pool.retire()
+
+    def how_the_server_ended(self) -> str:
+        """The end of the launcher's server in words."""
+        return self._launcher.how_it_ended()
+
+
+def _fit(outcome: RankOutcome) -> bool:
+    """Whether the rank may run another test."""
+    return outcome.status in (Status.PASSED, Status.SKIPPED) and not outcome.left and not outcome.bad
+
+
+MODES: dict[str, Callable[[Job], Running]] = {"fresh": Fresh, "pooled": Pooled}
+
+# One pool a process, by process id: a fork of this process must not use its parent's ranks. It ends with the
+# servers, at exit or by `select.close_all`.
+_pools: dict[int, Pool] = {}
+
+
+def _pool() -> Pool:
+    pid = os.getpid()
+    if pid not in _pools:
+        _pools.clear()
+        _pools[pid] = Pool()
+        select.on_close(_pools[pid].retire)
+    return _pools[pid]
+
+
+def retire_pool() -> None:
+    """Ends the ranks that this process keeps for later tests, if any."""
+    if os.getpid() in _pools:
+        _pools[os.getpid()].retire()

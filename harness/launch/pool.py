@@ -1,0 +1,91 @@
+"""Pooled ranks: a rank set that is kept from test to test, and the one owner of such sets.
+
+    lease(key) --> the live set of that key, or a new one --> retire() when it is dirty, failed or dead
+
+A process keeps one set: consecutive tests that ask for the same key share it, another key replaces it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import tempfile
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+
+from harness.launch.base import RankSet
+from harness.protocol import Launch, encode
+from harness.wire import send_frame
+
+# Seconds that the ranks of a set get to leave when it is retired; they sit in a read and leave at once.
+RETIRE_WAIT_S = 5.0
+
+
+@dataclass(slots=True)
+class PooledSet:
+    """A rank set between and during tests. Owns the directory of its rendezvous file."""
+
+    key: Hashable
+    ranks: RankSet
+    directory: str
+    tests_run: int = 0
+    _environ: dict[str, str] | None = None
+
+    @property
+    def rdvz_file(self) -> str:
+        """The rendezvous file of the group that the set keeps."""
+        return os.path.join(self.directory, "rendezvous")
+
+    def send(self, request: Launch) -> None:
+        """Sends a test to every rank; a rank that is gone is the supervisor's to notice."""
+        frame = encode(replace(request, pooled=True))
+        self.tests_run += 1
+        for link in self.ranks.links:
+            link.channel.setblocking(True)
+            with contextlib.suppress(OSError):
+                send_frame(link.channel, frame)
+            link.channel.setblocking(False)
+
+    def idle_and_well(self) -> bool:
+        """True where no rank has died since the last test."""
+        if self.ranks.closed:
+            return False
+        poll = select.poll()
+        poll.register(self.ranks.events, select.POLLIN)
+        return not poll.poll(0)
+
+    def retire(self) -> None:
+        """Lets the ranks leave, ends those that do not, and removes the directory."""
+        try:
+            if not self.ranks.closed:
+                for rank in range(self.ranks.world_size):
+                    self.ranks.release(rank)
+                self.ranks.wait_until_swept(RETIRE_WAIT_S)
+                self.ranks.close()
+        finally:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Pool:
+    """Owns at most one rank set."""
+
+    def __init__(self) -> None:
+        self._kept: PooledSet | None = None
+
+    def lease(self, key: Hashable, make: Callable[[], RankSet]) -> PooledSet:
+        """The kept set where it has this key and its ranks live, else one of ``make``'s ranks."""
+        kept = self._kept
+        if kept is not None and kept.key == key and kept.idle_and_well():
+            return kept
+        self.retire()
+        ranks = make()
+        self._kept = PooledSet(key, ranks, tempfile.mkdtemp(prefix="harness-pool-"))
+        return self._kept
+
+    def retire(self) -> None:
+        """Ends the kept set, if there is one."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.retire()

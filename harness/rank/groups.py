@@ -1,0 +1,36 @@
+"""Process groups that a test leaves in its rank."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def _distributed() -> Any | None:
+    dist = sys.modules.get("torch.distributed")
+    return dist if dist is not None and dist.is_available() and dist.is_initialized() else None
+
+
+def names() -> frozenset[str]:
+    """The names of the groups that are registered in this process."""
+    dist = _distributed()
+    return frozenset(dist.distributed_c10d._world.pg_names.values()) if dist is not None else frozenset()
+
+
+def destroy_unless(keep: bool) -> None:
+    """Destroys all groups, for a pooled rank whose next test makes its own. Called when every rank has
+    reported, so no peer still needs them."""
+    dist = _distributed()
+    if dist is not None and not keep:
+        dist.destroy_process_group()
+
+
+def destroy_on_exit() -> None:
+    """Destroys the groups that a passed test left, unless ending the process does the same to them: gloo's
+    and the fake one's hold nothing but sockets and memory."""
+    dist = _distributed()
+    if dist is None:
+        return
+    backends = {part.partition(":")[2] or part for part in dist.get_backend_config().split(",")}
+    if not backends <= {"gloo", "fake", "undefined"}:
+        dist.destroy_process_group()

@@ -1,0 +1,155 @@
+"""The leak guard: what a test changed in a pooled rank that the next test would meet.
+
+Each item is a name and a cheap function whose value is compared before and after the test. Nothing is
+repaired: a rank set in which anything changed is replaced, so a test never sees another's leavings.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from harness.launch import posix
+from harness.rank import groups
+
+Probe = Callable[[], Any]
+
+
+def _torch() -> Any | None:
+    return sys.modules.get("torch")
+
+
+def _torch_state() -> tuple[Any, ...]:
+    """Everything of torch's that is process- or thread-wide and that a test may set and forget."""
+    torch = _torch()
+    if torch is None:
+        return ()
+    return tuple(read(torch) for _, read in _TORCH_STATE)
+
+
+_TORCH_STATE: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    ("default dtype", lambda t: t.get_default_dtype()),
+    ("default device", lambda t: str(t.get_default_device())),
+    ("deterministic algorithms", lambda t: t.are_deterministic_algorithms_enabled()),
+    ("deterministic warn-only", lambda t: t.is_deterministic_algorithms_warn_only_enabled()),
+    ("grad mode", lambda t: t.is_grad_enabled()),
+    ("inference mode", lambda t: t.is_inference_mode_enabled()),
+    ("anomaly mode", lambda t: t.is_anomaly_enabled()),
+    ("CPU autocast", lambda t: t.is_autocast_enabled("cpu")),
+    ("warn-always", lambda t: t.is_warn_always_enabled()),
+    ("intra-op threads", lambda t: t.get_num_threads()),
+    ("float32 matmul precision", lambda t: t.get_float32_matmul_precision()),
+    ("dispatch modes", lambda t: t._C._len_torch_dispatch_stack()),
+    ("function modes", lambda t: t._C._len_torch_function_stack()),
+    ("DTensor's RNG tracker", lambda t: id(_rng_tracker())),
+)
+
+
+def _rng_tracker() -> Any | None:
+    module = sys.modules.get("torch.distributed.tensor._random")
+    return getattr(module, "_rng_tracker", None)
+
+
+def _signal_handlers() -> tuple[Any, ...]:
+    return tuple(signal.getsignal(s) for s in _SIGNALS)
+
+
+_SIGNALS = sorted(signal.valid_signals())
+
+
+def _descriptors() -> dict[str, str]:
+    """Open descriptors and what they are; eventfds and epolls are libraries' own plumbing, kept for reuse."""
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{name}")
+        except FileNotFoundError:
+            continue  # the listing's own
+        if not target.startswith("anon_inode:"):
+            found[name] = target
+    return found
+
+
+def _children() -> frozenset[int]:
+    return frozenset(pid for pid in posix.children() if not posix.is_zombie(pid))
+
+
+class Guard:
+    """Compares a rank before and after each of its tests."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, Any] = {}
+        self._had_torch = False
+
+    def begin(self) -> None:
+        """Takes the state that the test starts from."""
+        self._had_torch = _torch() is not None
+        self._before = _snapshot()
+
+    def what_changed(self, keeps_group: bool) -> tuple[str, ...]:
+        """One line for each thing that the test left changed; empty for a clean test.
+
+        Where the group is kept, its descriptors and threads are too: those of a group made in this test are
+        no leak, a further group is.
+        """
+        after = _snapshot()
+        changed = [f"{name}: {_difference(old, after[name])}" for name, old in self._plain(after)]
+        if self._had_torch:
+            changed += self._torch_changes(after["torch"])
+        return tuple(changed + self._grown(after, keeps_group))
+
+    def _plain(self, after: dict[str, Any]) -> list[tuple[str, Any]]:
+        names = ("environment", "working directory", "sys.path", "signal handlers")
+        return [(n, self._before[n]) for n in names if self._before[n] != after[n]]
+
+    def _torch_changes(self, after: tuple[Any, ...]) -> list[str]:
+        pairs = zip(_TORCH_STATE, self._before["torch"], after, strict=True)
+        return [f"{name}: {old} became {new}" for (name, _), old, new in pairs if old != new]
+
+    def _grown(self, after: dict[str, Any], keeps_group: bool) -> list[str]:
+        """What there is more of than before."""
+        lines = []
+        group_made = after["groups"] != self._before["groups"]
+        if keeps_group and len(after["groups"]) > 1:
+            lines += [f"process group {n}" for n in sorted(after["groups"] - self._before["groups"])]
+        lines += [f"thread {t}" for t in sorted(after["threads"] - self._before["threads"])]
+        lines += [f"child process {p}" for p in sorted(after["children"] - self._before["children"])]
+        if not group_made:
+            before = self._before["descriptors"]
+            opened = {n: t for n, t in after["descriptors"].items() if before.get(n) != t}
+            lines += [f"descriptor {n} ({t})" for n, t in sorted(opened.items())]
+        return lines
+
+
+def _snapshot() -> dict[str, Any]:
+    return {
+        "environment": dict(os.environ),
+        "working directory": _working_directory(),
+        "sys.path": list(sys.path),
+        "signal handlers": _signal_handlers(),
+        "torch": _torch_state(),
+        "groups": groups.names(),
+        "threads": frozenset(f"{t.name} ({t.ident})" for t in threading.enumerate()),
+        "children": _children(),
+        "descriptors": _descriptors(),
+    }
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return "(removed)"
+
+
+def _difference(old: Any, new: Any) -> str:
+    if isinstance(old, dict):
+        names = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
+        return ", ".join(names)
+    if isinstance(old, tuple):
+        return ", ".join(str(s) for s, a, b in zip(_SIGNALS, old, new, strict=True) if a != b)
+    return f"{old} became {new}"

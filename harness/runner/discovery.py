@@ -1,0 +1,246 @@
+"""Discovery: which test modules there are, and which tests they have, without importing any here.
+
+Test modules are imported by the zygote. What it finds is kept in a cache, so that the next run knows every
+test at once: an entry holds as long as the module's sources, the harness, the suites' shared code, the
+interpreter and the torch build are the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.errors import ProtocolError
+from harness.runner.messages import Loaded
+from harness.runner.unit import Unit, from_json, of_id
+from harness.runner.verdicts import FAILED_MODULE, SKIPPED_MODULE
+
+VERSION = 1
+# Caches of other branches, torch builds and settings that are kept beside the newest.
+KEPT_CACHES = 8
+# Variables that may change which tests a module defines.
+_DEFINING = ("PYTORCH_TEST_", "TORCH_TEST_", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "HARNESS_DEVICE")
+
+Stamp = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleTests:
+    """What a module came to: its units, or why it has none. ``import_s`` as in ``Loaded``."""
+
+    module: str
+    units: tuple[Unit, ...] = ()
+    error: str = ""
+    skipped: str | None = None
+    duplicates: tuple[str, ...] = ()
+    dirty: bool = False
+    import_s: float | None = None
+
+    @property
+    def all_units(self) -> tuple[Unit, ...]:
+        """The units, or one that stands for the module where that has no tests to name."""
+        if self.error:
+            return (of_id(FAILED_MODULE + self.module, self.module),)
+        if self.skipped is not None:
+            return (of_id(SKIPPED_MODULE + self.module, self.module),)
+        return self.units
+
+
+def module_tests(loaded: Loaded) -> ModuleTests:
+    """What the zygote says about a module, as a value."""
+    return ModuleTests(
+        loaded.module,
+        tuple(from_json(unit) for unit in loaded.units),
+        loaded.error,
+        loaded.skipped,
+        tuple(loaded.duplicates),
+        loaded.dirty,
+        loaded.import_s,
+    )
+
+
+def merge_units(found: Iterable[ModuleTests]) -> tuple[Unit, ...]:
+    """All units, in order. A test that several modules list (because they import its class) is listed once:
+    by the module that it is from, else by the first."""
+    units: dict[str, Unit] = {}
+    for module in found:
+        for unit in module.all_units:
+            known = units.get(unit.id)
+            if known is None:
+                units[unit.id] = unit
+            elif unit.id.startswith(unit.module + ".") and not unit.id.startswith(known.module + "."):
+                units[unit.id] = unit
+    return tuple(units.values())
+
+
+# -- which modules there are
+
+
+def project_root() -> Path:
+    """The directory that holds ``harness/`` and ``suites/``."""
+    return Path(__file__).resolve().parents[2]
+
+
+def modules_below(root: Path, package: str = "suites") -> tuple[str, ...]:
+    """Every ``test_*.py`` below a package's directory, as module names, sorted."""
+    names = []
+    for parent, children, files in os.walk(root / package):
+        children[:] = sorted(c for c in children if c.isidentifier() and c != "__pycache__")
+        prefix = ".".join(Path(parent).relative_to(root).parts)
+        names += [f"{prefix}.{f[:-3]}" for f in files if f.startswith("test_") and f.endswith(".py")]
+    return tuple(sorted(names))
+
+
+def standard(modules: Iterable[str]) -> tuple[str, ...]:
+    """The modules that run where the user names none: all but the harness's own tests."""
+    return tuple(m for m in modules if not m.startswith("suites.selftest."))
+
+
+# -- the cache
+
+
+def stamp(file: str | Path) -> Stamp | None:
+    """What changes when a file does, as the import system judges it; None for one that is not there."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return (status.st_mtime_ns, status.st_size)
+
+
+def torch_version_file() -> Path | None:
+    """Where the installed torch says which it is, found without importing it."""
+    try:
+        spec = importlib.util.find_spec("torch")
+    except (ImportError, ValueError):
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).with_name("version.py")
+
+
+def torch_version(file: Path | None) -> str | None:
+    """The version that torch's ``version.py`` states; None where there is none."""
+    if file is None:
+        return None
+    with contextlib.suppress(OSError):
+        found = re.search(r"__version__\s*=\s*['\"]([^'\"]+)['\"]", file.read_text(encoding="utf-8"))
+        return found[1] if found else None
+    return None
+
+
+def context(root: Path, environ: Mapping[str, str], torch_file: Path | None) -> str:
+    """A digest of everything but the test modules that decides which tests there are."""
+    support = [*sorted((root / "harness").rglob("*.py")), *sorted(_shared_code(root / "suites"))]
+    parts = [
+        VERSION,
+        sys.version,
+        str(root),
+        torch_file and (str(torch_file), stamp(torch_file)),
+        [(str(file), stamp(file)) for file in support],
+        sorted((k, v) for k, v in environ.items() if k.startswith(_DEFINING)),
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
+
+
+def _shared_code(suites: Path) -> Iterable[Path]:
+    return (file for file in suites.rglob("*.py") if not file.name.startswith("test_"))
+
+
+class Cache:
+    """The tests of modules as they were found before, in one file a context; effects are all here.
+
+    A cache that cannot be read or written is an empty one: it saves time and decides nothing.
+    """
+
+    def __init__(self, directory: Path | None, key: str) -> None:
+        """``directory`` None keeps nothing."""
+        self._path = directory / f"tests-{key}.json" if directory is not None else None
+        self._entries: dict[str, dict[str, Any]] = _read(self._path)
+        self._changed = False
+
+    def get(self, module: str) -> ModuleTests | None:
+        """What is known about a module, if its sources are as they were."""
+        entry = self._entries.get(module)
+        if entry is None:
+            return None
+        try:
+            stamps: dict[str, list[int]] = entry["stamps"]
+            if any(stamp(file) != tuple(was) for file, was in stamps.items()):
+                return None
+            return module_tests(Loaded(module, **{k: v for k, v in entry.items() if k != "stamps"}))
+        except (KeyError, TypeError, ProtocolError):
+            return None
+
+    def put(self, loaded: Loaded) -> None:
+        """Notes what a module came to. Trouble is not kept: it may be gone the next time."""
+        stamps = {file: stamp(file) for file in loaded.files}
+        if loaded.error or not stamps:
+            self._changed = self._entries.pop(loaded.module, None) is not None or self._changed
+            return
+        self._entries[loaded.module] = {
+            "units": loaded.units,
+            "skipped": loaded.skipped,
+            "duplicates": loaded.duplicates,
+            "dirty": loaded.dirty,
+            "import_s": loaded.import_s,
+            "stamps": stamps,
+        }
+        self._changed = True
+
+    def save(self) -> None:
+        """Writes the file where something changed; a reader sees the old one or the new one."""
+        if self._path is None or not self._changed:
+            return
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            _write(self._path, json.dumps({"version": VERSION, "modules": self._entries}))
+            _prune(self._path.parent)
+
+
+def _read(path: Path | None) -> dict[str, dict[str, Any]]:
+    if path is None:
+        return {}
+    try:
+        value = json.loads(path.read_bytes())
+        modules = value["modules"] if value["version"] == VERSION else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return modules if isinstance(modules, dict) else {}
+
+
+def _write(path: Path, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tests-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _prune(directory: Path) -> None:
+    files = sorted(directory.glob("tests-*.json"), key=lambda f: f.stat().st_mtime_ns, reverse=True)
+    for old in files[KEPT_CACHES:]:
+        old.unlink()
+
+
+def with_error(tests: ModuleTests, error: str) -> ModuleTests:
+    """A module that was listed before and does not import now."""
+    return replace(tests, units=(), error=error)
+
+
+def paths_of(entries: Sequence[str], root: Path) -> list[str]:
+    """What ``sys.path`` needs for the modules of a run: the project's root and the targets' own roots."""
+    return list(dict.fromkeys([str(root), *(e for e in entries if e)]))

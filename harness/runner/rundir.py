@@ -1,0 +1,84 @@
+"""Where runs keep what they write: the state directory, a directory a run, and which run was the last.
+
+    .harness/                      HARNESS_STATE_DIR, in the working directory unless set
+        cache/tests-<key>.json     discovery's cache
+        latest                     the path of the last run's directory
+        runs/<date>-<pid>/         journal, reports, logs of a run that named no --report-dir
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import UsageError
+
+STATE_DIR = "HARNESS_STATE_DIR"
+# Directories of earlier runs that are kept; --report-dir's are the user's own affair.
+KEPT_RUNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state directory; it need not exist, and need not be writable."""
+
+    path: Path
+
+    @property
+    def cache(self) -> Path:
+        """Where discovery keeps its cache."""
+        return self.path / "cache"
+
+    def latest(self) -> Path | None:
+        """The directory of the last run, if it is known and still there."""
+        with contextlib.suppress(OSError):
+            directory = Path((self.path / "latest").read_text(encoding="utf-8").strip())
+            return directory if directory.is_dir() else None
+        return None
+
+    def remember(self, directory: Path) -> None:
+        """Makes a run the last one. Best effort: without it --resume and --last-failed need the path."""
+        with contextlib.suppress(OSError):
+            self._prepare()
+            (self.path / "latest").write_text(f"{directory.resolve()}\n", encoding="utf-8")
+
+    def new_run(self, now: float) -> Path:
+        """Makes a directory for a run; OSError where that is impossible."""
+        self._prepare()
+        name = time.strftime("%Y-%m-%dT%H-%M-%S", time.localtime(now)) + f"-{os.getpid()}"
+        directory = self.path / "runs" / name
+        directory.mkdir(parents=True)
+        self._prune(directory)
+        return directory
+
+    def _prepare(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        ignore = self.path / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+
+    def _prune(self, newest: Path) -> None:
+        runs = sorted(d for d in newest.parent.iterdir() if d.is_dir() and d != newest)
+        for old in runs[: max(0, len(runs) - KEPT_RUNS + 1)]:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def state(environ: Mapping[str, str], cwd: Path) -> State:
+    """The state directory that the environment says, else ``.harness`` in the working directory."""
+    return State(cwd / (environ.get(STATE_DIR) or ".harness"))
+
+
+def check_writable(directory: Path) -> None:
+    """Makes sure before the first test that a directory the user named can be written; UsageError if not."""
+    probe = directory / f".probe-{os.getpid()}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(f"--report-dir {directory} cannot be written: {error.strerror}") from None

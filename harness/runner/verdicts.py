@@ -1,0 +1,88 @@
+"""Records that only the controller can write: of tests whose worker, module or zygote failed them."""
+
+from __future__ import annotations
+
+import time
+
+from harness.outcomes import Status, exit_text
+from harness.record import TestRecord
+from harness.runner.unit import Unit
+from harness.runner.workers import Cause, Worker
+
+# unittest's own names for what a module that cannot be imported, or skips itself, has for a test.
+FAILED_MODULE = "unittest.loader._FailedTest."
+SKIPPED_MODULE = "unittest.loader.ModuleSkipped."
+
+
+def cut_short(unit: Unit, worker: Worker, output: str, limit_s: float | None) -> TestRecord:
+    """The record of the test that a worker ran when it went."""
+    now = time.monotonic()
+    lasted = max(0.0, now - worker.began_s)
+    status, reason = _verdict(worker, lasted, limit_s)
+    details = reason
+    if worker.stack_text:
+        details += f"\n\nStacks of the test's process:\n{worker.stack_text}"
+    return TestRecord(
+        id=unit.id,
+        status=status,
+        duration_s=lasted,
+        started_at=time.time() - lasted,
+        started_s=worker.began_s,
+        worker=worker.label,
+        world_size=unit.demand.ranks if unit.demand.ranks > 1 else None,
+        reason=reason,
+        details=details,
+        output=output,
+        file=unit.file,
+        line=unit.line,
+        extra={"exit_code": worker.code, "peak_memory": worker.peak_memory},
+    )
+
+
+def _verdict(worker: Worker, lasted: float, limit_s: float | None) -> tuple[Status, str]:
+    if worker.cause is Cause.TIMEOUT:
+        return Status.TIMED_OUT, f"timed out: no end after {limit_s:.0f} s" if limit_s else "timed out"
+    if worker.cause is Cause.STOPPED:
+        return Status.ENDED, f"ended after {lasted:.1f} s, because the run was stopped"
+    if worker.cause is Cause.ZYGOTE:
+        return Status.ERROR, "the process that forks workers died while this test ran, more than once"
+    return Status.CRASHED, f"crashed: the test's process ended with {exit_text(worker.code)} without an outcome"
+
+
+def never_began(unit: Unit, worker: Worker) -> TestRecord:
+    """The record of a test whose worker went before it began any: the harness's trouble, or the machine's."""
+    reason = f"its worker ended with {exit_text(worker.code)} before the test began"
+    details = f"{reason}\n{worker.stack_text}".rstrip()
+    return TestRecord(
+        unit.id, Status.ERROR, started_at=time.time(), started_s=time.monotonic(), reason=reason, details=details
+    )
+
+
+def broken_module(unit: Unit, error: str) -> TestRecord:
+    """The record of a module that does not import, under unittest's name for it."""
+    last = error.strip().rsplit("\n", 1)[-1]
+    details = f"{unit.module} does not import:\n{error}"
+    return _of_module(unit, Status.ERROR, f"{unit.module} does not import: {last}", details)
+
+
+def skipped_module(unit: Unit, reason: str) -> TestRecord:
+    """The record of a module that raised SkipTest while it was imported."""
+    return _of_module(unit, Status.SKIPPED, reason, "")
+
+
+def duplicate(unit: Unit) -> TestRecord:
+    """The record of an id that several tests share: none of them can be told from the others."""
+    reason = f"several tests of {unit.module} have this id; give each a name of its own"
+    return _of_module(unit, Status.ERROR, reason, reason)
+
+
+def _of_module(unit: Unit, status: Status, reason: str, details: str) -> TestRecord:
+    return TestRecord(
+        unit.id,
+        status,
+        started_at=time.time(),
+        started_s=time.monotonic(),
+        reason=reason,
+        details=details,
+        file=unit.file,
+    )

@@ -1,0 +1,461 @@
+"""Workers as the controller holds them: started through the zygote, watched, and ended.
+
+    start -> RUNNING --deadline or end()--> DUMPING --stacks are in--> TERMINATING --grace--> KILLED
+                |                                                                      |
+                +------------------------------- Gone <-------------------------------+
+
+One ``wait`` on every socket, pipe and deadline at once; what happened comes back as events, in order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import secrets
+import selectors
+import signal
+import socket
+import time
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.errors import ProtocolError
+from harness.runner.capture import OutputSplitter
+from harness.runner.messages import (
+    Began,
+    Debugging,
+    Done,
+    Ended,
+    Fork,
+    Forked,
+    Gone,
+    Item,
+    Kill,
+    Message,
+    decode,
+)
+from harness.runner.signals import STACK_SIGNAL
+from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
+from harness.wire import FrameReader, read_available
+
+# Seconds for a worker's stacks to arrive. Writing them takes milliseconds; a process that is stopped or deep
+# in swap writes none.
+STACKS_S = 2.0
+# Seconds of silence after which a dump counts as complete: nobody says when it is.
+STACKS_QUIET_S = 0.2
+# Seconds between SIGTERM and SIGKILL: enough to write coverage data, and for a shell script's trap.
+TERMINATE_S = 1.0
+# Seconds for a killed process to go. One that does not sits in an uninterruptible system call; the run goes on.
+KILLED_S = 10.0
+assert STACKS_QUIET_S < TERMINATE_S < STACKS_S < KILLED_S
+
+
+class Stage(enum.Enum):
+    """How far the end of a worker has come."""
+
+    RUNNING = "running"
+    DUMPING = "its stacks are being taken"
+    TERMINATING = "SIGTERM was sent"
+    KILLED = "SIGKILL was sent"
+    GONE = "gone"
+
+
+class Cause(enum.Enum):
+    """Why a worker is gone."""
+
+    DONE = "its batch is over"
+    CRASH = "by itself"
+    TIMEOUT = "the running test's time was up"
+    STOPPED = "the run was stopped"
+    ZYGOTE = "the zygote was lost"
+
+
+@dataclass(slots=True)
+class Worker:
+    """One worker. ``label`` is what people see; ``waiting`` the items it has not begun; ``doomed`` is the test
+    because of which it is being ended: one that begins later is not to blame."""
+
+    name: str
+    label: str
+    order: Fork
+    limits: dict[int, float | None]
+    channel: socket.socket
+    output: int
+    stacks: int
+    splitter: OutputSplitter
+    waiting: deque[Item]
+    frames: FrameReader = field(default_factory=FrameReader)
+    pid: int | None = None
+    current: Item | None = None
+    began_s: float = 0.0
+    deadline_s: float | None = None
+    stage: Stage = Stage.RUNNING
+    stage_until_s: float = 0.0
+    cause: Cause = Cause.CRASH
+    dump: bytearray = field(default_factory=bytearray)
+    doomed: Item | None = None
+    done: bool = False
+    ended_any: bool = False
+    code: int | None = None
+    peak_memory: int = 0
+
+    @property
+    def stack_text(self) -> str:
+        """The stacks that it has written, of its own crash or because it was asked."""
+        return self.dump.decode(errors="backslashreplace").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class TestBegan:
+    """A test has begun, at ``at_s`` on the monotonic clock."""
+
+    worker: Worker
+    item: Item
+    at_s: float
+
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+
+@dataclass(frozen=True, slots=True)
+class TestEnded:
+    """A test is over: its record as JSON values, and what it printed."""
+
+    worker: Worker
+    item: Item
+    record: dict[str, Any]
+    output: str
+
+    __test__ = False  # as above
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerGone:
+    """A worker is gone, why is in ``worker.cause``; ``running`` is the test that it cost, with its output."""
+
+    worker: Worker
+    running: Item | None
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class ZygoteGone:
+    """The zygote died on its own; its workers are gone with it, and reported before."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DebuggerChanged:
+    """A debugger has taken the terminal, or has let go of it."""
+
+    on: bool
+
+
+Event = TestBegan | TestEnded | WorkerGone | ZygoteGone | DebuggerChanged
+
+
+class Workers:
+    """Owns the workers of one run and the selector on which everything is waited for.
+
+    Leaving the context kills what still runs. The zygote is lent by ``use``: its owner closes it.
+    """
+
+    def __init__(self, wake: int) -> None:
+        """``wake`` is a descriptor that becomes readable when ``wait`` is to return early (a signal)."""
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(wake, selectors.EVENT_READ, _nothing)
+        self._zygote: ZygoteProcess | None = None
+        self._workers: dict[str, Worker] = {}
+        self._events: list[Event] = []
+        self._count = 0
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> None:
+        for worker in list(self._workers.values()):
+            self._signal(worker, signal.SIGKILL)
+            self._forget(worker)
+        self._drop_zygote()
+        self._selector.close()
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    @property
+    def all(self) -> tuple[Worker, ...]:
+        """Every worker that is not gone."""
+        return tuple(self._workers.values())
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The process ids of all workers, which lead process groups of the same numbers."""
+        return tuple(w.pid for w in self._workers.values() if w.pid is not None)
+
+    @property
+    def has_zygote(self) -> bool:
+        """True while there is somebody to fork workers."""
+        return self._zygote is not None
+
+    def use(self, zygote: ZygoteProcess) -> None:
+        """From now on this zygote forks the workers."""
+        assert self._zygote is None
+        self._zygote = zygote
+        self._selector.register(zygote.control, selectors.EVENT_READ, self._hear_zygote)
+
+    def _drop_zygote(self) -> None:
+        if self._zygote is not None:
+            with contextlib.suppress(KeyError, ValueError):  # its socket may be closed already
+                self._selector.unregister(self._zygote.control)
+            self._zygote = None
+
+    # -- starting and ending
+
+    def start(self, label: str, items: Sequence[tuple[Item, float | None]], options: Fork) -> None:
+        """Starts a worker for items with their time limits in seconds; ``options`` says how it runs.
+
+        A zygote that turns out to be lost is reported by the next ``wait``, and this worker with it.
+        """
+        assert self._zygote is not None
+        self._count += 1
+        name = f"{label}#{self._count}"
+        order = replace(options, worker=name, items=[item for item, _ in items], marker=_marker())
+        near, far = socket.socketpair()
+        output, output_far = os.pipe()
+        stacks, stacks_far = os.pipe()
+        for fd in (output, stacks):
+            os.set_blocking(fd, False)
+        near.setblocking(False)
+        worker = Worker(
+            name=name,
+            label=label,
+            order=order,
+            limits={item.seq: limit for item, limit in items},
+            channel=near,
+            output=output,
+            stacks=stacks,
+            splitter=OutputSplitter(order.marker),
+            waiting=deque(order.items),
+        )
+        self._workers[name] = worker
+        self._register(worker)
+        try:
+            self._zygote.send_fork(order, [far.fileno(), output_far, stacks_far])
+        except ZygoteLost as lost:
+            self._zygote_lost(lost)
+        finally:
+            far.close()
+            os.close(output_far)
+            os.close(stacks_far)
+
+    def end(self, worker: Worker, cause: Cause) -> None:
+        """Begins to end a worker: stacks first, then SIGTERM, then SIGKILL. Its end is an event."""
+        if worker.stage is not Stage.RUNNING:
+            return
+        worker.cause, worker.doomed = cause, worker.current
+        if worker.current is None:
+            self._terminate(worker)
+            return
+        worker.stage, worker.stage_until_s = Stage.DUMPING, time.monotonic() + STACKS_S
+        self._signal(worker, STACK_SIGNAL, group=False)
+
+    def _terminate(self, worker: Worker) -> None:
+        worker.stage, worker.stage_until_s = Stage.TERMINATING, time.monotonic() + TERMINATE_S
+        self._signal(worker, signal.SIGTERM)
+
+    def _kill(self, worker: Worker) -> None:
+        worker.stage, worker.stage_until_s = Stage.KILLED, time.monotonic() + KILLED_S
+        self._signal(worker, signal.SIGKILL)
+
+    def _signal(self, worker: Worker, signum: int, *, group: bool = True) -> None:
+        if self._zygote is None:
+            return
+        with contextlib.suppress(ZygoteLost):  # then the worker is gone too, and the next wait says so
+            self._zygote.send(Kill(worker.name, int(signum), group))
+
+    # -- waiting
+
+    def wait(self, until_s: float) -> list[Event]:
+        """What happened, as soon as something did; nothing at ``until_s`` on the monotonic clock."""
+        timeout = max(0.0, min(until_s, self._next_deadline()) - time.monotonic())
+        if self._events:
+            timeout = 0.0
+        for key, _ in self._selector.select(timeout):
+            key.data()
+        self._advance(time.monotonic())
+        events, self._events = self._events, []
+        return events
+
+    def _next_deadline(self) -> float:
+        times = [w.stage_until_s for w in self._workers.values() if w.stage is not Stage.RUNNING]
+        times += [w.deadline_s for w in self._workers.values() if w.deadline_s and w.stage is Stage.RUNNING]
+        return min(times, default=float("inf"))
+
+    def _advance(self, now: float) -> None:
+        """Moves every worker on whose deadline or stage is over."""
+        for worker in self.all:
+            if worker.stage is Stage.RUNNING:
+                if worker.deadline_s is not None and now >= worker.deadline_s:
+                    self.end(worker, Cause.TIMEOUT)
+            elif now >= worker.stage_until_s:
+                _STEPS[worker.stage](self, worker)
+
+    # -- hearing
+
+    def _register(self, worker: Worker) -> None:
+        for source, hear in (
+            (worker.channel.fileno(), self._hear_channel),
+            (worker.output, self._hear_output),
+            (worker.stacks, self._hear_stacks),
+        ):
+            self._selector.register(source, selectors.EVENT_READ, _bind(hear, worker))
+
+    def _hear_channel(self, worker: Worker) -> None:
+        try:
+            for frame in worker.frames.feed(self._read(worker.channel.fileno())):
+                self._take(worker, decode(frame))
+        except ProtocolError:  # a test wrote to descriptors that it does not own: the worker cannot be followed
+            self._kill(worker)
+
+    def _take(self, worker: Worker, message: Message) -> None:
+        if isinstance(message, Began):
+            self._begin(worker, message)
+        elif isinstance(message, Ended):
+            self._hear_output(worker)
+            item = worker.current
+            assert item is not None and item.seq == message.seq, (item, message.seq)
+            worker.current, worker.deadline_s, worker.ended_any = None, None, True
+            output = worker.splitter.take(item.seq)
+            self._events.append(TestEnded(worker, item, message.record, output))
+        elif isinstance(message, Debugging):
+            limit = worker.limits.get(worker.current.seq) if worker.current else None
+            worker.deadline_s = time.monotonic() + limit if limit is not None and not message.on else None
+            self._events.append(DebuggerChanged(message.on))
+        else:
+            assert isinstance(message, Done), message
+            worker.done = True
+
+    def _begin(self, worker: Worker, message: Began) -> None:
+        item = worker.waiting.popleft()
+        assert item.seq == message.seq, (item, message.seq)
+        worker.current, worker.began_s = item, message.at_s
+        limit = worker.limits[item.seq]
+        worker.deadline_s = message.at_s + limit if limit is not None else None
+        self._events.append(TestBegan(worker, item, message.at_s))
+
+    def _hear_output(self, worker: Worker) -> None:
+        if worker.output >= 0:
+            worker.splitter.feed(self._read(worker.output))
+
+    def _hear_stacks(self, worker: Worker) -> None:
+        data = self._read(worker.stacks)
+        worker.dump += data
+        if data and worker.stage is Stage.DUMPING:
+            worker.stage_until_s = min(worker.stage_until_s, time.monotonic() + STACKS_QUIET_S)
+
+    def _read(self, fd: int) -> bytes:
+        """What is there; a descriptor that is at its end is not waited for any more."""
+        data = read_available(fd)
+        if data is None:
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(fd)
+        return data or b""
+
+    # -- ends
+
+    def _hear_zygote(self) -> None:
+        assert self._zygote is not None
+        try:
+            messages = self._zygote.receive()
+        except ZygoteLost as lost:
+            self._zygote_lost(lost)
+            return
+        self.hear(messages)
+
+    def hear(self, messages: Iterable[Message]) -> None:
+        """Takes what the zygote says about workers."""
+        for message in messages:
+            worker = self._workers.get(getattr(message, "worker", ""))
+            if worker is None:
+                continue
+            if isinstance(message, Forked):
+                worker.pid = message.pid
+            elif isinstance(message, Gone):
+                worker.code, worker.peak_memory = message.code, message.peak_memory
+                self._gone(worker)
+
+    def _gone(self, worker: Worker) -> None:
+        """Takes what the worker said last and reports its end."""
+        while self._is_readable(worker.channel):
+            self._hear_channel(worker)
+        self._hear_output(worker)
+        self._hear_stacks(worker)
+        if worker.current is not None and worker.doomed not in (None, worker.current):
+            worker.waiting.appendleft(worker.current)
+            worker.current = None
+        if worker.done and worker.current is None and worker.stage is Stage.RUNNING:
+            worker.cause = Cause.DONE
+        running = worker.current
+        output = worker.splitter.rest(running.seq) if running is not None else ""
+        self._forget(worker)
+        self._events.append(WorkerGone(worker, running, output))
+
+    @staticmethod
+    def _is_readable(channel: socket.socket) -> bool:
+        try:
+            return bool(channel.recv(1, socket.MSG_PEEK))
+        except OSError:
+            return False
+
+    def _zygote_lost(self, lost: ZygoteLost) -> None:
+        """Without their zygote the workers die (PR_SET_PDEATHSIG); their children may not, so end these too."""
+        if self._zygote is None:
+            return
+        self._drop_zygote()
+        for worker in list(self._workers.values()):
+            if worker.pid is not None and not worker.order.terminal:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(worker.pid, signal.SIGKILL)
+            if worker.cause is Cause.CRASH:
+                worker.cause = Cause.ZYGOTE
+            self._gone(worker)
+        self._events.append(ZygoteGone(str(lost)))
+
+    def _forget(self, worker: Worker) -> None:
+        worker.stage = Stage.GONE
+        del self._workers[worker.name]
+        for fd in (worker.channel.fileno(), worker.output, worker.stacks):
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(fd)
+        worker.channel.close()
+        os.close(worker.output)
+        os.close(worker.stacks)
+        worker.output = worker.stacks = -1
+
+
+def _nothing() -> None:
+    """The wake-up descriptor is its owner's to read."""
+
+
+def _bind(method: Callable[[Worker], None], worker: Worker) -> Callable[[], None]:
+    """The method for a worker, unless that went in the meantime, in the same round of the selector."""
+    return lambda: None if worker.stage is Stage.GONE else method(worker)
+
+
+# What comes after a stage whose time is over.
+_STEPS: dict[Stage, Callable[[Workers, Worker], None]] = {
+    Stage.DUMPING: Workers._terminate,
+    Stage.TERMINATING: Workers._kill,
+    Stage.KILLED: Workers._gone,
+}
+
+
+def _marker() -> str:
+    """What separates the output of tests on a pipe: nothing that a test would print."""
+    return f"\x1eharness-{secrets.token_hex(8)}-"
