@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.settings import (
-from suites.selftest.properties import given
     LARGEST_SEED,
     LAUNCHERS,
     LONGEST_S,
@@ -20,6 +19,7 @@ from suites.selftest.properties import given
     VARIABLES,
     Settings,
 )
+from suites.selftest.properties import given
 
 durations = st.floats(min_value=0, max_value=LONGEST_S)
 settings = st.builds(

@@ -1,0 +1,200 @@
+"""The timings file: what it says, what it does not, and that nothing in it can stop a run."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+import textwrap
+import unittest
+from collections.abc import Mapping
+from pathlib import Path
+from unittest import mock
+
+from hypothesis import strategies as st
+
+from harness.runner import timings
+from harness.runner.timings import BLIND_S, DIGITS, Timings
+from harness.runner.unit import of_id
+from suites.selftest.properties import given
+
+entries = st.dictionaries(st.text(), st.floats(0, 10**5), max_size=8)
+values = st.builds(Timings, entries, entries)
+
+KNOWN = Timings(
+    {
+        "suites.a.test_one.Case.test_x": 1.0,
+        "suites.a.test_one.Case.test_y": 3.0,
+        "suites.a.test_one.Other.test_x": 50.0,
+        "suites.a.test_one_more.Case.test_x": 1000.0,
+        "suites.b.test_two.Case.test_x": 9.0,
+    },
+    {"import suites.a.test_one": 2.0, "suites.a.test_one": 0.5, "suites.a.test_one.Case": 0.25},
+)
+
+
+def backwards(table: Mapping[str, float]) -> dict[str, float]:
+    return dict(reversed(list(table.items())))
+
+
+class EstimateTest(unittest.TestCase):
+    def test_the_nearest_that_is_known(self) -> None:
+        table = (
+            ("suites.a.test_one.Case.test_x", 1.0),
+            ("suites.a.test_one.Case.test_new", 2.0),
+            ("suites.a.test_one.New.test_x", 3.0),
+            ("suites.a.test_one.New.Inner.test_x", 3.0),
+            ("suites.a.test_new.Case.test_x", 26.5),
+            ("suites.new.test_new.Case.test_x", 9.0),
+            ("other.Case.test_x", 9.0),
+            ("name", 9.0),
+        )
+        estimates = KNOWN.estimates(test_id for test_id, _ in table)
+        self.assertEqual(estimates, dict(table))
+
+    def test_nothing_known(self) -> None:
+        self.assertEqual(Timings().estimates(["a.B.c"]), {"a.B.c": BLIND_S})
+
+    def test_expect(self) -> None:
+        units = [of_id("suites.b.test_two.Case.test_x", "suites.b.test_two"), of_id("x.Y.z", "x")]
+        self.assertEqual([unit.expected_s for unit in KNOWN.expect(units)], [9.0, 9.0])
+        self.assertEqual([unit.id for unit in KNOWN.expect(units)], [unit.id for unit in units])
+
+    def test_fixtures_of(self) -> None:
+        table = (
+            ("suites.a.test_one.Case.test_x", tuple(KNOWN.fixtures)),
+            ("suites.a.test_one.Other.test_x", tuple(KNOWN.fixtures)[:2]),
+            ("suites.a.test_one_more.Case.test_x", ()),
+        )
+        for test_id, keys in table:
+            with self.subTest(test_id):
+                self.assertEqual(KNOWN.fixtures_of(test_id), keys)
+
+
+class MergeTest(unittest.TestCase):
+    def test_half_new_half_old(self) -> None:
+        old = Timings({"a": 4.0, "gone": 7.0}, {"m": 1.0})
+        new = Timings({"a": 2.0, "new": 5.0}, {"m": 3.0, "n": 1.0})
+        want = Timings({"a": 3.0, "gone": 7.0, "new": 5.0}, {"m": 2.0, "n": 1.0})
+        self.assertEqual(timings.merge(old, [new]), want)
+
+    def test_the_newest_weighs_most(self) -> None:
+        runs = [Timings({"a": seconds}) for seconds in (8.0, 4.0, 0.0)]
+        self.assertEqual(timings.merge(Timings(), runs).tests, {"a": 3.0})
+
+    def test_a_lasting_change_is_followed(self) -> None:
+        value = timings.merge(Timings({"a": 100.0}), [Timings({"a": 1.0})] * 12)
+        self.assertAlmostEqual(value.tests["a"], 1.0, delta=0.05)
+
+    def test_pooled_takes_the_median(self) -> None:
+        parts = [
+            Timings({"a": 1.0}),
+            Timings({"a": 9.0}, {"m": 1.0}),
+            Timings({"a": 2.0, "b": 5.0}, {"m": 2.0}),
+        ]
+        self.assertEqual(timings.pooled(parts), Timings({"a": 2.0, "b": 5.0}, {"m": 1.5}))
+
+    def test_pruned(self) -> None:
+        value = Timings({"a": 1.0, "gone": 7.0}, {"m": 1.0, "gone": 2.0})
+        run = Timings({"a": 5.0, "new": 5.0}, {"m": 9.0})
+        self.assertEqual(timings.pruned(value, run), Timings({"a": 1.0}, {"m": 1.0}))
+
+
+class FileTest(unittest.TestCase):
+    def setUp(self) -> None:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.path = Path(directory.name) / "timings.json"
+
+    @given(values)
+    def test_round_trip_to_the_millisecond(self, value: Timings) -> None:
+        timings.save(value, self.path)
+        loaded, warning = timings.load(self.path)
+        self.assertIsNone(warning)
+        self.assertEqual(loaded.tests, {key: round(s, DIGITS) for key, s in value.tests.items()})
+        self.assertEqual(loaded.fixtures, {key: round(s, DIGITS) for key, s in value.fixtures.items()})
+
+    @given(values)
+    def test_order_of_entries_does_not_show(self, value: Timings) -> None:
+        turned = Timings(backwards(value.tests), backwards(value.fixtures))
+        self.assertEqual(timings.dumps(value), timings.dumps(turned))
+
+    def test_an_entry_a_line(self) -> None:
+        text = timings.dumps(Timings({"b": 1.23456, "a": 2}, {"m": 0.1}))
+        want = """\
+            {
+              "version": 1,
+              "tests": {
+                "a": 2,
+                "b": 1.235
+              },
+              "fixtures": {
+                "m": 0.1
+              }
+            }
+            """
+        self.assertEqual(text, textwrap.dedent(want))
+
+    def test_no_file_is_no_timings_and_no_warning(self) -> None:
+        self.assertEqual(timings.load(self.path), (Timings(), None))
+
+    def test_a_broken_file_is_one_warning(self) -> None:
+        table = (
+            b"",
+            b"{",
+            b"\xff\xfe",
+            b"[]",
+            b"3",
+            b"{}",
+            b'{"version": "1"}',
+            b'{"version": 2, "tests": {}}',
+            b'{"version": 1, "tests": []}',
+            b'{"version": 1, "tests": {"a": "fast"}}',
+            b'{"version": 1, "tests": {"a": -1}}',
+            b'{"version": 1, "tests": {"a": NaN}}',
+            b'{"version": 1, "tests": {"a": Infinity}}',
+            b'{"version": 1, "tests": {"a": 1e300}}',
+            b'{"version": 1, "tests": {"a": true}}',
+            b'{"version": 1, "tests": {"a": null}}',
+            b'{"version": 1, "fixtures": {"a": {}}}',
+            b'{"version": 1, "tests": {"a": ' + b"9" * 5000 + b"}}",
+            b"[" * 100_000,
+        )
+        for content in table:
+            with self.subTest(content=content[:40]):
+                self.path.write_bytes(content)
+                self.assert_one_warning()
+
+    def test_a_directory_is_one_warning(self) -> None:
+        self.path.mkdir()
+        self.assert_one_warning()
+
+    def assert_one_warning(self) -> None:
+        loaded, warning = timings.load(self.path)
+        self.assertEqual(loaded, Timings())
+        assert warning is not None
+        self.assertTrue(warning.startswith(str(self.path)))
+        self.assertNotIn("\n", warning)
+
+    def test_only_known_parts_count(self) -> None:
+        self.path.write_text('{"version": 1, "tests": {"a": 1}, "remark": "from a quiet night"}')
+        self.assertEqual(timings.load(self.path), (Timings({"a": 1.0}), None))
+
+    def test_save_replaces_at_once_or_not_at_all(self) -> None:
+        timings.save(Timings({"a": 1.0}), self.path)
+        before = self.path.read_text()
+        with mock.patch.object(os, "replace", side_effect=OSError("no")), self.assertRaises(OSError):
+            timings.save(Timings({"a": 2.0}), self.path)
+        self.assertEqual(self.path.read_text(), before)
+        self.assertEqual([path.name for path in self.path.parent.iterdir()], [self.path.name])
+
+    def test_a_saved_file_can_be_read_by_others(self) -> None:
+        timings.save(Timings(), self.path)
+        self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o644)
+
+    def test_the_default_path_is_in_this_tree(self) -> None:
+        self.assertEqual(timings.default_path(), Path(__file__).resolve().parents[2] / "timings.json")
+
+
+if __name__ == "__main__":
+    unittest.main()
