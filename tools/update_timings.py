@@ -10,16 +10,17 @@ Only tests that passed, were skipped or failed as expected are counted: how long
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.errors import ProtocolError, UsageError
-from harness.record import TestRecord, from_json
+from harness.record import from_json
 from harness.runner import timings as timings_file
 from harness.runner.timings import Timings
 
@@ -70,9 +71,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def update(results: Iterable[Path], path: Path, *, prune: bool = False, dry_run: bool = False) -> int:
     """Blend the results into the timings file at ``path``. UsageError where a file cannot be used."""
-    run = timings_file.pooled(
-        part for file in _files(results) for record in _records(file) for part in _times(record)
-    )
+    lines = [line for file in _files(results) for line in _lines(file)]
+    run = timings_file.pooled(times for _, times in lines)
     if not run.tests:
         print("update_timings: no test in these results has a time that counts", file=sys.stderr)
         return 1
@@ -81,7 +81,7 @@ def update(results: Iterable[Path], path: Path, *, prune: bool = False, dry_run:
         print(f"update_timings: {warning}; writing it anew", file=sys.stderr)
     new = timings_file.merge(old, [run])
     if prune:
-        new = timings_file.pruned(new, run)
+        new = timings_file.pruned(new, (test_id for test_id, _ in lines))
     if not dry_run:
         try:
             timings_file.save(new, path)
@@ -112,35 +112,40 @@ def _files(results: Iterable[Path]) -> Iterator[Path]:
             yield path
 
 
-def _records(file: Path) -> Iterator[TestRecord]:
-    """The records of a file. A line that is cut off is the last of a run that was killed, and left out."""
+def _lines(file: Path) -> Iterator[tuple[str, Timings]]:
+    """The test and the times of each line. One that is cut off is the last of a killed run, and left out."""
     try:
-        lines = file.read_text(encoding="utf-8").split("\n")
+        *lines, last = file.read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError) as error:
         raise UsageError(f"{file} cannot be read: {error}") from None
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
         try:
-            value = json.loads(line)
-            if not isinstance(value, dict):
-                raise ValueError("not an object")
-            if value.get("kind") == "test":
-                yield from_json(value)
-        except (ValueError, ProtocolError) as error:
-            if number == len(lines):
-                return
+            yield from _times(line)
+        except (TypeError, ValueError, ProtocolError) as error:
             raise UsageError(f"{file}:{number}: not a line of results: {error}") from None
+    with contextlib.suppress(TypeError, ValueError, ProtocolError):
+        yield from _times(last)
 
 
-def _times(record: TestRecord) -> Iterator[Timings]:
-    """What one record says: the test's seconds if it is well, and those of the fixtures that it paid."""
-    if not record.ok:
+def _times(line: str) -> Iterator[tuple[str, Timings]]:
+    """The test's id, with its seconds and those of the fixtures that it paid if it is well; nothing for a line
+    of another kind. TypeError, ValueError or ProtocolError where it is no line of results."""
+    value = json.loads(line) if line.strip() else {}
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    if value.get("kind") != "test":
         return
-    yield Timings(tests={record.id: record.duration_s})
-    fixtures = record.extra.get("fixtures_s")
-    if isinstance(fixtures, dict):
-        yield Timings(fixtures={str(key): float(seconds) for key, seconds in fixtures.items()})
+    record = from_json(value)
+    fixtures = dict(record.extra.get("fixtures_s", {})) if record.ok else {}
+    tests = {record.id: record.duration_s} if record.ok else {}
+    yield record.id, Timings(_seconds(tests), _seconds(fixtures))
+
+
+def _seconds(entries: Mapping[str, float]) -> dict[str, float]:
+    for key, seconds in entries.items():
+        if not 0 <= seconds <= timings_file.LARGEST_S:
+            raise ValueError(f"{key}: {seconds!r} is not a number of seconds")
+    return {str(key): float(seconds) for key, seconds in entries.items()}
 
 
 if __name__ == "__main__":

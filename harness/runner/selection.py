@@ -75,7 +75,7 @@ def _resolve(name: str, modules: Sequence[str], cwd: Path) -> Target:
     target = _of_tail(name, modules)
     if target is not None:
         return target
-    if (cwd / name).is_dir():
+    if name and (cwd / name).is_dir():
         return _of_path(name, modules, cwd)
     raise UsageError(f"{name!r} is no suite, module, path or test{_perhaps(name, _known(modules))}")
 
@@ -187,7 +187,10 @@ def select(
     any of ``include`` covers it (or there is none) and none of ``exclude`` does. ``slow`` units are left out
     unless asked for. UsageError for a target that takes nothing of a module that did load.
     """
-    units = tuple({unit.id: unit for unit in reversed(tuple(units))}.values())[::-1]
+    by_id: dict[str, Unit] = {}
+    for unit in units:
+        by_id.setdefault(unit.id, unit)
+    units = tuple(by_id.values())
     for target in targets:
         _check(target, units)
     taken = tuple(

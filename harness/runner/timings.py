@@ -144,11 +144,13 @@ def _medians(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {key: statistics.median(values) for key, values in samples.items()}
 
 
-def pruned(timings: Timings, run: Timings) -> Timings:
-    """Only the entries that ``run`` measured too; after a run of everything, those of what still exists."""
+def pruned(timings: Timings, ids: Iterable[str]) -> Timings:
+    """Only the entries of these tests and of the fixtures around them: what is gone is forgotten."""
+    ids = set(ids)
+    needed = {key for test_id in ids for key in timings.fixtures_of(test_id)}
     return Timings(
-        {key: seconds for key, seconds in timings.tests.items() if key in run.tests},
-        {key: seconds for key, seconds in timings.fixtures.items() if key in run.fixtures},
+        {key: seconds for key, seconds in timings.tests.items() if key in ids},
+        {key: seconds for key, seconds in timings.fixtures.items() if key in needed},
     )
 
 

@@ -95,9 +95,10 @@ class MergeTest(unittest.TestCase):
         self.assertEqual(timings.pooled(parts), Timings({"a": 2.0, "b": 5.0}, {"m": 1.5}))
 
     def test_pruned(self) -> None:
-        value = Timings({"a": 1.0, "gone": 7.0}, {"m": 1.0, "gone": 2.0})
-        run = Timings({"a": 5.0, "new": 5.0}, {"m": 9.0})
-        self.assertEqual(timings.pruned(value, run), Timings({"a": 1.0}, {"m": 1.0}))
+        fixtures = {"import m": 1.0, "m.C": 2.0, "m": 3.0, "import n": 4.0, "m.D": 5.0}
+        value = Timings({"m.C.a": 1.0, "m.D.a": 7.0}, fixtures)
+        want = Timings({"m.C.a": 1.0}, {"import m": 1.0, "m.C": 2.0, "m": 3.0})
+        self.assertEqual(timings.pruned(value, ["m.C.a", "m.C.new"]), want)
 
 
 class FileTest(unittest.TestCase):
