@@ -128,8 +128,10 @@ def _lines(file: Path) -> Iterator[tuple[str, Timings]]:
 
 
 def _times(line: str) -> Iterator[tuple[str, Timings]]:
-    """The test's id, with its seconds and those of the fixtures that it paid if it is well; nothing for a line
-    of another kind. TypeError, ValueError or ProtocolError where it is no line of results."""
+    """The test's id, with its seconds and those of the fixtures that it paid where it is well.
+
+    Nothing for a line of another kind; TypeError, ValueError or ProtocolError for no line of results.
+    """
     value = json.loads(line) if line.strip() else {}
     if not isinstance(value, dict):
         raise ValueError("not an object")
