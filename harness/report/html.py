@@ -50,6 +50,7 @@ def html_text(info: RunInfo, summary: Summary) -> str:
         title=_title(info),
         facts=_facts(info, summary),
         summary=summary,
+        rerun=visible(summary.rerun_command or ""),
         failures=[
             (t.id, t.last.status.value, visible(t.last.details) or why(t.last)) for t in summary.failures
         ],

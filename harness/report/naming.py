@@ -34,24 +34,25 @@ class TestName:
 
 
 def parse_id(test_id: str) -> TestName:
-    """The parts of any id that unittest makes, of tests, fixtures and failed imports.
+    """The parts of any id that unittest makes, of tests, fixtures and failed imports; ``case`` alone can be "".
 
     Dots in a parametrised name (``test_x[0.5]``, ``test_x (p=0.5)``) are part of the method.
     """
     fixture = _FIXTURE.match(test_id)
     if fixture:
-        owner, whole_module = fixture["owner"], fixture["level"] == "Module"
-        module, _, case = ("", "", "") if whole_module else owner.rpartition(".")
-        return TestName(
-            owner if whole_module else module or case, "" if not module else case, fixture["fixture"]
-        )
+        return _fixture(fixture["fixture"], fixture["owner"], fixture["level"] == "Module")
     if test_id.startswith(_NOT_IMPORTED):
         return TestName(test_id.removeprefix(_NOT_IMPORTED), "", "import")
     name, parameters = _split_parameters(test_id)
-    path = name.split(".")
-    if len(path) < 3:
-        return TestName(path[0] or test_id, "", (path[-1] if len(path) > 1 else "") + parameters or test_id)
-    return TestName(".".join(path[:-2]), path[-2], path[-1] + parameters)
+    path = [part for part in name.split(".") if part]
+    if len(path) < 2:
+        return TestName(test_id or "?", "", test_id or "?")
+    return TestName(".".join(path[:-2]) or path[0], path[-2] if len(path) > 2 else "", path[-1] + parameters)
+
+
+def _fixture(name: str, owner: str, whole_module: bool) -> TestName:
+    module, _, case = owner.rpartition(".")
+    return TestName(owner, "", name) if whole_module or not module else TestName(module, case, name)
 
 
 def _split_parameters(test_id: str) -> tuple[str, str]:

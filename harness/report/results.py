@@ -14,7 +14,6 @@ Readers skip kinds that they do not know. Within a schema number fields are only
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -101,8 +100,3 @@ def _record(path: Path, number: int, value: Mapping[str, Any]) -> TestRecord:
 
 def _line(kind: str, fields: Mapping[str, Any]) -> str:
     return json.dumps({"schema": SCHEMA, "kind": kind, **fields}, ensure_ascii=False, separators=(",", ":"))
-
-
-def run_fields() -> frozenset[str]:
-    """The fields of a ``run`` line; each is one of ``RunInfo``."""
-    return frozenset(_RUN_FIELDS) & {f.name for f in dataclasses.fields(RunInfo)}

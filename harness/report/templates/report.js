@@ -170,6 +170,9 @@
     const bars = [];
     for (const test of tests)
       for (const it of test.attempts) if (it.at !== undefined) bars.push({ test, it });
+    // Failures are drawn last, and never too thin to be seen among thousands.
+    const good = (it) => ["passed", "skipped", "expected failure"].includes(it.status);
+    bars.sort((a, b) => good(b.it) - good(a.it));
     const number = (name) => Number((name.match(/\d+$/) || [0])[0]);
     const workers = [...new Set(bars.map((bar) => bar.it.worker))]
       .sort((a, b) => number(a) - number(b) || (a < b ? -1 : 1));
@@ -218,7 +221,7 @@
       for (const { test, it } of bars) {
         pen.globalAlpha = some && !some.has(test) ? 0.15 : 1;
         pen.fillStyle = colors[it.status] || color("rest");
-        const width = Math.max(1.5, x(it.at + it.seconds) - x(it.at) - 0.5);
+        const width = Math.max(good(it) ? 1.5 : 3, x(it.at + it.seconds) - x(it.at) - 0.5);
         pen.fillRect(x(it.at), y(it.worker), width, HEIGHT);
       }
       pen.globalAlpha = 1;

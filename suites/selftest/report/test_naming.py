@@ -1,0 +1,39 @@
+"""Self-tests of harness.report.naming: every id that unittest makes."""
+
+from __future__ import annotations
+
+import unittest
+
+from harness.report.naming import TestName, parse_id
+
+
+class ParseIdTest(unittest.TestCase):
+    def test_table(self) -> None:
+        table = {
+            "suites.c10d.test_sum.SumTest.test_a": ("suites.c10d.test_sum", "SumTest", "test_a"),
+            "m.T.test_x[0.5]": ("m", "T", "test_x[0.5]"),
+            "m.T.test_x (p=0.5)": ("m", "T", "test_x (p=0.5)"),
+            "setUpClass (pkg.m.T)": ("pkg.m", "T", "setUpClass"),
+            "tearDownClass (T)": ("T", "", "tearDownClass"),
+            "setUpModule (pkg.m)": ("pkg.m", "", "setUpModule"),
+            "unittest.loader._FailedTest.suites.c10d.test_x": ("suites.c10d.test_x", "", "import"),
+            "T.test_a": ("T", "", "test_a"),
+            "odd": ("odd", "", "odd"),
+        }
+        for test_id, parts in table.items():
+            with self.subTest(test_id):
+                self.assertEqual(parse_id(test_id), TestName(*parts))
+
+    def test_no_part_is_empty_that_a_report_needs(self) -> None:
+        for test_id in ("", "[", " ", ".", "a.b.", "..."):
+            with self.subTest(repr(test_id)):
+                name = parse_id(test_id)
+                self.assertTrue(name.module and name.classname and name.method)
+
+    def test_suite(self) -> None:
+        self.assertEqual(parse_id("suites.c10d.test_sum.T.t").suite, "c10d")
+        self.assertEqual(parse_id("mine.test_sum.T.t").suite, "mine")
+
+
+if __name__ == "__main__":
+    unittest.main()
