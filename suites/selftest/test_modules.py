@@ -1,0 +1,123 @@
+"""A test module run by itself: its exit codes, its options, its shard."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import types
+import unittest
+import unittest.mock
+from pathlib import Path
+
+import harness
+from harness import modules
+
+# Where this process found the harness, for the processes it starts.
+SEARCH_PATH = os.pathsep.join([str(Path(harness.__file__).parents[1]), *sys.path])
+
+MODULE = """
+    import os, random, unittest
+    from harness.modules import load_tests, run_tests
+    from harness.testcase import TestCase
+
+    class T(TestCase):
+        def test_pass(self):
+            print("drew", random.random(), os.environ.get("EXPECTTEST_ACCEPT"))
+        def test_fail(self):
+            self.fail("no")
+        @unittest.skip("not here")
+        def test_skip(self):
+            pass
+
+    if __name__ == "__main__":
+        run_tests()
+"""
+
+
+class RunTestsTest(unittest.TestCase):
+    def run_module(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory, "test_it.py")
+            path.write_text(textwrap.dedent(MODULE))
+            kept = {name: value for name, value in os.environ.items() if name not in modules.SHARD_VARIABLES}
+            return subprocess.run(
+                [sys.executable, str(path), *arguments],
+                env={**kept, "PYTHONPATH": SEARCH_PATH, **environ},
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+
+    def test_exit_codes(self) -> None:
+        for arguments, code in (
+            (["T.test_pass"], 0),
+            (["T.test_skip"], 0),
+            ([], 1),
+            (["T.test_missing"], 1),
+            (["-k", "nothing_like_it"], 5),
+            (["--no-such-option"], 2),
+            (["--seed", "x", "T.test_pass"], 2),
+            (["--help"], 0),
+        ):
+            with self.subTest(arguments=arguments):
+                done = self.run_module(*arguments)
+                self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+
+    def test_seed(self) -> None:
+        drawn = {self.run_module("--seed", seed, "T.test_pass").stdout for seed in ("5", "5", "6")}
+        self.assertEqual(len(drawn), 2)
+        self.assertIn(self.run_module("T.test_pass", HARNESS_SEED="5").stdout, drawn)
+
+    def test_a_wrong_seed_is_explained(self) -> None:
+        done = self.run_module("--seed", "-3")
+        self.assertIn("--seed -3: a whole number of 32 bits is needed", done.stderr)
+
+    def test_accept(self) -> None:
+        self.assertTrue(self.run_module("--accept", "T.test_pass").stdout.rstrip().endswith(" 1"))
+
+
+class ShardTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.suite = unittest.TestSuite([unittest.FunctionTestCase(print)])
+        clean = {name: value for name, value in os.environ.items() if name not in modules.SHARD_VARIABLES}
+        patch = unittest.mock.patch.dict(os.environ, clean, clear=True)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_no_shard_leaves_the_suite_alone(self) -> None:
+        for environ in ({}, {"SHARD_NUMBER": ""}):
+            with self.subTest(environ=environ), unittest.mock.patch.dict(os.environ, environ):
+                loaded = modules.load_tests(unittest.defaultTestLoader, self.suite, None)
+                self.assertIs(loaded, self.suite)
+
+    def test_any_variable_asks_the_runner(self) -> None:
+        part = unittest.TestSuite()
+        sharding = types.ModuleType("harness.runner.sharding")
+        asked = unittest.mock.Mock(return_value=part)
+        sharding.filter_suite = asked  # type: ignore[attr-defined]  # it is a stand-in
+        runner = types.ModuleType("harness.runner")
+        runner.sharding = sharding  # type: ignore[attr-defined]  # as above
+        replaced = {"harness.runner": runner, "harness.runner.sharding": sharding}
+        for name in modules.SHARD_VARIABLES:
+            with (
+                self.subTest(name=name),
+                unittest.mock.patch.dict(sys.modules, replaced),
+                unittest.mock.patch.dict(os.environ, {name: "1"}),
+            ):
+                self.assertIs(modules.load_tests(unittest.defaultTestLoader, self.suite, None), part)
+                asked.assert_called_with(self.suite, os.environ)
+
+    def test_a_class_that_skips_itself_did_run(self) -> None:
+        skipped = unittest.TestResult()
+        skipped.addSkip(unittest.FunctionTestCase(print), "no device")
+        self.assertEqual(modules.exit_code(skipped, sharded=False), 0)
+
+    def test_an_empty_shard_is_no_failure(self) -> None:
+        nothing = unittest.TestResult()
+        self.assertEqual(modules.exit_code(nothing, sharded=True), 0)
+        self.assertEqual(modules.exit_code(nothing, sharded=False), 5)
+
+
+if __name__ == "__main__":
+    unittest.main()
