@@ -1,0 +1,67 @@
+"""Tables: rows, ratios, and RST that docutils reads."""
+
+import unittest
+
+from tools.bench.contenders import TITLES
+from tools.bench.series import Cell, Series
+from tools.bench.tables import Table, medians, memory, rst, seconds, spread
+
+
+class Rows(unittest.TestCase):
+    """What the tables say of a run."""
+
+    def setUp(self) -> None:
+        """A run of everything at one size, upstream's last death lost."""
+        self.measured = {
+            Cell("test", 2, "bare"): Series([0.02]),
+            Cell("test", 2, "forkserver"): Series([0.025]),
+            Cell("test", 2, "upstream"): Series([3.0]),
+            Cell("memory", 2, "forkserver"): Series([100.0]),
+            Cell("memory", 8, "forkserver"): Series([160.0]),
+            Cell("death-seen", 4, "forkserver"): Series([1.02]),
+            Cell("death-seen", 4, "upstream"): Series(errors=["the test passed"]),
+        }
+
+    def test_each_row_has_all_columns(self) -> None:
+        """One row a test size, one for memory, one a death; a dash where there is no value."""
+        table = medians(self.measured)
+        self.assertEqual(
+            table.heading, ("measured", "bare program", "fork server", "upstream", "of bare", "of upstream")
+        )
+        self.assertEqual(
+            table.rows,
+            (
+                ("one test, 2 ranks", "20.0 ms", "25.0 ms", "3.00 s", "1.25 x", "1/120"),
+                ("memory per added rank", "-", "10.0 MB", "-", "", ""),
+                ("rank killed, peers in all_reduce: time to verdict", "-", "1.02 s", "-", "", ""),
+            ),
+        )
+
+    def test_without_a_contender_there_are_no_ratios_to_it(self) -> None:
+        """Nor a column."""
+        table = medians({Cell("test", 2, "forkserver"): Series([0.025])})
+        self.assertEqual(table.rows, (("one test, 2 ranks", "25.0 ms", "", ""),))
+
+    def test_spread_tells_runs_and_errors(self) -> None:
+        """A row a cell."""
+        rows = spread(self.measured).rows
+        self.assertEqual(rows[0], ("test", "2", "bare program", "20.0 ms", "20.0 ms .. 20.0 ms", "1", ""))
+        self.assertEqual(rows[-1], ("death-seen", "4", "upstream", "-", "-", "0", "1"))
+
+    def test_units(self) -> None:
+        """Milliseconds below a second."""
+        self.assertEqual((seconds(0.0123), seconds(51.0), memory(5.25)), ("12.3 ms", "51.00 s", "5.2 MB"))
+
+    def test_every_contender_has_a_title(self) -> None:
+        """The columns of the README."""
+        self.assertEqual(set(TITLES), {"bare", "forkserver", "spawn", "upstream"})
+
+
+class Rst(unittest.TestCase):
+    """The table as RST."""
+
+    def test_columns_line_up_under_their_rules(self) -> None:
+        """RST's simple tables go by the columns of the rules."""
+        bar = "=============  ="
+        lines = rst(Table(("measured", "b"), (("one", "2"), ("three hundred", "")))).splitlines()
+        self.assertEqual(lines, [bar, "measured       b", bar, "one            2", "three hundred", bar])

@@ -1,0 +1,1 @@
+"""What the rank layer costs, against upstream's harness and against the least that it can cost."""

@@ -1,0 +1,59 @@
+"""What is measured: the kinds of measurement, and how a test that ran becomes a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class MeasureError(Exception):
+    """A measurement that gave no number: the test ended otherwise than it had to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of measurement.
+
+    ``method`` is the body that the ranks run (``bodies``); ``passes`` whether a test with that body has to
+    pass. ``sizes`` are the world sizes it is taken at; empty for those of the command line. ``alone`` where
+    another contender's process on the machine would change the number.
+    """
+
+    name: str
+    title: str
+    unit: str
+    method: str
+    passes: bool = True
+    sizes: tuple[int, ...] = ()
+    alone: bool = False
+
+
+TEST = Kind("test", "one test: group + all_reduce", "s", "test_all_reduce")
+# Memory is a difference between two world sizes; pages of libraries are shared with every process that
+# maps them, so other contenders must not run meanwhile.
+MEMORY = Kind("memory", "memory of all processes (PSS)", "MB", "test_hold", sizes=(2, 8), alone=True)
+DEATH_SEEN = Kind(
+    "death-seen", "rank killed, peers in all_reduce", "s", "test_death_seen", passes=False, sizes=(4,)
+)
+DEATH_UNSEEN = Kind(
+    "death-unseen", "rank killed, peers wait at a store", "s", "test_death_unseen", passes=False, sizes=(4,)
+)
+KINDS = {kind.name: kind for kind in (TEST, MEMORY, DEATH_SEEN, DEATH_UNSEEN)}
+
+MEGABYTE = 1e6
+
+
+def value(kind: Kind, started: float, ended: float, spot: str, passed: bool) -> float:
+    """The number that a run of ``kind`` comes to, in the kind's unit.
+
+    ``started`` and ``ended`` are monotonic seconds around the run in the process that started the ranks;
+    ``spot`` is what a rank wrote down. MeasureError where the test did not end as it had to.
+    """
+    if passed is not kind.passes:
+        raise MeasureError(f"the test {'passed' if passed else 'failed'}")
+    if kind is TEST:
+        return ended - started
+    if not spot:
+        raise MeasureError("no rank wrote its measurement down")
+    if kind is MEMORY:
+        return float(spot) / MEGABYTE
+    return ended - float(spot)

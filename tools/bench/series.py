@@ -1,0 +1,85 @@
+"""What was measured so far: a series of values for each kind, world size and contender. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tools.bench.kinds import MEMORY, TEST
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a series is of."""
+
+    kind: str
+    world_size: int
+    contender: str
+
+
+@dataclass(slots=True)
+class Series:
+    """Measured values in the kind's unit, the errors that came instead of values, and what both cost."""
+
+    values: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    spent_s: float = 0.0
+
+    @property
+    def median(self) -> float | None:
+        """None without values."""
+        return statistics.median(self.values) if self.values else None
+
+    @property
+    def quartiles(self) -> tuple[float, float] | None:
+        """First and third; the extremes where there are too few values."""
+        if not self.values:
+            return None
+        if len(self.values) < 4:
+            return min(self.values), max(self.values)
+        first, _, third = statistics.quantiles(self.values, n=4)
+        return first, third
+
+    def wants(self, rounds: int, budget_s: float) -> bool:
+        """Whether to measure again: at most ``rounds`` times, and once the budget is spent no more."""
+        done = len(self.values) + len(self.errors)
+        return done < rounds and (not done or self.spent_s + self.spent_s / done <= budget_s)
+
+
+Measured = Mapping[Cell, Series]
+
+
+def median(measured: Measured, kind: str, world_size: int, contender: str) -> float | None:
+    """A cell's median; None where it was not measured."""
+    series = measured.get(Cell(kind, world_size, contender))
+    return series.median if series is not None else None
+
+
+def ratio(value: float | None, other: float | None) -> float | None:
+    """``value / other`` where both are there."""
+    return value / other if value is not None and other else None
+
+
+def per_added_rank(measured: Measured, contender: str) -> float | None:
+    """Megabytes by which the memory of all processes grows with each rank; None without two world sizes."""
+    medians = {
+        cell.world_size: series.median
+        for cell, series in measured.items()
+        if cell.kind == MEMORY.name and cell.contender == contender and series.median is not None
+    }
+    if len(medians) < 2:
+        return None
+    low, high = min(medians), max(medians)
+    return (medians[high] - medians[low]) / (high - low)
+
+
+def sizes(measured: Measured, kind: str = TEST.name) -> list[int]:
+    """The world sizes at which a kind was measured."""
+    return sorted({cell.world_size for cell in measured if cell.kind == kind})
+
+
+def names(measured: Measured, order: Iterable[str]) -> list[str]:
+    """The contenders that were measured, in the given order."""
+    there = {cell.contender for cell in measured}
+    return [name for name in order if name in there]

@@ -1,0 +1,74 @@
+"""One run of the benchmark: all cells in turns, so that what disturbs the machine disturbs all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from tools.bench.kinds import KINDS, Kind, MeasureError
+from tools.bench.remote import Remote
+from tools.bench.series import Cell, Series
+
+Progress = Callable[[Cell, Series], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure. ``budget_s`` seconds are what a cell may cost once it has its first value."""
+
+    contenders: Sequence[str]
+    kinds: Sequence[str]
+    sizes: Sequence[int]
+    rounds: int
+    budget_s: float
+
+    def cells(self, contender: str, alone: bool) -> list[Cell]:
+        """The contender's cells among the kinds that are, or are not, measured alone."""
+        kinds = [KINDS[name] for name in self.kinds if KINDS[name].alone is alone]
+        return [Cell(kind.name, size, contender) for kind in kinds for size in self._sizes(kind)]
+
+    def _sizes(self, kind: Kind) -> Sequence[int]:
+        return kind.sizes or self.sizes
+
+
+def run(plan: Plan, progress: Progress, start: Callable[[str], Remote] = Remote) -> dict[Cell, Series]:
+    """Measures everything in the plan; errors stand in the series that they belong to."""
+    measured: dict[Cell, Series] = {}
+    with ExitStack() as stack:
+        remotes = [stack.enter_context(start(name)) for name in plan.contenders]
+        _measure(remotes, plan, False, measured, progress)
+    for name in plan.contenders:
+        with start(name) as remote:
+            _measure([remote], plan, True, measured, progress)
+    return measured
+
+
+def _measure(
+    remotes: Sequence[Remote], plan: Plan, alone: bool, measured: dict[Cell, Series], progress: Progress
+) -> None:
+    """Rounds over all cells; within a round the contenders take turns at each kind and world size."""
+    cells = [
+        (remote, cell)
+        for remote in remotes
+        for cell in plan.cells(remote.name, alone)
+        if cell.kind in remote.kinds
+    ]
+    cells.sort(key=lambda pair: (plan.kinds.index(pair[1].kind), pair[1].world_size))
+    for _, cell in cells:
+        measured[cell] = Series()
+    for _ in range(plan.rounds):
+        for remote, cell in cells:
+            if measured[cell].wants(plan.rounds, plan.budget_s):
+                _once(remote, cell, measured[cell])
+                progress(cell, measured[cell])
+
+
+def _once(remote: Remote, cell: Cell, series: Series) -> None:
+    started = time.monotonic()
+    try:
+        series.values.append(remote.measure(cell.kind, cell.world_size))
+    except MeasureError as error:
+        series.errors.append(str(error))
+    series.spent_s += time.monotonic() - started

@@ -1,0 +1,95 @@
+"""How measurements are shown: rows for a reader, and the same rows as an RST table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tools.bench.contenders import TITLES
+from tools.bench.kinds import DEATH_SEEN, DEATH_UNSEEN, MEMORY, TEST
+from tools.bench.series import Cell, Measured, Series, median, names, per_added_rank, ratio, sizes
+
+LIMIT = "bare"
+OURS = "forkserver"
+UPSTREAM = "upstream"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A heading and rows of as many cells."""
+
+    heading: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def medians(measured: Measured) -> Table:
+    """Medians of each contender, a row a measurement; then the fork server against the others."""
+    columns = names(measured, TITLES)
+    rows = [_test_row(measured, columns, size) for size in sizes(measured)]
+    if sizes(measured, MEMORY.name):
+        rows.append(_row("memory per added rank", [per_added_rank(measured, c) for c in columns], memory))
+    for kind in (DEATH_SEEN, DEATH_UNSEEN):
+        for size in sizes(measured, kind.name):
+            values = [median(measured, kind.name, size, c) for c in columns]
+            rows.append(_row(f"{kind.title}: time to verdict", values, seconds))
+    return Table(("measured", *(TITLES[c] for c in columns), "of bare", "of upstream"), tuple(rows))
+
+
+def _test_row(measured: Measured, columns: Sequence[str], size: int) -> tuple[str, ...]:
+    values = [median(measured, TEST.name, size, c) for c in columns]
+    return _row(f"one test, {size} ranks", values, seconds, _ratios(measured, size))
+
+
+def _row(
+    title: str,
+    values: Iterable[float | None],
+    show: Callable[[float], str],
+    ratios: Sequence[str] = ("", ""),
+) -> tuple[str, ...]:
+    return (title, *("-" if value is None else show(value) for value in values), *ratios)
+
+
+def _ratios(measured: Measured, size: int) -> tuple[str, str]:
+    ours = median(measured, TEST.name, size, OURS)
+    limit = ratio(ours, median(measured, TEST.name, size, LIMIT))
+    faster = ratio(median(measured, TEST.name, size, UPSTREAM), ours)
+    return ("" if limit is None else f"{limit:.2f} x", "" if faster is None else f"1/{faster:.0f}")
+
+
+def spread(measured: Measured) -> Table:
+    """Every cell with its median, its quartiles and how often it was measured."""
+    rows = [_spread_row(cell, series) for cell, series in measured.items()]
+    return Table(("kind", "ranks", "contender", "median", "quartiles", "runs", "errors"), tuple(rows))
+
+
+def _spread_row(cell: Cell, series: Series) -> tuple[str, ...]:
+    show = memory if cell.kind == MEMORY.name else seconds
+    middle, quartiles = series.median, series.quartiles
+    return (
+        cell.kind,
+        str(cell.world_size),
+        TITLES.get(cell.contender, cell.contender),
+        "-" if middle is None else show(middle),
+        "-" if quartiles is None else f"{show(quartiles[0])} .. {show(quartiles[1])}",
+        str(len(series.values)),
+        str(len(series.errors) or ""),
+    )
+
+
+def seconds(value: float) -> str:
+    """Seconds in the unit that a reader wants."""
+    return f"{value:.2f} s" if abs(value) >= 1 else f"{value * 1e3:.1f} ms"
+
+
+def memory(value: float) -> str:
+    """Megabytes."""
+    return f"{value:.1f} MB"
+
+
+def rst(table: Table) -> str:
+    """The table as an RST simple table; its first column must not be empty in a row."""
+    lines = [table.heading, *table.rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(table.heading))]
+    bar = "  ".join("=" * width for width in widths)
+    text = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join([bar, text[0], bar, *text[1:], bar])
