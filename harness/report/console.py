@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from harness.report.base import Reporter
-from harness.report.plain import PlainReporter
 
 # Slowest tests listed unless --durations says otherwise: they fit below any summary.
 DEFAULT_DURATIONS = 5
@@ -33,6 +32,8 @@ def console_reporter(
 
         color = not environ.get("NO_COLOR")
         return LiveReporter(stream, verbosity=verbosity, durations=durations, color=color)
+    from harness.report.plain import PlainReporter
+
     return PlainReporter(stream, verbosity=verbosity, durations=durations)
 
 

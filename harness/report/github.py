@@ -25,26 +25,19 @@ MAX_ROWS = 50
 _SLOWEST = 10
 
 
-def github_reporter(environ: Mapping[str, str], stream: TextIO) -> GitHubReporter | None:
-    """The reporter where the run is a step of a GitHub Actions job, else None."""
-    if environ.get("GITHUB_ACTIONS") != "true":
-        return None
-    page = environ.get("GITHUB_STEP_SUMMARY")
-    return GitHubReporter(stream, Path(page) if page else None, environ.get("GITHUB_WORKSPACE", ""))
-
-
 class GitHubReporter(QuietReporter):
     """Writes when the run is over: not before is it known which failures were only flaky.
 
-    ``page`` is the step summary's file, appended to; ``workspace`` the directory that annotated paths are
-    relative to.
+    For runs in whose ``environ`` ``GITHUB_ACTIONS`` is set. ``GITHUB_STEP_SUMMARY`` there names the file to
+    which the page is appended, ``GITHUB_WORKSPACE`` the directory that annotated paths are relative to.
     """
 
-    def __init__(self, stream: TextIO, page: Path | None, workspace: str = "") -> None:
+    def __init__(self, stream: TextIO, environ: Mapping[str, str]) -> None:
         super().__init__()
+        page = environ.get("GITHUB_STEP_SUMMARY")
         self._stream = SafeStream(stream)
-        self._page = page
-        self._workspace = workspace
+        self._page = Path(page) if page else None
+        self._workspace = environ.get("GITHUB_WORKSPACE", "")
 
     def finish(self, summary: Summary) -> None:
         """Prints annotations and appends to the summary page."""

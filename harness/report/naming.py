@@ -34,7 +34,7 @@ class TestName:
 
 
 def parse_id(test_id: str) -> TestName:
-    """The parts of any id that unittest makes, of tests, fixtures and failed imports; ``case`` alone can be "".
+    """The parts of any id that unittest makes, also of fixtures and failed imports; only ``case`` may be "".
 
     Dots in a parametrised name (``test_x[0.5]``, ``test_x (p=0.5)``) are part of the method.
     """

@@ -109,8 +109,8 @@ class Summary:
 
     @property
     def failed_ids(self) -> tuple[str, ...]:
-        """Ids of failed tests, each once, in order."""
-        return tuple(dict.fromkeys(t.id for t in self.failures))
+        """Ids of failed tests, each once, in order; those that an interrupt ended have not failed."""
+        return tuple(dict.fromkeys(t.id for t in self.failures if t.last.status is not Status.ENDED))
 
     def slowest(self, number: int) -> tuple[Attempts, ...]:
         """So many tests that took longest, longest first; skipped ones never."""
@@ -145,6 +145,7 @@ class Summary:
             "timed out": self.counts.get(Status.TIMED_OUT, 0),
             "failed as expected": self.counts.get(Status.XFAILED, 0),
             "passed unexpectedly": self.counts.get(Status.XPASSED, 0),
+            "ended before their verdict": self.counts.get(Status.ENDED, 0),
             "not run": len(self.not_run),
         }
         return ", ".join(f"{n} {what}" for what, n in numbers.items() if n)

@@ -33,7 +33,7 @@ class EveryReporterTest(unittest.TestCase):
             HtmlReporter(self.directory / "report.html"),
             ResultsReporter(self.directory / "results.jsonl"),
             TraceReporter(self.directory / "trace.json"),
-            GitHubReporter(io.StringIO(), self.directory / "summary.md"),
+            GitHubReporter(io.StringIO(), {"GITHUB_STEP_SUMMARY": str(self.directory / "summary.md")}),
             PlainReporter(io.StringIO(), verbosity=1),
             LiveReporter(io.StringIO(), size=(80, 24)),
         ]
@@ -54,7 +54,7 @@ class EveryReporterTest(unittest.TestCase):
         self.assertEqual(self.files(), list(FILES))
 
     def test_end_without_a_beginning(self) -> None:
-        """The reports of a killed run are made from its journal; a run may also fail before its first test."""
+        """A killed run's reports are made from its journal; a run may also fail before its first test."""
         table: dict[str, Summary] = {"journal": runs.summary(), "nothing": summarise([])}
         for name, summary in table.items():
             for reporter in self.reporters():

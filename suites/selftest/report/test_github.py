@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.github: escaping, limits, and that nothing happens elsewhere."""
+"""Self-tests of harness.report.github: escaping, limits, what goes where."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from harness.record import TestRecord
 from harness.report.github import (
     MAX_ANNOTATIONS,
     MAX_SUMMARY_BYTES,
+    GitHubReporter,
     commands,
-    github_reporter,
     summary_page,
 )
 from harness.report.summary import summarise
@@ -90,17 +90,12 @@ class PageTest(unittest.TestCase):
 
 
 class ReporterTest(unittest.TestCase):
-    def test_elsewhere_there_is_none(self) -> None:
-        for environ in ({}, {"CI": "true"}, {"GITHUB_ACTIONS": "false"}):
-            self.assertIsNone(github_reporter(environ, io.StringIO()))
-
     def test_writes_commands_and_appends_to_the_page(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
             page = Path(directory) / "summary.md"
             page.write_text("of the step before\n", encoding="utf-8")
             stream = io.StringIO()
-            reporter = github_reporter({"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(page)}, stream)
-            assert reporter is not None
+            reporter = GitHubReporter(stream, {"GITHUB_STEP_SUMMARY": str(page)})
             reporter.start(runs.info())
             reporter.finish(runs.summary())
             self.assertTrue(page.read_text(encoding="utf-8").startswith("of the step before\n## ❌"))
@@ -108,8 +103,7 @@ class ReporterTest(unittest.TestCase):
 
     def test_without_a_page(self) -> None:
         stream = io.StringIO()
-        reporter = github_reporter({"GITHUB_ACTIONS": "true"}, stream)
-        assert reporter is not None
+        reporter = GitHubReporter(stream, {})
         reporter.finish(runs.summary())
         self.assertIn("::error", stream.getvalue())
 

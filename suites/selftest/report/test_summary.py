@@ -22,7 +22,8 @@ class CountsTest(unittest.TestCase):
         self.assertEqual((summary.passed, summary.failed, summary.skipped), (2, 6, 1))
         self.assertEqual(summary.line, "2 passed, 6 failed, 1 skipped")
         self.assertEqual(
-            summary.asides, "1 crashed, 1 timed out, 1 failed as expected, 1 passed unexpectedly"
+            summary.asides,
+            "1 crashed, 1 timed out, 1 failed as expected, 1 passed unexpectedly, 1 ended before their verdict",
         )
 
     def test_empty_run(self) -> None:
@@ -86,6 +87,9 @@ class RerunTest(unittest.TestCase):
         self.assertEqual(
             shlex.split(command), ["python", "run_tests.py", "--seed", "7", "m.T.test_a", "m.T.test_c[x y]"]
         )
+
+    def test_tests_that_an_interrupt_ended_have_not_failed(self) -> None:
+        self.assertIsNone(summarise([record("a", Status.ENDED)]).rerun_command)
 
     def test_many_are_read_from_the_last_run(self) -> None:
         ids = [f"t{n}" for n in range(MAX_RERUN_IDS + 1)]
