@@ -23,7 +23,8 @@ class CountsTest(unittest.TestCase):
         self.assertEqual(summary.line, "2 passed, 6 failed, 1 skipped")
         self.assertEqual(
             summary.asides,
-            "1 crashed, 1 timed out, 1 failed as expected, 1 passed unexpectedly, 1 ended before their verdict",
+            "1 crashed, 1 timed out, 1 failed as expected, 1 passed unexpectedly, "
+            "1 ended before their verdict",
         )
 
     def test_empty_run(self) -> None:
