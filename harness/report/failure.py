@@ -28,6 +28,7 @@ MAX_OUTPUT_LINES = 20
 # Beyond these, another entry tells a reader nothing that the first ones did not; the logs have them all.
 MAX_OTHER_ERRORS = 4
 MAX_SUBTESTS = 5
+MAX_HEADLINE = 120
 MAX_STACKS = 4
 MAX_STACK_FRAMES = 16
 
@@ -103,7 +104,7 @@ def _other_errors(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
         if other.error is not None and other.rank not in shown:
             frame = users_frame(traceback_frames(other.error.traceback))
             where = f" ({frame.place})" if frame else ""
-            alike[f"{other.error.headline}{where}"].append(other.rank)
+            alike[f"{_cut(other.error.headline)}{where}"].append(other.rank)
     lines = [f"also: {ranks_text(ranks)}: {text}" for text, ranks in alike.items()]
     return _at_most(MAX_OTHER_ERRORS, lines, "errors")
 
@@ -190,6 +191,10 @@ def _reproduce(rerun: str, seed: int | None) -> list[str]:
     if seed is None or "--seed" in rerun:
         return [f"reproduce: {rerun}"] if rerun else []
     return [f"reproduce: {rerun}   (seed {seed})" if rerun else f"seed: {seed}"]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_HEADLINE else text[: MAX_HEADLINE - 3] + "..."
 
 
 def _indented(text: str) -> list[str]:

@@ -39,9 +39,14 @@ class Frame:
     @property
     def users(self) -> bool:
         """False for frames of the standard library, of installed packages and of the harness."""
-        if self.file.startswith(_HARNESS) or self.file.startswith(_LIBRARIES):
+        if self.harness or self.file.startswith(_LIBRARIES):
             return False
         return not _LIBRARY_PART.search(self.file)
+
+    @property
+    def harness(self) -> bool:
+        """True for frames of the harness itself."""
+        return self.file.startswith(_HARNESS)
 
     @property
     def place(self) -> str:
@@ -70,12 +75,12 @@ def users_frame(frames: Sequence[Frame]) -> Frame | None:
 
 
 def through_users(frames: Sequence[Frame]) -> tuple[Frame, ...]:
-    """The stack from its innermost frame to the outermost of the user's: without what the harness put below.
+    """The stack from its innermost frame to the outermost of the user's, without the harness's own frames.
 
     The whole stack where no frame is the user's.
     """
-    last = max((i for i, f in enumerate(frames) if f.users), default=len(frames) - 1)
-    return tuple(frames[: last + 1])
+    last = max((i for i, f in enumerate(frames) if f.users), default=None)
+    return tuple(frames) if last is None else tuple(f for f in frames[: last + 1] if not f.harness)
 
 
 def _blocks(text: str) -> list[tuple[Frame, ...]]:

@@ -62,6 +62,14 @@ class OrdinaryFailureTest(unittest.TestCase):
         )
         self.assertEqual(said.count("Traceback"), 1)
 
+    def test_long_message_of_another_error_is_cut(self) -> None:
+        error = replace(LOST_PEER, message="x" * 500)
+        also = next(
+            x for x in text(failing(0), failing(1, order=1, error=error)).splitlines() if "also: " in x
+        )
+        self.assertRegex(also, r"^also: rank 1: RuntimeError: x+\.\.\. \(test_sum.py:21 in test_sum\)$")
+        self.assertLess(len(also), 200)
+
     def test_many_different_errors_are_cut(self) -> None:
         ranks = [failing(r, order=r, error=ErrorInfo("ValueError", f"no {r}", f"tb {r}")) for r in range(32)]
         said = text(*ranks)

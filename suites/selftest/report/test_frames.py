@@ -73,6 +73,11 @@ class UsersFrameTest(unittest.TestCase):
         kept = through_users(main_stack(samples.stack("barrier", 21)))
         self.assertEqual([f.function for f in kept], ["barrier", "wrapper", "test_sum"])
 
+    def test_recorder_below_a_collective_is_left_out(self) -> None:
+        recorder = Frame(main_stack.__code__.co_filename, 116, "wait")
+        users = Frame("/home/me/t.py", 1, "test_a")
+        self.assertEqual(through_users((recorder, users, recorder)), (users,))
+
     def test_stack_without_user_is_whole(self) -> None:
         frames = (Frame("<frozen a>", 1, "f"), Frame("<frozen b>", 2, "g"))
         self.assertEqual(through_users(frames), frames)
