@@ -93,7 +93,8 @@ class RankOutcome:
     """One rank's account of one test.
 
     ``exit_code`` is the process's (negative: minus the signal's number) or None while unknown or for
-    ranks that are no processes. ``left`` says what a pooled rank was left with by its test. ``order`` numbers outcomes as the supervisor received them (0 first);
+    ranks that are no processes. ``left`` says what the test left changed in a pooled rank. ``order`` numbers
+    outcomes as the supervisor received them (0 first);
     ``at_s`` is when, on the monotonic clock. ``phase`` is the stage that it had reached: "start",
     "test", "cleanup" or "exit". Durations in seconds, memory in bytes.
     """

@@ -124,7 +124,7 @@ class Assignment:
 
 
 Message = Launch | Started | Refused | Exited | Swept | Signal | Report | Release | Assignment
-_KINDS: dict[str, type] = {c.__name__: c for c in Message.__args__}  # type: ignore[attr-defined]  # typeshed: UnionType has it
+_KINDS: dict[str, type] = {c.__name__: c for c in Message.__args__}
 
 M = TypeVar("M")
 

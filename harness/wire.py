@@ -104,4 +104,6 @@ def recv_fds(sock: socket.socket, count: int) -> list[int]:
             for fd in fds:
                 os.close(fd)
             raise ProtocolError(f"{len(fds)} of {count} descriptors came")
+    for fd in fds:
+        os.set_inheritable(fd, False)  # a received descriptor would survive an exec otherwise
     return fds

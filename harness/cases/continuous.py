@@ -112,9 +112,8 @@ class MultiProcContinuousTest(MultiProcessTestCase):
 
     def _check_backend(self) -> None:
         name = _value(type(self).backend_str)
-        if name is not None and ":" not in name and name in _KNOWN_BACKENDS:
-            if name not in probe().backends:
-                raise unittest.SkipTest(f"backend {name!r} is not available")
+        if name in _KNOWN_BACKENDS and name not in probe().backends:
+            raise unittest.SkipTest(f"backend {name!r} is not available")
 
     def _run_arguments(self, world_size: int) -> dict[str, Any]:
         return {"world_size": world_size}
@@ -144,6 +143,7 @@ class MultiProcContinuousTest(MultiProcessTestCase):
         else:
             cls._init_pg(rank, cls.world_size, file_name)
             channel.kept["group"] = file_name
+        channel.ready()
         cls._channel = channel
         cls._run_test_given_id(f"{cls.__module__}.{cls.__qualname__}.{test_name}")
 

@@ -28,8 +28,8 @@ class Job:
     """One test as a mode needs to know it.
 
     ``request`` says what ranks import and run; ``case`` is the class (its ``_run`` is what every rank does);
-    ``pool_key`` names what pooled ranks of this test may share, beyond world size and launcher; ``keeps_group``
-    where the process group is kept with them. ``timeout_s`` is the test's deadline in seconds.
+    ``pool_key`` names what pooled ranks of this test may share, beyond world size and launcher;
+    ``keeps_group`` where the process group is kept with them. ``timeout_s`` is the test's deadline.
     """
 
     case: Any
@@ -44,7 +44,10 @@ class Job:
 class Running(Protocol):
     """The started ranks of one test."""
 
-    processes: Sequence[RankProcess]
+    @property
+    def processes(self) -> Sequence[RankProcess]:
+        """The ranks that are processes, by rank."""
+        ...
 
     def join(self, rules: MergeRules) -> Watch:
         """Waits until every rank is done or ended; called once."""

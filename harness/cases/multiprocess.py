@@ -7,31 +7,30 @@ run in the parent, the method runs in a fresh instance in each rank with ``rank`
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-import shutil
 import sys
-import tempfile
 import time
 import types
 import unittest
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from harness import expect, seeding
-from harness.cases.modes import MODES, Job, Running
-from harness.errors import LaunchError, RankError, RankFailure, RankLeakWarning, RankProblem, ServerLost
+from harness.cases import verdict
+from harness.cases.modes import MODES, Job, Pooled, Running
+from harness.errors import LaunchError
 from harness.launch import imports
 from harness.launch.base import per_rank_threads
 from harness.launch.handles import RankProcess
-from harness.outcomes import MergedSubtest, MergeRules, Status, SubtestOutcome, TestOutcome, merge
+from harness.launch.scratch import scratch
+from harness.outcomes import MergeRules, Status, TestOutcome, merge
 from harness.protocol import Launch
 from harness.rank import groups
 from harness.rank.account import Account, run_body
 from harness.rank.main import EXIT_ERROR, EXIT_SKIPPED
-from harness.report.failure import failure_text
 from harness.requirements import reason_to_skip, requirements_of
 from harness.settings import Settings
 from harness.supervise.supervisor import Watch
@@ -84,7 +83,7 @@ class MultiProcessTestCase(TestCase):
         """How many ranks; 4, or as many GPUs as there are from 2 to 4 (upstream's default)."""
         cuda = getattr(sys.modules.get("torch"), "cuda", None)
         if cuda is not None and cuda.is_available():
-            return min(DEFAULT_WORLD_SIZE, max(2, cuda.device_count()))
+            return min(DEFAULT_WORLD_SIZE, max(2, int(cuda.device_count())))
         return DEFAULT_WORLD_SIZE
 
     @property
@@ -122,11 +121,8 @@ class MultiProcessTestCase(TestCase):
         self.special_return_code_checks = {}
         self.skip_return_code_checks = []
         self.rank = self.MAIN_PROCESS_RANK
-        directory = tempfile.mkdtemp(prefix="harness-")
-        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
-        self.file_name = os.path.join(directory, "rendezvous")
-        with open(self.file_name, "wb"):
-            pass
+        self.file_name = scratch().new_file("rendezvous")
+        self.addCleanup(_remove, self.file_name)
 
     def tearDown(self) -> None:
         """Ends ranks that nobody joined."""
@@ -194,8 +190,8 @@ class MultiProcessTestCase(TestCase):
         case = type(self)
         if "<locals>" in case.__qualname__:
             raise LaunchError(
-                f"{case.__qualname__} is defined inside a function, where ranks cannot import it: define test "
-                "classes at the top of a module"
+                f"{case.__qualname__} is defined inside a function, where ranks cannot import it: define "
+                "test classes at the top of a module"
             )
         world_size = _checked_world_size(self.world_size)
         environ = dict(os.environ)
@@ -240,85 +236,27 @@ class MultiProcessTestCase(TestCase):
         """Merges the ranks' outcomes and raises for anything but a pass (upstream's name for this step)."""
         __tracebackhide__ = True
         assert self._watch is not None, "the ranks were not joined"
+        assert self._running is not None
         outcome = merge(self._watch.outcomes, self._rules(fn))
-        outcome = replace(outcome, warnings=self._leaks(), duration_s=elapsed_time)
-        self._harness_outcome = outcome
+        outcome = replace(outcome, warnings=verdict.left_behind(self._watch), duration_s=elapsed_time)
         if self._watch.server_lost:
-            raise self._server_lost(outcome)
-        self._raise_for(outcome)
-        self._warn_of_leaks(outcome)
+            raise verdict.server_lost(self, self._running.how_the_server_ended())
+        if outcome.status.bad and isinstance(self._running, Pooled) and not self._running.first_of_its_set:
+            outcome = replace(outcome, warnings=(*outcome.warnings, self._tried_fresh(fn)))
+        self._harness_outcome = outcome
+        verdict.tell(self, outcome)
         self._accept(self._watch)
 
-    def _server_lost(self, outcome: TestOutcome) -> Exception:
+    def _tried_fresh(self, fn: Callable[..., object]) -> str:
+        """Runs a test that failed on pooled ranks once more on fresh ones; says what that tells."""
+        if "fresh" not in self.rank_modes:
+            return "this class runs on pooled ranks only, so earlier tests cannot be ruled out as the cause"
+        self._start("fresh", Settings.from_environ(os.environ))
         assert self._running is not None
-        how = self._running.how_the_server_ended()
-        return ServerLost(
-            f"{self.id()}: the server that starts ranks died under this test ({how}) and took its ranks with it; "
-            f"the next test gets a new one\nreproduce: {self._rerun()}"
-        )
-
-    def _raise_for(self, outcome: TestOutcome) -> None:
-        __tracebackhide__ = True
-        if outcome.status is Status.SKIPPED:
-            raise unittest.SkipTest(outcome.reason)
-        told_by_subtests = any(o.bad for o in outcome.ranks)
-        whole = any(o.bad_beyond_subtests for o in outcome.ranks) or (
-            outcome.status.bad and not told_by_subtests
-        )
-        self._replay_subtests(outcome, alone=not whole)
-        if whole:
-            kind = RankFailure if outcome.status is Status.FAILED else RankError
-            problem = kind(self._text(outcome), outcome)
-            self._refuse_expected(problem, outcome)
-            raise problem
-
-    def _refuse_expected(self, problem: RankProblem, outcome: TestOutcome) -> None:
-        """``expectedFailure`` expects an exception; a crash, a hang or a divergence is an error all the same.
-
-        unittest takes whatever the method raises as expected, but not what a cleanup raises.
-        """
-        crashed = any(o.status in (Status.CRASHED, Status.TIMED_OUT) for o in outcome.ranks)
-        divergent = any(o.status is Status.SKIPPED for o in outcome.ranks)
-        if crashed or divergent:
-            method = getattr(self, self._testMethodName)
-            if any(getattr(m, "__unittest_expecting_failure__", False) for m in (method, type(self))):
-                self.addCleanup(_raise, problem)
-
-    def _replay_subtests(self, outcome: TestOutcome, *, alone: bool) -> None:
-        """Tells unittest of every sub-test of the ranks; the account of the whole test goes with the first bad
-        one where no rank failed otherwise."""
-        told = not alone
-        for merged in outcome.subtests:
-            subtest = merged.subtest
-            text = "" if told or not subtest.status.bad else self._text(outcome)
-            told = told or subtest.status.bad
-            params = {name: _Shown(value) for name, value in subtest.params}
-            message = {"msg": subtest.message} if subtest.message is not None else {}
-            with self.subTest(**message, **params):
-                _raise_subtest(subtest, text or _short(merged), outcome)
-
-    def _text(self, outcome: TestOutcome) -> str:
-        return failure_text(self.id(), outcome, rerun=self._rerun(), seed=None)
-
-    def _rerun(self) -> str:
-        """One command that runs this test alone."""
-        name = f"{type(self).__qualname__}.{self._testMethodName}"
-        module = imports.reference(type(self).__module__)
-        if module.name != "__main__":
-            return f"python -m unittest {module.name}.{name}"
-        return f"python -m {module.run_as} {name}" if module.run_as else f"python {module.file} {name}"
-
-    def _leaks(self) -> tuple[str, ...]:
-        assert self._watch is not None
-        return tuple(f"left behind and ended: {line}" for line in self._watch.leaked)
-
-    def _warn_of_leaks(self, outcome: TestOutcome) -> None:
-        if not outcome.warnings:
-            return
-        if Settings.from_environ(os.environ).strict:
-            outcome = replace(outcome, status=Status.ERROR, reason="ranks left processes behind")
-            raise RankError(self._text(outcome), outcome)
-        warnings.warn(f"{self.id()}: {'; '.join(outcome.warnings)}", RankLeakWarning, stacklevel=2)
+        again = merge(self._running.join(self._rules(fn)).outcomes, self._rules(fn))
+        if again.status.bad:
+            return f"a fault of its own: on fresh ranks it ends the same way ({again.reason})"
+        return "pollution: it passes on fresh ranks, so an earlier test left something in the pooled ones"
 
     def _accept(self, watched: Watch) -> None:
         """Writes the expected outputs that the ranks accepted, once, if they agree."""
@@ -405,34 +343,9 @@ class DistributedTestBase(MultiProcessTestCase):
         return {rank: [rank % visible] for rank in range(self.world_size)}
 
 
-class _Shown:
-    """A sub-test's parameter: the rank sent its repr, and that is what unittest shows."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __repr__(self) -> str:
-        return self._text
-
-
-def _raise_subtest(subtest: SubtestOutcome, text: str, outcome: TestOutcome) -> None:
-    __tracebackhide__ = True
-    if subtest.status is Status.SKIPPED:
-        raise unittest.SkipTest(subtest.skip_reason or "")
-    if subtest.status.bad:
-        raise (RankFailure if subtest.status is Status.FAILED else RankError)(text, outcome)
-
-
-def _short(merged: MergedSubtest) -> str:
-    """A further sub-test's account: who, and the traceback."""
-    from harness.outcomes import ranks_text
-
-    error = merged.subtest.error
-    return f"on {ranks_text(merged.ranks)}:\n{error.traceback if error else merged.subtest.status.value}"
-
-
-def _raise(problem: Exception) -> None:
-    raise problem
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
 
 
 def _restore(name: str, value: str | None) -> None:

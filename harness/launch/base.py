@@ -175,7 +175,7 @@ class RankSet:
         self.ledger.close()
 
     def wait_until_swept(self, timeout_s: float) -> None:
-        """Waits until every rank is gone: the server closes its end then. Returns after ``timeout_s`` at most."""
+        """Waits until every rank is gone: the server closes its end then. ``timeout_s`` at most."""
         with contextlib.suppress(OSError):
             self.events.settimeout(timeout_s)
             while self.events.recv(65536):
@@ -184,7 +184,7 @@ class RankSet:
 
 
 def per_rank_threads(environ: dict[str, str], world_size: int) -> int:
-    """Intra-op threads for each rank: ``OMP_NUM_THREADS`` where set, else an equal share of the processors."""
+    """Intra-op threads for a rank: ``OMP_NUM_THREADS`` where set, else its share of the processors."""
     wish = environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if wish.isdigit() and int(wish) > 0:
         return int(wish)

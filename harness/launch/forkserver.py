@@ -36,7 +36,7 @@ class ForkServerLauncher:
         self._dirty: set[str] = set()
 
     def launch(self, request: Launch) -> RankSet:
-        """Starts ranks; LaunchError where the test's module does not import, ServerLost where the server dies."""
+        """Starts ranks; LaunchError if the test's module does not import, ServerLost if the server dies."""
         for _ in range(2):
             request = _without_preload(request) if request.module.name in self._dirty else request
             try:
@@ -155,5 +155,3 @@ def serve_fresh(control: socket.socket, parent: server.Parent) -> None:
     import torch  # noqa: F401 - what this process is for
 
     server.main(control, fork_birth, preload=True, parent=parent)
-
-

@@ -25,18 +25,27 @@ def reference(module_name: str) -> ModuleRef:
         return ModuleRef(module_name, file)
     spec = getattr(module, "__spec__", None)
     if file is None:
-        raise LaunchError("ranks need the test class in a file; it was defined at a prompt or read from stdin")
+        raise LaunchError(
+            "ranks need the test class in a file; it was defined at a prompt or read from stdin"
+        )
     return ModuleRef(module_name, file, spec.name if spec is not None else None)
 
 
-def take_over(request: Launch) -> None:
-    """Makes the request's environment, working directory, path and arguments this process's own."""
-    for name in [n for n in os.environ if n not in request.environ]:
-        del os.environ[name]
-    for name, value in request.environ.items():
-        if os.environ.get(name) != value:
-            os.environ[name] = value
-    os.chdir(request.cwd)
+def take_over(request: Launch, previous: Launch | None = None) -> None:
+    """Makes the request's environment, working directory, path and arguments this process's own.
+
+    After a ``previous`` request only what the parent has changed since: what this process has added to its
+    environment for itself stays.
+    """
+    known = dict(os.environ) if previous is None else previous.environ
+    if known != request.environ:
+        for name in known.keys() - request.environ.keys():
+            os.environ.pop(name, None)
+        for name, value in request.environ.items():
+            if known.get(name) != value:
+                os.environ[name] = value
+    if previous is None or previous.cwd != request.cwd:
+        os.chdir(request.cwd)
     if sys.path != request.sys_path:
         sys.path[:] = request.sys_path
         importlib.invalidate_caches()
@@ -77,7 +86,9 @@ def _load_main(ref: ModuleRef) -> types.ModuleType:
     return _load_file(MAIN_ELSEWHERE, ref.file, package=package, also="__main__")
 
 
-def _load_file(name: str, file: str, *, package: str | None = None, also: str | None = None) -> types.ModuleType:
+def _load_file(
+    name: str, file: str, *, package: str | None = None, also: str | None = None
+) -> types.ModuleType:
     """Executes a file as a module of a name that no path finder would find it by."""
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
@@ -105,6 +116,6 @@ def find_class(ref: ModuleRef, qualname: str) -> type:
         found = getattr(found, part, None)
     if not isinstance(found, type):
         raise LaunchError(
-            f"{ref.name} has no class {qualname} when ranks import it: define test classes at the top of a module"
+            f"{ref.name} has no class {qualname} when ranks import it: define test classes at its top level"
         )
     return found

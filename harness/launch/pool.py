@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
-import tempfile
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
 from harness.launch.base import RankSet
+from harness.launch.scratch import scratch
 from harness.protocol import Launch, encode
 from harness.wire import send_frame
 
@@ -25,18 +24,12 @@ RETIRE_WAIT_S = 5.0
 
 @dataclass(slots=True)
 class PooledSet:
-    """A rank set between and during tests. Owns the directory of its rendezvous file."""
+    """A rank set between and during tests. Owns ``rdvz_file``, for a group that the ranks keep."""
 
     key: Hashable
     ranks: RankSet
-    directory: str
+    rdvz_file: str
     tests_run: int = 0
-    _environ: dict[str, str] | None = None
-
-    @property
-    def rdvz_file(self) -> str:
-        """The rendezvous file of the group that the set keeps."""
-        return os.path.join(self.directory, "rendezvous")
 
     def send(self, request: Launch) -> None:
         """Sends a test to every rank; a rank that is gone is the supervisor's to notice."""
@@ -57,7 +50,7 @@ class PooledSet:
         return not poll.poll(0)
 
     def retire(self) -> None:
-        """Lets the ranks leave, ends those that do not, and removes the directory."""
+        """Lets the ranks leave, ends those that do not, and removes the rendezvous file."""
         try:
             if not self.ranks.closed:
                 for rank in range(self.ranks.world_size):
@@ -65,7 +58,8 @@ class PooledSet:
                 self.ranks.wait_until_swept(RETIRE_WAIT_S)
                 self.ranks.close()
         finally:
-            shutil.rmtree(self.directory, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.rdvz_file)
 
 
 class Pool:
@@ -81,7 +75,7 @@ class Pool:
             return kept
         self.retire()
         ranks = make()
-        self._kept = PooledSet(key, ranks, tempfile.mkdtemp(prefix="harness-pool-"))
+        self._kept = PooledSet(key, ranks, scratch().new_file("pool"))
         return self._kept
 
     def retire(self) -> None:

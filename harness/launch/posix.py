@@ -23,12 +23,12 @@ def _libc() -> ctypes.CDLL:
 
 def die_with_parent(signum: int) -> bool:
     """Asks for a signal when the parent *thread* ends, however it ends; False where there is no such call."""
-    return sys.platform == "linux" and _libc().prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0) == 0
+    return sys.platform == "linux" and bool(_libc().prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0) == 0)
 
 
 def adopt_orphans() -> bool:
     """Makes this process the parent of its descendants' orphans, so that it can find and end them."""
-    return sys.platform == "linux" and _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    return sys.platform == "linux" and bool(_libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def flush_c_streams() -> None:

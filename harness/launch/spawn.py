@@ -16,7 +16,9 @@ from harness.launch.base import RankSet
 from harness.launch.process import _ROOT, ServerProcess, start_interpreter
 from harness.protocol import Assignment, Launch, encode
 
-_BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from harness.rank.main import from_exec; from_exec()"
+_BOOT = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from harness.rank.main import from_exec; from_exec()"
+)
 
 
 class SpawnLauncher:
@@ -28,7 +30,7 @@ class SpawnLauncher:
         self._server: ServerProcess | None = None
 
     def launch(self, request: Launch) -> RankSet:
-        """Starts ranks; ServerLost where the server dies. A module that does not import is each rank's error."""
+        """Starts ranks; ServerLost if the server dies. A module that does not import is each rank's error."""
         if self._server is not None and not self._server.alive():
             self.close()
         if self._server is None:
@@ -88,5 +90,3 @@ def exec_birth(newborn: server.Newborn) -> int:
         os.set_inheritable(fd, False)
     os.close(stdin)
     return pid
-
-

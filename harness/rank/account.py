@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
+# The class is private, but it is what unittest hands to every result.
+from unittest.case import _SubTest  # type: ignore[attr-defined]  # typeshed leaves it out
+
 from harness.outcomes import ErrorInfo, Status, SubtestOutcome
 from harness.rank.captured import capture
 
@@ -62,7 +65,7 @@ class _Collector(unittest.TestResult):
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
         """The test's skip, or a sub-test's."""
-        if isinstance(test, unittest.case._SubTest):
+        if isinstance(test, _SubTest):
             self.subtests.append(_subtest(test, Status.SKIPPED, skip_reason=reason))
         else:
             self.skip_reason = reason

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import Callable
 
 from harness.errors import ProtocolError
 from harness.outcomes import RankOutcome
 from harness.protocol import Launch, Release, Report, decode, encode, expect
 from harness.rank.account import Account
 from harness.wire import recv_frame, send_frame
+
+
+def _nothing() -> None:
+    """For ranks that nobody looks over after their test."""
 
 
 class RankChannel:
@@ -24,6 +29,11 @@ class RankChannel:
         self.account: Account | None = None
         self.texts: list[str] = []
         self.kept: dict[str, object] = {}  # what a pooled rank keeps from test to test
+        self.on_ready: Callable[[], None] = _nothing
+
+    def ready(self) -> None:
+        """What the rank keeps is made; what is left behind from here on is the test's."""
+        self.on_ready()
 
     def next_test(self) -> Launch | None:
         """A pooled rank's next test; None when it is released, or its parent is gone."""

@@ -33,6 +33,11 @@ class Ledger:
         self._base = rank * PAGE_BYTES
         self._count = 0
 
+    def clear(self) -> None:
+        """Forgets what is noted: another test begins."""
+        self._count = 0
+        _COUNT.pack_into(self._memory, self._base, 0)
+
     def begin(self, operation: str, group: str, sequence: int) -> int:
         """Notes that a collective starts; returns its token for ``end``."""
         token = self._count

@@ -88,8 +88,8 @@ def from_exec() -> NoReturn:
     os.dup2(null, 0)
     os.close(null)
     imports.take_over(assignment.launch)
-    place = Place(assignment.launch, assignment.rank, *assignment.descriptors, assignment.server_pid)
-    live(place)
+    channel, stack, book = assignment.descriptors
+    live(Place(assignment.launch, assignment.rank, channel, stack, book, assignment.server_pid))
 
 
 def live(place: Place) -> NoReturn:
@@ -113,10 +113,13 @@ def live(place: Place) -> NoReturn:
 def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> None:
     """A pooled rank's life: test after test, each followed by a look at what it left behind."""
     watch = guard.Guard()
+    previous = place.request
+    channel.on_ready = watch.begin
     while (request := channel.next_test()) is not None:
         started = time.monotonic()
         groups.destroy_unless(request.keeps_group)
-        imports.take_over(request)
+        imports.take_over(request, previous)
+        previous = request
         watch.begin()
         final = _run(place, request, channel, book)
         outcome = _outcome(place, final, started)
@@ -128,6 +131,7 @@ def _run(place: Place, request: Launch, channel: RankChannel, book: ledger.Ledge
     try:
         case = imports.find_class(request.module, request.qualname)
         recorder.install(book)
+        book.clear()
         case._run(  # type: ignore[attr-defined]  # every launched class has upstream's entry
             place.rank, request.method, request.file_name, channel, **request.kwargs
         )
@@ -167,7 +171,7 @@ def _settle_signals(place: Place) -> None:
     server."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    faulthandler.enable(file=2)
+    faulthandler.enable(file=place.stack)  # a crash's own stack comes the same way as one that is asked for
     faulthandler.register(STACK_SIGNAL, file=place.stack, all_threads=True, chain=False)
     posix.die_with_parent(signal.SIGKILL)
     if os.getppid() != place.server_pid:

@@ -199,7 +199,7 @@ class Collector(unittest.TestResult):
 
     def _trouble(self, status: Status, test: object, err: ExcInfo, where: str = "") -> Trouble:
         error = err[1]
-        if self._post_mortem is not None:
+        if self._post_mortem is not None and not isinstance(error, RankProblem):
             self._post_mortem(err)
         if isinstance(error, RankProblem) and error.outcome is not None:
             self.account.outcome = error.outcome

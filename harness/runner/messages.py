@@ -87,7 +87,8 @@ class Fork:
     ``terminal`` leaves the worker the controller's terminal, session and process group (for a debugger);
     ``stream`` leaves it the standard output. ``marker`` separates the tests' output on the output pipe.
     ``post_mortem`` opens a debugger on each failure; ``stop_at_failure`` ends the batch at the first failing
-    test. ``threads`` is the number of intra-op threads, None to leave it alone.
+    test. ``threads`` is the number of intra-op threads, None to leave it alone; ``environ``
+    are variables that the worker sets.
     """
 
     worker: str
@@ -98,6 +99,7 @@ class Fork:
     post_mortem: bool = False
     stop_at_failure: bool = False
     threads: int | None = None
+    environ: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

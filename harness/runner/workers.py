@@ -25,6 +25,7 @@ from typing import Any
 
 from harness.errors import ProtocolError
 from harness.runner.capture import OutputSplitter
+from harness.runner.interrupts import Interrupts
 from harness.runner.messages import (
     Began,
     Debugging,
@@ -164,10 +165,10 @@ class Workers:
     Leaving the context kills what still runs. The zygote is lent by ``use``: its owner closes it.
     """
 
-    def __init__(self, wake: int) -> None:
-        """``wake`` is a descriptor that becomes readable when ``wait`` is to return early (a signal)."""
+    def __init__(self, interrupts: Interrupts) -> None:
+        """``wait`` returns early at each of the ``interrupts``."""
         self._selector = selectors.DefaultSelector()
-        self._selector.register(wake, selectors.EVENT_READ, _nothing)
+        self._selector.register(interrupts, selectors.EVENT_READ, interrupts.drain)
         self._zygote: ZygoteProcess | None = None
         self._workers: dict[str, Worker] = {}
         self._events: list[Event] = []
@@ -217,9 +218,10 @@ class Workers:
 
     # -- starting and ending
 
-    def start(self, label: str, items: Sequence[tuple[Item, float | None]], options: Fork) -> None:
+    def start(self, label: str, items: Sequence[tuple[Item, float | None]], options: Fork) -> str:
         """Starts a worker for items with their time limits in seconds; ``options`` says how it runs.
 
+        Returns the worker's name.
         A zygote that turns out to be lost is reported by the next ``wait``, and this worker with it.
         """
         assert self._zygote is not None
@@ -253,6 +255,7 @@ class Workers:
             far.close()
             os.close(output_far)
             os.close(stacks_far)
+        return name
 
     def end(self, worker: Worker, cause: Cause) -> None:
         """Begins to end a worker: stacks first, then SIGTERM, then SIGKILL. Its end is an event."""
@@ -437,10 +440,6 @@ class Workers:
         os.close(worker.output)
         os.close(worker.stacks)
         worker.output = worker.stacks = -1
-
-
-def _nothing() -> None:
-    """The wake-up descriptor is its owner's to read."""
 
 
 def _bind(method: Callable[[Worker], None], worker: Worker) -> Callable[[], None]:

@@ -164,7 +164,7 @@ class Zygote:
             posix.adopt_orphans()
             self._let_go()
             channel_fd, output, stacks = (_raised(fd) for fd in fds)
-            for name, value in self._restore.items():
+            for name, value in {**self._restore, **order.environ}.items():
                 os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
             _connect_streams(order, output)
             _default_signals()

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.outcomes import exit_text
-from harness.runner.messages import Fork, Gone, Kill, Load, Loaded, Loading, Message, Ready, decode, encode
+from harness.runner.messages import Fork, Kill, Load, Loaded, Loading, Message, Ready, decode, encode
 from harness.runner.signals import STACK_SIGNAL
 from harness.wire import FrameReader, read_available, send_fds, send_frame
 
@@ -147,8 +147,8 @@ class ZygoteProcess:
             raise self.lost()
         return [decode(frame) for frame in self._reader.feed(data)]
 
-    def load(self, modules: Sequence[str], path: Sequence[str], wake: int) -> Iterator[Loaded | Gone]:
-        """Has modules imported and yields what each came to, and news of workers in between.
+    def load(self, modules: Sequence[str], path: Sequence[str], wake: int) -> Iterator[Loaded]:
+        """Has modules imported and yields what each came to. No worker may run.
 
         A module that takes too long, or that ends the process, is yielded with its error, and then ZygoteLost
         is raised. KeyboardInterrupt where ``wake`` becomes readable: somebody wants to stop.
@@ -171,8 +171,8 @@ class ZygoteProcess:
                     return
                 if isinstance(message, Loading):
                     current, deadline = message.module, time.monotonic() + IMPORT_TIMEOUT_S
-                elif isinstance(message, Loaded | Gone):
-                    current = "" if isinstance(message, Loaded) else current
+                elif isinstance(message, Loaded):
+                    current = ""
                     yield message
 
     def _give_up_import(self) -> list[Message]:

@@ -1,9 +1,9 @@
 """When to wait, release, look into or end the ranks of a test: one pure decision over plain values.
 
-    running --all settled--> releasing --all gone--> done
-       |  first failure + grace, first skip + skip grace, or the test's deadline
-       v
-    looking (stacks) --> ending (SIGTERM) --> killing (SIGKILL) --> done
+running --all settled--> releasing --all gone--> done
+   |  first failure + grace, first skip + skip grace, or the test's deadline
+   v
+looking (stacks) --> ending (SIGTERM) --> killing (SIGKILL) --> done
 """
 
 from __future__ import annotations

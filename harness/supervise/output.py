@@ -59,7 +59,7 @@ class Output:
 
 
 def _write_out(data: bytes) -> None:
-    """To this process's standard output: past its text layer where that has one, for bytes that are no text."""
+    """To this process's standard output, past its text layer where it has one: it may be no text."""
     stream = sys.stdout
     raw = getattr(stream, "buffer", None)
     if raw is None:

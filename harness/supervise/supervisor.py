@@ -39,6 +39,7 @@ class _Watched:
     peak_memory: int | None = None
     gone: bool = False
     ended_for: Why | None = None
+    told_to_end: bool = False
     dump: bytearray = field(default_factory=bytearray)
     lie: str = ""
 
@@ -157,7 +158,9 @@ class Supervisor:
         """A rank that goes without a report gets one: it crashed, or was ended."""
         if watched.report is None:
             status = _ended_as(watched.ended_for) or Status.CRASHED
-            self._note(watched, RankOutcome(watched.link.rank, status, exit_code=watched.code, note=watched.lie))
+            self._note(
+                watched, RankOutcome(watched.link.rank, status, exit_code=watched.code, note=watched.lie)
+            )
 
     def _take_report(self, watched: _Watched) -> None:
         self._read_reports(watched)
@@ -185,6 +188,8 @@ class Supervisor:
             return
         watched.report = replace(outcome, order=self._order, at_s=self._clock())
         self._order += 1
+        if not watched.gone and watched.ended_for is not Why.EXIT and not watched.told_to_end:
+            watched.ended_for = None  # it was only slow: nobody needs to end it now
 
     def _forget(self, what: object) -> None:
         if what in self._selector.get_map():
@@ -243,13 +248,17 @@ class Supervisor:
         if self._rules.any_exit:
             return False
         # One that is yet to exit, as it said it would, may still do so with the code that was announced.
-        return self._rules.expected_exit is None or (watched.gone and watched.code != self._rules.expected_exit)
+        return self._rules.expected_exit is None or (
+            watched.gone and watched.code != self._rules.expected_exit
+        )
 
     def _all_dumped(self, now: float) -> bool:
         doomed = [w for w in self._watched if w.ended_for is not None and not w.gone]
         if all(stacks.looks_complete(bytes(w.dump)) or not doomed for w in doomed):
             return True
-        return bool(self._last_dump) and all(w.dump for w in doomed) and now - self._last_dump >= STACKS_QUIET_S
+        return (
+            bool(self._last_dump) and all(w.dump for w in doomed) and now - self._last_dump >= STACKS_QUIET_S
+        )
 
     # -- acting
 
@@ -289,6 +298,7 @@ class Supervisor:
             if watched.ended_for is None:
                 self._ranks.release(watched.link.rank)
             else:
+                watched.told_to_end = True
                 self._ranks.signal(watched.link.rank, signal.SIGTERM)
 
     def _signal_all(self, signum: int, *, group: bool) -> None:
@@ -304,7 +314,7 @@ class Supervisor:
             report = RankOutcome(watched.link.rank, Status.TIMED_OUT, note="does not die", order=self._order)
         if watched.ended_for is Why.EXIT:
             report = replace(report, status=Status.TIMED_OUT, phase="exit")
-        elif report.status is Status.PASSED and watched.code not in (0, None):
+        elif report.status is Status.PASSED and watched.code not in (0, None) and not watched.told_to_end:
             report = replace(report, status=Status.CRASHED, phase="exit", note="after its test had passed")
         if watched.lie:
             report = replace(report, status=Status.CRASHED, note=watched.lie)

@@ -1,0 +1,139 @@
+"""From a test's merged outcome to what unittest is told: skip, failure, error, sub-tests, warnings."""
+
+from __future__ import annotations
+
+import os
+import unittest
+import warnings
+from dataclasses import replace
+from typing import Any
+
+from harness.errors import RankError, RankFailure, RankLeakWarning, RankProblem, ServerLost
+from harness.launch import imports
+from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
+from harness.report.failure import failure_text
+from harness.settings import Settings
+from harness.supervise.supervisor import Watch
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+
+def tell(case: unittest.TestCase, outcome: TestOutcome) -> None:
+    """Raises what the outcome asks for, from within the case's test method in the parent.
+
+    SkipTest, RankFailure or RankError; sub-tests are replayed first. Returns for a pass, having warned of
+    what the test left behind (RankLeakWarning, or RankError under ``HARNESS_STRICT=1``).
+    """
+    __tracebackhide__ = True
+    if outcome.status is Status.SKIPPED:
+        raise unittest.SkipTest(outcome.reason)
+    told_by_subtests = any(o.bad for o in outcome.ranks)
+    whole = any(o.bad_beyond_subtests for o in outcome.ranks) or (outcome.status.bad and not told_by_subtests)
+    _replay_subtests(case, outcome, alone=not whole)
+    if whole:
+        problem = _problem(outcome.status, _text(case, outcome), outcome)
+        _refuse_expected(case, problem, outcome)
+        raise problem
+    if outcome.warnings and not outcome.status.bad:
+        _warn_of_leaks(case, outcome)
+
+
+def server_lost(case: unittest.TestCase, how: str) -> ServerLost:
+    """The error of a test whose server died under it."""
+    return ServerLost(
+        f"{case.id()}: the server that starts ranks died under this test ({how}) and took its ranks with it; "
+        f"the next test gets a new one\nreproduce: {rerun_command(case)}"
+    )
+
+
+def left_behind(watched: Watch) -> tuple[str, ...]:
+    """Lines about what a test left: processes that were ended, and changes in pooled ranks."""
+    lines = [f"left behind and ended: {line}" for line in watched.leaked]
+    found: dict[str, list[int]] = {}
+    for outcome in watched.outcomes:
+        for change in outcome.left:
+            found.setdefault(change, []).append(outcome.rank)
+    lines += [f"left changed in {ranks_text(ranks)}: {change}" for change, ranks in found.items()]
+    return tuple(lines)
+
+
+def rerun_command(case: unittest.TestCase) -> str:
+    """One command that runs this test alone."""
+    name = f"{type(case).__qualname__}.{case._testMethodName}"
+    module = imports.reference(type(case).__module__)
+    if module.name != "__main__":
+        return f"python -m unittest {module.name}.{name}"
+    return f"python -m {module.run_as} {name}" if module.run_as else f"python {module.file} {name}"
+
+
+def _problem(status: Status, text: str, outcome: TestOutcome) -> RankProblem:
+    return RankFailure(text, outcome) if status is Status.FAILED else RankError(text, outcome)
+
+
+def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
+    # The case itself names the seed, on whatever its test raises.
+    return failure_text(case.id(), outcome, rerun=rerun_command(case), seed=None)
+
+
+def _refuse_expected(case: unittest.TestCase, problem: RankProblem, outcome: TestOutcome) -> None:
+    """``expectedFailure`` expects an exception; a crash, a hang or a divergence is an error all the same.
+
+    unittest takes whatever the method raises as expected, but not what a cleanup raises.
+    """
+    unexpected = (Status.CRASHED, Status.TIMED_OUT, Status.SKIPPED)
+    if any(o.status in unexpected for o in outcome.ranks):
+        method = getattr(case, case._testMethodName)
+        if any(getattr(m, "__unittest_expecting_failure__", False) for m in (method, type(case))):
+            case.addCleanup(_raise, problem)
+
+
+def _raise(problem: Exception) -> None:
+    raise problem
+
+
+class _Shown:
+    """A sub-test's parameter: the rank sent its repr, and that is what unittest shows."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _replay_subtests(case: unittest.TestCase, outcome: TestOutcome, *, alone: bool) -> None:
+    """Tells unittest of every sub-test of the ranks; the account of the whole test goes with the first bad
+    one where no rank failed otherwise."""
+    __tracebackhide__ = True
+    told = not alone
+    for merged in outcome.subtests:
+        subtest = merged.subtest
+        text = "" if told or not subtest.status.bad else _text(case, outcome)
+        told = told or subtest.status.bad
+        params: dict[str, Any] = {name: _Shown(value) for name, value in subtest.params}
+        message = {"msg": subtest.message} if subtest.message is not None else {}
+        with case.subTest(**message, **params):
+            _raise_subtest(subtest, text or _short(merged), outcome)
+
+
+def _raise_subtest(subtest: SubtestOutcome, text: str, outcome: TestOutcome) -> None:
+    __tracebackhide__ = True
+    if subtest.status is Status.SKIPPED:
+        raise unittest.SkipTest(subtest.skip_reason or "")
+    if subtest.status.bad:
+        raise _problem(subtest.status, text, outcome)
+
+
+def _short(merged: MergedSubtest) -> str:
+    """A further sub-test's account: who, and the traceback."""
+    error = merged.subtest.error
+    return f"on {ranks_text(merged.ranks)}:\n{error.traceback if error else merged.subtest.status.value}"
+
+
+def _warn_of_leaks(case: unittest.TestCase, outcome: TestOutcome) -> None:
+    if Settings.from_environ(os.environ).strict:
+        strict = replace(
+            outcome, status=Status.ERROR, reason="ranks left something behind (HARNESS_STRICT=1)"
+        )
+        raise RankError(_text(case, strict), strict)
+    warnings.warn(f"{case.id()}: {'; '.join(outcome.warnings)}", RankLeakWarning, stacklevel=2)

@@ -1,0 +1,48 @@
+"""``python run_tests.py``: from a command line to an exit code. What it can do is in ``options``; what it
+does is in ``command``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+from harness.errors import HarnessError, UsageError
+from harness.runner.exits import ExitCode
+from harness.runner.options import PROG, parse
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the runner with ``argv``, the process's arguments by default; returns the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        options = parse(words)
+        from harness.runner.command import execute  # --help and slips need none of it
+
+        return execute(options, words)
+    except UsageError as error:
+        return _say(f"error: {error}", ExitCode.USAGE)
+    except HarnessError as error:
+        return _say(f"the harness failed: {error}", ExitCode.BROKEN)
+    except KeyboardInterrupt:
+        return _say("interrupted before the first test", ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        _silence_stdout()
+        return ExitCode.BROKEN
+    except Exception:  # noqa: BLE001 - whatever it is, it is the harness's own failure and has an exit code
+        import traceback
+
+        traceback.print_exc()
+        return _say("the harness itself failed; what had finished is in the run's journal", ExitCode.BROKEN)
+
+
+def _say(text: str, code: ExitCode) -> int:
+    with contextlib.suppress(OSError):  # nobody reads standard error; the code says enough
+        print(f"{PROG}: {text}", file=sys.stderr, flush=True)
+    return int(code)
+
+
+def _silence_stdout() -> None:
+    """Keeps the interpreter's last flush from complaining about a reader that has gone (``| head``)."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,0 +1,349 @@
+"""What ``run_tests.py`` does: finds the tests, lists them or runs them, reports."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import random
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.outcomes import Status
+from harness.record import TestRecord
+from harness.report.base import RunInfo
+from harness.report.summary import Summary, summarise
+from harness.runner import discovery, exits, journal, machine, rundir, selecting
+from harness.runner.discovery import ModuleTests
+from harness.runner.exits import ExitCode
+from harness.runner.interrupts import Interrupts
+from harness.runner.invocation import Invocation, resolve
+from harness.runner.journal import Header, Journal
+from harness.runner.nursery import Nursery
+from harness.runner.plan import Plan
+from harness.runner.reporters import Reporters, build
+from harness.runner.selecting import Selected
+from harness.runner.session import Session, Setup
+from harness.runner.shard import Shard
+from harness.runner.timings import Timings, default_path
+from harness.runner.timings import load as load_timings
+from harness.runner.unit import Unit, to_json
+from harness.runner.workers import Workers
+
+
+def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
+    """Does what the options say; returns the exit code. UsageError and HarnessError as they come."""
+    invocation = resolve(options, argv, dict(os.environ))
+    with Interrupts() as interrupts:
+        return _execute(invocation, interrupts)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The tests of a run and what is known about them. ``notices`` are to be said once there is somebody."""
+
+    selected: Selected
+    modules: Mapping[str, ModuleTests]
+    timings: Timings
+    shard: Shard | None
+    torch: str | None
+    notices: tuple[str, ...]
+
+
+def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
+    options, root = invocation.options, discovery.project_root()
+    ids = _ids(invocation)
+    if ids == ():
+        print("nothing failed in the last run" if options.last_failed else "that run selected no test")
+        return ExitCode.NOTHING_RAN
+    shard = None if invocation.earlier else selecting.shard_of(options, invocation.environ)
+    want = selecting.wanted(options, root, invocation.cwd, ids)
+    notices: list[str] = []
+    with Nursery(
+        invocation.test_environ,
+        sys.path,
+        discovery.paths_of(want.path, root),
+        interrupts.fileno(),
+        notices.append,
+        inherit_streams=invocation.debugger or options.stream,
+    ) as nursery:
+        found = _find(invocation, want, shard, nursery, notices)
+        if options.list:
+            return _list(found, as_json=options.json)
+        if not found.selected.units:
+            print(_why_nothing(found, shard), file=sys.stderr)
+            return ExitCode.NOTHING_RAN
+        return _run(invocation, found, nursery, interrupts, notices)
+
+
+def _ids(invocation: Invocation) -> tuple[str, ...] | None:
+    """The tests to which a run before limits this one; None for no limit."""
+    if invocation.earlier is not None:
+        return invocation.earlier.header.tests
+    if not invocation.options.last_failed:
+        return None
+    directory = invocation.state.latest()
+    return selecting.failed_ids(journal.read(directory).records) if directory is not None else ()
+
+
+def _find(
+    invocation: Invocation, want: selecting.Wanted, shard: Shard | None, nursery: Nursery, notices: list[str]
+) -> Found:
+    """The tests of this run."""
+    options, root = invocation.options, discovery.project_root()
+    timings, warning = load_timings(Path(options.timings) if options.timings else default_path())
+    if warning:
+        notices.append(warning)
+    torch_file = discovery.torch_version_file()
+    key = discovery.context(root, invocation.test_environ, torch_file)
+    cache = discovery.Cache(invocation.state.cache, key)
+    modules = selecting.discover(want.modules, cache, nursery)
+    selected = selecting.choose(want, modules, options, invocation.settings.slow)
+    if selected.gone:
+        notices.append(f"{len(selected.gone)} tests of that run are not there any more: {selected.gone[0]} ...")
+    selected = selecting.cut(selected, shard, timings)
+    return Found(selected, modules, timings, shard, discovery.torch_version(torch_file), tuple(notices))
+
+
+def _why_nothing(found: Found, shard: Shard | None) -> str:
+    if found.selected.slow:
+        return f"nothing to run: {found.selected.slow} selected tests are slow; --slow adds them"
+    if shard is not None:
+        return f"nothing to run in shard {shard}: there are fewer tests than shards, or none is selected"
+    return "nothing to run: no test is selected; --list shows what there is"
+
+
+# -- listing
+
+
+def _list(found: Found, *, as_json: bool) -> int:
+    """Prints the selected tests; modules that do not import are said on standard error."""
+    selected = found.selected
+    units: Iterable[Unit] = found.timings.expect(selected.units)
+    lines = (json.dumps(to_json(u), ensure_ascii=False) if as_json else u.id for u in units)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+    for notice in found.notices:
+        print(f"note: {notice}", file=sys.stderr)
+    bad = [record for record in selected.ready if not record.ok]
+    for record in bad:
+        print(f"\n{record.details or record.reason}", file=sys.stderr)
+    if bad:
+        return ExitCode.FAILED
+    return ExitCode.OK if selected.units else ExitCode.NOTHING_RAN
+
+
+# -- running
+
+
+def _run(
+    invocation: Invocation, found: Found, nursery: Nursery, interrupts: Interrupts, notices: list[str]
+) -> int:
+    """Runs the selected tests, with journal and reports."""
+    options = invocation.options
+    directory, trouble = _directory(invocation)
+    reporters = build(
+        sys.stdout,
+        invocation.environ,
+        directory,
+        verbosity=options.verbose - options.quiet,
+        durations=options.durations,
+        shared_terminal=options.stream or invocation.debugger,
+        html="html" in options.report,
+        trace=options.trace,
+    )
+    earlier = invocation.earlier.contents.records if invocation.earlier else ()
+    taken = [record for record in earlier if record.status is not Status.ENDED]
+    plan = Plan([u.id for u in found.selected.units], invocation.policy, taken)
+    reporters.start(_info(invocation, found, directory, plan, len(taken)))
+    for notice in notices:
+        reporters.message(notice)
+    notices.clear()
+    nursery.say = reporters.message
+    if trouble:
+        reporters.trouble(trouble)
+    with contextlib.ExitStack() as stack:
+        record_keeper = _journal(invocation, found, directory, reporters)
+        if record_keeper is not None:
+            stack.enter_context(record_keeper)
+        workers = stack.enter_context(Workers(interrupts))
+        interrupts.at_once = lambda: _kill_all(workers, nursery)
+        session = Session(
+            _setup(invocation, found, directory), plan, nursery, workers, record_keeper, reporters
+        )
+        interrupts.ignored = lambda: session.debugging
+        return _drive(invocation, found, session, taken, reporters, record_keeper, interrupts)
+
+
+def _drive(
+    invocation: Invocation,
+    found: Found,
+    session: Session,
+    taken: list[TestRecord],
+    reporters: Reporters,
+    record_keeper: Journal | None,
+    interrupts: Interrupts,
+) -> int:
+    """Has the session run and reports what came of it, also where the session itself breaks."""
+    began_s = time.monotonic()
+    broken = True
+    try:
+        ready = [*found.selected.ready, *session.preload(found.modules)]
+        session.run(ready, lambda: interrupts.count)
+        broken = False
+    finally:
+        summary = _summary(invocation, found, session, [*taken, *session.records], reporters, began_s, broken)
+        reporters.finish(summary)
+        if record_keeper is not None:
+            record_keeper.end(summary.exit_code, time.time())
+    return _exit_code(invocation, session, summary, reporters, broken)
+
+
+def _summary(
+    invocation: Invocation,
+    found: Found,
+    session: Session,
+    records: Sequence[TestRecord],
+    reporters: Reporters,
+    began_s: float,
+    broken: bool,
+) -> Summary:
+    def with_code(code: int) -> Summary:
+        return summarise(
+            records,
+            exit_code=code,
+            interrupted=session.interrupted,
+            duration_s=time.monotonic() - began_s,
+            selected=[unit.id for unit in found.selected.units],
+            command=invocation.command,
+            messages=reporters.messages,
+        )
+
+    return with_code(_exit_code(invocation, session, with_code(0), reporters, broken))
+
+
+def _exit_code(
+    invocation: Invocation, session: Session, summary: Summary, reporters: Reporters, broken: bool
+) -> int:
+    return exits.decide(
+        ran=len(summary.tests),
+        failed=summary.failed,
+        flaky=len(summary.flaky),
+        flaky_fails=invocation.options.flaky == "fail",
+        interrupted=session.interrupted,
+        broken=broken or bool(reporters.failures),
+    )
+
+
+def _directory(invocation: Invocation) -> tuple[Path | None, str | None]:
+    """Where this run's files go, and what is to be said if nowhere. UsageError where the user named a
+    directory that cannot be written."""
+    if invocation.earlier is not None:
+        return invocation.earlier.directory, None
+    if invocation.options.report_dir is not None:
+        directory = invocation.cwd / invocation.options.report_dir
+        rundir.check_writable(directory)
+        return directory, None
+    try:
+        return invocation.state.new_run(time.time()), None
+    except OSError as error:
+        where = f"{invocation.state.path}: {error.strerror}"
+        return None, f"no journal and no reports are written: {where}; --report-dir names another place"
+
+
+def _journal(
+    invocation: Invocation, found: Found, directory: Path | None, reporters: Reporters
+) -> Journal | None:
+    """The run's journal, with its first line written; None where there is no place for it."""
+    if directory is None:
+        return None
+    try:
+        if invocation.earlier is not None:
+            record_keeper = Journal(directory / journal.NAME)
+            record_keeper.resume(invocation.argv, time.time())
+        else:
+            record_keeper = journal.create(directory)
+            record_keeper.begin(_header(invocation, found))
+    except OSError as error:
+        reporters.trouble(f"no journal is written: {directory}: {error.strerror}; results are kept in memory")
+        return None
+    if record_keeper.failure is not None:
+        reporters.trouble(f"the journal cannot be written: {record_keeper.failure}; results are kept in memory")
+    invocation.state.remember(directory)
+    return record_keeper
+
+
+def _header(invocation: Invocation, found: Found) -> Header:
+    policy = invocation.policy
+    return Header(
+        argv=invocation.argv,
+        cwd=str(invocation.cwd),
+        tests=tuple(unit.id for unit in found.selected.units),
+        seed=invocation.settings.seed,
+        shard=str(found.shard) if found.shard is not None else None,
+        repeats=policy.repeats,
+        reruns=policy.reruns,
+        started_at=time.time(),
+        python=platform.python_version(),
+        torch=found.torch,
+    )
+
+
+def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setup:
+    logs = directory / "logs" if directory is not None else None
+    shuffle = invocation.shuffle
+
+    def order(units: Sequence[Unit]) -> Sequence[Unit]:
+        return units if shuffle is None else random.Random(shuffle).sample(units, len(units))
+
+    return Setup(
+        units={unit.id: unit for unit in found.selected.units},
+        timings=found.timings,
+        capacity=machine.capacity(invocation.jobs, invocation.environ),
+        limits=invocation.limits,
+        options=invocation.fork_options(logs),
+        isolate=invocation.options.isolate,
+        seed=invocation.settings.seed,
+        order=order,
+    )
+
+
+def _info(
+    invocation: Invocation, found: Found, directory: Path | None, plan: Plan, resumed: int
+) -> RunInfo:
+    shard = found.shard
+    return RunInfo(
+        directory=directory,
+        command=invocation.command,
+        argv=invocation.argv,
+        seed=invocation.settings.seed,
+        shard=(shard.number, shard.total) if shard is not None else None,
+        jobs=invocation.jobs,
+        total=plan.owed,
+        started_at=time.time(),
+        started_s=time.monotonic(),
+        hostname=socket.gethostname(),
+        python=platform.python_version(),
+        torch=found.torch,
+        platform=platform.platform(),
+        expected_s=found.timings.estimates(found.selected.units),
+        resumed=resumed,
+    )
+
+
+def _kill_all(workers: Workers, nursery: Nursery) -> None:
+    """The second Ctrl-C: everything that the run started ends now."""
+    groups = [*workers.pids, *([nursery.pid] if nursery.pid is not None else [])]
+    for pid in groups:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)
+    if sys.stdout.isatty():
+        os.write(1, b"\x1b[?25h\n")  # the live console hides the cursor

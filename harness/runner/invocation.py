@@ -1,0 +1,176 @@
+"""One invocation of ``run_tests.py``: what options, environment and an earlier run decide together."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness import coverage_hook
+from harness.errors import UsageError
+from harness.runner import journal, machine, rundir, shard
+from harness.runner.journal import Contents, Header
+from harness.runner.messages import Fork
+from harness.runner.options import PROG, parse
+from harness.runner.plan import Policy
+from harness.runner.session import Limits
+from harness.settings import Settings
+
+# Seconds on top of all graces of the ranks' supervisor, before the watchdog over a worker takes it for stuck:
+# for taking every rank's stacks and ending them on a loaded machine.
+WATCHDOG_SLACK_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A run that this one goes on with: its directory and its journal."""
+
+    directory: Path
+    contents: Contents
+
+    @property
+    def header(self) -> Header:
+        """What that run was."""
+        return self.contents.header
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """Options and environment, resolved. ``shuffle`` is the seed of the order, None for discovery's."""
+
+    options: argparse.Namespace
+    argv: tuple[str, ...]
+    environ: Mapping[str, str]
+    cwd: Path
+    settings: Settings
+    jobs: int
+    shuffle: int | None
+    earlier: Earlier | None
+
+    @property
+    def debugger(self) -> bool:
+        """True where a debugger may need the terminal: one test at a time, and no deadlines."""
+        return bool(self.options.pdb) or self.options.pdb_rank is not None
+
+    @property
+    def state(self) -> rundir.State:
+        """Where caches and earlier runs are."""
+        return rundir.state(self.environ, self.cwd)
+
+    @property
+    def policy(self) -> Policy:
+        """Repeats, reruns, and when to stop."""
+        options = self.options
+        repeats = 0 if options.until_fail else options.repeat
+        return Policy(repeats, options.reruns, options.failfast or options.until_fail)
+
+    @property
+    def limits(self) -> Limits:
+        """How long tests may take."""
+        settings = self.settings
+        graces = settings.grace_s + max(settings.skip_grace_s, settings.exit_grace_s) + settings.exit_grace_s
+        return Limits(None if self.debugger else settings.timeout_s, graces + WATCHDOG_SLACK_S)
+
+    @property
+    def test_environ(self) -> dict[str, str]:
+        """The environment of zygote and tests: the settings as variables, this run's coverage, and no
+        shard, which is the controller's business and must not be applied twice."""
+        environ = {k: v for k, v in self.environ.items() if k not in shard.VARIABLES}
+        environ.update(self.settings.to_environ())
+        coverage_hook.export(environ)
+        return environ
+
+    def fork_options(self, logs: Path | None) -> Fork:
+        """How every worker of the run is to be."""
+        options = self.options
+        environ = {} if logs is None or self.settings.log_dir else {"HARNESS_LOG_DIR": str(logs)}
+        return Fork(
+            worker="",
+            items=[],
+            marker="",
+            stream=options.stream or self.debugger,
+            terminal=self.debugger,
+            post_mortem=options.pdb,
+            stop_at_failure=self.policy.failfast and not self.policy.reruns,
+            threads=max(1, machine.processors() // self.jobs),
+            environ=environ,
+        )
+
+    @property
+    def command(self) -> str:
+        """What a user types to run some of these tests again under the same conditions."""
+        words = ["python", os.path.basename(sys.argv[0]) or PROG]
+        if self.options.seed is not None:
+            words += ["--seed", str(self.settings.seed)]
+        if self.options.ranks is not None:
+            words += ["--ranks", self.options.ranks]
+        if self.settings.slow:
+            words.append("--slow")
+        return " ".join(words)
+
+
+def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[str, str]) -> Invocation:
+    """The invocation of a command line. UsageError for what does not go together.
+
+    With ``--resume`` the options are the earlier run's, with those given now on top, and the working
+    directory becomes the earlier run's.
+    """
+    earlier = _earlier(options, environ)
+    if earlier is not None:
+        options = _merged(options, earlier)
+        _go_to(Path(earlier.header.cwd))
+    invocation = Invocation(
+        options=options,
+        argv=tuple(argv),
+        environ=environ,
+        cwd=Path.cwd(),
+        settings=_settings(options, environ, earlier),
+        jobs=options.jobs or machine.processors(),
+        shuffle=random.SystemRandom().randrange(2**32) if options.shuffle == -1 else options.shuffle,
+        earlier=earlier,
+    )
+    return replace(invocation, jobs=1) if invocation.debugger else invocation
+
+
+def _earlier(options: argparse.Namespace, environ: Mapping[str, str]) -> Earlier | None:
+    if options.resume is None:
+        return None
+    cwd = Path.cwd()
+    directory = cwd / options.resume if options.resume else rundir.state(environ, cwd).latest()
+    if directory is None:
+        raise UsageError("--resume: no earlier run is known here; name its directory: --resume=DIR")
+    return Earlier(directory.resolve(), journal.read(directory))
+
+
+def _merged(options: argparse.Namespace, earlier: Earlier) -> argparse.Namespace:
+    """The options of the earlier run, with those given now on top."""
+    nothing = vars(parse([]))
+    given = {name: value for name, value in vars(options).items() if value != nothing[name]}
+    before = vars(parse(earlier.header.argv))
+    return argparse.Namespace(**{**before, **given, "last_failed": False, "resume": str(earlier.directory)})
+
+
+def _go_to(directory: Path) -> None:
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise UsageError(f"--resume: that run's working directory {directory}: {error.strerror}") from None
+
+
+def _settings(options: argparse.Namespace, environ: Mapping[str, str], earlier: Earlier | None) -> Settings:
+    """The library's settings: the environment's, with the options on top."""
+    seed = options.seed if options.seed is not None or earlier is None else earlier.header.seed
+    given = {
+        "timeout_s": options.timeout,
+        "seed": seed,
+        "ranks": options.ranks,
+        "pdb_rank": options.pdb_rank,
+        "slow": options.slow or None,
+        "rank_output": "stream" if options.stream else None,
+    }
+    settings = Settings.from_environ(environ)
+    return replace(settings, **{name: value for name, value in given.items() if value is not None})

@@ -1,0 +1,50 @@
+"""What this machine has for tests, found out without torch: processors, memory, accelerators."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.runner.scheduling import Capacity
+
+CGROUP_CPU = Path("/sys/fs/cgroup/cpu.max")
+MEMINFO = Path("/proc/meminfo")
+DEVICES = Path("/dev")
+
+
+def processors(cpu_max: Path = CGROUP_CPU) -> int:
+    """Processors that this process may use: by its affinity, and by its control group's quota."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = cpu_max.read_text().split()
+        if quota != "max":
+            count = min(count, max(1, int(quota) // int(period)))
+    return count
+
+
+def memory_mb(meminfo: Path = MEMINFO) -> int | None:
+    """The machine's memory, None where it does not say."""
+    with contextlib.suppress(OSError):
+        found = re.search(r"MemTotal:\s*(\d+) kB", meminfo.read_text())
+        return int(found[1]) // 1024 if found else None
+    return None
+
+
+def accelerators(environ: Mapping[str, str], devices: Path = DEVICES) -> int:
+    """Accelerators that tests may see: the driver's device files, fewer where the environment hides some."""
+    try:
+        found = sum(re.fullmatch(r"nvidia\d+|accel\d+", name) is not None for name in os.listdir(devices))
+    except OSError:
+        return 0
+    visible = environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return found
+    return min(found, len([part for part in visible.split(",") if part.strip() not in ("", "-1")]))
+
+
+def capacity(jobs: int, environ: Mapping[str, str]) -> Capacity:
+    """What the scheduler may give out: ``jobs`` slots, and what else there is here."""
+    return Capacity(slots=jobs, accelerators=accelerators(environ), memory_mb=memory_mb())

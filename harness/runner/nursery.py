@@ -1,0 +1,126 @@
+"""The nursery: keeps a zygote with the run's modules loaded, whatever the modules do to it.
+
+A module whose import ends the zygote is an error and is left out of the next one. A module whose import
+leaves threads running is left out too: workers import it themselves.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from harness.errors import HarnessError
+from harness.runner.messages import Loaded
+from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
+
+# A zygote may die of the machine's troubles; one that dies so often has a reason that we cannot mend.
+MOST_LOSSES = 10
+
+
+class Nursery:
+    """Owns the zygote, one at a time. Leaving the context ends it and every worker."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        sys_path: Sequence[str],
+        path: Sequence[str],
+        wake: int,
+        say: Callable[[str], None],
+        *,
+        inherit_streams: bool = False,
+        cold: Iterable[str] = (),
+    ) -> None:
+        """``path`` is put in front of ``sys_path``; ``cold`` modules are known to leave threads; ``say``
+        takes notices of one line. ``wake`` becomes readable where the user wants to stop."""
+        self._environ, self._sys_path, self._path = dict(environ), list(sys_path), list(path)
+        self._wake, self._say, self._inherit = wake, say, inherit_streams
+        self._cold = set(cold)
+        self._broken: set[str] = set()
+        self._loaded: list[str] = []
+        self._zygote: ZygoteProcess | None = None
+        self._losses = 0
+
+    def __enter__(self) -> Nursery:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the zygote, if there is one."""
+        if self._zygote is not None:
+            self._zygote.close()
+            self._zygote = None
+
+    @property
+    def pid(self) -> int | None:
+        """The zygote's process id."""
+        return self._zygote.pid if self._zygote is not None else None
+
+    def add_path(self, entries: Iterable[str]) -> None:
+        """Makes more modules findable, for loads from now on."""
+        self._path += [entry for entry in entries if entry not in self._path]
+
+    def zygote(self) -> ZygoteProcess:
+        """The zygote, started if need be, with every module loaded that was asked for so far."""
+        if self._zygote is None:
+            for _ in self._load(self._loaded):
+                pass
+        assert self._zygote is not None
+        return self._zygote
+
+    def load(self, modules: Iterable[str]) -> Iterator[Loaded]:
+        """Has modules imported that are not yet, and yields what each came to.
+
+        KeyboardInterrupt where the user wants to stop; HarnessError where no zygote survives.
+        """
+        skip = {*self._loaded, *self._broken}
+        yield from self._load([m for m in modules if m not in skip])
+
+    def lost(self) -> None:
+        """Forgets a zygote that died while it had no module to blame."""
+        self._losses += 1
+        self.close()
+        if self._losses > MOST_LOSSES:
+            raise HarnessError("the process that forks workers died again and again; see the notices above")
+
+    def _load(self, modules: Sequence[str]) -> Iterator[Loaded]:
+        todo, told = list(modules), set(self._loaded)
+        while True:
+            spoiled = False
+            try:
+                for loaded in self._start().load([m for m in todo if m not in self._cold], self._path, self._wake):
+                    spoiled = spoiled or loaded.dirty
+                    self._note(loaded)
+                    if loaded.module not in told:
+                        told.add(loaded.module)
+                        yield loaded
+            except ZygoteLost as lost:
+                self._say(f"the process that forks workers ended ({_first_line(lost)}); starting another")
+                self.lost()
+                spoiled = True
+            if not spoiled:
+                return
+            self.close()
+            todo = [m for m in dict.fromkeys([*self._loaded, *todo]) if m not in self._broken]
+
+    def _start(self) -> ZygoteProcess:
+        if self._zygote is None:
+            self._zygote = ZygoteProcess(self._environ, self._sys_path, inherit_streams=self._inherit)
+        return self._zygote
+
+    def _note(self, loaded: Loaded) -> None:
+        if loaded.error:
+            self._broken.add(loaded.module)
+        elif loaded.module not in self._loaded:
+            self._loaded.append(loaded.module)
+        if loaded.dirty:
+            self._cold.add(loaded.module)
+            self._say(f"importing {loaded.module} leaves threads running: its workers import it anew")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]

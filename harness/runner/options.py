@@ -1,0 +1,211 @@
+"""The command line of ``run_tests.py``: its options, its help, and what it makes of wrong ones."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Sequence
+from typing import NoReturn
+
+from harness.errors import UsageError
+from harness.runner.exits import MEANINGS
+from harness.runner.shard import FAMILIES, SLURM, STATUS_FILE
+from harness.settings import LARGEST_SEED, LONGEST_S, RANK_MODES, VARIABLES
+
+PROG = "run_tests.py"
+# Processes beyond that are a slip of the finger.
+LARGEST_JOBS = 4096
+LARGEST_COUNT = 1_000_000
+
+_DESCRIPTION = """\
+Runs the conformance suites, or the tests that are named, in worker processes.
+
+NAME is a suite (c10d), a module (suites.aot.test_export, aot.test_export), a path, a class or a full
+test id. Without names every standard suite runs; `selftest` names the harness's own tests."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises UsageError in place of exiting, and says which option was perhaps meant."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+    def perhaps(self, unknown: str) -> str:
+        """The end of a message about an unknown option."""
+        known = [option for action in self._actions for option in action.option_strings]
+        close = difflib.get_close_matches(unknown.split("=", 1)[0], known, n=2, cutoff=0.5)
+        return f"; did you mean {' or '.join(close)}?" if close else "; --help lists the options"
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The options of a command line; UsageError, in one line, for what cannot be meant.
+
+    ``--help`` prints and raises SystemExit(0).
+    """
+    parser = build()
+    options, unknown = parser.parse_known_intermixed_args(list(argv))
+    for word in unknown:
+        if word.startswith("-"):
+            raise UsageError(f"unknown option {word}{parser.perhaps(word)}")
+    _check(options)
+    return options
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.json and not options.list:
+        raise UsageError("--json goes with --list; results are always in results.jsonl")
+    if options.until_fail and options.reruns:
+        raise UsageError("--until-fail and --reruns exclude each other: a rerun would hide the failure")
+    if options.resume is not None and options.names:
+        raise UsageError("--resume goes on with what that run selected: give no names (a directory: --resume=DIR)")
+    if options.resume is not None and options.last_failed:
+        raise UsageError("--resume and --last-failed exclude each other")
+    if options.pdb and options.pdb_rank is not None:
+        raise UsageError("--pdb and --pdb-rank exclude each other")
+
+
+def build() -> _Parser:
+    """The parser."""
+    parser = _Parser(
+        prog=PROG,
+        usage=f"{PROG} [options] [NAME ...]",
+        description=_DESCRIPTION,
+        epilog=_epilog(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=argparse.SUPPRESS)
+    _selection(parser)
+    _repetition(parser)
+    _placement(parser)
+    _debugging(parser)
+    _reports(parser)
+    return parser
+
+
+def _selection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("which tests")
+    add = group.add_argument
+    add("-k", dest="keywords", metavar="PATTERN", action="append", default=[],
+        help="only tests whose id contains PATTERN, or matches it where it has a *; may be repeated")  # fmt: skip
+    add("--include", metavar="PATTERN", action="append", default=[],
+        help="only modules or tests that match this shell pattern, c10d or *.test_stores; may be repeated")  # fmt: skip
+    add("--exclude", metavar="PATTERN", action="append", default=[],
+        help="not the modules or tests that match this shell pattern; may be repeated")  # fmt: skip
+    add("--slow", action="store_true", help="the exhaustive operator and module sweeps too")
+    add("--last-failed", action="store_true", help="only what failed in the last run")
+    add("--shard", metavar="I/N", help="only part I of N, counted from 1; without it the environment is asked")
+    add("--resume", metavar="DIR", nargs="?", const="",
+        help="go on with an interrupted run: its options, and exactly its tests that have not finished "
+        "(default: the last run)")  # fmt: skip
+    add("--list", action="store_true", help="print the id of each selected test and run none")
+    add("--json", action="store_true", help="with --list: a JSON object a line, with demand and expected seconds")
+
+
+def _repetition(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how often and in which order")
+    add = group.add_argument
+    add("--reruns", metavar="N", type=_count(0), default=0, help="run a test that failed up to N times more")
+    add("--flaky", choices=("pass", "fail"), default="pass",
+        help="whether a test that passed on a rerun lets the run pass (default: pass)")  # fmt: skip
+    add("--failfast", action="store_true", help="stop at the first test that failed")
+    add("--repeat", metavar="N", type=_count(1), default=1, help="run everything N times")
+    add("--until-fail", action="store_true", help="run everything again and again until something fails")
+    add("--shuffle", metavar="SEED", nargs="?", type=_seed, const=-1,
+        help="run the tests of each module in random order; the seed is printed")  # fmt: skip
+    add("--seed", metavar="N", type=_seed, help="seed of every random generator in tests (HARNESS_SEED)")
+
+
+def _placement(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("where and how long")
+    add = group.add_argument
+    add("-j", "--jobs", metavar="N|auto", type=_jobs, default=0,
+        help="CPU slots that tests share (default: auto, the number of processors)")  # fmt: skip
+    add("--timeout", metavar="SECONDS", type=_seconds,
+        help="deadline of a test that sets none itself (HARNESS_TIMEOUT, default 120)")  # fmt: skip
+    add("--isolate", action="store_true", help="a worker process of its own for each test")
+    add("--ranks", choices=RANK_MODES, help="what ranks are, whatever the class says (HARNESS_RANKS)")
+
+
+def _debugging(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("debugging")
+    add = group.add_argument
+    add("-s", "--stream", action="store_true",
+        help="let tests print as they go, with the rank in front; nothing is captured")  # fmt: skip
+    add("--pdb", action="store_true",
+        help="open the debugger where a single-process test fails; one job, no time limits")  # fmt: skip
+    add("--pdb-rank", metavar="N", type=_count(0),
+        help="give rank N the terminal, for breakpoint(); one job, no time limits")  # fmt: skip
+
+
+def _reports(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("reports")
+    add = group.add_argument
+    add("-v", "--verbose", action="count", default=0, help="a line for each test")
+    add("-q", "--quiet", action="count", default=0, help="failures and the counts only")
+    add("--durations", metavar="N", type=_count(0), help="list the N slowest tests")
+    add("--report-dir", metavar="DIR", help="where the run's files go (default: a new one in .harness/runs)")
+    add("--report", choices=("html",), action="append", default=[],
+        help="also write report.html, one self-contained page")  # fmt: skip
+    add("--trace", action="store_true", help="also write trace.json, for ui.perfetto.dev")
+    add("--timings", metavar="FILE", help="recorded times, for balance and order (default: suites/timings.json)")
+
+
+def _count(least: int) -> "_Number":
+    return _Number(least, LARGEST_COUNT)
+
+
+class _Number:
+    """A parser of whole numbers within bounds, for argparse."""
+
+    def __init__(self, least: int, most: int) -> None:
+        self._least, self._most = least, most
+
+    def __call__(self, text: str) -> int:
+        if not (text.isascii() and text.isdigit() and self._least <= int(text) <= self._most):
+            raise argparse.ArgumentTypeError(f"{text!r}: write a whole number from {self._least} to {self._most}")
+        return int(text)
+
+
+_seed = _Number(0, LARGEST_SEED)
+
+
+def _jobs(text: str) -> int:
+    """A number of slots; 0 for auto."""
+    return 0 if text == "auto" else _Number(1, LARGEST_JOBS)(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= LONGEST_S:
+        raise argparse.ArgumentTypeError(f"{text!r}: write a number of seconds above 0, up to {LONGEST_S:.0f}")
+    return seconds
+
+
+def _epilog() -> str:
+    codes = "\n".join(f"  {code.value:<4} {meaning}" for code, meaning in MEANINGS.items())
+    variables = "\n".join(f"  {v.name}={v.values}\n        {v.meaning}" for v in VARIABLES)
+    pairs = "\n".join(
+        f"  {f.index}, {f.total} (counted from {f.first})" for f in FAMILIES
+    )
+    return f"""\
+exit codes:
+{codes}
+
+environment variables (options win):
+{variables}
+  HARNESS_STATE_DIR=directory, default .harness
+        caches and the directories of runs without --report-dir
+  NO_COLOR, CI, TERM, GITHUB_ACTIONS, GITHUB_STEP_SUMMARY
+        decide what the console looks like and whether GitHub gets annotations
+
+shards, where --shard does not say (the first pair that is set; pairs must agree):
+{pairs}
+  {SLURM.index}, {SLURM.total} (counted from its _MIN)
+  {STATUS_FILE} is touched
+
+files in the run's directory: journal.jsonl as the run goes; results.jsonl, junit.xml and what --report and
+--trace ask for at its end; logs/ with what ranks printed"""

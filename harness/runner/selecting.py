@@ -1,0 +1,154 @@
+"""From options to the tests of this run: names, discovery through the nursery, selection, shard."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.outcomes import Status
+from harness.record import TestRecord
+from harness.report.summary import summarise
+from harness.runner import discovery, selection, verdicts
+from harness.runner.discovery import Cache, ModuleTests
+from harness.runner.nursery import Nursery
+from harness.runner.shard import Shard, shard_from_environ, touch_status_file
+from harness.runner.sharding import assign
+from harness.runner.timings import Timings
+from harness.runner.unit import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line names, before any module is imported. ``ids`` None leaves it to ``targets``."""
+
+    targets: tuple[selection.Target, ...]
+    modules: tuple[str, ...]
+    ids: tuple[str, ...] | None = None
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """What ``sys.path`` needs for modules outside the project."""
+        return tuple(dict.fromkeys(t.path for t in self.targets if t.path))
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The tests of this run, in order; ``ready`` are the records of those that need no worker, ``slow`` how
+    many were left out for want of ``--slow``, ``gone`` the ids that were asked for and are not there."""
+
+    units: tuple[Unit, ...]
+    ready: tuple[TestRecord, ...] = ()
+    slow: int = 0
+    gone: tuple[str, ...] = ()
+
+
+def wanted(options: argparse.Namespace, root: Path, cwd: Path, ids: Sequence[str] | None) -> Wanted:
+    """What the options name. ``ids`` limits it to these tests, of a run before. UsageError as ``selection``."""
+    known = discovery.modules_below(root)
+    targets = selection.resolve(options.names, known, cwd)
+    outside = tuple(m for t in targets for m in t.modules)
+    everything = tuple(dict.fromkeys([*known, *outside]))
+    selection.check_patterns("--include", options.include, everything)
+    selection.check_patterns("--exclude", options.exclude, everything)
+    base = known if targets else discovery.standard(known)
+    modules = selection.modules_to_load(base, targets, options.include, options.exclude)
+    if ids is not None:
+        candidates = tuple(dict.fromkeys([*modules, *known])) if not targets else modules
+        modules = _modules_of(ids, candidates)
+    return Wanted(targets, modules, tuple(ids) if ids is not None else None)
+
+
+def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
+    """The modules that tests of these ids may come from; all of them where an id names none."""
+    known = set(modules)
+    needed = set()
+    for test_id in ids:
+        name = test_id.removeprefix(verdicts.FAILED_MODULE).removeprefix(verdicts.SKIPPED_MODULE)
+        while name and name not in known:
+            name = name.rpartition(".")[0]
+        if not name:
+            return tuple(modules)
+        needed.add(name)
+    return tuple(module for module in modules if module in needed)
+
+
+def discover(modules: Sequence[str], cache: Cache, nursery: Callable[[], Nursery]) -> dict[str, ModuleTests]:
+    """Every module's tests, in order: from the cache, or by having the nursery import them."""
+    found = {module: tests for module in modules if (tests := cache.get(module)) is not None}
+    missing = [module for module in modules if module not in found]
+    if missing:
+        for loaded in nursery().load(missing):
+            cache.put(loaded)
+            found[loaded.module] = discovery.module_tests(loaded)
+        cache.save()
+    return {module: found[module] for module in modules}
+
+
+def choose(
+    want: Wanted, found: Mapping[str, ModuleTests], options: argparse.Namespace, slow: bool
+) -> Selected:
+    """The tests that the options select, of those that were found, before sharding."""
+    units = discovery.merge_units(found.values())
+    gone: tuple[str, ...] = ()
+    if want.ids is not None:
+        by_id = {unit.id: unit for unit in units}
+        gone = tuple(i for i in want.ids if i not in by_id)
+        picked = selection.Selection(tuple(by_id[i] for i in want.ids if i in by_id))
+        if options.resume is None:
+            picked = _select(picked.units, want, options, slow=True)
+    else:
+        picked = _select(units, want, options, slow)
+    return Selected(picked.units, tuple(ready_records(picked.units, found)), picked.slow, gone)
+
+
+def _select(
+    units: Sequence[Unit], want: Wanted, options: argparse.Namespace, slow: bool
+) -> selection.Selection:
+    return selection.select(
+        units,
+        () if want.ids is not None else want.targets,
+        keywords=options.keywords,
+        include=options.include,
+        exclude=options.exclude,
+        slow=slow,
+    )
+
+
+def ready_records(units: Iterable[Unit], found: Mapping[str, ModuleTests]) -> Iterable[TestRecord]:
+    """Records of the units that cannot run: modules that do not import, skip themselves, or give several
+    tests one id."""
+    for unit in units:
+        module = found[unit.module]
+        if module.error:
+            yield verdicts.broken_module(unit, module.error)
+        elif module.skipped is not None:
+            yield verdicts.skipped_module(unit, module.skipped)
+        elif unit.id in module.duplicates:
+            yield verdicts.duplicate(unit)
+
+
+def shard_of(options: argparse.Namespace, environ: Mapping[str, str]) -> Shard | None:
+    """The shard that ``--shard`` says, else the environment. UsageError where either makes no sense."""
+    if options.shard is not None:
+        return Shard.parse(options.shard)
+    touch_status_file(environ)
+    return shard_from_environ(environ)
+
+
+def cut(selected: Selected, shard: Shard | None, timings: Timings) -> Selected:
+    """The part of a selection that a shard runs, in the order of discovery."""
+    if shard is None:
+        return selected
+    mine = {unit.id for unit in assign(selected.units, timings, shard.total)[shard.number - 1]}
+    return replace(
+        selected,
+        units=tuple(u for u in selected.units if u.id in mine),
+        ready=tuple(r for r in selected.ready if r.id in mine),
+    )
+
+
+def failed_ids(records: Iterable[TestRecord]) -> tuple[str, ...]:
+    """The tests whose last attempt failed; those that the end of the run cut short did not."""
+    return summarise(r for r in records if r.status is not Status.ENDED).failed_ids

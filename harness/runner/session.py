@@ -1,0 +1,301 @@
+"""A session: one run from its first worker to its last record.
+
+    plan (what is owed) -> batches -> schedule (what fits now) -> workers
+      ^                                                              |
+      +--- rerun? --- journal <- record <- test ended, worker gone --+
+
+A single thread, and one wait for everything. What is announced as finished is in the journal before.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.record import TestRecord, from_json
+from harness.report.base import Started
+from harness.runner.batching import batches
+from harness.runner.journal import Journal
+from harness.runner.messages import Fork, Item
+from harness.runner.nursery import Nursery
+from harness.runner.plan import Attempt, Plan
+from harness.runner.reporters import Reporters
+from harness.runner.scheduling import Capacity, Schedule
+from harness.runner.timings import Timings, import_key
+from harness.runner.unit import Unit
+from harness.runner.verdicts import cut_short, never_began
+from harness.runner.workers import (
+    Cause,
+    DebuggerChanged,
+    Event,
+    TestBegan,
+    TestEnded,
+    Worker,
+    WorkerGone,
+    Workers,
+    ZygoteGone,
+)
+
+# Seconds between the reporters' ticks: what a person takes for alive.
+TICK_S = 1.0
+# How often a test may lose its process to the death of the zygote before that counts against the test.
+MOST_ZYGOTES_A_TEST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long tests may take, in seconds. None is no limit.
+
+    A multi-rank test's deadline is kept by the supervisor of its ranks, in the worker; ``margin_s`` is how
+    much later the watchdog over the worker strikes, in case the supervisor does not.
+    """
+
+    timeout_s: float | None
+    margin_s: float
+
+    def of(self, unit: Unit) -> float | None:
+        """The watchdog's limit for a unit."""
+        if self.timeout_s is None:
+            return None
+        limit = unit.timeout_s if unit.timeout_s is not None else self.timeout_s
+        return limit + self.margin_s if unit.demand.ranks > 1 else limit
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Everything that a session goes by and does not change."""
+
+    units: dict[str, Unit]
+    timings: Timings
+    capacity: Capacity
+    limits: Limits
+    options: Fork
+    isolate: bool = False
+    seed: int | None = None
+    order: Callable[[Sequence[Unit]], Sequence[Unit]] = tuple
+
+
+class Session:
+    """Runs a plan. ``records`` are all attempts that were made, in order; ``interrupted`` says how it ended."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        plan: Plan,
+        nursery: Nursery,
+        workers: Workers,
+        journal: Journal | None,
+        reporters: Reporters,
+    ) -> None:
+        self._setup = setup
+        self._plan = plan
+        self._nursery, self._workers = nursery, workers
+        self._journal, self._reporters = journal, reporters
+        self._schedule = Schedule(setup.capacity)
+        self._owed: dict[int, dict[str, Attempt]] = {}  # batch key -> attempts by id, until it starts
+        self._attempts: dict[int, Attempt] = {}  # seq -> attempt, while its worker lives
+        self._batch_of: dict[str, int] = {}  # worker's name -> batch key
+        self._labels: set[int] = set()
+        self._next_key = self._next_seq = 0
+        self._zygotes_lost: Counter[str] = Counter()
+        self._import_s: dict[str, float] = {}
+        self._stopping = False
+        self.interrupted = False
+        self.debugging = False
+        self.records: list[TestRecord] = []
+
+    # -- the run
+
+    def run(self, ready: Iterable[TestRecord], interrupts: Callable[[], int]) -> None:
+        """Runs everything that is owed. ``ready`` are records of tests that need no worker; ``interrupts``
+        counts the signals that asked for an end."""
+        ready = {record.id: record for record in ready}
+        next_tick_s = time.monotonic() + TICK_S
+        while self._go_on(ready):
+            for event in self._workers.wait(next_tick_s):
+                self._handle(event)
+            now = time.monotonic()
+            if now >= next_tick_s:
+                self._reporters.tick(now)
+                next_tick_s = now + TICK_S
+            if interrupts() and not self.interrupted:
+                self._interrupt()
+
+    def note_import(self, module: str, seconds: float) -> None:
+        """Remembers what importing a module took, for the record of its first test."""
+        self._import_s[module] = seconds
+
+    def _go_on(self, ready: Mapping[str, TestRecord]) -> bool:
+        """Starts what can start; False where nothing runs and nothing more is owed."""
+        while True:
+            if not self._stopping:
+                try:
+                    self._fill()
+                except KeyboardInterrupt:  # while modules were imported anew
+                    self._interrupt()
+            if len(self._workers):
+                return True
+            if self._stopping or not self._begin_round(ready):
+                return False
+
+    def _begin_round(self, ready: Mapping[str, TestRecord]) -> bool:
+        attempts = {a.id: a for a in self._plan.next_round()}
+        for test_id in [i for i in attempts if i in ready]:
+            self._take(ready[test_id], attempts.pop(test_id))
+        self._add(self._setup.order([self._setup.units[i] for i in attempts]), attempts, self._setup.isolate)
+        return bool(attempts)
+
+    def _add(self, units: Sequence[Unit], attempts: dict[str, Attempt], isolate: bool) -> None:
+        """Puts attempts on the schedule."""
+        if not units:
+            return
+        slots = self._setup.capacity.slots
+        new = batches(units, self._setup.timings, slots, isolate=isolate, first_key=self._next_key)
+        self._next_key += len(new)
+        self._owed.update((b.key, {u.id: attempts[u.id] for u in b.units}) for b in new)
+        self._schedule = self._schedule.add(new)
+
+    def _fill(self) -> None:
+        """Starts every batch that fits now."""
+        if not self._schedule.waiting:
+            return
+        self._schedule, started = self._schedule.start(time.monotonic())
+        for batch in started:
+            attempts = self._owed.pop(batch.key)
+            self._start(batch.key, [self._item(unit, attempts[unit.id]) for unit in batch.units])
+
+    def _item(self, unit: Unit, attempt: Attempt) -> Item:
+        self._next_seq += 1
+        self._attempts[self._next_seq] = attempt
+        return Item(self._next_seq, unit.id, unit.module)
+
+    def _start(self, key: int, items: Sequence[Item]) -> None:
+        """Starts a worker for a batch, or for what is left of it."""
+        if not self._workers.has_zygote:
+            self._workers.use(self._nursery.zygote())
+        label = next(n for n in itertools.count(1) if n not in self._labels)
+        self._labels.add(label)
+        units = self._setup.units
+        limits = [(item, self._setup.limits.of(units[item.id])) for item in items]
+        name = self._workers.start(str(label), limits, self._setup.options)
+        self._batch_of[name] = key
+
+    # -- what happens
+
+    def _handle(self, event: Event) -> None:
+        if isinstance(event, TestBegan):
+            self._began(event)
+        elif isinstance(event, TestEnded):
+            record = replace(from_json(event.record), output=event.output, worker=event.worker.label)
+            self._take(record, self._attempts.pop(event.item.seq))
+        elif isinstance(event, WorkerGone):
+            self._gone(event)
+        elif isinstance(event, ZygoteGone):
+            self._reporters.message(f"the process that forks workers died: {event.reason}; starting another")
+            self._nursery.lost()
+        else:
+            assert isinstance(event, DebuggerChanged), event
+            self.debugging = event.on
+
+    def _began(self, event: TestBegan) -> None:
+        attempt = self._attempts[event.item.seq]
+        ranks = self._setup.units[event.item.id].demand.ranks
+        self._reporters.test_started(
+            Started(
+                event.item.id,
+                event.worker.label,
+                event.at_s,
+                ranks if ranks > 1 else None,
+                attempt.attempt,
+                attempt.repeat,
+            )
+        )
+
+    def _take(self, record: TestRecord, attempt: Attempt) -> None:
+        """One attempt is over: into the plan and the journal, then to everybody else."""
+        unit = self._setup.units[record.id]
+        record = replace(
+            record,
+            attempt=attempt.attempt,
+            repeat=attempt.repeat,
+            seed=self._setup.seed,
+            output="" if record.ok else record.output,
+            extra=self._with_import(unit, record),
+        )
+        record = self._plan.take(record)
+        self._write(record)
+        self.records.append(record)
+        self._reporters.test_finished(record)
+        again = self._plan.rerun(record)
+        if self._plan.stop:
+            self._stop()
+        elif again is not None:
+            self._add([unit], {unit.id: again}, True)
+
+    def _with_import(self, unit: Unit, record: TestRecord) -> Mapping[str, object]:
+        seconds = self._import_s.pop(unit.module, None)
+        if seconds is None:
+            return record.extra
+        fixtures = {**record.extra.get("fixtures_s", {}), import_key(unit.module): seconds}
+        return {**record.extra, "fixtures_s": fixtures}
+
+    def _write(self, record: TestRecord) -> None:
+        if self._journal is None or self._journal.failure is not None:
+            return
+        self._journal.add(record)
+        if self._journal.failure is not None:
+            self._reporters.trouble(
+                f"the journal cannot be written: {self._journal.failure}; the run goes on, "
+                f"results are kept in memory until the reports are written"
+            )
+
+    # -- workers' ends
+
+    def _gone(self, event: WorkerGone) -> None:
+        """Charges the test that was running, and gives the rest of the batch another worker."""
+        worker = event.worker
+        self._labels.discard(int(worker.label))
+        key = self._batch_of.pop(worker.name)
+        rest = list(worker.waiting)
+        if event.running is not None:
+            rest[:0] = self._charge(worker, event.running, event.output)
+        elif rest and not worker.ended_any and worker.cause is Cause.CRASH:
+            first = rest.pop(0)
+            record = never_began(self._setup.units[first.id], worker)
+            self._take(record, self._attempts.pop(first.seq))
+        if rest and not self._stopping:
+            self._start(key, rest)
+        else:
+            self._schedule = self._schedule.done(key)
+
+    def _charge(self, worker: Worker, item: Item, output: str) -> list[Item]:
+        """Reports the test that a worker ran when it went; what is to be run again comes back."""
+        if worker.cause is Cause.ZYGOTE:
+            self._zygotes_lost[item.id] += 1
+            if self._zygotes_lost[item.id] < MOST_ZYGOTES_A_TEST:
+                return [item]
+        attempt = self._attempts.pop(item.seq)
+        if worker.cause is Cause.STOPPED and not self.interrupted:
+            return []  # stopped by another test's failure: it just has not run
+        unit = self._setup.units[item.id]
+        self._take(cut_short(unit, worker, output, self._setup.limits.of(unit)), attempt)
+        return []
+
+    # -- stopping
+
+    def _interrupt(self) -> None:
+        """The user wants an end: running tests tell where they are, and are ended."""
+        self.interrupted = True
+        self._reporters.message("interrupted: ending the running tests; once more ends the run at once")
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._stopping:
+            return
+        self._stopping = True
+        self._schedule = self._schedule.stopped()
+        for worker in self._workers.all:
+            self._workers.end(worker, Cause.STOPPED)
