@@ -30,6 +30,8 @@ class NamesTest(unittest.TestCase):
             (parent / "__init__.py").touch()
         self.module = package / "test_it.py"
         self.module.write_text(SOURCE)
+        (self.root / "bare").mkdir()
+        (self.root / "bare" / "test_it.py").write_text(SOURCE)
         self.script = self.root / "test_alone.py"
         self.script.write_text(SOURCE)
 
@@ -42,6 +44,7 @@ class NamesTest(unittest.TestCase):
     def test_real_module(self) -> None:
         self.assertEqual(self.run_python("-m", "outer.inner.test_it"), "outer.inner.test_it")
         self.assertEqual(self.run_python("outer/inner/test_it.py"), "outer.inner.test_it")
+        self.assertEqual(self.run_python("-m", "bare.test_it"), "bare.test_it")
         self.assertEqual(self.run_python("test_alone.py"), "test_alone")
         self.assertEqual(self.run_python("-c", SOURCE), "__main__")
         self.assertEqual(real_module(__name__), __name__)

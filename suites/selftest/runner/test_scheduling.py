@@ -222,6 +222,12 @@ class ReservationTest(unittest.TestCase):
         self.assertEqual(self.start(batch(2, 0), now=10.0), [2])
         self.assertEqual(self.start(batch(2, 0), now=10.1), [])
 
+    def test_what_is_overdue_may_end_any_moment(self) -> None:
+        schedule, _ = Schedule(Capacity(4)).add([batch(0, 10, slots=2)]).start(0.0)
+        schedule, started = schedule.add([batch(1, 5, slots=4)]).add([batch(2, 0), batch(3, 1)]).start(20.0)
+        self.assertEqual(keys(started), [2])
+        self.assertEqual(schedule.due_s, 20.0)
+
     def test_who_leaves_it_what_it_needs(self) -> None:
         schedule, _ = Schedule(Capacity(4)).add([batch(0, 10, slots=2)]).start(0.0)
         schedule = schedule.add([batch(1, 5, slots=3)]).add([batch(2, 99), batch(3, 98)])
