@@ -27,7 +27,6 @@ import contextlib
 import json
 import os
 import statistics
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -209,6 +208,8 @@ def dumps(timings: Timings) -> str:
 
 def save(timings: Timings, path: Path) -> None:
     """Replace the file at once: a reader sees the old one or the new one. OSError where it cannot be."""
+    import tempfile  # 5 ms that the controller, which only loads, need not pay
+
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
