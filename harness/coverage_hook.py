@@ -2,8 +2,8 @@
 
 ``coverage run run_tests.py`` measures the controller. ``export`` hands its configuration to children through
 the environment, ``start_in_child`` begins a measurement of a forked or fresh process's own, and ``flush``
-writes its data file before the process leaves by ``_exit``. Nothing here costs anything where nobody asked for coverage, and
-nothing imports ``coverage`` but on its request.
+writes its data file before the process leaves by ``_exit``. Where nobody asked for coverage all of it costs
+nothing, and ``coverage`` is not imported.
 
 Uses coverage.py's protocol for subprocesses (coverage 7.10: ``COVERAGE_PROCESS_CONFIG``; before that and for
 users who set it up themselves ``COVERAGE_PROCESS_START``).
@@ -62,10 +62,7 @@ def flush() -> None:
 def _start() -> None:
     import coverage
 
-    if CONFIG in os.environ:
-        config_file = f":data:{os.environ[CONFIG]}"
-    else:
-        config_file = os.environ[START]
+    config_file = f":data:{os.environ[CONFIG]}" if CONFIG in os.environ else os.environ[START]
     measurement = coverage.Coverage(config_file=config_file, data_suffix=True)
     measurement._warn_no_data = False  # a child that ran no line of the measured sources is no mistake
     measurement._warn_unimported_source = False

@@ -11,6 +11,9 @@ from __future__ import annotations
 HEAD_BYTES = 32 * 1024
 TAIL_BYTES = 96 * 1024
 
+# The number under which what is printed before any test is kept.
+BEFORE_THE_FIRST = 0
+
 
 class BoundedOutput:
     """The beginning and the end of a stream of bytes of any length."""
@@ -64,7 +67,7 @@ class OutputSplitter:
         self._marker = marker.encode()
         self._line_size = len(marker_line(marker, 0))
         self._pending = b""
-        self._current: int | None = None
+        self._current = BEFORE_THE_FIRST
         self._outputs: dict[int, BoundedOutput] = {}
 
     def feed(self, data: bytes) -> None:
@@ -87,7 +90,7 @@ class OutputSplitter:
         return len(data) - at if at >= 0 else 0
 
     def _keep(self, data: bytes) -> None:
-        if data and self._current is not None:
+        if data:
             self._outputs.setdefault(self._current, BoundedOutput()).write(data)
 
     def take(self, seq: int) -> str:

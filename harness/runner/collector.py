@@ -21,7 +21,7 @@ from harness.record import SubtestRecord, TestRecord
 from harness.runner.capture import elide
 from harness.runner.ranks import rank_records, subtest_records
 
-ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType]
+ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType | None]
 
 # Characters of a failure's text: an assertion that prints two tensors in full must not stop the run, and
 # nobody reads more.
@@ -30,6 +30,8 @@ REASON_MAX = 500
 # Failing or skipped sub-tests that are itemised; the rest is counted.
 SUBTESTS_MAX = 200
 
+# Its frames are between a test and unittest's where a fixture or a KeyboardInterrupt is concerned.
+_WORKER = "harness.runner.worker"
 # Seconds. Less than that is the look whether there is a fixture at all.
 FIXTURE_LEAST_S = 0.001
 
@@ -251,8 +253,8 @@ def details_of(err: ExcInfo) -> str:
 
 
 def _of_unittest(trace: types.TracebackType) -> bool:
-    """True for a frame of unittest, or of another library that asks to be left out of tracebacks as it does."""
-    return "__unittest" in trace.tb_frame.f_globals
+    """True for a frame of unittest, or of a library that asks to be left out of tracebacks too."""
+    return "__unittest" in trace.tb_frame.f_globals or trace.tb_frame.f_globals.get("__name__") == _WORKER
 
 
 def line_in(file: str, trace: types.TracebackType | None) -> int:

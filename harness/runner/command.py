@@ -107,7 +107,9 @@ def _find(
     modules = selecting.discover(want.modules, cache, nursery)
     selected = selecting.choose(want, modules, options, invocation.settings.slow)
     if selected.gone:
-        notices.append(f"{len(selected.gone)} tests of that run are not there any more: {selected.gone[0]} ...")
+        notices.append(
+            f"{len(selected.gone)} tests of that run are not there any more: {selected.gone[0]} ..."
+        )
     selected = selecting.cut(selected, shard, timings)
     return Found(selected, modules, timings, shard, discovery.torch_version(torch_file), tuple(notices))
 
@@ -195,8 +197,7 @@ def _drive(
     began_s = time.monotonic()
     broken = True
     try:
-        ready = [*found.selected.ready, *session.preload(found.modules)]
-        session.run(ready, lambda: interrupts.count)
+        session.run(found.selected.ready, found.modules, lambda: interrupts.count)
         broken = False
     finally:
         summary = _summary(invocation, found, session, [*taken, *session.records], reporters, began_s, broken)
@@ -275,7 +276,9 @@ def _journal(
         reporters.trouble(f"no journal is written: {directory}: {error.strerror}; results are kept in memory")
         return None
     if record_keeper.failure is not None:
-        reporters.trouble(f"the journal cannot be written: {record_keeper.failure}; results are kept in memory")
+        reporters.trouble(
+            f"the journal cannot be written: {record_keeper.failure}; results are kept in memory"
+        )
     invocation.state.remember(directory)
     return record_keeper
 
@@ -315,9 +318,7 @@ def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setu
     )
 
 
-def _info(
-    invocation: Invocation, found: Found, directory: Path | None, plan: Plan, resumed: int
-) -> RunInfo:
+def _info(invocation: Invocation, found: Found, directory: Path | None, plan: Plan, resumed: int) -> RunInfo:
     shard = found.shard
     return RunInfo(
         directory=directory,
@@ -333,7 +334,7 @@ def _info(
         python=platform.python_version(),
         torch=found.torch,
         platform=platform.platform(),
-        expected_s=found.timings.estimates(found.selected.units),
+        expected_s=found.timings.estimates(u.id for u in found.selected.units),
         resumed=resumed,
     )
 

@@ -75,10 +75,7 @@ def merge_units(found: Iterable[ModuleTests]) -> tuple[Unit, ...]:
     units: dict[str, Unit] = {}
     for module in found:
         for unit in module.all_units:
-            known = units.get(unit.id)
-            if known is None:
-                units[unit.id] = unit
-            elif unit.id.startswith(unit.module + ".") and not unit.id.startswith(known.module + "."):
+            if unit.id not in units or unit.id.startswith(unit.module + "."):
                 units[unit.id] = unit
     return tuple(units.values())
 

@@ -20,7 +20,7 @@ MEANINGS = {
     ExitCode.OK: "every selected test passed, was skipped or failed as expected",
     ExitCode.FAILED: "a test failed (or was flaky, with --flaky=fail)",
     ExitCode.USAGE: "wrong arguments, environment variables or files; nothing was run",
-    ExitCode.BROKEN: "the harness itself failed: an error of its own, or a journal or report that could not be written",
+    ExitCode.BROKEN: "the harness itself failed, or could not write its journal or a report",
     ExitCode.NOTHING_RAN: "nothing ran: no test matched, or this shard is empty",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C or SIGTERM; --resume goes on from there",
 }

@@ -79,7 +79,7 @@ class Invocation:
     def test_environ(self) -> dict[str, str]:
         """The environment of zygote and tests: the settings as variables, this run's coverage, and no
         shard, which is the controller's business and must not be applied twice."""
-        environ = {k: v for k, v in self.environ.items() if k not in shard.VARIABLES}
+        environ = dict(shard.without_shard(self.environ))
         environ.update(self.settings.to_environ())
         coverage_hook.export(environ)
         return environ

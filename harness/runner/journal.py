@@ -133,7 +133,7 @@ def create(directory: Path) -> Journal:
 
 
 def read(directory: Path) -> Contents:
-    """The journal of a run's directory; UsageError where there is none or it does not say what the run was."""
+    """The journal of a run's directory; UsageError where there is none, or it is none."""
     path = directory / NAME
     try:
         lines = path.read_bytes().split(b"\n")

@@ -27,7 +27,7 @@ FORK_FDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Controller to zygote: import these modules, which ``path`` entries make findable, and list their tests."""
+    """Controller to zygote: import modules, which ``path`` makes findable, and list their tests."""
 
     modules: list[str]
     path: list[str] = field(default_factory=list)
@@ -138,7 +138,7 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Worker to controller: a test and the fixtures on its account are over; a ``TestRecord`` as JSON values."""
+    """Worker to controller: a test and its fixtures are over; a ``TestRecord`` as JSON values."""
 
     seq: int
     record: dict[str, Any]
@@ -157,7 +157,7 @@ class Done:
 
 
 Message = Load | Loading | Loaded | Ready | Fork | Kill | Forked | Gone | Began | Ended | Debugging | Done
-_KINDS: dict[str, type] = {c.__name__: c for c in Message.__args__}  # type: ignore[attr-defined]  # typeshed: UnionType has it
+_KINDS: dict[str, type] = {c.__name__: c for c in Message.__args__}
 _NAMES = {kind: [f.name for f in dataclasses.fields(kind)] for kind in _KINDS.values()}
 
 
@@ -177,6 +177,6 @@ def decode(frame: bytes) -> Message:
         kind = _KINDS[fields.pop("kind")]
         if kind is Fork:
             fields["items"] = [Item(*i) for i in fields["items"]]
-        return kind(**fields)  # type: ignore[no-any-return]  # _KINDS holds message classes only
+        return kind(**fields)  # type: ignore[no-any-return]  # message classes only
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(f"not a message: {frame[:80]!r} ({error!r})") from error

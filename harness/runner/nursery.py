@@ -29,13 +29,14 @@ class Nursery:
         say: Callable[[str], None],
         *,
         inherit_streams: bool = False,
-        cold: Iterable[str] = (),
     ) -> None:
-        """``path`` is put in front of ``sys_path``; ``cold`` modules are known to leave threads; ``say``
-        takes notices of one line. ``wake`` becomes readable where the user wants to stop."""
+        """``path`` is put in front of ``sys_path``; ``say`` takes notices of one line. ``wake`` becomes
+        readable where the user wants to stop."""
         self._environ, self._sys_path, self._path = dict(environ), list(sys_path), list(path)
-        self._wake, self._say, self._inherit = wake, say, inherit_streams
-        self._cold = set(cold)
+        self._wake, self._inherit = wake, inherit_streams
+        self.say = say
+        self.import_s: dict[str, float] = {}
+        self._cold: set[str] = set()
         self._broken: set[str] = set()
         self._loaded: list[str] = []
         self._zygote: ZygoteProcess | None = None
@@ -60,9 +61,9 @@ class Nursery:
         """The zygote's process id."""
         return self._zygote.pid if self._zygote is not None else None
 
-    def add_path(self, entries: Iterable[str]) -> None:
-        """Makes more modules findable, for loads from now on."""
-        self._path += [entry for entry in entries if entry not in self._path]
+    def leave_cold(self, modules: Iterable[str]) -> None:
+        """Leaves modules to the workers: they are known to leave threads in whoever imports them."""
+        self._cold.update(modules)
 
     def zygote(self) -> ZygoteProcess:
         """The zygote, started if need be, with every module loaded that was asked for so far."""
@@ -77,7 +78,7 @@ class Nursery:
 
         KeyboardInterrupt where the user wants to stop; HarnessError where no zygote survives.
         """
-        skip = {*self._loaded, *self._broken}
+        skip = {*self._loaded, *self._broken, *self._cold}
         yield from self._load([m for m in modules if m not in skip])
 
     def lost(self) -> None:
@@ -92,14 +93,16 @@ class Nursery:
         while True:
             spoiled = False
             try:
-                for loaded in self._start().load([m for m in todo if m not in self._cold], self._path, self._wake):
+                for loaded in self._start().load(
+                    [m for m in todo if m not in self._cold], self._path, self._wake
+                ):
                     spoiled = spoiled or loaded.dirty
                     self._note(loaded)
                     if loaded.module not in told:
                         told.add(loaded.module)
                         yield loaded
             except ZygoteLost as lost:
-                self._say(f"the process that forks workers ended ({_first_line(lost)}); starting another")
+                self.say(f"the process that forks workers ended ({_first_line(lost)}); starting another")
                 self.lost()
                 spoiled = True
             if not spoiled:
@@ -117,9 +120,11 @@ class Nursery:
             self._broken.add(loaded.module)
         elif loaded.module not in self._loaded:
             self._loaded.append(loaded.module)
+            if loaded.import_s is not None:
+                self.import_s[loaded.module] = loaded.import_s
         if loaded.dirty:
             self._cold.add(loaded.module)
-            self._say(f"importing {loaded.module} leaves threads running: its workers import it anew")
+            self.say(f"importing {loaded.module} leaves threads running: its workers import it anew")
 
 
 def _first_line(error: Exception) -> str:

@@ -57,7 +57,9 @@ def _check(options: argparse.Namespace) -> None:
     if options.until_fail and options.reruns:
         raise UsageError("--until-fail and --reruns exclude each other: a rerun would hide the failure")
     if options.resume is not None and options.names:
-        raise UsageError("--resume goes on with what that run selected: give no names (a directory: --resume=DIR)")
+        raise UsageError(
+            "--resume goes on with what that run selected: give no names (a directory: --resume=DIR)"
+        )
     if options.resume is not None and options.last_failed:
         raise UsageError("--resume and --last-failed exclude each other")
     if options.pdb and options.pdb_rank is not None:
@@ -87,19 +89,25 @@ def _selection(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which tests")
     add = group.add_argument
     add("-k", dest="keywords", metavar="PATTERN", action="append", default=[],
-        help="only tests whose id contains PATTERN, or matches it where it has a *; may be repeated")  # fmt: skip
+        help="only tests whose id contains PATTERN, or matches it if it has a *; repeatable")  # fmt: skip
     add("--include", metavar="PATTERN", action="append", default=[],
-        help="only modules or tests that match this shell pattern, c10d or *.test_stores; may be repeated")  # fmt: skip
+        help="only modules or tests that match this shell pattern (c10d); repeatable")  # fmt: skip
     add("--exclude", metavar="PATTERN", action="append", default=[],
-        help="not the modules or tests that match this shell pattern; may be repeated")  # fmt: skip
+        help="not the modules or tests that match this shell pattern; repeatable")  # fmt: skip
     add("--slow", action="store_true", help="the exhaustive operator and module sweeps too")
     add("--last-failed", action="store_true", help="only what failed in the last run")
-    add("--shard", metavar="I/N", help="only part I of N, counted from 1; without it the environment is asked")
+    add(
+        "--shard", metavar="I/N", help="only part I of N, counted from 1; without it the environment is asked"
+    )
     add("--resume", metavar="DIR", nargs="?", const="",
         help="go on with an interrupted run: its options, and exactly its tests that have not finished "
         "(default: the last run)")  # fmt: skip
     add("--list", action="store_true", help="print the id of each selected test and run none")
-    add("--json", action="store_true", help="with --list: a JSON object a line, with demand and expected seconds")
+    add(
+        "--json",
+        action="store_true",
+        help="with --list: a JSON object a line, with demand and expected seconds",
+    )
 
 
 def _repetition(parser: argparse.ArgumentParser) -> None:
@@ -148,10 +156,14 @@ def _reports(parser: argparse.ArgumentParser) -> None:
     add("--report", choices=("html",), action="append", default=[],
         help="also write report.html, one self-contained page")  # fmt: skip
     add("--trace", action="store_true", help="also write trace.json, for ui.perfetto.dev")
-    add("--timings", metavar="FILE", help="recorded times, for balance and order (default: suites/timings.json)")
+    add(
+        "--timings",
+        metavar="FILE",
+        help="recorded times, for balance and order (default: suites/timings.json)",
+    )
 
 
-def _count(least: int) -> "_Number":
+def _count(least: int) -> _Number:
     return _Number(least, LARGEST_COUNT)
 
 
@@ -163,7 +175,9 @@ class _Number:
 
     def __call__(self, text: str) -> int:
         if not (text.isascii() and text.isdigit() and self._least <= int(text) <= self._most):
-            raise argparse.ArgumentTypeError(f"{text!r}: write a whole number from {self._least} to {self._most}")
+            raise argparse.ArgumentTypeError(
+                f"{text!r}: write a whole number from {self._least} to {self._most}"
+            )
         return int(text)
 
 
@@ -181,16 +195,16 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds <= LONGEST_S:
-        raise argparse.ArgumentTypeError(f"{text!r}: write a number of seconds above 0, up to {LONGEST_S:.0f}")
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: write a number of seconds above 0, up to {LONGEST_S:.0f}"
+        )
     return seconds
 
 
 def _epilog() -> str:
     codes = "\n".join(f"  {code.value:<4} {meaning}" for code, meaning in MEANINGS.items())
     variables = "\n".join(f"  {v.name}={v.values}\n        {v.meaning}" for v in VARIABLES)
-    pairs = "\n".join(
-        f"  {f.index}, {f.total} (counted from {f.first})" for f in FAMILIES
-    )
+    pairs = "\n".join(f"  {f.index}, {f.total} (counted from {f.first})" for f in FAMILIES)
     return f"""\
 exit codes:
 {codes}

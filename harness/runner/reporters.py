@@ -59,7 +59,9 @@ class Reporters:
         for reporter in reversed(self._reporters):
             self._try(reporter.finish, summary)
 
-    def _try(self, step: Callable[[RunInfo], None] | Callable[[Summary], None], value: RunInfo | Summary) -> None:
+    def _try(
+        self, step: Callable[[RunInfo], None] | Callable[[Summary], None], value: RunInfo | Summary
+    ) -> None:
         try:
             step(value)  # type: ignore[arg-type]  # each caller pairs a step with its own kind of value
         except OSError as error:
@@ -86,9 +88,7 @@ def build(
     """
     extra = {} if durations is None else {"durations": durations}
     live = False if shared_terminal else None
-    reporters: list[Reporter] = [
-        console_reporter(stream, environ, verbosity=verbosity, live=live, **extra)
-    ]
+    reporters: list[Reporter] = [console_reporter(stream, environ, verbosity=verbosity, live=live, **extra)]
     if environ.get("GITHUB_ACTIONS"):
         from harness.report.github import GitHubReporter
 
@@ -102,7 +102,10 @@ def _files(directory: Path, *, html: bool, trace: bool) -> list[Reporter]:
     from harness.report.junit import JUnitReporter
     from harness.report.results import ResultsReporter
 
-    files: list[Reporter] = [ResultsReporter(directory / "results.jsonl"), JUnitReporter(directory / "junit.xml")]
+    files: list[Reporter] = [
+        ResultsReporter(directory / "results.jsonl"),
+        JUnitReporter(directory / "junit.xml"),
+    ]
     if html:
         from harness.report.html import HtmlReporter
 

@@ -1,9 +1,9 @@
 """Where runs keep what they write: the state directory, a directory a run, and which run was the last.
 
-    .harness/                      HARNESS_STATE_DIR, in the working directory unless set
-        cache/tests-<key>.json     discovery's cache
-        latest                     the path of the last run's directory
-        runs/<date>-<pid>/         journal, reports, logs of a run that named no --report-dir
+.harness/                      HARNESS_STATE_DIR, in the working directory unless set
+    cache/tests-<key>.json     discovery's cache
+    latest                     the path of the last run's directory
+    runs/<date>-<pid>/         journal, reports, logs of a run that named no --report-dir
 """
 
 from __future__ import annotations

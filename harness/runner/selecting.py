@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -45,7 +45,7 @@ class Selected:
 
 
 def wanted(options: argparse.Namespace, root: Path, cwd: Path, ids: Sequence[str] | None) -> Wanted:
-    """What the options name. ``ids`` limits it to these tests, of a run before. UsageError as ``selection``."""
+    """What the options name. ``ids`` limits it to tests of a run before. UsageError as it comes."""
     known = discovery.modules_below(root)
     targets = selection.resolve(options.names, known, cwd)
     outside = tuple(m for t in targets for m in t.modules)
@@ -74,12 +74,12 @@ def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
     return tuple(module for module in modules if module in needed)
 
 
-def discover(modules: Sequence[str], cache: Cache, nursery: Callable[[], Nursery]) -> dict[str, ModuleTests]:
+def discover(modules: Sequence[str], cache: Cache, nursery: Nursery) -> dict[str, ModuleTests]:
     """Every module's tests, in order: from the cache, or by having the nursery import them."""
     found = {module: tests for module in modules if (tests := cache.get(module)) is not None}
     missing = [module for module in modules if module not in found]
     if missing:
-        for loaded in nursery().load(missing):
+        for loaded in nursery.load(missing):
             cache.put(loaded)
             found[loaded.module] = discovery.module_tests(loaded)
         cache.save()

@@ -12,12 +12,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from harness.record import TestRecord, from_json
 from harness.report.base import Started
 from harness.runner.batching import batches
+from harness.runner.discovery import ModuleTests
 from harness.runner.journal import Journal
 from harness.runner.messages import Fork, Item
 from harness.runner.nursery import Nursery
@@ -26,7 +28,7 @@ from harness.runner.reporters import Reporters
 from harness.runner.scheduling import Capacity, Schedule
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
-from harness.runner.verdicts import cut_short, never_began
+from harness.runner.verdicts import broken_module, cut_short, never_began
 from harness.runner.workers import (
     Cause,
     DebuggerChanged,
@@ -79,7 +81,7 @@ class Setup:
 
 
 class Session:
-    """Runs a plan. ``records`` are all attempts that were made, in order; ``interrupted`` says how it ended."""
+    """Runs a plan. ``records`` are all attempts, in order; ``interrupted`` says how it ended."""
 
     def __init__(
         self,
@@ -101,7 +103,6 @@ class Session:
         self._labels: set[int] = set()
         self._next_key = self._next_seq = 0
         self._zygotes_lost: Counter[str] = Counter()
-        self._import_s: dict[str, float] = {}
         self._stopping = False
         self.interrupted = False
         self.debugging = False
@@ -109,12 +110,18 @@ class Session:
 
     # -- the run
 
-    def run(self, ready: Iterable[TestRecord], interrupts: Callable[[], int]) -> None:
-        """Runs everything that is owed. ``ready`` are records of tests that need no worker; ``interrupts``
-        counts the signals that asked for an end."""
-        ready = {record.id: record for record in ready}
+    def run(
+        self, ready: Iterable[TestRecord], modules: Mapping[str, ModuleTests], interrupts: Callable[[], int]
+    ) -> None:
+        """Runs everything that is owed. ``ready`` are records of tests that need no worker; ``modules`` is
+        what discovery knows of each module; ``interrupts`` counts the signals that asked for an end."""
+        at_hand = {record.id: record for record in ready}
+        try:
+            at_hand.update((record.id, record) for record in self._preload(modules, at_hand))
+        except KeyboardInterrupt:
+            self._interrupt()
         next_tick_s = time.monotonic() + TICK_S
-        while self._go_on(ready):
+        while self._go_on(at_hand):
             for event in self._workers.wait(next_tick_s):
                 self._handle(event)
             now = time.monotonic()
@@ -124,9 +131,18 @@ class Session:
             if interrupts() and not self.interrupted:
                 self._interrupt()
 
-    def note_import(self, module: str, seconds: float) -> None:
-        """Remembers what importing a module took, for the record of its first test."""
-        self._import_s[module] = seconds
+    def _preload(
+        self, modules: Mapping[str, ModuleTests], at_hand: Mapping[str, TestRecord]
+    ) -> Iterator[TestRecord]:
+        """Has every module that is needed imported; records of the tests of those that do not import now."""
+        needed: dict[str, list[Unit]] = {}
+        for unit in self._setup.units.values():
+            if unit.id not in at_hand:
+                needed.setdefault(unit.module, []).append(unit)
+        self._nursery.leave_cold(name for name in needed if modules[name].dirty)
+        for loaded in self._nursery.load(needed):
+            if loaded.error:
+                yield from (broken_module(unit, loaded.error) for unit in needed[loaded.module])
 
     def _go_on(self, ready: Mapping[str, TestRecord]) -> bool:
         """Starts what can start; False where nothing runs and nothing more is owed."""
@@ -235,8 +251,9 @@ class Session:
         elif again is not None:
             self._add([unit], {unit.id: again}, True)
 
-    def _with_import(self, unit: Unit, record: TestRecord) -> Mapping[str, object]:
-        seconds = self._import_s.pop(unit.module, None)
+    def _with_import(self, unit: Unit, record: TestRecord) -> Mapping[str, Any]:
+        """The record's extras; the first of a module has the time of the module's import in them."""
+        seconds = self._nursery.import_s.pop(unit.module, None)
         if seconds is None:
             return record.extra
         fixtures = {**record.extra.get("fixtures_s", {}), import_key(unit.module): seconds}
@@ -264,7 +281,7 @@ class Session:
             rest[:0] = self._charge(worker, event.running, event.output)
         elif rest and not worker.ended_any and worker.cause is Cause.CRASH:
             first = rest.pop(0)
-            record = never_began(self._setup.units[first.id], worker)
+            record = never_began(self._setup.units[first.id], worker, event.output)
             self._take(record, self._attempts.pop(first.seq))
         if rest and not self._stopping:
             self._start(key, rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 from harness.outcomes import Status, exit_text
@@ -13,6 +14,9 @@ from harness.runner.workers import Cause, Worker
 FAILED_MODULE = "unittest.loader._FailedTest."
 SKIPPED_MODULE = "unittest.loader.ModuleSkipped."
 
+# unittest's frame that calls the test or its fixture, and the worker's own.
+_OUR_FRAME = re.compile(r'  File ".*(/unittest/(case|async_case|suite)\.py|/harness/runner/\w+\.py)", line ')
+
 
 def cut_short(unit: Unit, worker: Worker, output: str, limit_s: float | None) -> TestRecord:
     """The record of the test that a worker ran when it went."""
@@ -21,7 +25,7 @@ def cut_short(unit: Unit, worker: Worker, output: str, limit_s: float | None) ->
     status, reason = _verdict(worker, lasted, limit_s)
     details = reason
     if worker.stack_text:
-        details += f"\n\nStacks of the test's process:\n{worker.stack_text}"
+        details += f"\n\nStacks of the test's process:\n{trimmed(worker.stack_text)}"
     return TestRecord(
         id=unit.id,
         status=status,
@@ -46,15 +50,35 @@ def _verdict(worker: Worker, lasted: float, limit_s: float | None) -> tuple[Stat
         return Status.ENDED, f"ended after {lasted:.1f} s, because the run was stopped"
     if worker.cause is Cause.ZYGOTE:
         return Status.ERROR, "the process that forks workers died while this test ran, more than once"
-    return Status.CRASHED, f"crashed: the test's process ended with {exit_text(worker.code)} without an outcome"
+    return (
+        Status.CRASHED,
+        f"crashed: the test's process ended with {exit_text(worker.code)} without an outcome",
+    )
 
 
-def never_began(unit: Unit, worker: Worker) -> TestRecord:
+def trimmed(stacks: str) -> str:
+    """``faulthandler``'s text without the frames by which every worker comes to its test."""
+    lines: list[str] = []
+    ours = False
+    for line in stacks.splitlines():
+        is_frame = line.startswith("  File ")
+        ours = is_frame and (ours or _OUR_FRAME.match(line) is not None)
+        if not ours:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def never_began(unit: Unit, worker: Worker, output: str) -> TestRecord:
     """The record of a test whose worker went before it began any: the harness's trouble, or the machine's."""
     reason = f"its worker ended with {exit_text(worker.code)} before the test began"
-    details = f"{reason}\n{worker.stack_text}".rstrip()
+    details = f"{reason}\n{output}\n{worker.stack_text}".rstrip()
     return TestRecord(
-        unit.id, Status.ERROR, started_at=time.time(), started_s=time.monotonic(), reason=reason, details=details
+        unit.id,
+        Status.ERROR,
+        started_at=time.time(),
+        started_s=time.monotonic(),
+        reason=reason,
+        details=details,
     )
 
 

@@ -21,7 +21,7 @@ from harness.launch import posix
 from harness.outcomes import Status
 from harness.record import to_json
 from harness.runner.capture import marker_line
-from harness.runner.collector import Account, Collector, ExcInfo, Trouble
+from harness.runner.collector import Account, Collector, ExcInfo, Trouble, details_of
 from harness.runner.listing import list_module, source_of
 from harness.runner.messages import Began, Debugging, Done, Ended, Fork, Item, Message, encode
 from harness.wire import send_frame
@@ -76,7 +76,9 @@ class FixtureSuite(unittest.TestSuite):
         """Sets up the test's class where that is due; False where the test must not run."""
         self._handleClassSetUp(test, result)  # type: ignore[attr-defined]  # as above
         result._previousTestClass = type(test)  # type: ignore[attr-defined]  # as above
-        failed = getattr(type(test), "_classSetupFailed", False) or getattr(result, "_moduleSetUpFailed", False)
+        failed = getattr(type(test), "_classSetupFailed", False) or getattr(
+            result, "_moduleSetUpFailed", False
+        )
         return not failed
 
     def leave_class(self, test: unittest.TestCase | None, result: Collector) -> None:
@@ -173,7 +175,7 @@ class Batch:
         try:
             yield
         except KeyboardInterrupt as error:
-            details = "".join(traceback.format_exception(error))
+            details = details_of((type(error), error, error.__traceback__))
             self._result.account.troubles.append(Trouble(Status.ERROR, "KeyboardInterrupt", details))
 
     def _close_account(self) -> bool:

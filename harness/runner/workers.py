@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.errors import ProtocolError
-from harness.runner.capture import OutputSplitter
+from harness.runner.capture import BEFORE_THE_FIRST, OutputSplitter
 from harness.runner.interrupts import Interrupts
 from harness.runner.messages import (
     Began,
@@ -50,7 +50,7 @@ STACKS_S = 2.0
 STACKS_QUIET_S = 0.2
 # Seconds between SIGTERM and SIGKILL: enough to write coverage data, and for a shell script's trap.
 TERMINATE_S = 1.0
-# Seconds for a killed process to go. One that does not sits in an uninterruptible system call; the run goes on.
+# Seconds for a killed process to go. One that does not sits in an uninterruptible system call: go on.
 KILLED_S = 10.0
 assert STACKS_QUIET_S < TERMINATE_S < STACKS_S < KILLED_S
 
@@ -77,8 +77,8 @@ class Cause(enum.Enum):
 
 @dataclass(slots=True)
 class Worker:
-    """One worker. ``label`` is what people see; ``waiting`` the items it has not begun; ``doomed`` is the test
-    because of which it is being ended: one that begins later is not to blame."""
+    """One worker. ``label`` is what people see; ``waiting`` the items it has not begun; ``doomed`` is the
+    test because of which it is being ended: one that begins later is not to blame."""
 
     name: str
     label: str
@@ -135,7 +135,8 @@ class TestEnded:
 
 @dataclass(frozen=True, slots=True)
 class WorkerGone:
-    """A worker is gone, why is in ``worker.cause``; ``running`` is the test that it cost, with its output."""
+    """A worker is gone, why is in ``worker.cause``; ``running`` is the test that it cost. ``output`` is that
+    test's or, without one, what the worker printed outside of tests."""
 
     worker: Worker
     running: Item | None
@@ -323,7 +324,9 @@ class Workers:
         try:
             for frame in worker.frames.feed(self._read(worker.channel.fileno())):
                 self._take(worker, decode(frame))
-        except ProtocolError:  # a test wrote to descriptors that it does not own: the worker cannot be followed
+        except (
+            ProtocolError
+        ):  # a test wrote to descriptors that it does not own: the worker cannot be followed
             self._kill(worker)
 
     def _take(self, worker: Worker, message: Message) -> None:
@@ -405,7 +408,7 @@ class Workers:
         if worker.done and worker.current is None and worker.stage is Stage.RUNNING:
             worker.cause = Cause.DONE
         running = worker.current
-        output = worker.splitter.rest(running.seq) if running is not None else ""
+        output = worker.splitter.rest(running.seq if running is not None else BEFORE_THE_FIRST)
         self._forget(worker)
         self._events.append(WorkerGone(worker, running, output))
 
@@ -417,7 +420,7 @@ class Workers:
             return False
 
     def _zygote_lost(self, lost: ZygoteLost) -> None:
-        """Without their zygote the workers die (PR_SET_PDEATHSIG); their children may not, so end these too."""
+        """Workers die with their zygote (PR_SET_PDEATHSIG); their children may not, so end these too."""
         if self._zygote is None:
             return
         self._drop_zygote()

@@ -19,6 +19,7 @@ import sys
 import time
 import unittest
 from collections.abc import Callable
+from io import TextIOWrapper
 from typing import NoReturn
 
 from harness import coverage_hook
@@ -56,8 +57,8 @@ class Zygote:
     """The zygote's loop; ``run`` returns when the controller is gone."""
 
     def __init__(self, control: socket.socket, guarded: dict[str, str | None], controller: int) -> None:
-        """``guarded`` are the variables that keep libraries at one thread here, with the values that workers get
-        back; ``controller`` is the process that started this one."""
+        """``guarded`` are the variables that keep libraries at one thread here, with the values that workers
+        get back; ``controller`` is the process that started this one."""
         self._control = control
         self._controller = controller
         self._clean = True
@@ -224,7 +225,9 @@ class Zygote:
             self._note_orphans()
         while self._orphans:
             now = time.monotonic()
-            ended = [pid for pid, deadline in self._orphans.items() if self._ended(pid, at_once or now > deadline)]
+            ended = [
+                pid for pid, deadline in self._orphans.items() if self._ended(pid, at_once or now > deadline)
+            ]
             for pid in ended:
                 del self._orphans[pid]
             if not ended:
@@ -256,13 +259,18 @@ def _connect_streams(order: Fork, output: int) -> None:
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
-        sys.stdin = open(0, closefd=False)  # noqa: SIM115 - held for the life of the process
     if not (order.terminal or order.stream):
         os.dup2(output, 1)
         os.dup2(output, 2)
     os.close(output)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]  # fresh TextIOWrappers
+    # New objects: the zygote's remember what kind of file they were opened on.
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc]  # noqa: SIM115 - for life
+    sys.stdout = sys.__stdout__ = _text_stream(1)  # type: ignore[misc]  # final for users, not for us
+    sys.stderr = sys.__stderr__ = _text_stream(2)  # type: ignore[misc]  # as above
+
+
+def _text_stream(fd: int) -> TextIOWrapper:
+    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 def _default_signals() -> None:

@@ -157,7 +157,9 @@ class ZygoteProcess:
         current = ""
         deadline = time.monotonic() + IMPORT_TIMEOUT_S
         while True:
-            readable, _, _ = select.select([self.control, wake], [], [], max(0.0, deadline - time.monotonic()))
+            readable, _, _ = select.select(
+                [self.control.fileno(), wake], [], [], max(0.0, deadline - time.monotonic())
+            )
             if wake in readable:
                 raise KeyboardInterrupt
             try:
