@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import unittest
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -11,7 +13,8 @@ from typing import Any
 from unittest.case import _SubTest  # type: ignore[attr-defined]  # typeshed leaves it out
 
 from harness.outcomes import ErrorInfo, Status, SubtestOutcome
-from harness.rank.captured import capture
+from harness.rank import terminal
+from harness.rank.captured import capture, own_frames
 
 __unittest = True  # frames that no reader of a failure has a use for
 
@@ -35,8 +38,9 @@ class _Collector(unittest.TestResult):
     """A unittest result that keeps values, not text: unittest itself runs the method in the rank, so that
     cleanups, sub-tests, skips and decorators behave as anywhere else."""
 
-    def __init__(self, assertion: type[BaseException]) -> None:
+    def __init__(self, assertion: type[BaseException], debug: bool) -> None:
         super().__init__()
+        self._debug = debug
         self._assertion = assertion
         self.problems: list[ErrorInfo] = []
         self.skip_reason: str | None = None
@@ -47,6 +51,7 @@ class _Collector(unittest.TestResult):
         """Any exception that is no assertion."""
         error = err[1]
         assert error is not None
+        self._look(error)
         if isinstance(error, SystemExit) and self.ending is None:
             self.ending = error
         self.problems.append(capture(error, self._assertion))
@@ -54,7 +59,13 @@ class _Collector(unittest.TestResult):
     def addFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
         """An assertion."""
         assert err[1] is not None
+        self._look(err[1])
         self.problems.append(capture(err[1], self._assertion))
+
+    def _look(self, error: BaseException) -> None:
+        if self._debug:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            terminal.post_mortem(own_frames(error))
 
     def addExpectedFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
         """What was expected is for the parent's unittest to judge: here it is a failure."""
@@ -100,7 +111,8 @@ def run_body(case: unittest.TestCase, set_up: Any, tear_down: Any) -> Account:
 
     The case's own ``setUp`` and ``tearDown`` belong to the parent. KeyboardInterrupt comes through.
     """
-    collector = _Collector(case.failureException)
+    debug = os.environ.get(terminal.VARIABLE, "") == str(getattr(case, "rank", None))
+    collector = _Collector(case.failureException, debug)
     case.setUp = set_up  # type: ignore[method-assign]  # this instance plays the rank's part only
     case.tearDown = tear_down  # type: ignore[method-assign]
     unittest.TestCase.run(case, collector)

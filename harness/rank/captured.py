@@ -22,7 +22,7 @@ def capture(error: BaseException, assertion: type[BaseException] = AssertionErro
     Never raises: an exception whose ``str`` or ``__reduce__`` fails is described without.
     """
     is_assertion = isinstance(error, assertion)
-    trace = _own_frames(error.__traceback__, drop_tail=is_assertion)
+    trace = own_frames(error, assertion)
     return ErrorInfo(
         type_name=_type_name(type(error)),
         message=cut(_message(error), MESSAGE_CHARS),
@@ -57,8 +57,11 @@ def _is_machinery(frame: types.FrameType) -> bool:
     return "__unittest" in frame.f_globals
 
 
-def _own_frames(trace: types.TracebackType | None, *, drop_tail: bool) -> types.TracebackType | None:
+def own_frames(
+    error: BaseException, assertion: type[BaseException] = AssertionError
+) -> types.TracebackType | None:
     """The traceback from the test's first own frame; for assertions, up to where the assertion was called."""
+    trace, drop_tail = error.__traceback__, isinstance(error, assertion)
     while trace is not None and _is_machinery(trace.tb_frame):
         trace = trace.tb_next
     if trace is None or not drop_tail:

@@ -20,10 +20,11 @@ import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
+from harness import coverage_hook
 from harness.launch import imports, posix
 from harness.outcomes import RankOutcome, Status
 from harness.protocol import Assignment, Launch, decode
-from harness.rank import account, groups, guard, ledger, recorder
+from harness.rank import account, groups, guard, ledger, recorder, terminal
 from harness.rank.channel import RankChannel
 from harness.rank.signals import STACK_SIGNAL
 
@@ -96,6 +97,8 @@ def live(place: Place) -> NoReturn:
     """Everything from settling in to the exit."""
     _fresh_streams()
     _settle_signals(place)
+    coverage_hook.start_in_child()
+    terminal.install(place.rank)
     _settle_threads(place.request)
     channel = RankChannel(socket.socket(fileno=place.channel))
     memory = mmap.mmap(place.ledger, ledger.size(place.request.world_size))
@@ -193,6 +196,7 @@ def _leave(final: account.Account) -> NoReturn:
     try:
         atexit._run_exitfuncs()
     finally:
+        coverage_hook.flush()
         _flush()
         os._exit(_exit_code(final))
 

@@ -69,6 +69,7 @@ class Supervisor:
         rules: MergeRules = PLAIN,
         clock: Clock = time.monotonic,
         keep: bool = False,
+        patient_with: int | None = None,
     ) -> None:
         self._ranks = ranks
         self._watched = [_Watched(link, out) for link, out in zip(ranks.links, outputs, strict=True)]
@@ -76,6 +77,7 @@ class Supervisor:
         self._rules = rules
         self._clock = clock
         self._keep = keep
+        self._patient_with = patient_with
         self._events = FrameReader()
         self._order = 0
         self._server_lost = False
@@ -232,7 +234,14 @@ class Supervisor:
             first_skip=self._view.first_skip or (now if skips else None),
             looked=self._view.looking is not None and self._all_dumped(now),
         )
+        if self._debugging():
+            return Step(Action.WAIT)
         return decide(self._view, self._limits, now)
+
+    def _debugging(self) -> bool:
+        """No deadline while somebody debugs a rank."""
+        rank = self._patient_with
+        return rank is not None and rank < len(self._watched) and not self._watched[rank].settled
 
     def _waits_for_sweep(self) -> bool:
         return self._ranks.swept is None and not self._server_lost

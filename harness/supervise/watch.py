@@ -6,6 +6,7 @@ import time
 
 from harness.launch.base import RankSet
 from harness.outcomes import PLAIN, MergeRules
+from harness.rank.terminal import give_back_terminal
 from harness.settings import Settings
 from harness.supervise.deadlines import Limits
 from harness.supervise.output import Output, log_file
@@ -40,7 +41,12 @@ def watch(
     ]
     begun = time.monotonic() if started is None else started
     try:
-        return Supervisor(ranks, outputs, limits, begun, rules, keep=keep).run()
+        debugged = settings.pdb_rank
+        result = Supervisor(ranks, outputs, limits, begun, rules, keep=keep, patient_with=debugged).run()
     except BaseException:
         ranks.close()
         raise
+    finally:
+        if settings.pdb_rank is not None:
+            give_back_terminal()
+    return result
