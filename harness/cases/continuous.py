@@ -143,7 +143,7 @@ class MultiProcContinuousTest(MultiProcessTestCase):
         else:
             cls._init_pg(rank, cls.world_size, file_name)
             channel.kept["group"] = file_name
-        channel.ready()
+            channel.ready()
         cls._channel = channel
         cls._run_test_given_id(f"{cls.__module__}.{cls.__qualname__}.{test_name}")
 

@@ -31,12 +31,15 @@ def reference(module_name: str) -> ModuleRef:
     return ModuleRef(module_name, file, spec.name if spec is not None else None)
 
 
-def take_over(request: Launch, previous: Launch | None = None) -> None:
-    """Makes the request's environment, working directory, path and arguments this process's own.
+def take_over(request: Launch, previous: Launch | None = None) -> bool:
+    """Makes the request's environment, working directory, path and arguments this process's own; True where
+    that changed anything.
 
     After a ``previous`` request only what the parent has changed since: what this process has added to its
     environment for itself stays.
     """
+    if previous is not None and _same_surroundings(request, previous):
+        return False
     known = dict(os.environ) if previous is None else previous.environ
     if known != request.environ:
         for name in known.keys() - request.environ.keys():
@@ -50,6 +53,11 @@ def take_over(request: Launch, previous: Launch | None = None) -> None:
         sys.path[:] = request.sys_path
         importlib.invalidate_caches()
     sys.argv[:] = request.argv
+    return True
+
+
+def _same_surroundings(a: Launch, b: Launch) -> bool:
+    return (a.environ, a.cwd, a.sys_path, a.argv) == (b.environ, b.cwd, b.sys_path, b.argv)
 
 
 def ensure(ref: ModuleRef) -> types.ModuleType:

@@ -32,7 +32,7 @@ class RankChannel:
         self.on_ready: Callable[[], None] = _nothing
 
     def ready(self) -> None:
-        """What the rank keeps is made; what is left behind from here on is the test's."""
+        """What the rank keeps is made now; what is left behind from here on is the test's."""
         self.on_ready()
 
     def next_test(self) -> Launch | None:

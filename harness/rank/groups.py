@@ -17,12 +17,16 @@ def names() -> frozenset[str]:
     return frozenset(dist.distributed_c10d._world.pg_names.values()) if dist is not None else frozenset()
 
 
-def destroy_unless(keep: bool) -> None:
-    """Destroys all groups, for a pooled rank whose next test makes its own. Called when every rank has
-    reported, so no peer still needs them."""
+def destroy_unless(keep: bool) -> bool:
+    """Destroys all groups, for a pooled rank whose next test makes its own; True where there were any.
+
+    Called when every rank has reported, so no peer still needs them.
+    """
     dist = _distributed()
-    if dist is not None and not keep:
-        dist.destroy_process_group()
+    if dist is None or keep:
+        return False
+    dist.destroy_process_group()
+    return True
 
 
 def destroy_on_exit() -> None:

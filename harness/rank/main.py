@@ -120,10 +120,10 @@ def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> Non
     channel.on_ready = watch.begin
     while (request := channel.next_test()) is not None:
         started = time.monotonic()
-        groups.destroy_unless(request.keeps_group)
-        imports.take_over(request, previous)
+        destroyed = groups.destroy_unless(request.keeps_group)
+        changed = imports.take_over(request, previous)
         previous = request
-        watch.begin()
+        watch.begin(unchanged=not (destroyed or changed))
         final = _run(place, request, channel, book)
         outcome = _outcome(place, final, started)
         channel.report(replace(outcome, left=watch.what_changed(request.keeps_group)))
