@@ -1,0 +1,88 @@
+"""Fault table: ranks that hang time out, say where with a stack, and are gone afterwards."""
+
+from __future__ import annotations
+
+import unittest
+
+from harness import Status
+from suites.selftest.faults import hangs
+from suites.selftest.faults.rows import OnForkServer, OnSpawn, Played, Rows
+
+# Seconds from the moment at which both ranks have arrived.
+DEADLINE = "0.4"
+
+
+class HangRows(Rows):
+    """Rank 1 hangs until the deadline; rank 0, which passed, is never blamed."""
+
+    def hang(self, method: str, *said: str, signalled: str = "") -> Played:
+        """A row that ends at the deadline."""
+        played = self.play(hangs.Hangs, method, HARNESS_TIMEOUT=DEADLINE)
+        self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", *said)
+        self.assertEqual(played.rank(0).status, Status.PASSED)
+        self.assertNotIn("rank 0 timed out", played.text)
+        self.assertIn(method, played.rank(1).stack, "the stack has to lead to the test's line")
+        return played
+
+    def test_in_python(self) -> None:
+        """The stack names the function."""
+        self.hang("test_in_python", "in wait_in_python", "stack of rank 1")
+
+    def test_in_c_with_the_gil(self) -> None:
+        """The stack comes although no Python code can run."""
+        self.hang("test_in_c_with_the_gil", "in test_in_c_with_the_gil")
+
+    def test_in_c_with_the_gil_and_sigterm_ignored(self) -> None:
+        """The last step of the ladder works where nothing else does."""
+        played = self.hang("test_in_c_with_the_gil_and_sigterm_ignored")
+        self.assertEqual(played.rank(1).exit_code, -9)
+
+    def test_with_sigterm_ignored(self) -> None:
+        """Ended by SIGKILL."""
+        played = self.hang("test_with_sigterm_ignored", "in wait_in_python")
+        self.assertEqual(played.rank(1).exit_code, -9)
+
+    def test_with_everything_caught(self) -> None:
+        """Ended by SIGKILL."""
+        played = self.hang("test_with_everything_caught", "in wait_in_python")
+        self.assertEqual(played.rank(1).exit_code, -9)
+
+    def test_in_a_destructor(self) -> None:
+        """The stack names the destructor."""
+        self.hang("test_in_a_destructor", "in __del__")
+
+    def test_in_a_cleanup(self) -> None:
+        """A test is not over before its cleanups are."""
+        played = self.play(hangs.Hangs, "test_in_a_cleanup", HARNESS_TIMEOUT=DEADLINE)
+        self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", "in wait_in_python")
+
+    def test_everywhere(self) -> None:
+        """One stack for both ranks, and each of them timed out."""
+        played = self.play(hangs.Hangs, "test_everywhere", HARNESS_TIMEOUT=DEADLINE)
+        self.assertEqual(played.verdict, "ERROR")
+        self.assertEqual([o.status for o in played.outcome.ranks], [Status.TIMED_OUT] * 2, played.text)
+        self.assertIn("stack of ranks 0, 1", played.text)
+
+    def test_in_atexit(self) -> None:
+        """The test passed and its process does not end: an error that says so, with the stack."""
+        played = self.play(hangs.HangsAtExit, "test_in_atexit", HARNESS_EXIT_GRACE="0.3")
+        self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out while exiting", "in wait_in_python")
+        self.assertEqual(played.rank(0).status, Status.PASSED)
+
+    def test_the_next_test_is_unharmed(self) -> None:
+        """A hang costs its own test only."""
+        self.play(hangs.Hangs, "test_with_sigterm_ignored", HARNESS_TIMEOUT=DEADLINE)
+        played = self.play(hangs.PassesAfterwards, "test_passes")
+        self.assertEqual(played.verdict, "pass", played.text)
+
+
+class HangsOnForkServer(HangRows, OnForkServer):
+    """On the fork server."""
+
+
+class HangsOnSpawn(HangRows, OnSpawn):
+    """On new interpreters."""
+
+
+if __name__ == "__main__":
+    unittest.main()

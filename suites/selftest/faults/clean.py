@@ -1,0 +1,137 @@
+"""``CleanTestCase``: a self-test that fails where the test leaves anything behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import unittest
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from harness.launch import posix, scratch, select
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What this process owns at one moment, servers of the launchers excepted: they live on by design."""
+
+    descriptors: frozenset[tuple[int, str]]
+    processes: frozenset[tuple[int, str]]
+    files: frozenset[str]
+    threads: frozenset[int | None]
+    handlers: tuple[object, ...]
+    cwd: str
+
+    def more_than(self, before: Snapshot) -> dict[str, object]:
+        """What is here now and was not before, by kind; empty where all is clean."""
+        found: dict[str, object] = {
+            "descriptors": sorted(self.descriptors - before.descriptors),
+            "processes": sorted(self.processes - before.processes),
+            "files": sorted(self.files - before.files),
+            "threads": sorted(map(str, self.threads - before.threads)),
+        }
+        if self.handlers != before.handlers:
+            found["signal handlers"] = self.handlers
+        if self.cwd != before.cwd:
+            found["cwd"] = self.cwd
+        return {kind: what for kind, what in found.items() if what}
+
+
+class CleanTestCase(unittest.TestCase):
+    """Nothing leaks between tests, checked after each test of every subclass.
+
+    Before ``setUp`` proper and after the last cleanup this process is looked at: its descriptors with their
+    targets (``/proc/self/fd``), its descendants (psutil, recursively), its threads, its handlers of SIGINT,
+    SIGTERM and SIGCHLD, its working directory, and all files below TMPDIR, which is a private directory for
+    the test. What is there afterwards and was not before fails the test. That proves it for the harness
+    because ranks and all that they start descend from this process: it asks the kernel to be given the
+    orphans (PR_SET_CHILD_SUBREAPER), so a daemon whose server died turns up here and not with init; and
+    because ranks get this TMPDIR, so files of the launcher, the case and the rank are all looked for.
+
+    Limits: what lives as long as this process by design is left out, a server with its control socket and
+    the scratch directory (its contents are not; and what a server keeps open has a test of its own); files outside TMPDIR and shared memory without a name are not seen;
+    a process is a leftover at the moment of the check even if it were about to end.
+    """
+
+    def setUp(self) -> None:
+        super().setUp()
+        posix.adopt_orphans()
+        self.temporary = tempfile.mkdtemp(prefix="selftest-")
+        self.addCleanup(shutil.rmtree, self.temporary)
+        self._use_temporary(self.temporary)
+        before = self._snapshot()
+        self.addCleanup(self._compare, before)
+
+    def _use_temporary(self, directory: str) -> None:
+        def restore(environ: str | None, cached: str | None) -> None:
+            if environ is None:
+                os.environ.pop("TMPDIR", None)
+            else:
+                os.environ["TMPDIR"] = environ
+            tempfile.tempdir = cached
+
+        self.addCleanup(restore, os.environ.get("TMPDIR"), tempfile.tempdir)
+        os.environ["TMPDIR"] = directory
+        tempfile.tempdir = None
+
+    def _snapshot(self) -> Snapshot:
+        controls, servers = _servers()
+        return Snapshot(
+            descriptors=frozenset(_descriptors() - controls),
+            processes=frozenset(_descendants(servers)),
+            files=frozenset(str(p) for p in Path(self.temporary).rglob("*")) - _scratch_directory(),
+            threads=frozenset(t.ident for t in threading.enumerate()),
+            handlers=tuple(signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)),
+            cwd=os.getcwd(),
+        )
+
+    def _compare(self, before: Snapshot) -> None:
+        left = self._snapshot().more_than(before)
+        self.assertFalse(left, f"left behind: {left}")
+
+
+def _servers() -> tuple[set[tuple[int, str]], set[int]]:
+    """Control descriptors and process ids of the servers that this process keeps."""
+    controls: set[tuple[int, str]] = set()
+    pids: set[int] = set()
+    for launcher in select._kept.values():
+        server = launcher._server
+        if server is not None and server.control.fileno() >= 0:
+            fd = server.control.fileno()
+            controls.add((fd, os.readlink(f"/proc/self/fd/{fd}")))
+            pids.add(server.pid)
+    return controls, pids
+
+
+def _scratch_directory() -> set[str]:
+    """The directory that this process keeps for rendezvous files."""
+    return {kept.path for pid, kept in scratch._kept.items() if pid == os.getpid()}
+
+
+def _descriptors() -> set[tuple[int, str]]:
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # the listing's own
+            found.add((int(name), os.readlink(f"/proc/self/fd/{name}")))
+    return found
+
+
+def _descendants(servers: set[int]) -> set[tuple[int, str]]:
+    """Living descendants other than servers. The dead that were given to this process are reaped."""
+    found = set()
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.pid in servers:
+                continue
+            if process.status() == psutil.STATUS_ZOMBIE:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(process.pid, os.WNOHANG)
+                continue
+            found.add((process.pid, " ".join(process.cmdline())))
+    return found

@@ -1,0 +1,124 @@
+"""What plays a faulty case in this process on one of the launchers, and what came of it."""
+
+from __future__ import annotations
+
+import os
+import unittest
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from unittest import mock
+
+from harness import MultiProcessTestCase, RankOutcome, Status, TestOutcome
+from suites.selftest.faults.clean import CleanTestCase
+
+# What rows play with, in seconds: short, because every hang costs the sum of them.
+QUICK = {
+    "HARNESS_TIMEOUT": "60",
+    "HARNESS_GRACE": "0.2",
+    "HARNESS_SKIP_GRACE": "0.3",
+    "HARNESS_EXIT_GRACE": "20",
+    "HARNESS_STRICT": "0",
+    "HARNESS_LOG_DIR": "",
+    "HARNESS_RANK_OUTPUT": "capture",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A faulty test's end as unittest saw it, and the harness's own account of its ranks.
+
+    ``verdict`` is "pass", "FAIL", "ERROR", "skip", "expected failure" or "unexpected success"; ``texts``
+    what unittest would print for each of its entries.
+    """
+
+    verdict: str
+    texts: tuple[str, ...]
+    case: MultiProcessTestCase
+    result: unittest.TestResult
+    warnings: tuple[warnings.WarningMessage, ...] = field(default=())
+
+    @property
+    def text(self) -> str:
+        """All that unittest would print of the test."""
+        return "\n".join(self.texts)
+
+    @property
+    def outcome(self) -> TestOutcome:
+        """The merged outcome; AssertionError where the ranks never had one."""
+        outcome = self.case._harness_outcome
+        assert outcome is not None, self.text
+        return outcome
+
+    def rank(self, number: int) -> RankOutcome:
+        """One rank's outcome."""
+        return self.outcome.rank(number)
+
+
+class FaultRows(CleanTestCase):
+    """Rows of the fault table. ``play`` runs one faulty test on ``launcher``."""
+
+    launcher = ""
+
+    def play(self, case: type[MultiProcessTestCase], method: str, **environ: str) -> Played:
+        """Runs one test of a faulty case in this process, with more variables in its environment."""
+        instance = case(method)
+        result = unittest.TestResult()
+        settings = {**QUICK, "HARNESS_LAUNCHER": self.launcher, **environ}
+        with mock.patch.dict(os.environ, settings), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            instance.run(result)
+        verdict, texts = _read(result)
+        return Played(verdict, texts, instance, result, tuple(caught))
+
+    def check(
+        self,
+        played: Played,
+        verdict: str,
+        status: Status,
+        *said: str,
+        root: int | None = 1,
+        collateral: tuple[int, ...] = (),
+    ) -> None:
+        """The row's verdict, the status and root cause behind it, and all that its message has to say."""
+        self.assertEqual(played.verdict, verdict, played.text)
+        self.assertEqual(played.outcome.status, status, played.text)
+        self.assertEqual(played.outcome.root_cause, root, played.text)
+        for words in said:
+            self.assertIn(words, played.text)
+        ended = tuple(o.rank for o in played.outcome.ranks if o.status is Status.ENDED)
+        self.assertEqual(ended, collateral, played.text)
+
+
+class OnForkServer(FaultRows):
+    """Rows on the fork server."""
+
+    launcher = "forkserver"
+
+
+class OnSpawn(FaultRows):
+    """Rows on new interpreters."""
+
+    launcher = "spawn"
+
+
+# What a mixin of rows is, for the type checker; at run time it is no test case, so that its rows run only in
+# the two classes that it is mixed into.
+if TYPE_CHECKING:
+    Rows = FaultRows
+else:
+    Rows = object
+
+
+def _read(result: unittest.TestResult) -> tuple[str, tuple[str, ...]]:
+    """The one verdict that unittest would print. Errors count before failures, as a worse thing."""
+    found = [
+        ("ERROR", [text for _, text in result.errors]),
+        ("FAIL", [text for _, text in result.failures]),
+        ("unexpected success", ["" for _ in result.unexpectedSuccesses]),
+        ("expected failure", [text for _, text in result.expectedFailures]),
+        ("skip", [reason for _, reason in result.skipped]),
+    ]
+    texts = tuple(text for _, some in found for text in some)
+    verdict = next((name for name, some in found if some), "pass")
+    return verdict, texts
