@@ -13,9 +13,7 @@ from collections.abc import Hashable
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from harness import expect, seeding
-from harness.cases.multiprocess import MultiProcessTestCase, finish_in_rank
-from harness.rank.account import run_body
+from harness.cases.multiprocess import MultiProcessTestCase, RankOrchestration
 from harness.rank.channel import RankChannel
 from harness.requirements import probe
 
@@ -25,13 +23,8 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 UNSET = -2
 
 
-class MultiProcContinuousTest(MultiProcessTestCase):
-    """A case whose tests run on pooled ranks that keep one process group.
-
-    Consecutive classes share ranks and group where both have the same world size, backend, device type and
-    timeout, and override neither ``_init_pg`` nor ``opts``. Source of the contract:
-    ``common_distributed.MultiProcContinuousTest``.
-    """
+class ContinuousOrchestration(RankOrchestration):
+    """``RankOrchestration`` on pooled ranks that keep one process group; see ``MultiProcContinuousTest``."""
 
     rank_modes = ("pooled", "fresh")
     world_size: Any = UNSET
@@ -84,10 +77,7 @@ class MultiProcContinuousTest(MultiProcessTestCase):
         self.rank, self.world_size = cls.rank, cls.world_size
         if kwargs:
             setattr(self, name, functools.partial(getattr(self, name), **kwargs))
-        seeding.seed_all(seeding.base_seed())
-        with expect.collecting() as accepted:
-            account = run_body(self, self.setUpRank, self.tearDownRank)
-        finish_in_rank(_channel_of(cls), account, accepted)
+        self._run_in_rank(_channel_of(cls))
 
     # -- in the parent
 
@@ -123,7 +113,7 @@ class MultiProcContinuousTest(MultiProcessTestCase):
 
     def _pool_key(self) -> Hashable:
         cls = type(self)
-        base = MultiProcContinuousTest
+        base = ContinuousOrchestration
         plain = cls._init_pg.__func__ is base._init_pg.__func__ and cls.opts.__func__ is base.opts.__func__  # type: ignore[attr-defined]  # class methods
         own = () if plain else (cls.__module__, cls.__qualname__)
         return (_value(cls.backend_str), _value(cls.device_type), cls.timeout, own)
@@ -150,10 +140,19 @@ class MultiProcContinuousTest(MultiProcessTestCase):
     _channel: ClassVar[RankChannel | None] = None
 
 
+class MultiProcContinuousTest(ContinuousOrchestration, MultiProcessTestCase):
+    """A case whose tests run on pooled ranks that keep one process group.
+
+    Consecutive classes share ranks and group where both have the same world size, backend, device type and
+    timeout, and override neither ``_init_pg`` nor ``opts``. Source of the contract:
+    ``common_distributed.MultiProcContinuousTest``.
+    """
+
+
 _KNOWN_BACKENDS = frozenset({"nccl", "gloo", "mpi", "xccl", "ucc"})
 
 
-def _channel_of(cls: type[MultiProcContinuousTest]) -> RankChannel:
+def _channel_of(cls: type[ContinuousOrchestration]) -> RankChannel:
     assert cls._channel is not None, "_run_test_given_id is called in a rank, by _run"
     return cls._channel
 

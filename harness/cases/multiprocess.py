@@ -16,7 +16,7 @@ import types
 import unittest
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import expect, seeding
 from harness.cases import verdict
@@ -26,7 +26,7 @@ from harness.launch import imports
 from harness.launch.base import per_rank_threads
 from harness.launch.handles import RankProcess
 from harness.launch.scratch import scratch
-from harness.outcomes import MergeRules, Status, TestOutcome, merge
+from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
 from harness.protocol import Launch
 from harness.rank import groups
 from harness.rank.account import Account, run_body
@@ -41,14 +41,18 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 # Upstream's: four ranks, fewer where there are fewer GPUs to go round.
 DEFAULT_WORLD_SIZE = 4
 
+# The mixin has no base of its own; what it is mixed into is a TestCase, which the type checker cannot know.
+if TYPE_CHECKING:
+    from unittest import TestCase as _AnyTestCase
+else:
+    _AnyTestCase = object
 
-class MultiProcessTestCase(TestCase):
-    """A case whose test methods run on ``world_size`` ranks, each a process of its own.
 
-    Override ``world_size`` (a property or a class attribute). ``setUpRank`` and ``tearDownRank`` run in each
-    rank around the method; ``addCleanup`` in a rank runs in that rank, and a cleanup that fails fails the
-    test. ``_spawn_processes`` starts the ranks; a class whose ``setUp`` does not call it gets its ranks when
-    the method runs. Source of the contract: ``common_distributed.MultiProcessTestCase``.
+class RankOrchestration(_AnyTestCase):
+    """What makes a ``unittest.TestCase`` run its methods on ranks; stands before that class among the bases.
+
+    Which TestCase it is does not matter here: this library's own (``MultiProcessTestCase``), or upstream's
+    for test files that run unmodified (``harness.dropin``).
     """
 
     MAIN_PROCESS_RANK = -1
@@ -139,7 +143,7 @@ class MultiProcessTestCase(TestCase):
         """The test method as the instance has it: joins the ranks in the parent, runs ``fn`` in a rank."""
 
         @functools.wraps(fn)
-        def method(self: MultiProcessTestCase) -> None:
+        def method(self: RankOrchestration) -> None:
             __tracebackhide__ = True
             if self.rank == self.MAIN_PROCESS_RANK:
                 self._join_processes(fn)
@@ -237,7 +241,7 @@ class MultiProcessTestCase(TestCase):
         __tracebackhide__ = True
         assert self._watch is not None, "the ranks were not joined"
         assert self._running is not None
-        outcome = merge(self._watch.outcomes, self._rules(fn))
+        outcome = merge(self._judged(self._watch.outcomes), self._rules(fn))
         outcome = replace(outcome, warnings=verdict.left_behind(self._watch), duration_s=elapsed_time)
         if self._watch.server_lost:
             raise verdict.server_lost(self, self._running.how_the_server_ended())
@@ -253,10 +257,14 @@ class MultiProcessTestCase(TestCase):
             return "this class runs on pooled ranks only, so earlier tests cannot be ruled out as the cause"
         self._start("fresh", Settings.from_environ(os.environ))
         assert self._running is not None
-        again = merge(self._running.join(self._rules(fn)).outcomes, self._rules(fn))
+        again = merge(self._judged(self._running.join(self._rules(fn)).outcomes), self._rules(fn))
         if again.status.bad:
             return f"a fault of its own: on fresh ranks it ends the same way ({again.reason})"
         return "pollution: it passes on fresh ranks, so an earlier test left something in the pooled ones"
+
+    def _judged(self, outcomes: Sequence[RankOutcome]) -> Sequence[RankOutcome]:
+        """The ranks' outcomes as this class reads them, where an exit code means something to it."""
+        return outcomes
 
     def _accept(self, watched: Watch) -> None:
         """Writes the expected outputs that the ranks accepted, once, if they agree."""
@@ -280,23 +288,46 @@ class MultiProcessTestCase(TestCase):
         Returns only if it passed. Raises SystemExit with upstream's exit code otherwise, so that what an
         override of ``_run`` does afterwards is not done in a rank that failed or skipped.
         """
-        seeding.seed_all(seeding.base_seed())
-        with expect.collecting() as accepted:
-            account = run_body(self, self.setUpRank, self.tearDownRank)
-        finish_in_rank(parent_pipe, account, accepted)
+        self._run_in_rank(parent_pipe)
         if self.destroy_pg_upon_exit:
             groups.destroy_on_exit()
 
+    def _run_in_rank(self, channel: Any) -> None:
+        """Seeds, runs the method, and records how that went."""
+        self._seed_rank()
+        with expect.collecting() as accepted:
+            account = run_body(self, self.setUpRank, self.tearDownRank)
+        account = replace(self._account(account), accepted=tuple(u.to_json() for u in accepted.updates))
+        finish_in_rank(channel, account)
 
-def finish_in_rank(channel: Any, account: Account, accepted: Any) -> None:
+    def _seed_rank(self) -> None:
+        """Gives every rank the same generators."""
+        seeding.seed_all(seeding.base_seed())
+
+    def _account(self, account: Account) -> Account:
+        """The rank's account as this class reads it: ``_judged`` for what the rank itself can tell."""
+        return account
+
+
+def finish_in_rank(channel: Any, account: Account) -> None:
     """Records how a test went in this rank; raises SystemExit, as upstream's ranks do, unless it passed."""
-    channel.record(replace(account, accepted=tuple(u.to_json() for u in accepted.updates)))
+    channel.record(account)
     if account.ending is not None:
         raise account.ending
     if account.status is Status.SKIPPED:
         raise SystemExit(EXIT_SKIPPED)
     if account.status is not Status.PASSED:
         raise SystemExit(EXIT_ERROR)
+
+
+class MultiProcessTestCase(RankOrchestration, TestCase):
+    """A case whose test methods run on ``world_size`` ranks, each a process of its own.
+
+    Override ``world_size`` (a property or a class attribute). ``setUpRank`` and ``tearDownRank`` run in each
+    rank around the method; ``addCleanup`` in a rank runs in that rank, and a cleanup that fails fails the
+    test. ``_spawn_processes`` starts the ranks; a class whose ``setUp`` does not call it gets its ranks when
+    the method runs. Source of the contract: ``common_distributed.MultiProcessTestCase``.
+    """
 
 
 class DistributedTestBase(MultiProcessTestCase):
