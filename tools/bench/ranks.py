@@ -34,7 +34,8 @@ DEFAULT_BUDGET_S = 20.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tool: 0 where all was measured, 1 where a cell has no value, 2 for wrong arguments."""
+    """Run the tool: 0 where all was measured, 1 where a cell has no value, 2 for wrong arguments, 130 where
+    it was interrupted; what was measured until then is shown."""
     arguments = _parser().parse_args(argv)
     plan = session.Plan(
         contenders=[c for c in arguments.contenders if arguments.upstream or c != tables.UPSTREAM],
@@ -43,10 +44,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         rounds=arguments.rounds,
         budget_s=arguments.budget,
     )
-    measured = session.run(plan, _progress)
+    measured: dict[Cell, Series] = {}
+    interrupted = False
+    try:
+        session.run(plan, measured, _progress)
+    except KeyboardInterrupt:
+        interrupted = True
     _show(measured, rst=arguments.rst)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(_as_json(measured), indent=1) + "\n")
+    if interrupted:
+        return 130
     return 0 if all(series.values for series in measured.values()) else 1
 
 

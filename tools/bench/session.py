@@ -33,16 +33,19 @@ class Plan:
         return kind.sizes or self.sizes
 
 
-def run(plan: Plan, progress: Progress, start: Callable[[str], Remote] = Remote) -> dict[Cell, Series]:
-    """Measures everything in the plan; errors stand in the series that they belong to."""
-    measured: dict[Cell, Series] = {}
+def run(
+    plan: Plan, measured: dict[Cell, Series], progress: Progress, start: Callable[[str], Remote] = Remote
+) -> None:
+    """Measures everything in the plan into ``measured``, which is of use too where this is interrupted.
+
+    Errors stand in the series that they belong to.
+    """
     with ExitStack() as stack:
         remotes = [stack.enter_context(start(name)) for name in plan.contenders]
         _measure(remotes, plan, False, measured, progress)
     for name in plan.contenders:
         with start(name) as remote:
             _measure([remote], plan, True, measured, progress)
-    return measured
 
 
 def _measure(

@@ -40,7 +40,8 @@ class Order(unittest.TestCase):
 
     def _run(self, plan: Plan) -> tuple[list[str], dict[Cell, Series]]:
         log: list[str] = []
-        measured = run(plan, lambda cell, series: None, lambda name: cast(Remote, _Noted(name, log)))
+        measured: dict[Cell, Series] = {}
+        run(plan, measured, lambda cell, series: None, lambda name: cast(Remote, _Noted(name, log)))
         return log, measured
 
     def test_contenders_take_turns_at_each_size(self) -> None:
