@@ -59,12 +59,11 @@ class Found:
 
 def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
     options, root = invocation.options, discovery.project_root()
-    ids = _ids(invocation)
-    if ids == ():
-        print("nothing failed in the last run" if options.last_failed else "that run selected no test")
+    if invocation.ids == ():
+        print("nothing to run: nothing failed in the last run")
         return ExitCode.NOTHING_RAN
     shard = None if invocation.earlier else selecting.shard_of(options, invocation.environ)
-    want = selecting.wanted(options, root, invocation.cwd, ids)
+    want = selecting.wanted(options, root, invocation.cwd, invocation.ids)
     notices: list[str] = []
     with Nursery(
         invocation.test_environ,
@@ -81,16 +80,6 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
             print(_why_nothing(found, shard), file=sys.stderr)
             return ExitCode.NOTHING_RAN
         return _run(invocation, found, nursery, interrupts, notices)
-
-
-def _ids(invocation: Invocation) -> tuple[str, ...] | None:
-    """The tests to which a run before limits this one; None for no limit."""
-    if invocation.earlier is not None:
-        return invocation.earlier.header.tests
-    if not invocation.options.last_failed:
-        return None
-    directory = invocation.state.latest()
-    return selecting.failed_ids(journal.read(directory).records) if directory is not None else ()
 
 
 def _find(
@@ -239,7 +228,7 @@ def _exit_code(
         flaky=len(summary.flaky),
         flaky_fails=invocation.options.flaky == "fail",
         interrupted=session.interrupted,
-        broken=broken or bool(reporters.failures),
+        broken=broken or bool(reporters.failures) or bool(summary.not_run),
     )
 
 

@@ -32,7 +32,7 @@ def decide(
     """The exit code of a run that came to its end, by what a script would want to hear first.
 
     A failed test goes before a report that could not be written: it is the worse news, and the report's
-    trouble has been said in words.
+    trouble has been said in words. ``broken`` is also a run that left out tests and cannot say why.
     """
     if interrupted:
         return ExitCode.INTERRUPTED

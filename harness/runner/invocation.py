@@ -12,6 +12,8 @@ from pathlib import Path
 
 from harness import coverage_hook
 from harness.errors import UsageError
+from harness.outcomes import Status
+from harness.report.summary import summarise
 from harness.runner import journal, machine, rundir, shard
 from harness.runner.journal import Contents, Header
 from harness.runner.messages import Fork
@@ -40,7 +42,8 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """Options and environment, resolved. ``shuffle`` is the seed of the order, None for discovery's."""
+    """Options and environment, resolved. ``shuffle`` is the seed of the order, None for discovery's; ``ids``
+    are the tests to which a run before limits this one, None for no limit."""
 
     options: argparse.Namespace
     argv: tuple[str, ...]
@@ -50,6 +53,7 @@ class Invocation:
     jobs: int
     shuffle: int | None
     earlier: Earlier | None
+    ids: tuple[str, ...] | None
 
     @property
     def debugger(self) -> bool:
@@ -123,6 +127,9 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
     if earlier is not None:
         options = _merged(options, earlier)
         _go_to(Path(earlier.header.cwd))
+    ids = earlier.header.tests if earlier is not None else None
+    if options.last_failed:
+        options, ids = _last_failed(options, environ)
     invocation = Invocation(
         options=options,
         argv=tuple(argv),
@@ -132,6 +139,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         jobs=options.jobs or machine.processors(),
         shuffle=random.SystemRandom().randrange(2**32) if options.shuffle == -1 else options.shuffle,
         earlier=earlier,
+        ids=ids,
     )
     return replace(invocation, jobs=1) if invocation.debugger else invocation
 
@@ -152,6 +160,19 @@ def _merged(options: argparse.Namespace, earlier: Earlier) -> argparse.Namespace
     given = {name: value for name, value in vars(options).items() if value != nothing[name]}
     before = vars(parse(earlier.header.argv))
     return argparse.Namespace(**{**before, **given, "last_failed": False, "resume": str(earlier.directory)})
+
+
+def _last_failed(
+    options: argparse.Namespace, environ: Mapping[str, str]
+) -> tuple[argparse.Namespace, tuple[str, ...]]:
+    """The tests that failed in the last run, and the options with that run's names where there are none."""
+    directory = rundir.state(environ, Path.cwd()).latest()
+    if directory is None:
+        raise UsageError("--last-failed: no earlier run is known here")
+    last = journal.read(directory)
+    names = options.names or parse(last.header.argv).names
+    finished = (record for record in last.records if record.status is not Status.ENDED)
+    return argparse.Namespace(**{**vars(options), "names": names}), summarise(finished).failed_ids
 
 
 def _go_to(directory: Path) -> None:

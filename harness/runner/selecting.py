@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.outcomes import Status
 from harness.record import TestRecord
-from harness.report.summary import summarise
 from harness.runner import discovery, selection, verdicts
 from harness.runner.discovery import Cache, ModuleTests
 from harness.runner.nursery import Nursery
@@ -21,16 +20,13 @@ from harness.runner.unit import Unit
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command line names, before any module is imported. ``ids`` None leaves it to ``targets``."""
+    """What the command line names, before any module is imported. ``ids`` None leaves it to ``targets``;
+    ``path`` is what ``sys.path`` needs for modules outside the project."""
 
     targets: tuple[selection.Target, ...]
     modules: tuple[str, ...]
     ids: tuple[str, ...] | None = None
-
-    @property
-    def path(self) -> tuple[str, ...]:
-        """What ``sys.path`` needs for modules outside the project."""
-        return tuple(dict.fromkeys(t.path for t in self.targets if t.path))
+    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +42,10 @@ class Selected:
 
 def wanted(options: argparse.Namespace, root: Path, cwd: Path, ids: Sequence[str] | None) -> Wanted:
     """What the options name. ``ids`` limits it to tests of a run before. UsageError as it comes."""
-    known = discovery.modules_below(root)
-    targets = selection.resolve(options.names, known, cwd)
+    names = [_module_behind(name) for name in options.names]
+    here = _modules_here(names, cwd)
+    known = tuple(dict.fromkeys([*discovery.modules_below(root), *here]))
+    targets = selection.resolve(names, known, cwd)
     outside = tuple(m for t in targets for m in t.modules)
     everything = tuple(dict.fromkeys([*known, *outside]))
     selection.check_patterns("--include", options.include, everything)
@@ -57,7 +55,25 @@ def wanted(options: argparse.Namespace, root: Path, cwd: Path, ids: Sequence[str
     if ids is not None:
         candidates = tuple(dict.fromkeys([*modules, *known])) if not targets else modules
         modules = _modules_of(ids, candidates)
-    return Wanted(targets, modules, tuple(ids) if ids is not None else None)
+    path = dict.fromkeys([*(t.path for t in targets if t.path), *([str(cwd)] if here else [])])
+    return Wanted(targets, modules, tuple(ids) if ids is not None else None, tuple(path))
+
+
+def _module_behind(name: str) -> str:
+    """The module that unittest's name for one that does not import (or skips itself) stands for."""
+    return name.removeprefix(verdicts.FAILED_MODULE).removeprefix(verdicts.SKIPPED_MODULE)
+
+
+def _modules_here(names: Iterable[str], cwd: Path) -> list[str]:
+    """The modules of dotted names that are files below the working directory, as ``python -m`` finds them."""
+    found = []
+    for name in names:
+        parts = name.split(".")
+        if os.sep in name or not all(part.isidentifier() for part in parts):
+            continue
+        modules = (parts[:end] for end in range(len(parts), 0, -1))
+        found += [".".join(m) for m in modules if cwd.joinpath(*m).with_suffix(".py").is_file()]
+    return found
 
 
 def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
@@ -65,7 +81,7 @@ def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
     known = set(modules)
     needed = set()
     for test_id in ids:
-        name = test_id.removeprefix(verdicts.FAILED_MODULE).removeprefix(verdicts.SKIPPED_MODULE)
+        name = _module_behind(test_id)
         while name and name not in known:
             name = name.rpartition(".")[0]
         if not name:
@@ -147,8 +163,3 @@ def cut(selected: Selected, shard: Shard | None, timings: Timings) -> Selected:
         units=tuple(u for u in selected.units if u.id in mine),
         ready=tuple(r for r in selected.ready if r.id in mine),
     )
-
-
-def failed_ids(records: Iterable[TestRecord]) -> tuple[str, ...]:
-    """The tests whose last attempt failed; those that the end of the run cut short did not."""
-    return summarise(r for r in records if r.status is not Status.ENDED).failed_ids

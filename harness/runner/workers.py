@@ -145,7 +145,7 @@ class WorkerGone:
 
 @dataclass(frozen=True, slots=True)
 class ZygoteGone:
-    """The zygote died on its own; its workers are gone with it, and reported before."""
+    """The zygote died on its own; its workers are gone with it, and are reported next."""
 
     reason: str
 
@@ -424,6 +424,7 @@ class Workers:
         if self._zygote is None:
             return
         self._drop_zygote()
+        self._events.append(ZygoteGone(str(lost)))
         for worker in list(self._workers.values()):
             if worker.pid is not None and not worker.order.terminal:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -431,7 +432,6 @@ class Workers:
             if worker.cause is Cause.CRASH:
                 worker.cause = Cause.ZYGOTE
             self._gone(worker)
-        self._events.append(ZygoteGone(str(lost)))
 
     def _forget(self, worker: Worker) -> None:
         worker.stage = Stage.GONE

@@ -1,0 +1,131 @@
+"""Runs of ``run_tests.py`` over modules written for the occasion, for the tests beside this file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.record import TestRecord, from_json
+from harness.runner.shard import without_shard
+
+RUN_TESTS = Path(__file__).resolve().parents[3] / "run_tests.py"
+# Seconds after which a run that should have taken one counts as hanging.
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that is over: exit code, what it printed, and the records in its journal."""
+
+    code: int
+    out: str
+    err: str
+    records: tuple[TestRecord, ...]
+
+    def of(self, name: str) -> TestRecord:
+        """The last record of the test whose id ends with a name; LookupError where there is none."""
+        found = [r for r in self.records if r.id.endswith(name)]
+        if not found:
+            raise LookupError(f"no record of {name}; the run said:\n{self.out}{self.err}")
+        return found[-1]
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        """Status by method name, of each test's last record."""
+        return {r.id.rsplit(".", 1)[-1]: r.status.value for r in self.records}
+
+
+class RunnerCase(unittest.TestCase):
+    """A directory of its own, modules in it, and runs over them."""
+
+    directory: Path
+
+    def setUp(self) -> None:
+        """Makes the directory."""
+        self.directory = new_directory(self)
+
+    def write(self, name: str, body: str) -> None:
+        """Writes a test module; ``unittest`` and what tests use to misbehave are imported."""
+        write_module(self.directory, name, body)
+
+    def command(self, *argv: str) -> list[str]:
+        """The command line of a run."""
+        return command(*argv)
+
+    def environ(self, **variables: str) -> dict[str, str]:
+        """The environment of a run."""
+        return environ(self.directory, **variables)
+
+    def run_tests(self, *argv: str, **variables: str) -> Finished:
+        """Runs to the end."""
+        return run_tests(self.directory, *argv, **variables)
+
+
+def new_directory(test: unittest.TestCase | type[unittest.TestCase]) -> Path:
+    """A directory that goes when the test, or the class, is over."""
+    temporary = tempfile.TemporaryDirectory(prefix="harness-selftest-")
+    cleanup = test.addClassCleanup if isinstance(test, type) else test.addCleanup
+    cleanup(temporary.cleanup)
+    return Path(temporary.name).resolve()
+
+
+def write_module(directory: Path, name: str, body: str) -> None:
+    """Writes ``name.py`` with the imports that bodies take for granted."""
+    header = "import ctypes, os, signal, subprocess, sys, threading, time, unittest\n"
+    (directory / f"{name}.py").write_text(header + textwrap.dedent(body), encoding="utf-8")
+
+
+def command(*argv: str) -> list[str]:
+    """The command line of a run."""
+    return [sys.executable, str(RUN_TESTS), *argv]
+
+
+def environ(directory: Path, **variables: str) -> dict[str, str]:
+    """An environment in which a run does not see the one that tests it."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("HARNESS_", "GITHUB_"))}
+    return {**without_shard(inherited), "HARNESS_STATE_DIR": str(directory / ".harness"), **variables}
+
+
+def run_tests(directory: Path, *argv: str, **variables: str) -> Finished:
+    """Runs to the end in a directory."""
+    done = subprocess.run(
+        command(*argv),
+        cwd=directory,
+        env=environ(directory, **variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    return Finished(done.returncode, done.stdout, done.stderr, tuple(journal_records(directory)))
+
+
+def journal_path(directory: Path) -> Path | None:
+    """The journal of the last run that was started in a directory."""
+    latest = directory / ".harness" / "latest"
+    return Path(latest.read_text().strip()) / "journal.jsonl" if latest.exists() else None
+
+
+def journal_lines(directory: Path) -> Iterator[Mapping[str, Any]]:
+    """The whole lines of the last run's journal."""
+    path = journal_path(directory)
+    for line in path.read_bytes().splitlines() if path is not None and path.exists() else []:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue
+
+
+def journal_records(directory: Path) -> Iterator[TestRecord]:
+    """The records in the last run's journal."""
+    return (from_json(line) for line in journal_lines(directory) if line["kind"] == "test")

@@ -1,0 +1,183 @@
+"""Ctrl-C, SIGTERM and SIGKILL: what is kept, what is said, and that a run can go on from there."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import unittest
+from collections.abc import Callable
+
+from suites.selftest.runner import runs
+from suites.selftest.runner.runs import PATIENCE_S, Finished, RunnerCase
+from suites.selftest.runner.test_workers import gone
+
+HANGING = """
+    class T(unittest.TestCase):
+        def test_1(self): open("pid", "w").write(str(os.getpid()))
+        def test_2(self):
+            print("HANGING", file=sys.__stderr__)
+            open("hangs", "w").close()
+            if not os.path.exists("mended"): threading.Event().wait()
+        def test_3(self): pass
+    """
+
+
+class InterruptTest(RunnerCase):
+    """Signals to the controller."""
+
+    def start(self, *argv: str) -> subprocess.Popen[str]:
+        """A run that has come to a certain line of its output can be signalled."""
+        process = subprocess.Popen(
+            self.command(*argv),
+            cwd=self.directory,
+            env=self.environ(PYTHONUNBUFFERED="1"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.addCleanup(process.stdout.close)  # type: ignore[union-attr]  # it is a pipe
+        self.addCleanup(process.kill)
+        return process
+
+    def interrupt(self, *signals: int) -> Finished:
+        """Starts a run whose second test hangs, signals it there, and waits for its end."""
+        self.write("test_h", HANGING)
+        process = self.start("test_h", "-s", "--jobs", "1", "-v")
+        out = read_until(process, lambda line: "HANGING" in line)
+        for number in signals:
+            process.send_signal(number)
+        rest, _ = process.communicate(timeout=PATIENCE_S)
+        return Finished(process.returncode, out + rest, "", tuple(runs.journal_records(self.directory)))
+
+    def test_once(self) -> None:
+        """Stacks, reports, exit code 130; the rest can be run later."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                run = self.interrupt(number)
+                self.assertEqual(run.code, 130, run.out)
+                self.assertIn("in test_2", run.of("test_2").details)
+                self.assertEqual(run.of("test_2").status.value, "ended")
+                path = runs.journal_path(self.directory)
+                assert path is not None
+                self.assertTrue(path.with_name("junit.xml").exists())
+                self.assertTrue(path.with_name("results.jsonl").exists())
+                self.assertTrue(gone(int((self.directory / "pid").read_text())))
+
+    def test_resume(self) -> None:
+        """Exactly what had not finished runs, with the options of the run before."""
+        self.interrupt(signal.SIGINT)
+        (self.directory / "mended").touch()
+        run = self.run_tests("--resume")
+        self.assertEqual(run.code, 0, run.out + run.err)
+        attempts = [(r.id[-6:], r.status.value) for r in run.records]
+        self.assertEqual(
+            attempts, [("test_1", "passed"), ("test_2", "ended"), ("test_2", "passed"), ("test_3", "passed")]
+        )
+        self.assertIn("3 passed, 0 failed", run.out)
+
+    def test_twice(self) -> None:
+        """The second one ends everything at once, with nothing left behind."""
+        self.write("test_h", HANGING)
+        process = self.start("test_h", "-s", "--jobs", "1", "-v")
+        read_until(process, lambda line: "HANGING" in line)
+        process.send_signal(signal.SIGINT)
+        read_until(process, lambda line: "once more" in line)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 130)
+        self.assertTrue(gone(int((self.directory / "pid").read_text())))
+
+
+def read_until(process: subprocess.Popen[str], found: Callable[[str], bool]) -> str:
+    """Reads a run's output up to a line; AssertionError at its end."""
+    assert process.stdout is not None
+    text = ""
+    for line in process.stdout:
+        text += line
+        if found(line):
+            return text
+    raise AssertionError(f"the run ended early:\n{text}")
+
+
+class KillTest(RunnerCase):
+    """SIGKILL to the controller, at moments that a seeded generator picks by the run's own progress."""
+
+    TESTS = 60
+    KILLS = 20
+
+    def test_nothing_is_lost(self) -> None:
+        """What was announced is in the journal; no finished test runs again; in the end all is complete."""
+        methods = "\n".join(
+            f"    def test_{i:03}(self): note({i}); threading.Event().wait(0.002)" for i in range(self.TESTS)
+        )
+        note = (
+            "def note(i):\n"
+            "    with open('ran-' + os.environ['ROUND'], 'a') as f: f.write(f'{i} {os.getpid()}\\n')\n"
+        )
+        (self.directory / "test_k.py").write_text(
+            f"import os, threading, unittest\n{note}class T(unittest.TestCase):\n{methods}\n"
+        )
+        moments = random.Random(20)
+        done: set[str] = set()
+        for number in range(self.KILLS):
+            argv = ["--resume"] if runs.journal_path(self.directory) else ["test_k", "-v", "--jobs", "2"]
+            announced = self.run_and_kill(argv, str(number), moments.randrange(6))
+            self.assertFalse(self.ran(number) & done, "a finished test ran again")
+            done |= {r.id for r in runs.journal_records(self.directory)}
+            self.assertLessEqual(announced, done)
+        (self.directory / "ran-last").touch()
+        last = self.run_tests("--resume", ROUND="last")
+        self.assertEqual(last.code, 0, last.out + last.err)
+        self.assertEqual(sorted(r.id for r in last.records), sorted({r.id for r in last.records}))
+        self.assertEqual(len(last.records), self.TESTS)
+        self.assertIn(f"{self.TESTS} passed, 0 failed", last.out)
+        path = runs.journal_path(self.directory)
+        assert path is not None
+        results = [json.loads(line) for line in path.with_name("results.jsonl").read_text().splitlines()]
+        self.assertEqual(sum(r.get("kind") == "test" for r in results), self.TESTS)
+        self.assertEqual(path.with_name("junit.xml").read_text().count("<testcase"), self.TESTS)
+
+    def run_and_kill(self, argv: list[str], number: str, after: int) -> set[str]:
+        """Runs until so many tests are announced (or the end), kills the controller, and returns the ids that
+        were announced. Waits until its workers are gone too."""
+        process = subprocess.Popen(
+            self.command(*argv),
+            cwd=self.directory,
+            env=self.environ(ROUND=number, PYTHONUNBUFFERED="1"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines += [line] if " ok " in line else []
+            if len(lines) >= after and line.startswith(("[", "60 tests")):
+                break
+        process.kill()
+        lines += [line for line in process.stdout if " ok " in line and line.endswith("\n")]
+        process.stdout.close()
+        process.wait()
+        for pid in self.pids(number):
+            self.assertTrue(gone(pid))
+        return {word for line in lines for word in line.split() if word.startswith("test_k.T.")}
+
+    def _noted(self, number: str) -> list[list[str]]:
+        path = self.directory / f"ran-{number}"
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+    def pids(self, number: str) -> set[int]:
+        """The processes that ran tests in a round."""
+        return {int(pid) for _, pid in self._noted(number)}
+
+    def ran(self, number: int) -> set[str]:
+        """The tests that ran in a round."""
+        return {f"test_k.T.test_{int(i):03}" for i, _ in self._noted(str(number))}
+
+
+if __name__ == "__main__":
+    unittest.main()

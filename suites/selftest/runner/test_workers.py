@@ -1,0 +1,199 @@
+"""What the processes of a run survive, and that they leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import select
+import unittest
+
+from suites.selftest.runner.runs import PATIENCE_S, RunnerCase
+
+
+def gone(pid: int) -> bool:
+    """True once a process has ended; False where it has not after a long time."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        return bool(poll.poll(PATIENCE_S * 1000))
+    finally:
+        os.close(pidfd)
+
+
+class ZygoteTest(RunnerCase):
+    """The zygote, and modules that do it harm."""
+
+    def test_a_lost_zygote_is_replaced(self) -> None:
+        """It is said; the test that ran then runs again and nothing is lost."""
+        self.write(
+            "test_z",
+            """
+            class T(unittest.TestCase):
+                def test_1(self): pass
+                def test_2(self):
+                    if not os.path.exists("done"):
+                        open("done", "w").close()
+                        os.kill(os.getppid(), signal.SIGKILL)
+                        threading.Event().wait()
+                def test_3(self): pass
+            """,
+        )
+        run = self.run_tests("test_z")
+        self.assertEqual(set(run.statuses.values()), {"passed"})
+        self.assertEqual(len(run.records), 3)
+        self.assertEqual(run.code, 0)
+        self.assertIn("the process that forks workers died: signal SIGKILL", run.out)
+
+    def test_a_test_that_always_kills_the_zygote(self) -> None:
+        """It does not run for ever."""
+        self.write(
+            "test_z",
+            """
+            class T(unittest.TestCase):
+                def test_1(self): os.kill(os.getppid(), signal.SIGKILL); threading.Event().wait()
+                def test_2(self): pass
+            """,
+        )
+        run = self.run_tests("test_z")
+        self.assertEqual(run.statuses, {"test_1": "error", "test_2": "passed"})
+        self.assertIn("more than once", run.of("test_1").reason)
+
+    def test_modules_that_harm_their_importer(self) -> None:
+        """One that ends the process is an error, one that leaves a thread runs all the same."""
+        self.write("test_exit", "os._exit(9)")
+        self.write("test_segv", "ctypes.string_at(0)")
+        self.write(
+            "test_thread",
+            """
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
+            class T(unittest.TestCase):
+                def test_thread(self): self.assertEqual(threading.active_count(), 2)
+            """,
+        )
+        self.write("test_good", "class T(unittest.TestCase):\n    def test_good(self): pass\n")
+        run = self.run_tests(".")
+        expected = {
+            "test_exit": "error",
+            "test_segv": "error",
+            "test_thread": "passed",
+            "test_good": "passed",
+        }
+        self.assertEqual(run.statuses, expected, run.out)
+        self.assertIn("exit code 9", run.of("test_exit").details)
+        self.assertIn("signal SIGSEGV", run.of("test_segv").details)
+        self.assertIn("test_thread leaves threads", run.out)
+
+    def test_module_level_fixtures(self) -> None:
+        """A failing setUpModule is every test's error, a failing tearDownModule the last one's."""
+        self.write(
+            "test_up",
+            """
+            def setUpModule(): raise OSError("no module")
+            class A(unittest.TestCase):
+                def test_a(self): pass
+            class B(unittest.TestCase):
+                def test_b(self): pass
+            """,
+        )
+        self.write(
+            "test_down",
+            """
+            ups = 0
+            def setUpModule(): global ups; ups += 1
+            def tearDownModule(): raise OSError(f"no end after {ups}")
+            class A(unittest.TestCase):
+                def test_c(self): self.assertEqual(ups, 1)
+            class B(unittest.TestCase):
+                def test_d(self): self.assertEqual(ups, 1)
+            """,
+        )
+        run = self.run_tests("test_up", "test_down", "--jobs", "1")
+        expected = {"test_a": "error", "test_b": "error", "test_c": "passed", "test_d": "error"}
+        self.assertEqual(run.statuses, expected, run.out)
+        self.assertIn("setUpModule", run.of("test_b").reason)
+        self.assertIn("OSError: no end after 1", run.of("test_d").reason)
+
+    def test_duplicate_ids(self) -> None:
+        """Tests that cannot be told apart are an error; an imported class is one test, not two."""
+        self.write(
+            "test_twice",
+            """
+            def make(x):
+                class T(unittest.TestCase):
+                    def test_same(self): self.assertTrue(x)
+                return T
+            A, B = make(True), make(False)
+            """,
+        )
+        self.write("test_one", "class T(unittest.TestCase):\n    def test_imported(self): pass\n")
+        self.write("test_two", "from test_one import T\n")
+        run = self.run_tests(".")
+        self.assertEqual(run.statuses, {"test_same": "error", "test_imported": "passed"})
+        self.assertIn("have this id", run.of("test_same").reason)
+        self.assertEqual(len(run.records), 2)
+
+
+class LeftoverTest(RunnerCase):
+    """Processes that tests leave behind."""
+
+    def test_children_and_daemons_are_ended(self) -> None:
+        """A child and a daemon in a session of its own end with their worker, after a crash as well."""
+        self.write(
+            "test_c",
+            """
+            sleeper = [sys.executable, "-c", "import threading; threading.Event().wait()"]
+            class T(unittest.TestCase):
+                def test_child(self):
+                    for i, session in enumerate((False, True)):
+                        process = subprocess.Popen(sleeper, start_new_session=session)
+                        open(f"pid{i}", "w").write(str(process.pid))
+                    os._exit(1)
+                def test_hang(self):
+                    process = subprocess.Popen(sleeper, start_new_session=True)
+                    open("pid2", "w").write(str(process.pid))
+                    process.wait()
+            """,
+        )
+        run = self.run_tests("test_c", "--timeout", "2")
+        self.assertEqual(run.statuses, {"test_child": "crashed", "test_hang": "timed out"})
+        for i in range(3):
+            self.assertTrue(gone(int((self.directory / f"pid{i}").read_text())))
+
+    def test_a_test_that_closes_every_descriptor(self) -> None:
+        """Closing what one did not open costs oneself at most."""
+        self.write(
+            "test_d",
+            """
+            class T(unittest.TestCase):
+                def test_low(self): os.closerange(3, 100)
+                def test_all(self): os.closerange(0, 1000)
+                def test_next(self): print("still here"); self.fail("look")
+            """,
+        )
+        run = self.run_tests("test_d")
+        self.assertEqual(run.statuses, {"test_low": "passed", "test_all": "crashed", "test_next": "failed"})
+        self.assertEqual(run.of("test_next").output, "still here\n")
+
+    def test_garbage_on_the_workers_own_pipe(self) -> None:
+        """A worker that cannot be understood is ended, and the rest goes on elsewhere."""
+        self.write(
+            "test_g",
+            """
+            import socket
+            class T(unittest.TestCase):
+                def test_1(self):
+                    for fd in range(100, 300):
+                        try: socket.socket(fileno=os.dup(fd)).sendall(b"\\xff" * 100)
+                        except OSError: pass
+                def test_2(self): pass
+            """,
+        )
+        run = self.run_tests("test_g")
+        self.assertEqual(run.statuses, {"test_1": "crashed", "test_2": "passed"})
+
+
+if __name__ == "__main__":
+    unittest.main()
