@@ -9,9 +9,81 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.cases.multiprocess import DistributedTestBase, MultiProcessTestCase
-    from harness.modules import load_tests, run_tests
-    from harness.testcase import TestCase
+    from harness.cases.continuous import MultiProcContinuousTest as MultiProcContinuousTest
+    from harness.cases.multiprocess import DistributedTestBase as DistributedTestBase
+    from harness.cases.multiprocess import MultiProcessTestCase as MultiProcessTestCase
+    from harness.errors import HarnessError as HarnessError
+    from harness.errors import LaunchError as LaunchError
+    from harness.errors import RankError as RankError
+    from harness.errors import RankFailure as RankFailure
+    from harness.errors import RankLeakWarning as RankLeakWarning
+    from harness.errors import RankProblem as RankProblem
+    from harness.errors import UsageError as UsageError
+    from harness.modules import load_tests as load_tests
+    from harness.modules import run_tests as run_tests
+    from harness.outcomes import RankOutcome as RankOutcome
+    from harness.outcomes import Status as Status
+    from harness.outcomes import TestOutcome as TestOutcome
+    from harness.parametrize import instantiate_parametrized_tests as instantiate_parametrized_tests
+    from harness.parametrize import parametrize as parametrize
+    from harness.parametrize import subtest as subtest
+    from harness.requirements import ADDRESS_IN_USE as ADDRESS_IN_USE
+    from harness.requirements import CONNECT_TIMEOUT as CONNECT_TIMEOUT
+    from harness.requirements import MachineFacts as MachineFacts
+    from harness.requirements import Occasion as Occasion
+    from harness.requirements import Requirement as Requirement
+    from harness.requirements import Requirements as Requirements
+    from harness.requirements import at_least_x_gpu as at_least_x_gpu
+    from harness.requirements import captured_output as captured_output
+    from harness.requirements import cpu_slots as cpu_slots
+    from harness.requirements import exclusive as exclusive
+    from harness.requirements import get_required_world_size as get_required_world_size
+    from harness.requirements import import_transformers_or_skip as import_transformers_or_skip
+    from harness.requirements import memory_mb as memory_mb
+    from harness.requirements import merge as merge
+    from harness.requirements import nccl_skip_if_lt_x_gpu as nccl_skip_if_lt_x_gpu
+    from harness.requirements import occasion_from as occasion_from
+    from harness.requirements import probe as probe
+    from harness.requirements import reason_to_skip as reason_to_skip
+    from harness.requirements import require as require
+    from harness.requirements import require_n_gpus_for_nccl_backend as require_n_gpus_for_nccl_backend
+    from harness.requirements import requirements_of as requirements_of
+    from harness.requirements import requires_accelerator_dist_backend as requires_accelerator_dist_backend
+    from harness.requirements import requires_backend as requires_backend
+    from harness.requirements import requires_cuda as requires_cuda
+    from harness.requirements import requires_device_type as requires_device_type
+    from harness.requirements import requires_gloo as requires_gloo
+    from harness.requirements import requires_mpi as requires_mpi
+    from harness.requirements import requires_multicast_support as requires_multicast_support
+    from harness.requirements import requires_nccl as requires_nccl
+    from harness.requirements import requires_nccl_shrink as requires_nccl_shrink
+    from harness.requirements import requires_nccl_version as requires_nccl_version
+    from harness.requirements import requires_ucc as requires_ucc
+    from harness.requirements import requires_world_size as requires_world_size
+    from harness.requirements import retry_on_connect_failures as retry_on_connect_failures
+    from harness.requirements import skipIfRocm as skipIfRocm
+    from harness.requirements import skipIfWindows as skipIfWindows
+    from harness.requirements import skip_but_pass_in_sandcastle as skip_but_pass_in_sandcastle
+    from harness.requirements import skip_but_pass_in_sandcastle_if as skip_but_pass_in_sandcastle_if
+    from harness.requirements import skip_if_lt_x_gpu as skip_if_lt_x_gpu
+    from harness.requirements import skip_if_no_gpu as skip_if_no_gpu
+    from harness.requirements import skip_if_no_torchvision as skip_if_no_torchvision
+    from harness.requirements import skip_if_odd_worldsize as skip_if_odd_worldsize
+    from harness.requirements import skip_if_rocm_arch_multiprocess as skip_if_rocm_arch_multiprocess
+    from harness.requirements import skip_if_rocm_multiprocess as skip_if_rocm_multiprocess
+    from harness.requirements import (
+        skip_if_rocm_ver_lessthan_multiprocess as skip_if_rocm_ver_lessthan_multiprocess,
+    )
+    from harness.requirements import skip_if_small_worldsize as skip_if_small_worldsize
+    from harness.requirements import skip_if_win32 as skip_if_win32
+    from harness.requirements import slowTest as slowTest
+    from harness.requirements import slow_test as slow_test
+    from harness.requirements import timeout as timeout
+    from harness.requirements import unmet as unmet
+    from harness.requirements import verify_ddp_error_logged as verify_ddp_error_logged
+    from harness.requirements import with_dist_debug_levels as with_dist_debug_levels
+    from harness.requirements import with_nccl_blocking_wait as with_nccl_blocking_wait
+    from harness.testcase import TestCase as TestCase
 
 __version__ = "0.1.0"
 

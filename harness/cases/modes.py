@@ -133,7 +133,7 @@ class Pooled:
         except BaseException:
             self._pool.retire()
             raise
-        if result.server_lost or not all(_fit(o) for o in result.outcomes):
+        if result.server_lost or not _fit(result.outcomes):
             for process, outcome in zip(self.processes, result.outcomes, strict=True):
                 process.exitcode = outcome.exit_code
             self._pool.retire()
@@ -150,9 +150,11 @@ class Pooled:
         return self._launcher.how_it_ended()
 
 
-def _fit(outcome: RankOutcome) -> bool:
-    """Whether the rank may run another test."""
-    return outcome.status in (Status.PASSED, Status.SKIPPED) and not outcome.left and not outcome.bad
+def _fit(outcomes: Sequence[RankOutcome]) -> bool:
+    """Whether the ranks may run another test: all passed, or all skipped, and none was left changed."""
+    statuses = {o.status for o in outcomes}
+    agreed = statuses in ({Status.PASSED}, {Status.SKIPPED})
+    return agreed and not any(o.left or o.bad for o in outcomes)
 
 
 MODES: dict[str, Callable[[Job], Running]] = {"fresh": Fresh, "pooled": Pooled}

@@ -139,16 +139,16 @@ class RankOrchestration(_AnyTestCase):
             self._running = None
         self.processes = []
 
-    def join_or_run(self, fn: Callable[[], object]) -> types.MethodType:
+    def join_or_run(self, fn: Callable[..., object]) -> types.MethodType:
         """The test method as the instance has it: joins the ranks in the parent, runs ``fn`` in a rank."""
 
         @functools.wraps(fn)
-        def method(self: RankOrchestration) -> None:
+        def method(self: RankOrchestration, **kwargs: Any) -> None:
             __tracebackhide__ = True
             if self.rank == self.MAIN_PROCESS_RANK:
                 self._join_processes(fn)
             else:
-                fn()
+                fn(**kwargs)
 
         return types.MethodType(method, self)
 

@@ -63,7 +63,9 @@ _SIGNALS = sorted(signal.Signals)
 
 
 def _descriptors() -> frozenset[str]:
-    return frozenset(os.listdir("/proc/self/fd"))
+    own = os.open("/proc/self/fd", os.O_RDONLY)  # the number that the listing will have
+    os.close(own)
+    return frozenset(os.listdir("/proc/self/fd")) - {str(own)}
 
 
 def _what_it_is(descriptor: str) -> str | None:
@@ -155,5 +157,5 @@ def _difference(old: Any, new: Any) -> str:
         names = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
         return ", ".join(os.fsdecode(n) for n in names)
     if isinstance(old, tuple):
-        return ", ".join(str(s) for s, a, b in zip(_SIGNALS, old, new, strict=True) if a != b)
+        return ", ".join(s.name for s, a, b in zip(_SIGNALS, old, new, strict=True) if a != b)
     return f"{old} became {new}"

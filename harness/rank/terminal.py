@@ -58,7 +58,7 @@ def post_mortem(trace: types.TracebackType | None) -> None:
 
 def _debugger() -> pdb.Pdb:
     terminal = take_terminal()
-    return pdb.Pdb(stdin=terminal, stdout=open(TERMINAL, "w"))  # noqa: SIM115 - the debugger's while it lives
+    return pdb.Pdb(stdin=terminal, stdout=open(TERMINAL, "w"))
 
 
 def take_terminal() -> IO[str]:

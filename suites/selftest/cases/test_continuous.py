@@ -1,0 +1,194 @@
+"""Pooled ranks: what is shared, what a test can do to the next one (nothing), and how that is told."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import tempfile
+import unittest
+from typing import ClassVar
+from unittest import mock
+
+from harness import MultiProcessTestCase, RankLeakWarning, Status
+from harness.cases import modes
+from suites.selftest.faults import pooled
+from suites.selftest.faults.rows import OnForkServer, OnSpawn, Played
+
+
+def pids(played: Played) -> list[int | None]:
+    """The ranks' process ids."""
+    return [o.pid for o in played.outcome.ranks]
+
+
+class Pooled(OnForkServer):
+    """Each test starts without a rank set and leaves none."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.addCleanup(modes.retire_pool)
+
+    def passes(self, case: type[MultiProcessTestCase], method: str, **environ: str) -> Played:
+        """Plays a test that has to pass."""
+        played = self.play(case, method, **environ)
+        self.assertEqual(played.verdict, "pass", played.text)
+        return played
+
+
+class Sharing(Pooled):
+    """Who gets whose ranks."""
+
+    def test_tests_share_ranks_and_group(self) -> None:
+        first = self.passes(pooled.Shared, "test_hooks")
+        self.assertEqual(pids(self.passes(pooled.Shared, "test_sum")), pids(first))
+        self.assertEqual(pids(self.passes(pooled.Shared, "test_hooks")), pids(first))
+
+    def test_classes_that_ask_for_the_same_share(self) -> None:
+        first = self.passes(pooled.Shared, "test_sum")
+        self.assertEqual(pids(self.passes(pooled.SharedToo, "test_hooks")), pids(first))
+
+    def test_another_world_size_gets_other_ranks(self) -> None:
+        first = self.passes(pooled.Shared, "test_sum")
+        self.assertFalse(set(pids(self.passes(pooled.Wider, "test_sum"))) & set(pids(first)))
+
+    def test_own_options_share_with_nobody(self) -> None:
+        first = self.passes(pooled.Shared, "test_sum")
+        self.assertFalse(set(pids(self.passes(pooled.OwnOptions, "test_sum"))) & set(pids(first)))
+
+    def test_run_test_given_id_can_add_arguments(self) -> None:
+        self.passes(pooled.OwnArguments, "test_argument")
+
+    def test_fresh_ranks_on_request(self) -> None:
+        first = self.passes(pooled.Shared, "test_sum", HARNESS_RANKS="fresh")
+        second = self.passes(pooled.Shared, "test_sum", HARNESS_RANKS="fresh")
+        self.assertFalse(set(pids(first)) & set(pids(second)))
+
+    def test_reused_processes_with_a_fresh_group_each(self) -> None:
+        first = self.passes(pooled.FreshGroup, "test_sum", HARNESS_RANKS="pooled")
+        self.assertEqual(
+            pids(self.passes(pooled.FreshGroup, "test_sum", HARNESS_RANKS="pooled")), pids(first)
+        )
+
+    def test_a_skip_in_ranks_is_a_skip_and_keeps_them(self) -> None:
+        first = self.passes(pooled.Shared, "test_sum")
+        skipped = self.play(pooled.Shared, "test_skips")
+        self.assertEqual((skipped.verdict, skipped.texts), ("skip", ("not today",)))
+        self.assertEqual(pids(self.passes(pooled.Shared, "test_sum")), pids(first))
+
+
+class Replacement(Pooled):
+    """A set that a test leaves failed, hung or dead is replaced; the class goes on."""
+
+    def assert_next_is_unharmed(self, verdict: str, status: Status, method: str, **environ: str) -> None:
+        """After the bad test the next one passes, on ranks none of which the bad one had."""
+        bad = self.play(pooled.Shared, method, **environ)
+        self.assertEqual((bad.verdict, bad.outcome.status), (verdict, status), bad.text)
+        after = self.passes(pooled.Shared, "test_sum")
+        self.assertFalse(set(pids(after)) & set(pids(bad)))
+
+    def test_failure(self) -> None:
+        self.assert_next_is_unharmed("FAIL", Status.FAILED, "test_fails")
+
+    def test_crash(self) -> None:
+        self.assert_next_is_unharmed("ERROR", Status.CRASHED, "test_crashes")
+
+    def test_hang(self) -> None:
+        self.assert_next_is_unharmed("ERROR", Status.TIMED_OUT, "test_hangs", HARNESS_TIMEOUT="2")
+
+    def test_divergent_skip(self) -> None:
+        self.assert_next_is_unharmed("ERROR", Status.ERROR, "test_skips_alone")
+
+    def test_death_between_tests(self) -> None:
+        first = self.passes(pooled.Shared, "test_sum")
+        victim = first.outcome.ranks[0].pid
+        assert victim is not None
+        gone = os.pidfd_open(victim)
+        self.addCleanup(os.close, gone)
+        os.kill(victim, signal.SIGKILL)
+        _wait_readable(gone)
+        self.assertFalse(set(pids(self.passes(pooled.Shared, "test_sum"))) & set(pids(first)))
+
+
+class Pollution(Pooled):
+    """A test that fails on used ranks is tried once on fresh ones."""
+
+    def test_pollution_is_told_from_a_fault(self) -> None:
+        self.passes(pooled.Shared, "test_leaves_residue")
+        polluted = self.play(pooled.Shared, "test_minds_residue")
+        self.assertEqual(polluted.verdict, "FAIL")
+        self.assertIn("pollution: it passes on fresh ranks", polluted.text)
+
+    def test_fault(self) -> None:
+        self.passes(pooled.Shared, "test_sum")
+        self.assertIn("a fault of its own", self.play(pooled.Shared, "test_fails").text)
+
+    def test_first_test_of_a_set_cannot_be_polluted(self) -> None:
+        first = self.play(pooled.Shared, "test_fails")
+        self.assertNotIn("fresh ranks", first.text)
+
+
+class Dirt(Pooled):
+    """What the leak guard sees: (test, what it says of rank 1)."""
+
+    def setUp(self) -> None:
+        # torch makes this directory as soon as it hears of determinism; it is no leavings of the test's
+        cache = tempfile.mkdtemp(prefix="selftest-cache-")
+        self.addCleanup(shutil.rmtree, cache)
+        patch = mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache)
+        patch.start()
+        self.addCleanup(patch.stop)
+        super().setUp()
+
+    ROWS: ClassVar[dict[str, str]] = {
+        "test_environment": "environment: LEFT_BEHIND",
+        "test_cwd": "working directory: ",
+        "test_sys_path": "sys.path: ",
+        "test_default_dtype": "default dtype: torch.float32 became torch.float64",
+        "test_default_device": "default device: cpu became meta",
+        "test_deterministic": "deterministic algorithms: False became True",
+        "test_grad_mode": "grad mode: True became False",
+        "test_signal_handler": "signal handlers: SIGUSR1",
+        "test_thread": "thread left-behind",
+        "test_descriptor": "(/dev/zero)",
+        "test_child_process": "child process ",
+        "test_group": "process group ",
+    }
+
+    def test_rows(self) -> None:
+        for method, said in self.ROWS.items():
+            with self.subTest(method):
+                self.passes(pooled.Shared, "test_sum")
+                dirty = self.passes(pooled.Leaves, method)
+                self.assertTrue(any(said in line for line in dirty.rank(1).left), dirty.rank(1).left)
+                told = [str(w.message) for w in dirty.warnings if w.category is RankLeakWarning]
+                self.assertTrue(any(said in text for text in told), told)
+                after = self.passes(pooled.Shared, "test_sum")
+                self.assertFalse(set(pids(after)) & set(pids(dirty)))
+
+    def test_strict(self) -> None:
+        dirty = self.play(pooled.Leaves, "test_environment", HARNESS_STRICT="1")
+        self.assertEqual(dirty.verdict, "ERROR")
+        self.assertIn("environment: LEFT_BEHIND", dirty.text)
+
+
+class OnNewInterpreters(OnSpawn):
+    """The same on the spawn launcher."""
+
+    def test_share_then_replace(self) -> None:
+        self.addCleanup(modes.retire_pool)
+        first = self.play(pooled.Shared, "test_sum")
+        self.assertEqual(first.verdict, "pass", first.text)
+        self.assertEqual(pids(self.play(pooled.Shared, "test_hooks")), pids(first))
+        self.assertEqual(self.play(pooled.Shared, "test_crashes").outcome.status, Status.CRASHED)
+        self.assertEqual(self.play(pooled.Shared, "test_sum").verdict, "pass")
+
+
+def _wait_readable(fd: int) -> None:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    assert poll.poll(10_000), "a killed process did not go away"
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,168 @@
+"""Faulty and well-behaved cases on pooled ranks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from harness import MultiProcContinuousTest, MultiProcessTestCase
+
+# What a test left in this module of its rank: no guard looks at a module's own globals.
+residue: list[str] = []
+
+
+class Shared(MultiProcContinuousTest):
+    """Tests on two ranks and the group that they keep."""
+
+    world_size = 2
+
+    @classmethod
+    def backend_str(cls) -> str:
+        return "gloo"
+
+    @classmethod
+    def device_type(cls) -> str:
+        return "cpu"
+
+    def test_sum(self) -> None:
+        tensor = torch.tensor([self.rank + 1.0])
+        dist.all_reduce(tensor)
+        self.assertEqual(tensor, torch.tensor([3.0]))
+
+    def test_hooks(self) -> None:
+        self.assertIs(self.pg, dist.group.WORLD)
+        self.assertEqual((dist.get_rank(), dist.get_world_size()), (self.rank, self.world_size))
+        self.assertTrue(os.path.exists(str(self.rdvz_file)))
+
+    def test_fails(self) -> None:
+        self.assertNotEqual(self.rank, 1)
+
+    def test_skips(self) -> None:
+        raise unittest.SkipTest("not today")
+
+    def test_skips_alone(self) -> None:
+        if self.rank == 1:
+            raise unittest.SkipTest("not today")
+
+    def test_crashes(self) -> None:
+        if self.rank == 0:
+            os._exit(3)
+        dist.barrier()
+
+    def test_hangs(self) -> None:
+        while self.rank == 1:
+            time.sleep(60)
+
+    def test_leaves_residue(self) -> None:
+        residue.append("left")
+
+    def test_minds_residue(self) -> None:
+        self.assertEqual(residue, [])
+
+
+class SharedToo(Shared):
+    """Another class that asks for the same ranks."""
+
+
+class Wider(Shared):
+    """Another world size."""
+
+    world_size = 3
+
+    def test_sum(self) -> None:
+        tensor = torch.tensor([self.rank + 1.0])
+        dist.all_reduce(tensor)
+        self.assertEqual(tensor, torch.tensor([6.0]))
+
+
+class OwnOptions(Shared):
+    """A class whose group has options of its own, so it shares with nobody."""
+
+    @classmethod
+    def opts(cls, high_priority_stream: bool = False) -> Any:
+        return None
+
+
+class OwnArguments(Shared):
+    """A class that hands its tests an argument."""
+
+    @classmethod
+    def _run_test_given_id(cls, test_id: str, **kwargs: Any) -> None:
+        super()._run_test_given_id(test_id, answer=42)
+
+    def test_argument(self, answer: int = 0) -> None:
+        self.assertEqual(answer, 42)
+
+
+class FreshGroup(MultiProcessTestCase):
+    """Tests that each make a group of their own, for reused processes."""
+
+    world_size = 2  # type: ignore[assignment]  # a class attribute is a documented form of the property
+
+    def test_sum(self) -> None:
+        self.assertFalse(dist.is_initialized())
+        store = dist.FileStore(self.file_name, self.world_size)
+        dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.world_size)
+        tensor = torch.tensor([self.rank + 1.0])
+        dist.all_reduce(tensor)
+        self.assertEqual(tensor, torch.tensor([3.0]))
+
+
+class Leaves(Shared):
+    """Tests that pass and leave their rank changed, in rank 1 only."""
+
+    def test_environment(self) -> None:
+        if self.rank == 1:
+            os.environ["LEFT_BEHIND"] = "1"
+
+    def test_cwd(self) -> None:
+        if self.rank == 1:
+            os.chdir("/")
+
+    def test_sys_path(self) -> None:
+        if self.rank == 1:
+            sys.path.append("/left/behind")
+
+    def test_default_dtype(self) -> None:
+        if self.rank == 1:
+            torch.set_default_dtype(torch.float64)
+
+    def test_default_device(self) -> None:
+        if self.rank == 1:
+            torch.set_default_device("meta")
+
+    def test_deterministic(self) -> None:
+        if self.rank == 1:
+            torch.use_deterministic_algorithms(True)
+
+    def test_grad_mode(self) -> None:
+        if self.rank == 1:
+            torch.set_grad_enabled(False)
+
+    def test_signal_handler(self) -> None:
+        if self.rank == 1:
+            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+    def test_thread(self) -> None:
+        if self.rank == 1:
+            threading.Thread(target=threading.Event().wait, name="left-behind", daemon=True).start()
+
+    def test_descriptor(self) -> None:
+        if self.rank == 1:
+            os.open("/dev/zero", os.O_RDONLY)
+
+    def test_child_process(self) -> None:
+        if self.rank == 1:
+            subprocess.Popen(["sleep", "60"])
+
+    def test_group(self) -> None:
+        dist.new_group([0, 1])
