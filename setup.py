@@ -1,0 +1,50 @@
+"""Packaging of torch-harness: ``pip install -e .`` installs the library and the ``torch-harness`` command."""
+
+import ast
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+
+
+def version() -> str:
+    """``__version__`` of the package, read without importing it."""
+    for node in ast.parse((HERE / "harness" / "__init__.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "__version__":
+            return str(ast.literal_eval(node.value))
+    raise ValueError("harness/__init__.py sets no __version__")
+
+
+setup(
+    name="torch-harness",
+    version=version(),
+    description="unittest on real ranks: a test harness and conformance suites for distributed PyTorch",
+    long_description=(HERE / "README.rst").read_text(encoding="utf-8"),
+    long_description_content_type="text/x-rst",
+    license="BSD-3-Clause",
+    packages=find_packages(include=["harness", "harness.*"]),
+    package_data={"harness.report": ["templates/*"]},
+    python_requires=">=3.10",
+    install_requires=[
+        "torch>=2.11,<2.14",
+        "numpy>=1.26",
+        "expecttest>=0.2",
+        "rich>=13",
+        "junitparser>=3.1",
+        "jinja2>=3.1",
+    ],
+    extras_require={
+        "suites": ["transformers>=4.50"],
+        "test": ["hypothesis>=6.100", "psutil>=5.9", "coverage>=7.4", "pytest>=8"],
+        "dev": ["ruff", "mypy"],
+    },
+    entry_points={"console_scripts": ["torch-harness = harness.runner.cli:main"]},
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Intended Audience :: Developers",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3 :: Only",
+        "Topic :: Software Development :: Testing",
+    ],
+)
