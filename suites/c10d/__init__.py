@@ -1,0 +1,1 @@
+"""What ``torch.distributed`` promises: its collectives, stores and groups on a real backend."""

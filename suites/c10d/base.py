@@ -1,0 +1,174 @@
+"""The ground that the c10d suites stand on: a group, a board to meet at, and ways to call a collective.
+
+Owns the process group of a test (the backend and the device are named here and nowhere else, so that
+another backend takes the same bodies), the sub-groups, the order in which ranks arrive, and the comparison
+with the reference. Test bodies are written once, in classes without a world size, and
+``instantiate_world_sizes`` makes the cases from them.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from harness import MultiProcessTestCase
+from suites.c10d.inputs import TOLERANCE, Array, Case
+
+#: Below the harness's deadline for a test, so that a stuck collective ends with the backend's own message.
+COLLECTIVE_TIMEOUT = timedelta(seconds=60)
+
+#: Groups of global ranks by world size: each rank in exactly one, and group ranks other than the global.
+PARTITIONS: Mapping[int, tuple[tuple[int, ...], ...]] = {
+    2: ((0, 1),),
+    3: ((0,), (1, 2)),
+    4: ((0, 2), (1, 3)),
+}
+
+
+class C10dTestCase(MultiProcessTestCase):
+    """A test whose ranks have joined a default group when the method starts.
+
+    In each rank: ``group`` is what to pass as ``group=`` (None: the default group), ``members`` its global
+    ranks, ``group_rank`` this rank's place among them, ``board`` a store to meet at that no collective uses.
+
+    **The last member of the group comes last.** It starts the method only once the others have, so a call
+    that returns too early returns to them without its part. Bodies let the ranks that come early depend on
+    it: roots that receive are tried from the first on, roots that send from the last on.
+    """
+
+    backend = "gloo"
+    device_type = "cpu"
+
+    rank: int
+    group: dist.ProcessGroup | None
+    members: Sequence[int]
+    group_rank: int
+
+    @property
+    def device(self) -> torch.device:
+        """Where this rank's tensors live: one accelerator a rank, or the CPU."""
+        return torch.device(self.device_type, None if self.device_type == "cpu" else self.rank)
+
+    def setUpRank(self) -> None:
+        super().setUpRank()
+        # The older names are what most users call; their deprecation is not what is tested.
+        warnings.filterwarnings("ignore", message="`torch.distributed.*deprecated", category=FutureWarning)
+        store = dist.FileStore(self.file_name, self.world_size)
+        dist.init_process_group(
+            self.backend, store=store, rank=self.rank, world_size=self.world_size, timeout=COLLECTIVE_TIMEOUT
+        )
+        self.board = dist.PrefixStore("board", store)
+        self.join_group()
+        self.come_last(self.members[-1], "start", self.members)
+
+    @property
+    def everyone(self) -> range:
+        """The group ranks of all members of the class's group."""
+        return range(len(self.members))
+
+    def join_group(self) -> None:
+        """Say which group the bodies run on; here the default one."""
+        self.group, self.members, self.group_rank = None, range(self.world_size), self.rank
+
+    def come_last(self, last: int, where: str, members: Sequence[int]) -> None:
+        """Return at once on every member but ``last``, on which return when the others have come ``where``.
+
+        A place is used once in a test.
+        """
+        if self.rank != last:
+            self.board.set(f"{where}/{self.rank}", "here")
+            return
+        for member in members:
+            if member != last:
+                self.board.wait([f"{where}/{member}"])
+
+    def call(self, collective: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        """Run a collective on the class's group to its end, in the class's way; here synchronously."""
+        self.assertIsNone(collective(*args, group=self.group, **kwargs))
+
+    def check(self, case: Case, actual: Any, expected: Any, *, rounded: bool = False) -> None:
+        """Compare a tensor, or a list of them, with the reference: values, shape and dtype.
+
+        Bit by bit, or, when ``rounded``, within what the arithmetic of the dtype loses.
+        """
+        if isinstance(actual, list):
+            self.assertEqual(len(actual), len(expected))
+            for one, reference in zip(actual, expected, strict=True):
+                self.check(case, one, reference, rounded=rounded)
+            return
+        tolerance = TOLERANCE.get(case.dtype, {}) if rounded else {"rtol": 0, "atol": 0}
+        self.assertEqual(actual, self.on_device(case, expected), **tolerance)
+
+    def on_device(self, case: Case, values: Array) -> torch.Tensor:
+        """Return the values as a tensor of the case, where this rank's tensors live."""
+        return case.tensor(values, self.device)
+
+    @contextmanager
+    def refused(self, kind: type[Exception], message: str, **case: Any) -> Iterator[None]:
+        """Expect exactly this type of exception, with ``message`` in its text as it stands.
+
+        ``case`` makes it a sub-test with these parameters.
+        """
+        with self.subTest(**case) if case else nullcontext():
+            with self.assertRaises(kind) as caught:
+                yield
+            self.assertIs(type(caught.exception), kind)
+            self.assertIn(message, str(caught.exception))
+
+    @contextmanager
+    def warned_as_outsider(self, call: str) -> Iterator[None]:
+        """Expect the warning that torch gives a rank for a call on a group that it is not in."""
+        message = f"Running {call} on global rank {self.rank} which does not belong to the given group."
+        with self.assertWarnsRegex(UserWarning, re.escape(message)):
+            yield
+
+    def check_group_works(self) -> None:
+        """Check that the group still adds up: what was refused or has failed has left nothing behind."""
+        tensor = torch.tensor([self.group_rank + 1], device=self.device)
+        dist.all_reduce(tensor, group=self.group)
+        self.assertEqual(tensor.item(), sum(member + 1 for member in self.everyone))
+
+
+class OnSubGroup:
+    """Runs the bodies on groups that share out the ranks (``PARTITIONS``), all of them at the same time."""
+
+    @property
+    def everyone(self) -> range:
+        """The group ranks of all members of the class's group."""
+        return range(len(self.members))
+
+    def join_group(self) -> None:
+        for ranks in PARTITIONS[self.world_size]:
+            group = dist.new_group(list(ranks), backend=self.backend)
+            if self.rank in ranks:
+                self.group, self.members, self.group_rank = group, ranks, ranks.index(self.rank)
+
+
+class Asynchronously:
+    """Calls every collective with ``async_op=True`` and waits for it by its handle."""
+
+    def call(self, collective: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        work = collective(*args, group=self.group, async_op=True, **kwargs)
+        self.assertIsInstance(work, dist.Work)
+        self.assertTrue(work.wait())
+
+
+def instantiate_world_sizes(scope: dict[str, Any], *bodies: type, sizes: Sequence[int] = (2, 3, 4)) -> None:
+    """Add a case for each class of bodies and world size to a module's scope: <Bodies>WorldSize<N>Test."""
+    for body in bodies:
+        for size in sizes:
+            name = f"{body.__name__}WorldSize{size}Test"
+            attributes = {
+                "__module__": scope["__name__"],
+                "__qualname__": name,
+                "__doc__": f"{body.__doc__}\n\nWith {size} ranks.",
+                "world_size": size,
+            }
+            scope[name] = type(name, (body, C10dTestCase), attributes)
