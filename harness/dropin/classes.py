@@ -1,0 +1,112 @@
+"""Which of upstream's classes get which ranks, and the operation itself.
+
+A class keeps its identity, so that everything derived from it or yet to be imported follows: it loses the
+methods that orchestrate ranks, and gets a base that has them.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from harness.dropin.ranks import UpstreamContinuousRanks, UpstreamRanks
+
+HOME = "torch.testing._internal.common_distributed"
+
+
+@dataclass(frozen=True, slots=True)
+class Graft:
+    """One class of upstream's: the base that it gets, and its own methods that it loses for that.
+
+    A torch that lacks one of these names has another contract than the one we know: the class then stays as
+    it is. ``needed`` are names that it must have and keeps.
+    """
+
+    name: str
+    ranks: type
+    lost: tuple[str, ...]
+    needed: tuple[str, ...] = ()
+
+
+GRAFTS = (
+    Graft(
+        "MultiProcessTestCase",
+        UpstreamRanks,
+        lost=(
+            "__init__",
+            "setUp",
+            "tearDown",
+            "join_or_run",
+            "_spawn_processes",
+            "_run",
+            "run_test",
+            "_join_processes",
+            "_check_return_codes",
+        ),
+        needed=("_start_processes", "world_size", "MAIN_PROCESS_RANK"),
+    ),
+    Graft(
+        "MultiProcContinuousTest",
+        UpstreamContinuousRanks,
+        lost=(
+            "__init__",
+            "setUpClass",
+            "tearDownClass",
+            "setUp",
+            "_init_pg",
+            "_run_test_given_id",
+            "_spawn_processes",
+            "_worker_loop",
+            "opts",
+        ),
+        needed=("backend_str", "device_type", "world_size", "MAIN_PROCESS_RANK"),
+    ),
+)
+# What the ranks use of upstream's module itself.
+FUNCTIONS = ("TEST_SKIPS", "get_timeout", "TestCase")
+
+
+def install() -> tuple[str, ...]:
+    """Performs all grafts that this torch allows; says in a line each which it does not."""
+    import importlib
+
+    module = importlib.import_module(HOME)
+    lines = [line for graft in GRAFTS if (line := apply(graft, module)) is not None]
+    fresh = not getattr(module, _MARK, False)
+    setattr(module, _MARK, True)
+    if fresh:
+        for line in lines:
+            print(line, file=sys.stderr)
+    return tuple(lines)
+
+
+_MARK = "_harness_dropin_installed"
+
+
+def apply(graft: Graft, module: Any) -> str | None:
+    """Performs one graft on a module that has upstream's names; a line where that is impossible.
+
+    Nothing happens to a class that has been dealt with already.
+    """
+    case = getattr(module, graft.name, None)
+    if case is not None and graft.ranks in case.__bases__:
+        return None
+    missing = _missing(graft, module, case)
+    if missing:
+        return f"harness.dropin: this torch has no {', '.join(missing)}: {graft.name} stays upstream's"
+    assert case is not None
+    if hasattr(graft.ranks, "upstream_way"):
+        graft.ranks.upstream_way = {name: case.__dict__[name] for name in (*graft.lost, "_start_processes")}
+    case.__bases__ = (graft.ranks, *case.__bases__)
+    for name in graft.lost:
+        delattr(case, name)
+    return None
+
+
+def _missing(graft: Graft, module: Any, case: Any) -> list[str]:
+    names = [name for name in FUNCTIONS if not hasattr(module, name)]
+    if case is None:
+        return [*names, graft.name]
+    own = [f"{graft.name}.{n}" for n in graft.lost if n not in case.__dict__]
+    return names + own + [f"{graft.name}.{n}" for n in graft.needed if not hasattr(case, n)]

@@ -1,0 +1,70 @@
+"""A file or module as this process's ``__main__``, as ``python FILE`` and ``python -m MODULE`` have it."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import sys
+import types
+import unittest
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+from harness.errors import UsageError
+
+
+def run(target: str, arguments: list[str], prepare: Callable[[], object]) -> None:
+    """Runs a test file or module with unittest's arguments; ends by SystemExit, as unittest's main does.
+
+    ``prepare`` is called before the file's own code, with ``__main__`` and ``sys.argv`` in place. A file that
+    has an ``if __name__ == "__main__"`` decides for itself what that runs. UsageError where there is no such
+    file or module.
+    """
+    file, spec = find(target)
+    module = _become(file, spec, arguments)
+    with open(file, "rb") as stream:
+        source = stream.read()
+    prepare()
+    exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
+    if not runs_itself(source):
+        unittest.main(module=module, argv=[file, *arguments])
+
+
+def find(target: str) -> tuple[str, ModuleSpec | None]:
+    """The source file, and the spec where ``target`` is a module's name; UsageError where it is neither."""
+    if os.path.isfile(target):
+        return os.path.abspath(target), None
+    try:
+        spec = importlib.util.find_spec(target) if _dotted(target) else None
+    except ModuleNotFoundError:
+        spec = None
+    if spec is None or spec.origin is None or not os.path.isfile(spec.origin):
+        raise UsageError(f"{target!r} is neither a Python file nor a module that can be imported")
+    return os.path.abspath(spec.origin), spec
+
+
+def _dotted(target: str) -> bool:
+    return all(part.isidentifier() for part in target.split("."))
+
+
+def _become(file: str, spec: ModuleSpec | None, arguments: list[str]) -> types.ModuleType:
+    """Before anything of upstream's is imported: it looks at ``sys.argv`` and ``__main__`` at import."""
+    module = types.ModuleType("__main__")
+    attributes: dict[str, Any] = {"__file__": file, "__spec__": spec, "__builtins__": __builtins__}
+    if spec is not None:
+        attributes["__package__"] = spec.name if spec.submodule_search_locations else spec.parent
+    module.__dict__.update(attributes)
+    sys.modules["__main__"] = module
+    sys.argv = [file, *arguments]
+    if spec is None:
+        sys.path[0:1] = [os.path.dirname(file), *sys.path[0:1]]
+    return module
+
+
+def runs_itself(source: bytes) -> bool:
+    """Whether the file says what happens when it is run: a top-level test of ``__name__``."""
+    conditions = [node.test for node in ast.parse(source).body if isinstance(node, ast.If)]
+    names = [n.id for test in conditions for n in ast.walk(test) if isinstance(n, ast.Name)]
+    return "__name__" in names

@@ -1,0 +1,120 @@
+"""Upstream's two multi-process contracts on our orchestration: mixins to stand before upstream's TestCase."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.cases.continuous import ContinuousOrchestration
+from harness.cases.multiprocess import RankOrchestration
+from harness.dropin import barrier, skips
+from harness.outcomes import RankOutcome, Status
+from harness.rank.account import Account
+from harness.rank.main import EXIT_SKIPPED
+from harness.requirements import requirements_of
+from harness.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+# What a class overrides to start processes by its own means, which then have to be upstream's.
+OWN_START = "_start_processes"
+
+
+class _Contract(RankOrchestration):
+    """What upstream's two cases have in common."""
+
+    def __init__(self, method_name: str = "runTest", methodName: str = "runTest") -> None:
+        super().__init__(method_name, methodName)
+        barrier.hasten()
+
+    def _timeout_s(self, settings: Settings) -> float:
+        """A deadline set for the test or for this run, else upstream's for this test."""
+        from torch.testing._internal import common_distributed
+
+        own = requirements_of(type(self), self._testMethodName).timeout_s
+        if own is not None:
+            return own
+        if os.environ.get("HARNESS_TIMEOUT"):
+            return settings.timeout_s
+        return float(common_distributed.get_timeout(self.id()))
+
+    def _seed_rank(self) -> None:
+        """Upstream's seeds, and the state of torch that upstream's ``setUp`` changes in the parent only."""
+        import torch
+        from torch.testing._internal import common_utils
+
+        # The server that ranks are forked from may have been forked within a setUp.
+        torch.sparse.check_sparse_tensor_invariants.disable()
+        common_utils.set_rng_seed()
+
+    def _account(self, account: Account) -> Account:
+        return skips.read_account(account, skips.table())
+
+    def _judged(self, outcomes: Sequence[RankOutcome]) -> Sequence[RankOutcome]:
+        return skips.read_outcomes(outcomes, skips.table())
+
+
+class UpstreamRanks(_Contract):
+    """Under upstream's ``MultiProcessTestCase``: fresh ranks for each test.
+
+    A class that overrides ``_start_processes`` wants processes of its own making; it gets upstream's way of
+    starting, joining and judging them (``upstream_way``: upstream's methods by name).
+    """
+
+    upstream_way: Mapping[str, Callable[..., Any]] = {}
+    pid_to_pipe: dict[int, Any]
+
+    def setUp(self) -> None:
+        """Adds what upstream's own methods need."""
+        super().setUp()
+        self.pid_to_pipe = {}
+
+    def _starts_its_own(self) -> bool:
+        return getattr(type(self), OWN_START, None) is not self.upstream_way.get(OWN_START)
+
+    def _spawn_processes(self) -> None:
+        if self._starts_its_own():
+            self.upstream_way["_spawn_processes"](self)
+        else:
+            super()._spawn_processes()
+
+    def _join_processes(self, fn: Callable[..., object]) -> None:
+        __tracebackhide__ = True
+        if self._starts_its_own():
+            self.upstream_way["_join_processes"](self, fn)
+        else:
+            super()._join_processes(fn)
+
+    def _check_return_codes(self, fn: Callable[..., object], elapsed_time: float) -> None:
+        __tracebackhide__ = True
+        if self._starts_its_own():
+            self.upstream_way["_check_return_codes"](self, fn, elapsed_time)
+        else:
+            super()._check_return_codes(fn, elapsed_time)
+
+    def tearDown(self) -> None:
+        """Ends processes that a class of its own ways started."""
+        if self._starts_its_own():
+            for process in self.processes:
+                process.terminate()
+        super().tearDown()
+
+
+class UpstreamContinuousRanks(_Contract, ContinuousOrchestration):
+    """Under upstream's ``MultiProcContinuousTest``: pooled ranks that keep their group."""
+
+    @classmethod
+    def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
+        """A rank whose ``_init_pg`` leaves with the code of a skip skips this test, and lives on."""
+        try:
+            super()._run(rank, test_name, file_name, parent_pipe, **kwargs)
+        except SystemExit as ending:
+            why = skips.reason(ending, skips.table())
+            if why is None or parent_pipe.account is not None:
+                raise
+            parent_pipe.record(Account(Status.SKIPPED, skip_reason=why))
+            raise SystemExit(EXIT_SKIPPED) from ending

@@ -1,0 +1,42 @@
+"""The exit codes by which a rank of an upstream test says that it skips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from harness.outcomes import RankOutcome, Status
+from harness.rank.account import Account
+
+
+def table() -> Mapping[int, str]:
+    """Exit code -> reason, as this torch has them (``common_distributed.TEST_SKIPS``)."""
+    from torch.testing._internal import common_distributed
+
+    return {skip.exit_code: skip.message for skip in common_distributed.TEST_SKIPS.values()}
+
+
+def reason(ending: SystemExit | None, reasons: Mapping[int, str]) -> str | None:
+    """Why a rank that ends so skips its test; None where that is no skip."""
+    code = ending.code if ending is not None else None
+    return reasons.get(code) if isinstance(code, int) else None
+
+
+def read_account(account: Account, reasons: Mapping[int, str]) -> Account:
+    """The rank's own account, where its test ended by ``sys.exit`` with the code of a skip."""
+    why = reason(account.ending, reasons)
+    if why is None or account.error is None or account.error.type_name != "SystemExit":
+        return account  # it did something worse before
+    return Account(Status.SKIPPED, skip_reason=why, subtests=account.subtests)
+
+
+def read_outcomes(outcomes: Sequence[RankOutcome], reasons: Mapping[int, str]) -> tuple[RankOutcome, ...]:
+    """The parent's view: a rank that never came to its test and left with the code of a skip has skipped."""
+    return tuple(_read(outcome, reasons) for outcome in outcomes)
+
+
+def _read(outcome: RankOutcome, reasons: Mapping[int, str]) -> RankOutcome:
+    why = reasons.get(outcome.exit_code) if outcome.exit_code is not None else None
+    if outcome.status is not Status.CRASHED or why is None:
+        return outcome
+    return replace(outcome, status=Status.SKIPPED, skip_reason=why, error=None)
