@@ -65,6 +65,7 @@ def _start() -> None:
     config_file = f":data:{os.environ[CONFIG]}" if CONFIG in os.environ else os.environ[START]
     measurement = coverage.Coverage(config_file=config_file, data_suffix=True)
     measurement._warn_no_data = False  # a child that ran no line of the measured sources is no mistake
+    measurement._auto_save = True  # by its exit handler, where a process comes to run these before flush()
     measurement._warn_unimported_source = False
     measurement._warn_preimported_source = False
     measurement.start()

@@ -237,19 +237,30 @@ def details_of(err: ExcInfo) -> str:
     kind, error, trace = err
     if isinstance(error, RankProblem):
         return str(error)
-    start: types.TracebackType | None = trace
-    while start is not None and _of_unittest(start):
-        start = start.tb_next
-    length = 0
-    here = start
-    while here is not None and not _of_unittest(here):
-        length += 1
-        here = here.tb_next
-    inside = here is not None and isinstance(error, AssertionError)
-    lines = traceback.format_exception(
-        kind, error, start or trace, limit=length if inside and length else None
+    return "".join(traceback.format_exception(kind, error, users_traceback(error, trace))).rstrip()
+
+
+def users_traceback(error: BaseException, trace: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback from the test on, and of an assertion up to where it was made: without unittest's frames
+    before, and its ``assert`` methods behind."""
+    entries = list(_entries(trace))
+    theirs = [not _of_unittest(entry) for entry in entries]
+    if not any(theirs):
+        return trace
+    first = theirs.index(True)
+    last = (
+        len(theirs) - 1 - theirs[::-1].index(True) if isinstance(error, AssertionError) else len(theirs) - 1
     )
-    return "".join(lines).rstrip()
+    result: types.TracebackType | None = None
+    for entry in reversed(entries[first : last + 1]):
+        result = types.TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return result
+
+
+def _entries(trace: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
 
 
 def _of_unittest(trace: types.TracebackType) -> bool:
@@ -259,9 +270,5 @@ def _of_unittest(trace: types.TracebackType) -> bool:
 
 def line_in(file: str, trace: types.TracebackType | None) -> int:
     """The innermost line of a file that a traceback passes through, or 0."""
-    found = 0
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            found = trace.tb_lineno
-        trace = trace.tb_next
-    return found
+    lines = [entry.tb_lineno for entry in _entries(trace) if entry.tb_frame.f_code.co_filename == file]
+    return lines[-1] if lines else 0

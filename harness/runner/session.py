@@ -196,7 +196,10 @@ class Session:
         self._labels.add(label)
         units = self._setup.units
         limits = [(item, self._setup.limits.of(units[item.id])) for item in items]
-        name = self._workers.start(str(label), limits, self._setup.options)
+        options = self._setup.options
+        if any(units[item.id].demand.ranks > 1 for item in items):
+            options = replace(options, threads=None)  # a pool of threads would keep it from forking ranks
+        name = self._workers.start(str(label), limits, options)
         self._batch_of[name] = key
 
     # -- what happens

@@ -21,7 +21,7 @@ from harness.launch import posix
 from harness.outcomes import Status
 from harness.record import to_json
 from harness.runner.capture import marker_line
-from harness.runner.collector import Account, Collector, ExcInfo, Trouble, details_of
+from harness.runner.collector import Account, Collector, ExcInfo, Trouble, details_of, users_traceback
 from harness.runner.listing import list_module, source_of
 from harness.runner.messages import Began, Debugging, Done, Ended, Fork, Item, Message, encode
 from harness.wire import send_frame
@@ -191,8 +191,10 @@ class Batch:
 
     def _post_mortem(self, err: ExcInfo) -> None:
         self._reporter.send(Debugging(True))
-        traceback.print_exception(*err)
-        pdb.post_mortem(err[2])
+        kind, error, trace = err
+        trace = users_traceback(error, trace)
+        traceback.print_exception(kind, error, trace)
+        pdb.post_mortem(trace)
         self._reporter.send(Debugging(False))
 
 
@@ -221,10 +223,12 @@ def run_batch(order: Fork, tests: Mapping[str, unittest.TestCase], channel: sock
 
 
 def set_threads(count: int | None) -> None:
-    """Sets the number of intra-op threads where torch is loaded and the user has not said."""
+    """Sets the number of intra-op threads where torch is loaded: the user's ``OMP_NUM_THREADS``, which torch
+    could not heed under the zygote's guards, else ``count``; None changes nothing."""
     torch = sys.modules.get("torch")
-    if count is not None and torch is not None and not os.environ.get("OMP_NUM_THREADS"):
-        torch.set_num_threads(count)
+    if count is not None and torch is not None:
+        wish = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+        torch.set_num_threads(int(wish) if wish.isdigit() and int(wish) > 0 else count)
 
 
 def guarded(body: Callable[[], None]) -> int:

@@ -7,6 +7,7 @@ its socket closes, however the controller dies, it ends every worker and itself.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import faulthandler
 import fcntl
@@ -287,4 +288,6 @@ def main(control_fd: int, guarded: dict[str, str | None], controller: int) -> No
     posix.adopt_orphans()
     coverage_hook.start_in_child()
     gc.disable()
-    os._exit(worker.guarded(Zygote(control, guarded, controller).run))
+    code = worker.guarded(Zygote(control, guarded, controller).run)
+    atexit._run_exitfuncs()  # what test modules registered on import; a worker's fork does not run these
+    os._exit(code)
