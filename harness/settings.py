@@ -36,7 +36,7 @@ LARGEST_SEED = 2**32 - 1
 
 LAUNCHERS = ("forkserver", "spawn")
 RANK_OUTPUTS = ("capture", "stream")
-RANK_MODES = ("fresh", "pooled", "threads")
+RANK_MODES = ("fresh", "pooled", "threads", "local")
 
 T = TypeVar("T")
 
@@ -55,7 +55,9 @@ VARIABLES = (
     Variable("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", "seconds", "the same, under upstream's name"),
     Variable("HARNESS_SEED", "0 to 4294967295, default 1234", "seed of every random generator"),
     Variable("HARNESS_LAUNCHER", "forkserver|spawn", "how ranks start; unset: the fastest that is safe here"),
-    Variable("HARNESS_RANKS", "fresh|pooled|threads", "what ranks are; unset: what the test's class says"),
+    Variable(
+        "HARNESS_RANKS", "fresh|pooled|threads|local", "what ranks are; unset: what the test's class says"
+    ),
     Variable("HARNESS_RANK_OUTPUT", "capture|stream", "keep what ranks print, or pass it on with a prefix"),
     Variable("HARNESS_STRICT", "0|1, default 0", "a test that leaves processes or groups behind is an error"),
     Variable("HARNESS_LOG_DIR", "directory", "where each rank's output is kept; unset: kept only on failure"),

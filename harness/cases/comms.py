@@ -1,0 +1,110 @@
+"""``with_comms``, and what a case needs to make and leave the process group of its test."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import unittest
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+
+from harness.cases.devices import accelerator, backend_for
+from harness.errors import UsageError
+from harness.requirements import probe
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+# Groups that a failed test gave up in a process of its own. They stay in memory until it ends: dropping one
+# closes its connections, and peers that wait in a collective would then report that, perhaps before this rank
+# can report what broke it.
+_given_up: list[object] = []
+
+
+def with_comms(eager_init: Any = False, backend: str | None = None) -> Any:
+    """Runs a test method between ``self.init_pg(eager_init, backend)`` and ``self.destroy_pg()``.
+
+    Bare, or with arguments: ``eager_init`` binds an accelerator's group to its device at once, ``backend``
+    replaces the case's own. A case without ``init_pg`` runs the method as it is. A method that raises leaves
+    no group behind, and its own error is the one that is seen. Source of the contract:
+    ``torch.testing._internal.distributed._tensor.common_dtensor.with_comms``.
+    """
+    if callable(eager_init):
+        return _between(eager_init, eager_init=False, backend=None)
+    return functools.partial(_between, eager_init=eager_init, backend=backend)
+
+
+def _between(method: Test, *, eager_init: bool, backend: str | None) -> Any:
+    @functools.wraps(method)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
+        __tracebackhide__ = True
+        if not hasattr(self, "init_pg"):
+            method(self, *args, **kwargs)
+            return
+        try:
+            self.init_pg(eager_init, backend)
+            method(self, *args, **kwargs)
+            self.destroy_pg()
+        except BaseException:
+            give_up_groups()
+            raise
+
+    return wrapper
+
+
+def give_up_groups() -> None:
+    """Takes all process groups out of torch's books; none is no mistake.
+
+    Peers that are processes learn nothing of it, and the supervisor finds them where they wait. Peers that
+    are threads have their connections closed: nobody can end them otherwise.
+    """
+    if not dist.is_initialized():
+        return
+    if threading.current_thread() is threading.main_thread():
+        _given_up.extend(dist.distributed_c10d._world.pg_map)
+    dist.destroy_process_group()
+
+
+def check_backend(backend: str, world_size: int) -> None:
+    """Whether ranks can have that backend ("gloo", "cpu:gloo,cuda:nccl").
+
+    UsageError where torch knows no such backend, SkipTest where this build lacks it or it needs more devices.
+    """
+    for name in _backend_names(backend):
+        if name not in dist.Backend.backend_list:
+            known = ", ".join(sorted(set(dist.Backend.backend_list) - {"undefined"}))
+            raise UsageError(f"torch knows no process group backend {name!r}; it knows {known}")
+        if name not in probe().backends:
+            raise unittest.SkipTest(f"this build of torch has no backend {name!r}")
+        kind, count = accelerator()
+        if kind != "cpu" and name == backend_for(kind) and count < world_size:
+            raise unittest.SkipTest(f"backend {name!r} needs {world_size} {kind} devices, not {count}")
+
+
+def bound_device(backend: str, device_type: str, rank: int, *, eager_init: bool) -> torch.device | None:
+    """Makes an accelerator the rank's current device, where the backend works on one.
+
+    Returns the device that the process group is to be bound to at once, or None for later.
+    """
+    kind, count = accelerator()
+    if count == 0 or backend_for(kind) not in _backend_names(backend):
+        return None
+    torch.accelerator.set_device_index(rank % count)
+    return torch.device(device_type, rank % count) if eager_init else None
+
+
+def meet(device_type: str, device_id: int | None) -> None:
+    """Waits until every rank is here, on the device that the test works with."""
+    if device_type == "cpu":
+        dist.barrier()
+        return
+    own = torch.get_device_module(device_type).current_device() if device_id is None else device_id
+    dist.barrier(device_ids=[own])
+
+
+def _backend_names(backend: str) -> tuple[str, ...]:
+    return tuple(part.rpartition(":")[2].strip().lower() for part in backend.split(","))

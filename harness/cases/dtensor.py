@@ -1,0 +1,288 @@
+"""The bases of DTensor tests: one mixin, and a class for each rank mode to begin with.
+
+    DTensorTestMixin + MultiProcessTestCase      fresh ranks      DTensorTestBase
+                     + MultiProcContinuousTest   pooled ranks     DTensorContinuousTestBase
+                     + MultiThreadedTestCase     threads          DTensorOpTestBase
+    any of them, rank_modes = ("local",)         local tensors    LocalDTensorTestBase, ...
+
+Source of the contract: ``torch.testing._internal.distributed._tensor.common_dtensor``.
+"""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch._dynamo  # DTensor's first operator asks for it, in every rank: a second of imports each
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
+
+from harness.cases import comms, devices
+from harness.cases.comms import with_comms
+from harness.cases.continuous import UNSET, ContinuousOrchestration, MultiProcContinuousTest
+from harness.cases.converter import DTensorConverter
+from harness.cases.local_ranks import LocalRanks
+from harness.cases.multiprocess import MultiProcessTestCase
+from harness.cases.subtests import run_subtests
+from harness.errors import UsageError
+from harness.launch import local
+from harness.requirements import get_required_world_size, skip_if_lt_x_gpu
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+__all__ = [
+    "DEVICE_COUNT",
+    "DEVICE_TYPE",
+    "NUM_DEVICES",
+    "PG_BACKEND",
+    "DTensorContinuousTestBase",
+    "DTensorConverter",
+    "DTensorTestBase",
+    "DTensorTestMixin",
+    "LocalDTensorContinuousTestBase",
+    "LocalDTensorTestBase",
+    "create_local_tensor_test_class",
+    "map_local_for_rank",
+    "map_local_tensor_for_rank",
+    "reduce_local_int",
+    "skip_unless_torch_gpu",
+    "with_comms",
+]
+
+DEVICE_TYPE, DEVICE_COUNT = devices.accelerator()
+NUM_DEVICES = devices.num_devices()
+PG_BACKEND = devices.backend_for(DEVICE_TYPE)
+
+# The mixin goes before a class that has RankOrchestration, and calls what it overrides there.
+if TYPE_CHECKING:
+    from harness.cases.multiprocess import RankOrchestration as _Ranks
+else:
+    _Ranks = object
+
+
+class DTensorTestMixin(_Ranks):
+    """What a DTensor test has at hand, whatever its ranks are."""
+
+    @property
+    def is_local_tensor_enabled(self) -> bool:
+        """Whether one process plays all ranks of this test."""
+        return False
+
+    @property
+    def device_type(self) -> str:
+        """The accelerator's type where there is one device a rank, else ``"cpu"``."""
+        return devices.device_type_for(self.world_size)
+
+    def build_device_mesh(self) -> DeviceMesh:
+        """A mesh of one dimension over all ranks."""
+        with local.outside():
+            return init_device_mesh(self.device_type, (self.world_size,))
+
+    def init_manual_seed_for_rank(self) -> None:
+        """Gives each rank random numbers of its own: the same ones every time, and in every rank mode."""
+        torch.manual_seed(self.rank)
+
+    def run_subtests(
+        self,
+        subtest_config: Mapping[str, Sequence[Any]],
+        test_fn: Callable[..., object],
+        *args: Any,
+        **kw: Any,
+    ) -> None:
+        """``harness.run_subtests`` on this case."""
+        run_subtests(self, subtest_config, test_fn, *args, **kw)
+
+    def _test_op(self, mesh: DeviceMesh, op_call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        """Fails unless an operator gives the same on its arguments and on every sharding of them.
+
+        The outputs on DTensors have to be DTensors, in the structure of the outputs on plain tensors.
+        """
+        expected = op_call(*args, **kwargs)
+        converter = DTensorConverter(mesh, args, kwargs)
+        for dist_args, dist_kwargs in converter:
+            self.assertTrue(converter.successful(), "an argument cannot be distributed, or none is a tensor")
+            found = op_call(*dist_args, **dist_kwargs)
+            self.assertEqual(_whole(found), expected, f"with {_placements((dist_args, dist_kwargs))}")
+
+    def _test_op_on_dtensor(self, op_call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        """Fails unless an operator commutes with gathering: on DTensors and then whole, or whole first."""
+        whole_args, whole_kwargs = tree_map_only(
+            DTensor, lambda d: d.full_tensor().detach().clone(), (args, kwargs)
+        )
+        expected = tree_leaves(op_call(*whole_args, **whole_kwargs))
+        found = tree_leaves(_whole(op_call(*args, **kwargs)))
+        self.assertEqual(found, expected, f"with {_placements((args, kwargs))}")
+
+    def _run_in_rank(self, channel: Any) -> None:
+        """Runs the test, and leaves no random state of DTensor's to the next."""
+        try:
+            super()._run_in_rank(channel)
+        finally:
+            _forget_random_state()
+
+
+class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
+    """A DTensor test on fresh ranks, with ``with_comms`` to make its process group.
+
+    ``HARNESS_RANKS`` may ask for pooled ranks, for threads, or for local tensors.
+    """
+
+    rank_modes: tuple[str, ...] = ("fresh", "pooled", "threads", "local")
+    _groups_made = 0
+
+    @property
+    def world_size(self) -> int:
+        """What the test requires (``requires_world_size``), else ``NUM_DEVICES``."""
+        return get_required_world_size(self, NUM_DEVICES)
+
+    @property
+    def backend(self) -> str:
+        """The backend of ``init_pg`` where the test names none; for ``device_type``."""
+        return devices.backend_for(self.device_type)
+
+    def setUp(self) -> None:
+        """Starts the ranks."""
+        super().setUp()
+        self._spawn_processes()
+
+    def init_pg(self, eager_init: bool, backend: str | None = None) -> None:
+        """Makes the default process group in this rank.
+
+        ``eager_init`` binds it to an accelerator at once. UsageError for a backend that torch does not know;
+        SkipTest for one that this machine cannot give to so many ranks.
+        """
+        if self.is_local_tensor_enabled:
+            local.init_group(self.world_size)
+            return
+        name = self.backend if backend is None else backend
+        comms.check_backend(name, self.world_size)
+        dist.init_process_group(
+            backend=name,
+            world_size=self.world_size,
+            rank=self.rank,
+            store=dist.FileStore(self._rendezvous(), self.world_size),
+            device_id=comms.bound_device(name, self.device_type, self.rank, eager_init=eager_init),
+        )
+
+    def _rendezvous(self) -> str:
+        """A file a group: the store of one group removes its file whenever its last rank is gone."""
+        self._groups_made += 1
+        return self.file_name if self._groups_made == 1 else f"{self.file_name}.{self._groups_made}"
+
+    def destroy_pg(self, device_id: int | None = None) -> None:
+        """Destroys all process groups when every rank is here; nothing happens where the test did it."""
+        if not dist.is_initialized():
+            return
+        if not self.is_local_tensor_enabled:
+            comms.meet(self.device_type, device_id)
+        dist.destroy_process_group()
+
+
+class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuousTest):  # type: ignore[misc]  # upstream's device_type is a property here, a method there
+    """A DTensor test on pooled ranks that keep their process group; consecutive classes share them.
+
+    ``world_size`` unset is one rank a device, and ``NUM_DEVICES`` where there are fewer than two.
+    """
+
+    rank_modes: tuple[str, ...] = ("pooled", "fresh", "local")  # type: ignore[assignment]  # inferred narrower there
+
+    @classmethod
+    def backend_str(cls) -> str | None:
+        """The backend for the device type that so many ranks can have."""
+        return devices.backend_for(devices.device_type_for(_world_size_of(cls)))
+
+    @classmethod
+    def _init_pg(cls, rank: int, world_size: int, rdvz_file: str) -> None:
+        if local.is_simulated(rank):
+            local.init_group(world_size)
+            return
+        if devices.device_type_for(world_size) != "cpu":
+            torch.accelerator.set_device_index(rank)
+        super()._init_pg(rank, world_size, rdvz_file)
+
+    def _resolved_world_size(self) -> int:
+        return _world_size_of(type(self))
+
+    def _pool_key(self) -> Hashable:
+        cls, base = type(self), DTensorContinuousTestBase
+        plain = cls._init_pg.__func__ is base._init_pg.__func__ and cls.opts.__func__ is base.opts.__func__  # type: ignore[attr-defined]  # class methods
+        own = () if plain else (cls.__module__, cls.__qualname__)
+        return ("dtensor", cls.backend_str(), cls.timeout, own)
+
+
+class LocalDTensorTestBase(DTensorTestBase):
+    """``DTensorTestBase`` with one process that plays all ranks."""
+
+    rank_modes: tuple[str, ...] = ("local",)
+
+
+class LocalDTensorContinuousTestBase(DTensorContinuousTestBase):
+    """``DTensorContinuousTestBase`` with one process that plays all ranks."""
+
+    rank_modes: tuple[str, ...] = ("local",)
+
+
+def create_local_tensor_test_class(
+    orig_cls: type, skipped_tests: Iterable[str] | None = None, base_class: type | None = None
+) -> type:
+    """The same tests on local tensors, without those in ``skipped_tests``.
+
+    Assign it, in the module of ``orig_cls``, to that class's name followed by ``WithLocalTensor``: ranks
+    import it by that name. ``base_class`` is there for upstream's callers and changes nothing, since the mode
+    is a property of the class. UsageError where ``orig_cls`` does not run on local tensors.
+    """
+    if "local" not in getattr(orig_cls, "rank_modes", ()):
+        raise UsageError(f"{orig_cls.__name__} cannot run on local tensors: derive it from DTensorTestBase")
+    name = f"{orig_cls.__name__}WithLocalTensor"
+    skip = unittest.skip("not on local tensors")
+    skipped = {test: skip(getattr(orig_cls, test)) for test in skipped_tests or ()}
+    own = {"__module__": orig_cls.__module__, "__qualname__": name, "rank_modes": ("local",)}
+    return type(name, (orig_cls,), {**own, **skipped})
+
+
+def skip_unless_torch_gpu(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Skips a test on a machine without ``NUM_DEVICES`` accelerators; with two or more there are as many."""
+    decorated: Callable[..., Any] = skip_if_lt_x_gpu(2)(method)
+    return decorated
+
+
+def map_local_for_rank(rank: Any, func: Callable[[int], Any]) -> Any:
+    """``func(rank)``; on local tensors, for each rank its own. No collective may be called in it."""
+    return local.on_each_rank(func, rank)
+
+
+def map_local_tensor_for_rank(tensor: Any, rank: Any, func: Callable[[Any, int], Any]) -> Any:
+    """``func(tensor, rank)``; on local tensors, for each rank its own. No collective may be called in it."""
+    return local.on_each_rank(func, tensor, rank)
+
+
+def reduce_local_int(value: Any, func: Callable[[dict[int, int]], Any]) -> Any:
+    """``func`` of a simulated integer's values by rank."""
+    return func(value.node._local_ints)
+
+
+def _world_size_of(cls: type[ContinuousOrchestration]) -> int:
+    if cls.world_size != UNSET:
+        return int(cls.world_size)
+    return DEVICE_COUNT if DEVICE_COUNT > 1 else NUM_DEVICES
+
+
+def _whole(outputs: Any) -> Any:
+    return tree_map(lambda d: d.full_tensor(), outputs)
+
+
+def _placements(arguments: Any) -> str:
+    """The placements of the DTensors among an operator's arguments, in order."""
+    return ", ".join(str(d.placements) for d in tree_leaves(arguments) if isinstance(d, DTensor))
+
+
+def _forget_random_state() -> None:
+    """DTensor keeps a tracker of its random state, bound to a mesh that ends with the test."""
+    random = sys.modules.get("torch.distributed.tensor._random")
+    if random is not None:
+        random._rng_tracker = None  # type: ignore[attr-defined]  # private; upstream's tests reset it too

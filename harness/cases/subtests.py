@@ -1,0 +1,47 @@
+"""``run_subtests``: one test function over every combination of its arguments, on ranks that live already."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import unittest
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+
+def run_subtests(
+    case: unittest.TestCase,
+    subtest_config: Mapping[str, Sequence[Any]],
+    test_fn: Callable[..., object],
+    *test_args: Any,
+    **test_kwargs: Any,
+) -> None:
+    """Calls ``test_fn`` once for each combination of the values in ``subtest_config``, each a sub-test.
+
+    The last keyword varies fastest. The compiler starts from nothing in each, and the ranks meet after each,
+    so that one which failed does not run ahead. Source of the contract: ``common_distributed.run_subtests``.
+    """
+    for values in itertools.product(*subtest_config.values()):
+        chosen = dict(zip(subtest_config, values, strict=True))
+        with case.subTest(**chosen):
+            reset_compiler()
+            test_fn(*test_args, **test_kwargs, **chosen)
+            reset_compiler()
+        _meet()
+
+
+def reset_compiler() -> None:
+    """Forgets what torch.compile compiled and counted, where it has been imported at all."""
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is not None:
+        dynamo.reset()
+        dynamo.utils.counters.clear()
+
+
+def _meet() -> None:
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        dist.barrier()

@@ -1,0 +1,165 @@
+"""Local-tensor ranks: one process that plays every rank of a test, on torch's ``LocalTensorMode``.
+
+    parent: Local(job) -- a request for one process, with the number of ranks to play --> pool
+    rank process: simulation(n) around the test; rank_of(n) is its rank, init_group(n) its group
+
+A tensor made under the mode is one tensor for each simulated rank, a collective a computation among them.
+No peer is needed, so nothing waits, and a test takes what its operators take.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import UsageError
+from harness.launch.base import per_rank_threads
+from harness.outcomes import MergeRules, RankOutcome, merge
+
+if TYPE_CHECKING:
+    from torch.distributed._local_tensor import LocalTensorMode
+
+# The argument of ``_run`` that tells a process how many ranks to play.
+ARGUMENT = "simulated_ranks"
+POLLUTED = "state from an earlier test, without which this one passes"
+
+
+class Local:
+    """Started ranks of one test, as a rank mode has them (``harness.cases.modes.Running``).
+
+    ``start`` brings one pooled process to life for a job; it is kept from test to test, because the first
+    operators on DTensors cost a process a second and later ones a millisecond. A test that fails in a process
+    which had run others is tried once more in a new one: if it fails there too, that is its outcome.
+    """
+
+    def __init__(self, job: Any, start: Callable[[Any], Any]) -> None:
+        if not hasattr(job.case, "is_local_tensor_enabled"):
+            raise UsageError(
+                f"{job.case.__qualname__} cannot run on local tensors: derive it from DTensorTestBase, or "
+                'take "local" out of its rank_modes'
+            )
+        self._world_size: int = job.request.world_size
+        self._job = in_one_process(job)
+        self._start = start
+        self._inner = start(self._job)
+
+    @property
+    def processes(self) -> Any:
+        """The one process."""
+        return self._inner.processes
+
+    def join(self, rules: MergeRules) -> Any:
+        """Waits for the process's report, which is every simulated rank's; a ``Watch``."""
+        watched = self._inner.join(rules)
+        if self._failed(watched, rules) and not self._inner.first_of_its_set:
+            self._inner = self._start(self._job)  # the pool replaces a process in which a test failed
+            again = self._inner.join(rules)
+            watched = again if self._failed(again, rules) else _polluted(watched)
+        outcomes = (copy for outcome in watched.outcomes for copy in of_every_rank(outcome, self._world_size))
+        return replace(watched, outcomes=tuple(outcomes))
+
+    def close(self) -> None:
+        """Ends the process if nobody joined it."""
+        self._inner.close()
+
+    def how_the_server_ended(self) -> str:
+        """The end of the launcher's server in words."""
+        return str(self._inner.how_the_server_ended())
+
+    def _failed(self, watched: Any, rules: MergeRules) -> bool:
+        return not watched.server_lost and merge(watched.outcomes, rules).status.bad
+
+
+def in_one_process(job: Any) -> Any:
+    """The job of the process that plays all ranks of ``job`` (a ``harness.cases.modes.Job``)."""
+    request, ranks = job.request, job.request.world_size
+    played = replace(
+        request,
+        world_size=1,
+        threads=per_rank_threads(request.environ, 1),
+        kwargs={**request.kwargs, ARGUMENT: ranks},
+    )
+    return replace(job, request=played, pool_key=("local", ranks, job.pool_key))
+
+
+def of_every_rank(outcome: RankOutcome, world_size: int) -> tuple[RankOutcome, ...]:
+    """The process's outcome as that of each rank it played; what it printed is told once."""
+    return tuple(
+        replace(outcome, rank=rank, output=outcome.output if rank == 0 else "") for rank in range(world_size)
+    )
+
+
+def _polluted(watched: Any) -> Any:
+    """The failure of a test that passes in a new process, which the verdict then says."""
+    return replace(watched, outcomes=tuple(replace(o, left=(*o.left, POLLUTED)) for o in watched.outcomes))
+
+
+# -- in the process that plays the ranks
+
+
+def rank_of(world_size: int) -> Any:
+    """All ranks at once: an integer that is ``r`` on rank ``r``."""
+    import torch
+    from torch.distributed._local_tensor import LocalIntNode
+
+    return torch.SymInt(LocalIntNode({rank: rank for rank in range(world_size)}))
+
+
+def is_simulated(rank: object) -> bool:
+    """Whether ``rank`` is ``rank_of``'s, and not a number."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(rank, torch.SymInt)
+
+
+@contextlib.contextmanager
+def simulation(world_size: int) -> Iterator[LocalTensorMode]:
+    """A region in which each tensor is one for each rank; every rank starts with the generators as they are.
+
+    Profiler scopes are off in it: their operators know no local tensors.
+    """
+    import torch
+    from torch.distributed._local_tensor import LocalTensorMode
+
+    torch.autograd._enable_record_function(False)
+    try:
+        with LocalTensorMode(frozenset(range(world_size))) as mode:
+            yield mode
+    finally:
+        torch.autograd._enable_record_function(True)
+
+
+def active_mode(world_size: int) -> Any:
+    """The region that the process is in, as a context manager that changes nothing; a new one outside."""
+    from torch.distributed._local_tensor import LocalTensorMode, local_tensor_mode
+
+    mode = local_tensor_mode()
+    return LocalTensorMode(frozenset(range(world_size))) if mode is None else contextlib.nullcontext(mode)
+
+
+def init_group(world_size: int) -> None:
+    """Makes the default process group: torch's fake one, whose collectives the mode then computes."""
+    import torch.distributed as dist
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", rank=0, world_size=world_size, store=FakeStore())
+
+
+def outside() -> contextlib.AbstractContextManager[Any]:
+    """A region with ordinary tensors, for what is the same on every rank."""
+    from torch.distributed._local_tensor import maybe_disable_local_tensor_mode
+
+    region: contextlib.AbstractContextManager[Any] = maybe_disable_local_tensor_mode()
+    return region
+
+
+def on_each_rank(function: Callable[..., Any], *args: Any) -> Any:
+    """``function(*args)`` on each simulated rank, with that rank's integers and tensors; once elsewhere.
+
+    For code that branches on its rank. It may not call a collective.
+    """
+    from torch.distributed._local_tensor import maybe_run_for_local_tensor
+
+    return maybe_run_for_local_tensor(function)(*args)
