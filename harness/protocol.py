@@ -187,8 +187,30 @@ def outcome_to_json(outcome: RankOutcome) -> dict[str, Any]:
     return value
 
 
+# What a rank may send in the plain fields of its outcome: it may lie, and the parent must not believe it.
+_PLAIN_FIELDS: dict[str, tuple[type, ...]] = {
+    "rank": (int,),
+    "skip_reason": (str, type(None)),
+    "exit_code": (int, type(None)),
+    "duration_s": (int, float),
+    "started_s": (int, float, type(None)),
+    "peak_memory": (int, type(None)),
+    "output": (str,),
+    "stack": (str,),
+    "phase": (str,),
+    "order": (int,),
+    "at_s": (int, float),
+    "pid": (int, type(None)),
+    "note": (str,),
+    "log": (str, type(None)),
+}
+
+
 def outcome_from_json(value: dict[str, Any]) -> RankOutcome:
     """The outcome of JSON values; KeyError, TypeError or ValueError where they are not one."""
+    for name, kinds in _PLAIN_FIELDS.items():
+        if not isinstance(value[name], kinds):
+            raise TypeError(f"{name} is {value[name]!r}")
     return RankOutcome(
         **{
             **value,

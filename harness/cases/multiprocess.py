@@ -387,7 +387,10 @@ def _restore(name: str, value: str | None) -> None:
 
 
 def _checked_world_size(value: Any) -> int:
-    size = int(value)
+    try:
+        size = int(value)
+    except (TypeError, ValueError):
+        size = 0
     if size < 1:
-        raise ValueError(f"world_size is {value!r}: a test needs at least one rank")
+        raise ValueError(f"world_size is {value!r}: it has to be a whole number of ranks, 1 or more")
     return size

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import time
 import types
 
 from harness.errors import LaunchError
@@ -47,6 +48,7 @@ def take_over(request: Launch, previous: Launch | None = None) -> bool:
         for name, value in request.environ.items():
             if known.get(name) != value:
                 os.environ[name] = value
+        _forget_cached_environment()
     if previous is None or previous.cwd != request.cwd:
         os.chdir(request.cwd)
     if sys.path != request.sys_path:
@@ -54,6 +56,13 @@ def take_over(request: Launch, previous: Launch | None = None) -> bool:
         importlib.invalidate_caches()
     sys.argv[:] = request.argv
     return True
+
+
+def _forget_cached_environment() -> None:
+    """What the standard library read from the environment once, and would go on to believe."""
+    if "tempfile" in sys.modules:
+        sys.modules["tempfile"].tempdir = None
+    time.tzset()
 
 
 def _same_surroundings(a: Launch, b: Launch) -> bool:

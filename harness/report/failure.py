@@ -149,12 +149,12 @@ def _says_more_than_its_verdict(root: RankOutcome) -> bool:
 
 
 def _stacks(outcome: TestOutcome) -> list[str]:
-    """Stacks of timed-out ranks, and of ended ones that nothing else places; equal ones once."""
+    """Stacks of ranks that crashed or timed out, and of ended ones that nothing else places."""
     groups: dict[tuple[Frame, ...], list[int]] = defaultdict(list)
     for rank in outcome.ranks:
         frames = main_stack(rank.stack)
         placed = users_frame(frames) is not None and rank.status is Status.ENDED
-        if frames and rank.status in (Status.TIMED_OUT, Status.ENDED) and not placed:
+        if frames and rank.status in (Status.CRASHED, Status.TIMED_OUT, Status.ENDED) and not placed:
             groups[through_users(frames)].append(rank.rank)
     lines: list[str] = []
     for frames, ranks in list(groups.items())[:MAX_STACKS]:

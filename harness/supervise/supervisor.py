@@ -216,6 +216,8 @@ class Supervisor:
         """Takes what the pipes still hold; a grandchild may keep them open, so not until their end."""
         while data := read_available(watched.link.output):
             watched.output.feed(data)
+        while data := read_available(watched.link.stack):
+            watched.dump += data[: stacks.STACK_BYTES]
 
     # -- deciding
 

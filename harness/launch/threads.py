@@ -1,0 +1,208 @@
+"""Ranks that are threads: torch's threaded process group, made to fit a harness.
+
+What is torch's: the groups' collectives, on a world of process groups a thread. What is added: each rank's
+collectives are recorded and compared, a rank that waits gives its turn away, whoever waits can be woken, and a
+rank whose test is over can touch nobody's groups any more. The one launcher's module that imports
+``torch.testing._internal``, because torch keeps its threaded group there.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed as dist
+from torch._C._distributed_c10d import _set_thread_isolation_mode
+from torch.distributed import distributed_c10d as c10d
+from torch.testing._internal.distributed import multi_threaded_pg as threaded
+
+from harness.launch.rankthread import current
+from harness.launch.rankthreads import RankThreads
+from harness.rank.recorder import OPERATIONS
+
+BACKEND = "threaded"
+# Methods of torch's group that are no collectives: they ask, or they are called by collectives.
+_NO_COLLECTIVE = frozenset({"size", "rank", "getBackendName", "exception_handle", "reset"})
+
+
+class Worlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not followed
+    """The process groups that ``torch.distributed`` sees: a rank's own, and the parent's everywhere else.
+
+    A rank whose test is over ends as soon as it asks for any group, so that a thread which could not be ended
+    in time does nothing to those of a later test or of the parent.
+    """
+
+    def __init__(self, ranks: RankThreads, before: Any) -> None:
+        self.ranks = ranks
+        self.before = before
+
+    def _get_world(self) -> Any:
+        rank = current()
+        if rank is None:
+            return self.before
+        rank.stop_if_over()
+        rank.world = super()._get_world()
+        return rank.world
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._get_world(), name)
+
+
+def make_group(options: Any, _backend_options: Any) -> Any:
+    """The threaded backend's constructor, as ``torch.distributed`` calls it: returns when all members have."""
+    rank = current()
+    if rank is None:
+        raise RuntimeError('backend "threaded" connects the threads of a threaded test, and this is none')
+    group = ThreadedGroup(options.group_rank, options.group_size)
+    group.harness_rank = rank
+    rank.home.join_group(rank, str(options.group_id), options.group_size)
+    return group
+
+
+def _collective(original: Callable[..., Any], operation: str) -> Callable[..., Any]:
+    """A method of torch's group, with its rank's collective noted around it."""
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        rank = self.harness_rank
+        with rank.home.collective(rank, operation, str(self.group_name), self.size()):
+            return original(self, *args, **kwargs)
+
+    return method
+
+
+def _reduce(self: Any, tensors: list[Any], opts: Any) -> Any:
+    """What torch's threaded group lacks: the sum of all_reduce, kept by the root only."""
+    total = [t.detach().clone() for t in tensors]
+    all_reduce = dist.AllreduceOptions()
+    all_reduce.reduceOp = opts.reduceOp
+    work = threaded.ProcessLocalGroup.allreduce(self, total, all_reduce)
+    if self.rank() == opts.rootRank:
+        for mine, reduced in zip(tensors, total, strict=True):
+            mine.detach().copy_(reduced)
+    return work
+
+
+def _methods() -> dict[str, Callable[..., Any]]:
+    own = {
+        name: value
+        for name, value in vars(threaded.ProcessLocalGroup).items()
+        if callable(value) and not name.startswith("_") and name not in _NO_COLLECTIVE
+    }
+    own.setdefault("reduce", _reduce)
+    return {name: _collective(value, OPERATIONS.get(name, name)) for name, value in own.items()}
+
+
+ThreadedGroup: Any = type("ThreadedGroup", (threaded.ProcessLocalGroup,), _methods())
+
+
+# -- groups of other backends: where a rank waits for its peers
+
+
+def _waits(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A call in which a rank may wait: it gives its turn away meanwhile. Other threads just call."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        rank = current()
+        if rank is None:
+            return original(*args, **kwargs)
+        with rank.home.away(rank):
+            return original(*args, **kwargs)
+
+    return call
+
+
+def _bounded(original: Callable[..., Any], most: timedelta) -> Callable[..., Any]:
+    """Groups made by a rank wait no longer than the test may take: a thread cannot be ended in gloo."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current() is not None and kwargs.get("timeout") is not None:
+            kwargs["timeout"] = min(kwargs["timeout"], most)
+        return original(*args, **kwargs)
+
+    return call
+
+
+def _waiting_calls() -> Iterator[tuple[Any, str]]:
+    """Where ``torch.distributed`` waits for other ranks, in Python or just below."""
+    yield dist.Work, "wait"
+    for store in (dist.Store, dist.FileStore, dist.HashStore, dist.TCPStore, dist.PrefixStore):
+        yield from ((store, name) for name in ("get", "wait") if name in vars(store))
+    yield dist.ProcessGroup, "monitored_barrier"
+    yield c10d, "_new_process_group_helper"
+    from torch.distributed import _functional_collectives as functional
+
+    yield functional, "wait_tensor"
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+@contextmanager
+def installed(ranks: RankThreads, timeout_s: float) -> Iterator[None]:
+    """Within, the ranks' threads have process groups of their own. In one place of a process at a time."""
+    before = c10d._world
+    if isinstance(before, Worlds) and not before.ranks.over:
+        raise RuntimeError("a threaded test is running already: ranks cannot start ranks")
+    most = timedelta(seconds=timeout_s)
+    with ExitStack() as stack:
+        for owner, name in _waiting_calls():
+            if hasattr(owner, name):
+                stack.enter_context(_replaced(owner, name, _waits(getattr(owner, name))))
+        helper = _bounded(c10d._new_process_group_helper, most)
+        stack.enter_context(_replaced(c10d, "_new_process_group_helper", helper))
+        _register(make_group, extended=True)
+        stack.callback(_register, threaded._create_threaded_pg, extended=False)
+        c10d._world = Worlds(ranks, before)
+        _set_thread_isolation_mode(True)
+        stack.callback(_uninstall, ranks, before)
+        yield
+
+
+def _register(creator: Callable[..., Any], *, extended: bool) -> None:
+    dist.Backend.register_backend(BACKEND, creator, extended_api=extended, devices=["cpu", "cuda"])
+
+
+def _uninstall(ranks: RankThreads, before: Any) -> None:
+    """The parent's groups again. Where threads are left, what they see stays in place for them."""
+    _set_thread_isolation_mode(False)
+    if ranks.abandoned:
+        threaded.ProcessLocalGroup._coll_lock = threading.Lock()  # one of them may hold the old one
+    else:
+        c10d._world = before
+    threaded.ProcessLocalGroup.reset()
+
+
+def wake_all() -> None:
+    """Ends the waiting of every rank in a threaded collective: SystemExit is raised in it."""
+    with threaded.ProcessLocalGroup._coll_lock:
+        threaded.ProcessLocalGroup.exception_handle(SystemExit())
+
+
+def init_group(rank: int, world_size: int, store: Any) -> None:
+    """Makes this rank's default process group, on the threaded backend."""
+    dist.init_process_group(backend=BACKEND, rank=rank, world_size=world_size, store=store)
+
+
+def new_store() -> Any:
+    """A store that all threads of the process can use."""
+    return dist.HashStore()
+
+
+def destroy_groups() -> None:
+    """Destroys the groups that this rank still has."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
