@@ -9,7 +9,7 @@ import unittest
 from harness import RankLeakWarning, Status
 from suites.selftest.faults import leftovers
 from suites.selftest.faults.base import ANNOUNCE
-from suites.selftest.faults.processes import Announced
+from suites.selftest.faults.processes import Announced, still_there
 from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
 
 
@@ -58,7 +58,7 @@ class LeftoverRows(Rows):
         """Found although it left everything; gone when the test is over."""
         with Announced(self.temporary) as announced:
             self.leaks("test_daemon", **{ANNOUNCE: announced.path})
-            self.assertEqual(announced.alive(count=2), [])
+            self.assertEqual(still_there(announced.read(2)), [])
 
     def test_child_that_ends_by_itself(self) -> None:
         """No leak."""

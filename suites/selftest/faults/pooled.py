@@ -106,7 +106,7 @@ class OwnArguments(Shared):
 class FreshGroup(MultiProcessTestCase):
     """Tests that each make a group of their own, for reused processes."""
 
-    world_size = 2  # type: ignore[assignment]  # a class attribute is a documented form of the property
+    world_size = 2
 
     def test_sum(self) -> None:
         self.assertFalse(dist.is_initialized())

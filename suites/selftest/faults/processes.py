@@ -38,24 +38,24 @@ class Announced:
         os.close(self._reader)
         os.remove(self.path)
 
+    def read(self, count: int) -> list[int]:
+        """Waits until ``count`` processes are announced; they may have ended since."""
+        while len(self._pids()) < count:
+            ready, _, _ = select.select([self._reader], [], [], ANNOUNCE_S)
+            assert ready, f"of {count} processes these were announced: {self._pids()}"
+            self._text += os.read(self._reader, 65536)
+        return self._pids()
+
     def wait_for(self, count: int) -> list[int]:
         """Waits until ``count`` processes are announced; they must be alive by then."""
-        while len(self.pids()) < count:
-            self._read_on(f"of {count} processes these were announced: {self.pids()}")
-        for pid in self.pids():
+        for pid in self.read(count):
             if pid not in self._pidfds:
                 self._pidfds[pid] = os.pidfd_open(pid)
-        return self.pids()
+        return self._pids()
 
-    def pids(self) -> list[int]:
+    def _pids(self) -> list[int]:
         """All process ids announced in whole lines so far."""
         return [int(p) for p in self._text[: self._text.rfind(b"\n") + 1].split()]
-
-    def alive(self, count: int) -> list[int]:
-        """Waits until ``count`` are announced; which of them are running at this moment."""
-        while len(self.pids()) < count:
-            self._read_on(f"of {count} processes these were announced: {self.pids()}")
-        return [pid for pid in self.pids() if _runs(pid)]
 
     def survivors(self, within_s: float) -> list[int]:
         """Those of ``wait_for`` that have not ended when ``within_s`` seconds are over."""
@@ -66,20 +66,23 @@ class Announced:
             if not _is_gone(pidfd, max(0.0, deadline - time.monotonic()))
         ]
 
-    def _read_on(self, why: str) -> None:
-        ready, _, _ = select.select([self._reader], [], [], ANNOUNCE_S)
-        assert ready, why
-        self._text += os.read(self._reader, 65536)
-
 
 def _is_gone(pidfd: int, within_s: float) -> bool:
     ready, _, _ = select.select([pidfd], [], [], within_s)
     return bool(ready)
 
 
-def _runs(pid: int) -> bool:
+def still_there(pids: list[int], within_s: float = 0.0) -> list[int]:
+    """Those of other processes' ids that do not end within so many seconds each; a free number counts as ended."""
+    return [pid for pid in pids if not _ends(pid, within_s)]
+
+
+def _ends(pid: int, within_s: float) -> bool:
     try:
-        os.kill(pid, 0)
+        pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
-        return False
-    return True
+        return True
+    try:
+        return _is_gone(pidfd, within_s)
+    finally:
+        os.close(pidfd)

@@ -1,0 +1,111 @@
+"""Fault table: faults in and around collectives and rendezvous; peers that wait there are collateral."""
+
+from __future__ import annotations
+
+import os
+import unittest
+from unittest import mock
+
+from harness import Status
+from suites.selftest.faults import collectives
+from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
+
+# Upstream's harness loses about one 4-rank test in nine to "connectFullMesh ... Connection closed by peer".
+REPETITIONS = 200
+
+
+class CollectiveRows(Rows):
+    """Rank 1 goes wrong, rank 0 waits for it."""
+
+    def collateral(self, method: str, verdict: str, status: Status, *said: str) -> None:
+        """A row in which rank 0 is found waiting in its all-reduce."""
+        played = self.play(collectives.Collectives, method)
+        self.check(played, verdict, status, *said, "all_reduce", collateral=(0,))
+        self.assertEqual(played.rank(0).collectives[-1].operation, "all_reduce")
+        self.assertIsNone(played.rank(0).collectives[-1].ended_s)
+
+    def test_fails(self) -> None:
+        """FAIL by rank 1; rank 0 waits in all_reduce #2."""
+        self.collateral("test_fails", "FAIL", Status.FAILED, "rank 1 will not reduce", "all_reduce #2")
+
+    def test_skips(self) -> None:
+        """A divergent skip; rank 0 is no failure."""
+        self.collateral("test_skips", "ERROR", Status.ERROR, "divergent skip: rank 1 skipped")
+
+    def test_dies(self) -> None:
+        """The crash is the cause, not the closed connection that its peer saw."""
+        played = self.play(collectives.Collectives, "test_dies")
+        self.check(played, "ERROR", Status.CRASHED, "rank 1 crashed: exit code 4")
+
+    def test_hangs(self) -> None:
+        """A time-out of rank 0 that says in which collective it waits; rank 1 had passed."""
+        played = self.play(collectives.Collectives, "test_hangs", HARNESS_TIMEOUT="0.5")
+        self.check(played, "ERROR", Status.TIMED_OUT, "rank 0 timed out", "all_reduce #2", root=0)
+        self.assertEqual(played.rank(1).status, Status.PASSED)
+
+    def test_fails_before_init(self) -> None:
+        """FAIL by rank 1; rank 0 waits in the rendezvous."""
+        played = self.play(collectives.Rendezvous, "test_fails_before_init")
+        self.check(played, "FAIL", Status.FAILED, "rank 1 will not come", collateral=(0,))
+        self.assertIn("init_process_group", played.rank(0).stack)
+
+    def test_fails_before_set(self) -> None:
+        """ERROR by rank 1; rank 0 waits at the store."""
+        played = self.play(collectives.Rendezvous, "test_fails_before_set")
+        self.check(played, "ERROR", Status.ERROR, "rank 1 will not set it", collateral=(0,))
+        self.assertIn("test_fails_before_set", played.rank(0).stack)
+
+    def test_threads(self) -> None:
+        """A wish in OMP_NUM_THREADS counts; without one each rank has its share, and at least one."""
+        wish = self.play(collectives.Collectives, "test_threads", OMP_NUM_THREADS="3")
+        self.assertEqual([o.output for o in wish.outcome.ranks], ["3 3\n"] * 2)
+        with mock.patch.dict(os.environ):
+            os.environ.pop("OMP_NUM_THREADS", None)
+            share = self.play(collectives.Collectives, "test_threads")
+        expected = max(1, len(os.sched_getaffinity(0)) // 2)
+        self.assertEqual([o.output.split()[0] for o in share.outcome.ranks], [str(expected)] * 2)
+
+
+class CollectivesOnForkServer(CollectiveRows, OnForkServer):
+    """On the fork server, with the rows in which the launcher has no part: spawning costs seconds a row here."""
+
+    def test_mismatch(self) -> None:
+        """An error that says who was in which collective."""
+        played = self.play(collectives.Collectives, "test_mismatch", HARNESS_TIMEOUT="1")
+        self.assertEqual(played.verdict, "ERROR", played.text)
+        last = [o.collectives[-1].operation for o in played.outcome.ranks]
+        self.assertEqual(last, ["barrier", "broadcast"], played.text)
+        self.assertIn("barrier #2", played.text)
+        self.assertIn("broadcast #2", played.text)
+
+    def test_wrong_result(self) -> None:
+        """Both ranks' failure is shown once."""
+        played = self.play(collectives.Collectives, "test_wrong_result", HARNESS_GRACE="30")
+        self.check(played, "FAIL", Status.FAILED, "ranks 0, 1", root=played.outcome.root_cause)
+        self.assertEqual(played.text.count("Traceback (most recent call last)"), 1, played.text)
+
+    def test_passes(self) -> None:
+        """A group that nobody destroys harms nobody."""
+        played = self.play(collectives.Collectives, "test_passes")
+        self.assertEqual(played.verdict, "pass", played.text)
+
+    def test_autograd_in_threads(self) -> None:
+        """Thread pools work in a rank."""
+        played = self.play(collectives.Collectives, "test_autograd_in_threads", OMP_NUM_THREADS="2")
+        self.assertEqual(played.verdict, "pass", played.text)
+
+    def test_ranks_that_leave_early(self) -> None:
+        """Two hundred times, and no peer ever sees a connection closed."""
+        with mock.patch.dict(os.environ):
+            os.environ.pop("TORCH_DIST_INIT_BARRIER", None)
+            for repetition in range(REPETITIONS):
+                played = self.play(collectives.LeavesEarly, "test_leave")
+                self.assertEqual(played.verdict, "pass", f"repetition {repetition}: {played.text}")
+
+
+class CollectivesOnSpawn(CollectiveRows, OnSpawn):
+    """On new interpreters."""
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,31 @@
+"""A module that imports in the parent and goes wrong in ranks, as the environment says."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+
+from suites.selftest.faults.base import FaultyCase
+
+# What goes wrong: "raise", "exit", "hang" or "thread"; unset in the parent.
+VARIABLE = "HARNESS_FAULT_IN_IMPORT"
+
+_fault = os.environ.get(VARIABLE, "")
+if _fault == "raise":
+    raise ImportError("this module does not like ranks")
+if _fault == "exit":
+    sys.exit(0)
+if _fault == "hang":
+    time.sleep(3600)
+if _fault == "thread":
+    threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
+
+
+class Unimportable(FaultyCase):
+    """Nothing wrong with the class."""
+
+    def test_anything(self) -> None:
+        """Passes where it is reached; says whether a thread of the module's is there."""
+        print(threading.active_count())

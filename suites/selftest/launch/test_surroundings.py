@@ -1,0 +1,166 @@
+"""A rank's surroundings are its parent's at the moment of the launch, and nothing else of the parent reaches it."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import socket
+import sys
+import tempfile
+import unittest
+from collections import Counter
+from typing import Any
+from unittest import mock
+
+from harness import Status
+from suites.selftest.faults import surroundings
+from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
+
+
+class SurroundingsRows(Rows):
+    """The same for ranks of both launchers, also after a server has been running for a while."""
+
+    def age_the_server(self) -> None:
+        """Makes sure that the server is older than what follows."""
+        self.play(surroundings.Surroundings, "test_own_group")
+
+    def look(self, **environ: str) -> list[dict[str, Any]]:
+        """What each rank saw."""
+        played = self.play(surroundings.Surroundings, "test_look", **environ)
+        self.assertEqual(played.verdict, "pass", played.text)
+        return [json.loads(o.output) for o in played.outcome.ranks]
+
+    def test_environment(self) -> None:
+        """Set, changed and unset since the server started."""
+        self.age_the_server()
+        with mock.patch.dict(os.environ, {"NEW_IN_THE_PARENT": "äöü \udce4"}):
+            before = self.look()
+            del os.environ["NEW_IN_THE_PARENT"]
+            after = self.look()
+        for rank in (0, 1):
+            self.assertEqual(before[rank]["environ"]["NEW_IN_THE_PARENT"], "äöü \udce4")
+            self.assertNotIn("NEW_IN_THE_PARENT", after[rank]["environ"])
+
+    def test_environment_is_the_whole_of_it(self) -> None:
+        """Nothing is added to it but the share of threads of a new interpreter, and nothing is missing."""
+        with mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "1"}):
+            seen = self.look()[0]["environ"]
+            for name in os.environ:
+                if not name.startswith("HARNESS_"):
+                    self.assertEqual(seen.get(name), os.environ[name], name)
+            added = {n for n in seen if n not in os.environ and not n.startswith("HARNESS_")}
+        self.assertEqual(added, set())
+
+    def test_directory(self) -> None:
+        """The current one, not the one in which the server started."""
+        self.age_the_server()
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        with tempfile.TemporaryDirectory() as directory:
+            os.chdir(directory)
+            self.assertEqual([r["cwd"] for r in self.look()], [os.path.realpath(directory)] * 2)
+            os.chdir(before)
+
+    def test_path_and_arguments(self) -> None:
+        """``sys.path`` and ``sys.argv`` as they are now."""
+        with (
+            mock.patch.object(sys, "path", [*sys.path, "/added/since"]),
+            mock.patch.object(sys, "argv", ["prog", "--flag"]),
+        ):
+            for seen in self.look():
+                self.assertEqual(seen["path"], sys.path)
+                self.assertEqual(seen["argv"], ["prog", "--flag"])
+
+    def test_temporary_directory(self) -> None:
+        """``tempfile`` follows the parent's TMPDIR even where the server had made up its mind before."""
+        self.age_the_server()
+        tempfile.gettempdir()
+        other = os.path.join(self.temporary, "other")
+        os.mkdir(other)
+        self.addCleanup(os.rmdir, other)
+        self.assertEqual([r["temporary"] for r in self.look(TMPDIR=other)], [other] * 2)
+
+    def test_interpreter(self) -> None:
+        """The same one, with the same flags."""
+        for seen in self.look():
+            self.assertEqual(seen["executable"], sys.executable)
+            self.assertEqual(seen["optimize"], sys.flags.optimize)
+
+    def test_descriptors(self) -> None:
+        """0 to 2, one channel, one pipe for stacks, the ledger: no socket, pipe or file of anybody else's."""
+        with socket.socket() as listener, tempfile.TemporaryFile() as file:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            os.set_inheritable(listener.fileno(), True)
+            os.set_inheritable(file.fileno(), True)
+            for seen in self.look():
+                targets = {int(fd): target for fd, target in seen["descriptors"].items()}
+                kinds = Counter(
+                    target.split(":")[0] for fd, target in targets.items() if fd > 2 and target != os.devnull
+                )
+                self.assertEqual(targets[0], os.devnull)
+                self.assertEqual(targets[1], targets[2])
+                self.assertEqual(kinds.pop("socket"), 1, targets)
+                self.assertEqual(kinds.pop("pipe"), 1, targets)
+                self.assertLessEqual(kinds.pop("/memfd", 0), 2, targets)
+                self.assertEqual(kinds, Counter(), targets)
+
+    def test_descriptors_do_not_grow(self) -> None:
+        """A server that kept something of each launch would hand it to its ranks sooner or later."""
+        first = len(self.look()[0]["descriptors"])
+        for _ in range(3):
+            self.play(surroundings.Surroundings, "test_own_group")
+        self.assertEqual(len(self.look()[0]["descriptors"]), first)
+
+    def test_streams(self) -> None:
+        """Standard input is /dev/null."""
+        played = self.play(surroundings.Surroundings, "test_streams")
+        self.assertEqual(played.verdict, "pass", played.text)
+
+    def test_input(self) -> None:
+        """A rank that asks is told that nobody is there."""
+        played = self.play(surroundings.Surroundings, "test_input")
+        self.assertEqual(played.outcome.status, Status.ERROR)
+        self.assertIn("EOFError", played.text)
+
+    def test_signals(self) -> None:
+        """The parent's handlers and the server's stay where they are."""
+        played = self.play(surroundings.Surroundings, "test_signals")
+        self.assertEqual(played.verdict, "pass", played.text)
+
+    def test_own_group(self) -> None:
+        """A process group a rank."""
+        played = self.play(surroundings.Surroundings, "test_own_group")
+        self.assertEqual(played.verdict, "pass", played.text)
+
+    def test_collector(self) -> None:
+        """The server's collector is off, a rank's is not."""
+        played = self.play(surroundings.Surroundings, "test_collector")
+        self.assertEqual(played.verdict, "pass", played.text)
+
+    def test_atexit(self) -> None:
+        """Exit handlers of the parent are the parent's."""
+        atexit.register(self.fail)
+        self.addCleanup(atexit.unregister, self.fail)
+        played = self.play(surroundings.Surroundings, "test_atexit")
+        self.assertEqual(played.verdict, "pass", played.text)
+        self.assertIn("ran at exit", played.rank(0).output)
+
+    def test_umask(self) -> None:
+        """The server's umask is the parent's at its start; a rank's is the same, whatever ranks did before."""
+        mine = os.umask(0o022)
+        os.umask(mine)
+        self.assertEqual({r["umask"] for r in self.look()}, {mine})
+
+
+class SurroundingsOnForkServer(SurroundingsRows, OnForkServer):
+    """On the fork server."""
+
+
+class SurroundingsOnSpawn(SurroundingsRows, OnSpawn):
+    """On new interpreters."""
+
+
+if __name__ == "__main__":
+    unittest.main()
