@@ -34,8 +34,8 @@ DEFAULT_BUDGET_S = 20.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tool: 0 where all was measured, 1 where a cell has no value, 2 for wrong arguments, 130 where
-    it was interrupted; what was measured until then is shown."""
+    """Run the tool: 0 where all went well, 1 where a cell has only errors, 2 for wrong arguments, 130 where it
+    was interrupted; what was measured until then is shown."""
     arguments = _parser().parse_args(argv)
     plan = session.Plan(
         contenders=[c for c in arguments.contenders if arguments.upstream or c != tables.UPSTREAM],
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments.json.write_text(json.dumps(_as_json(measured), indent=1) + "\n")
     if interrupted:
         return 130
-    return 0 if all(series.values for series in measured.values()) else 1
+    return 1 if any(series.errors and not series.values for series in measured.values()) else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,7 +68,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--sizes", type=_sizes, default=DEFAULT_SIZES, metavar="N,N", help="world sizes")
     parser.add_argument("--rounds", type=_count, default=DEFAULT_ROUNDS, help="runs of each cell at most")
-    parser.add_argument("--budget", type=float, default=DEFAULT_BUDGET_S, help="seconds a cell may cost")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=DEFAULT_BUDGET_S,
+        help="seconds a cell may cost after its first value; where that cost more, larger sizes are left out",
+    )
     parser.add_argument("--upstream", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--contenders", type=_names(TITLES), default=tuple(TITLES), metavar="NAME,NAME")
     parser.add_argument("--kinds", type=_names(KINDS), default=tuple(KINDS), metavar="NAME,NAME")

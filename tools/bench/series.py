@@ -50,6 +50,17 @@ class Series:
 Measured = Mapping[Cell, Series]
 
 
+def too_dear(measured: Measured, cell: Cell, budget_s: float) -> bool:
+    """Whether one value at a smaller world size cost the contender more than the budget already."""
+    return any(
+        other.kind == cell.kind
+        and other.contender == cell.contender
+        and other.world_size < cell.world_size
+        and series.spent_s > budget_s * max(1, len(series.values) + len(series.errors))
+        for other, series in measured.items()
+    )
+
+
 def median(measured: Measured, kind: str, world_size: int, contender: str) -> float | None:
     """A cell's median; None where it was not measured."""
     series = measured.get(Cell(kind, world_size, contender))

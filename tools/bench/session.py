@@ -9,14 +9,17 @@ from dataclasses import dataclass
 
 from tools.bench.kinds import KINDS, Kind, MeasureError
 from tools.bench.remote import Remote
-from tools.bench.series import Cell, Series
+from tools.bench.series import Cell, Series, too_dear
 
 Progress = Callable[[Cell, Series], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to measure. ``budget_s`` seconds are what a cell may cost once it has its first value."""
+    """What to measure. ``budget_s`` seconds are what a cell may cost once it has its first value.
+
+    Where that one cost more, larger world sizes are left out.
+    """
 
     contenders: Sequence[str]
     kinds: Sequence[str]
@@ -63,6 +66,8 @@ def _measure(
         measured[cell] = Series()
     for _ in range(plan.rounds):
         for remote, cell in cells:
+            if too_dear(measured, cell, plan.budget_s):
+                continue
             if measured[cell].wants(plan.rounds, plan.budget_s):
                 _once(remote, cell, measured[cell])
                 progress(cell, measured[cell])

@@ -2,7 +2,7 @@
 
 import unittest
 
-from tools.bench.series import Cell, Series, median, names, per_added_rank, ratio, sizes
+from tools.bench.series import Cell, Series, median, names, per_added_rank, ratio, sizes, too_dear
 
 
 class Statistics(unittest.TestCase):
@@ -40,6 +40,22 @@ class Wants(unittest.TestCase):
         spent = Series([3.0, 3.0], spent_s=6.0)
         self.assertTrue(spent.wants(rounds=9, budget_s=9.0))
         self.assertFalse(spent.wants(rounds=9, budget_s=8.0))
+
+
+class TooDear(unittest.TestCase):
+    """When a larger world size is left out."""
+
+    def test_only_where_a_smaller_size_broke_the_budget_at_once(self) -> None:
+        """Per value: many cheap ones are no reason, nor is another contender's cost."""
+        measured = {
+            Cell("test", 4, "a"): Series([30.0], spent_s=30.0),
+            Cell("test", 4, "b"): Series([9.0] * 9, spent_s=81.0),
+        }
+        self.assertTrue(too_dear(measured, Cell("test", 8, "a"), 20.0))
+        self.assertFalse(too_dear(measured, Cell("test", 8, "a"), 40.0))
+        self.assertFalse(too_dear(measured, Cell("test", 2, "a"), 20.0))
+        self.assertFalse(too_dear(measured, Cell("test", 8, "b"), 20.0))
+        self.assertFalse(too_dear(measured, Cell("memory", 8, "a"), 20.0))
 
 
 class Reading(unittest.TestCase):
