@@ -1,6 +1,6 @@
 """The messages between parent, server and ranks: one frozen dataclass each, and their encoding.
 
-Parent -> server: ``Launch`` (with descriptors), then ``Signal`` on the launch's own socket.
+Parent -> server: ``Launch`` (with descriptors), ``Release`` at the end; ``Signal`` on a launch's own socket.
 Server -> parent, on the launch's socket: ``Started`` or ``Refused``, ``Exited`` for each rank, ``Swept``.
 Rank -> parent, on the rank's channel: ``Report``. Parent -> rank: ``Release``, and ``Launch`` for each test
 of a pooled rank.
@@ -38,9 +38,11 @@ class Launch:
     """A request for the ranks of one test; three descriptors a rank follow it, and one for the launch.
 
     Environment, working directory and path are the parent's at this moment, not those of the server's
-    start. ``threads`` is the number of intra-op threads for each rank, or None to leave them alone. With
-    ``pooled`` the ranks run no test of their own accord: each test comes to them as another Launch on their
-    channels, until a Release. ``keeps_group`` where the test runs on the group that earlier ones made.
+    start. ``threads`` is the number of intra-op threads for each rank, or None to leave them alone.
+    ``scratch`` is the parent's directory of temporary files, for the server to remove if the parent dies
+    before it can. With ``pooled`` the ranks run no test of their own accord: each test comes to them as
+    another Launch on their channels, until a Release. ``keeps_group`` where the test runs on the group that
+    earlier ones made.
     """
 
     module: ModuleRef
@@ -54,6 +56,7 @@ class Launch:
     argv: list[str]
     threads: int | None = None
     start_timeout_s: float | None = None
+    scratch: str | None = None
     preload: bool = True
     pooled: bool = False
     keeps_group: bool = False
@@ -110,7 +113,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Every rank has reported: go."""
+    """To a rank: every rank has reported, go. To a server: it is no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,6 +210,7 @@ class RankOrchestration(_AnyTestCase):
             sys_path=[p for p in sys.path if isinstance(p, str)],
             argv=list(sys.argv),
             threads=per_rank_threads(environ, world_size),
+            scratch=scratch().path,
             start_timeout_s=self._timeout_s(settings),
             kwargs=self._run_arguments(world_size),
         )

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 
 from harness.launch.server import Parent
 from harness.outcomes import exit_text
+from harness.protocol import Release, encode
+from harness.wire import send_frame
 
 # The package's parent directory: a new interpreter finds `harness` there before it has our sys.path.
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -55,7 +57,10 @@ class ServerProcess:
         return f"process {self.pid} ended with {exit_text(self._poll(0))}"
 
     def close(self) -> None:
-        """Closes the control socket, which ends the server, and waits for that."""
+        """Dismisses the server and waits for its end."""
+        if self._owner == os.getpid():
+            with contextlib.suppress(OSError):  # it is gone already
+                send_frame(self.control, encode(Release()))
         self.control.close()
         if self._owner == os.getpid():
             self._poll(0)

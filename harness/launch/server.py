@@ -13,6 +13,7 @@ import gc
 import os
 import select
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -24,7 +25,7 @@ from typing import NoReturn
 from harness.errors import ProtocolError
 from harness.launch import imports, posix
 from harness.launch.base import remote_fd_count, split_fds
-from harness.protocol import Exited, Launch, Refused, Signal, Started, Swept, decode, encode, expect
+from harness.protocol import Exited, Launch, Refused, Release, Signal, Started, Swept, decode, encode
 from harness.wire import FrameReader, read_available, recv_fds, recv_frame, send_frame
 
 # How long an orphan may take to end by itself before it counts as left behind: helper processes of
@@ -70,6 +71,8 @@ class Server:
         self._selector = selectors.DefaultSelector()
         self._litters: list[_Litter] = []
         self._pid = os.getpid()
+        self._scratch: str | None = None  # the parent's, which may be killed before it can remove it
+        self._dismissed = False
 
     def run(self) -> None:
         """Serves until the parent is gone, then ends every rank."""
@@ -82,6 +85,8 @@ class Server:
             for litter in list(self._litters):
                 self._kill_all(litter)
             self._sweep()
+            if self._scratch is not None and not self._dismissed:
+                shutil.rmtree(self._scratch, ignore_errors=True)
 
     # -- requests
 
@@ -90,11 +95,14 @@ class Server:
             frame = recv_frame(self._control)
         except (OSError, ProtocolError):
             frame = None
-        if frame is None:
+        message = decode(frame) if frame is not None else None
+        if not isinstance(message, Launch):
+            self._dismissed = isinstance(message, Release)
             self._selector.unregister(self._control)
             self._control.close()
             return
-        request = expect(frame, Launch)
+        request = message
+        self._scratch = request.scratch or self._scratch
         fds = recv_fds(self._control, remote_fd_count(request.world_size))
         events = socket.socket(fileno=fds[0])
         refusal = self._prepare(request)

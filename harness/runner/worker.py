@@ -231,6 +231,13 @@ def set_threads(count: int | None) -> None:
         torch.set_num_threads(int(wish) if wish.isdigit() and int(wish) > 0 else count)
 
 
+def _end_rank_servers() -> None:
+    """Ends the servers that tests of this process started ranks from, and removes its scratch directory."""
+    select = sys.modules.get("harness.launch.select")
+    if select is not None:
+        select.close_all()
+
+
 def guarded(body: Callable[[], None]) -> int:
     """Runs a forked child's body; its exit code. Nothing may return into the parent's frames."""
     try:
@@ -239,6 +246,7 @@ def guarded(body: Callable[[], None]) -> int:
         traceback.print_exc()
         return 3
     finally:
+        _end_rank_servers()
         coverage_hook.flush()
         flush_streams()
     return 0
