@@ -1,0 +1,323 @@
+"""How outcomes of ranks merge into a verdict: the table of the design, row by row, and its ordering rules."""
+
+from __future__ import annotations
+
+import itertools
+import unittest
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.outcomes import (
+    ErrorInfo,
+    MergeRules,
+    RankOutcome,
+    Status,
+    SubtestOutcome,
+    describe,
+    exit_text,
+    group_errors,
+    lost_a_peer,
+    merge,
+    ranks_text,
+)
+
+ASSERTION = ErrorInfo("AssertionError", "1 != 2", "trace of an assertion", is_assertion=True)
+VALUE = ErrorInfo("ValueError", "no such value", "trace of a value error")
+CLOSED = ErrorInfo("RuntimeError", "[gloo] Connection closed by peer [::1]:1234", "trace of gloo")
+# Each status as a rank would report it.
+ERRORS = {Status.FAILED: ASSERTION, Status.ERROR: VALUE}
+
+
+def rank(number: int, status: Status, order: int | None = None, **fields: object) -> RankOutcome:
+    """An outcome with an error that fits its status; received in the order of the ranks unless said."""
+    base = RankOutcome(number, status, error=ERRORS.get(status), order=number if order is None else order)
+    return replace(base, **fields)  # type: ignore[arg-type]  # the fields of RankOutcome
+
+
+def ranks(*statuses: Status) -> list[RankOutcome]:
+    """Ranks 0, 1, ... with these statuses, received in that order."""
+    return [rank(number, status) for number, status in enumerate(statuses)]
+
+
+def subtest(n: int, status: Status) -> SubtestOutcome:
+    """Sub-test ``(n=...)``."""
+    return SubtestOutcome(None, (("n", str(n)),), status, ERRORS.get(status))
+
+
+P, S, F, E = Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR
+C, T, X = Status.CRASHED, Status.TIMED_OUT, Status.ENDED
+
+# Statuses by rank -> the test's status, its root cause.
+TABLE: list[tuple[tuple[Status, ...], Status, int | None]] = [
+    ((P,), P, None),
+    ((P, P, P), P, None),
+    ((S, S), S, None),
+    ((S, P), E, 0),
+    ((P, S, P), E, 1),
+    ((S, F), E, 1),
+    ((S, X), E, 0),
+    ((S, C), E, 1),
+    ((P, F), F, 1),
+    ((F, F), F, 0),
+    ((F, E), F, 0),
+    ((E, F), E, 0),
+    ((P, E), E, 1),
+    ((P, C), C, 1),
+    ((C, F), C, 0),
+    ((F, C), F, 0),
+    ((X, F, X), F, 1),
+    ((X, C, X), C, 1),
+    ((T, T), T, 0),
+    ((T, F), F, 1),
+    ((T, C), C, 1),
+    ((P, T), T, 1),
+    ((P, X), E, None),
+    ((X, X), E, None),
+]
+
+
+class MergeTableTest(unittest.TestCase):
+    """Statuses of ranks to the status and root cause of the test."""
+
+    def test_table(self) -> None:
+        """Each row, in the order of receipt."""
+        for statuses, status, root in TABLE:
+            with self.subTest(statuses=[s.value for s in statuses]):
+                outcome = merge(ranks(*statuses))
+                self.assertEqual((outcome.status, outcome.root_cause), (status, root))
+
+    def test_none(self) -> None:
+        """Absence is never a pass."""
+        with self.assertRaisesRegex(ValueError, "at least one rank"):
+            merge([])
+
+    def test_only_all_passed_passes(self) -> None:
+        """Over all combinations of three ranks: a pass needs three, a skip needs three."""
+        every = (P, S, F, E, C, T, X)
+        for statuses in itertools.product(every, repeat=3):
+            status = merge(ranks(*statuses)).status
+            self.assertEqual(status is P, set(statuses) == {P}, statuses)
+            self.assertEqual(status is S, set(statuses) == {S}, statuses)
+
+    def test_collateral_is_never_the_cause(self) -> None:
+        """Nor is a rank that passed."""
+        for statuses in itertools.product((P, S, F, E, C, T, X), repeat=3):
+            outcome = merge(ranks(*statuses))
+            if outcome.root_cause is not None:
+                self.assertNotIn(outcome.rank(outcome.root_cause).status, (P, X), statuses)
+
+    def test_order_of_the_argument_is_nothing(self) -> None:
+        """Only the order of receipt is."""
+        given_ranks = [rank(0, F, order=2), rank(1, E, order=1), rank(2, P, order=0)]
+        for permutation in itertools.permutations(given_ranks):
+            outcome = merge(permutation)
+            self.assertEqual((outcome.status, outcome.root_cause), (E, 1))
+            self.assertEqual([o.rank for o in outcome.ranks], [0, 1, 2])
+
+    def test_duration(self) -> None:
+        """That of the longest rank."""
+        self.assertEqual(merge([rank(0, P, duration_s=1.0), rank(1, P, duration_s=3.0)]).duration_s, 3.0)
+
+
+class RootCauseTest(unittest.TestCase):
+    """Who broke first."""
+
+    def test_first_received(self) -> None:
+        """Not the lowest number."""
+        outcome = merge([rank(0, F, order=1), rank(1, F, order=0)])
+        self.assertEqual(outcome.root_cause, 1)
+
+    def test_crash_before_those_who_noticed(self) -> None:
+        """A closed connection that was heard of first is a consequence."""
+        noticed = rank(0, E, order=0, error=CLOSED)
+        outcome = merge([noticed, rank(1, C, order=1, exit_code=-11)])
+        self.assertEqual((outcome.status, outcome.root_cause), (C, 1))
+        self.assertIn("SIGSEGV", outcome.reason)
+
+    def test_noticing_without_a_crash(self) -> None:
+        """Where nobody crashed, the first to say so is the cause."""
+        outcome = merge([rank(0, E, order=0, error=CLOSED), rank(1, F, order=1)])
+        self.assertEqual(outcome.root_cause, 0)
+
+    def test_honest_error_before_a_crash(self) -> None:
+        """An error of another kind, received before the crash, stays the cause."""
+        outcome = merge([rank(0, E, order=0), rank(1, C, order=1)])
+        self.assertEqual(outcome.root_cause, 0)
+
+    def test_time_out_comes_last(self) -> None:
+        """Who says why goes before who only was late."""
+        outcome = merge([rank(0, T, order=0), rank(1, E, order=1)])
+        self.assertEqual(outcome.root_cause, 1)
+
+    def test_lost_a_peer(self) -> None:
+        """By the words of gloo, NCCL and the operating system, in any case of letters."""
+        for message in ("Connection closed by peer", "connectFullMesh failed", "Broken pipe", "Socket Timeout"):
+            self.assertTrue(lost_a_peer(ErrorInfo("RuntimeError", message, "")), message)
+        for message in ("1 != 2", "peer pressure", ""):
+            self.assertFalse(lost_a_peer(ErrorInfo("RuntimeError", message, "")), message)
+        self.assertFalse(lost_a_peer(None))
+
+
+class SkipTest(unittest.TestCase):
+    """What a skip's reason says."""
+
+    def test_one_reason(self) -> None:
+        """As it is."""
+        self.assertEqual(merge([rank(n, S, skip_reason="no GPU") for n in range(3)]).reason, "no GPU")
+
+    def test_several_reasons(self) -> None:
+        """By rank."""
+        reasons = ["a", "b", "a"]
+        outcome = merge([rank(n, S, skip_reason=r) for n, r in enumerate(reasons)])
+        self.assertEqual(outcome.reason, "ranks 0, 2: a; rank 1: b")
+
+    def test_no_reason(self) -> None:
+        """Said to be none."""
+        self.assertEqual(merge([rank(0, S)]).reason, "no reason given")
+
+    def test_divergence(self) -> None:
+        """Names both sides, what the others came to, and why that is an error."""
+        reason = merge([rank(0, S, skip_reason="no GPU"), rank(1, P), rank(2, X)]).reason
+        self.assertEqual(
+            reason,
+            "divergent skip: rank 0 skipped (no GPU), ranks 1, 2 did not (rank 1: passed; rank 2: ended); "
+            "a real job would deadlock here",
+        )
+
+
+class SubtestMergeTest(unittest.TestCase):
+    """Sub-tests of several ranks."""
+
+    def test_same_on_all_ranks(self) -> None:
+        """One entry, all ranks."""
+        outcome = merge([rank(n, F, error=None, subtests=(subtest(1, F),)) for n in range(2)])
+        self.assertEqual([(m.subtest.key, m.ranks) for m in outcome.subtests], [((None, (("n", "1"),)), (0, 1))])
+        self.assertEqual((outcome.status, outcome.reason), (F, "rank 0: 1 sub-test failed"))
+
+    def test_worst_counts(self) -> None:
+        """Passed on rank 0, skipped on 1, failed on 2, error on 3: an error of rank 3."""
+        outcome = merge([rank(n, P, subtests=(subtest(0, s),)) for n, s in enumerate((P, S, F, E))])
+        (merged,) = outcome.subtests
+        self.assertEqual((merged.subtest.status, merged.ranks), (E, (3,)))
+
+    def test_order_of_appearance(self) -> None:
+        """By rank, then as each rank ran them."""
+        outcome = merge(
+            [rank(0, P, subtests=(subtest(2, P), subtest(1, P))), rank(1, P, subtests=(subtest(3, P),))]
+        )
+        self.assertEqual([m.subtest.params[0][1] for m in outcome.subtests], ["2", "1", "3"])
+
+    def test_failure_and_error(self) -> None:
+        """Any error makes it an error, only failures make it a failure."""
+        failing = merge([rank(0, F, error=None, subtests=(subtest(0, F), subtest(1, F)))])
+        mixed = merge([rank(0, E, error=None, subtests=(subtest(0, F), subtest(1, E)))])
+        self.assertEqual((failing.status, mixed.status), (F, E))
+        self.assertEqual(failing.reason, "rank 0: 2 sub-tests failed")
+
+    def test_passed_rank_with_a_bad_subtest(self) -> None:
+        """Does not pass the test, whatever the rank calls itself."""
+        self.assertEqual(merge([rank(0, P, subtests=(subtest(0, F),))]).status, F)
+
+
+class RulesTest(unittest.TestCase):
+    """Upstream's return-code checks."""
+
+    def codes(self, rules: MergeRules, *codes: int) -> Status:
+        """The status where ranks ended with these codes and without an outcome; 0 stands for a pass."""
+        return merge(
+            [rank(n, C if code else P, exit_code=code) for n, code in enumerate(codes)], rules
+        ).status
+
+    def test_expected_exit(self) -> None:
+        """Rank 0 must, the others may; any other code is a crash."""
+        rules = MergeRules(expected_exit=3)
+        self.assertEqual(self.codes(rules, 3, 3), P)
+        self.assertEqual(self.codes(rules, 3, 0), P)
+        self.assertEqual(self.codes(rules, 0, 0), E)
+        self.assertEqual(self.codes(rules, 0, 3), E)
+        self.assertEqual(self.codes(rules, 3, 4), C)
+        self.assertEqual(self.codes(rules, 4, 3), C)
+
+    def test_expected_signal(self) -> None:
+        """A negative code is a signal."""
+        self.assertEqual(self.codes(MergeRules(expected_exit=-6), -6, -6), P)
+
+    def test_wrong_exit_is_told(self) -> None:
+        """With both codes."""
+        reason = merge([rank(0, P, exit_code=0)], MergeRules(expected_exit=-6)).reason
+        self.assertEqual(reason, "rank 0 should have ended with signal SIGABRT, not exit code 0")
+
+    def test_any_exit(self) -> None:
+        """No end is wrong, but a reported failure is."""
+        rules = MergeRules(any_exit=True)
+        self.assertEqual(self.codes(rules, 3, -9), P)
+        self.assertEqual(merge([rank(0, C, exit_code=1), rank(1, F)], rules).status, F)
+        self.assertEqual(merge([rank(0, P), rank(1, T)], rules).status, T)
+
+
+class WordsTest(unittest.TestCase):
+    """Lines for people."""
+
+    def test_ranks_text(self) -> None:
+        """Runs of three and more are ranges."""
+        for numbers, text in [
+            ([1], "rank 1"),
+            ([1, 1], "rank 1"),
+            ([0, 1], "ranks 0, 1"),
+            ([0, 1, 2], "ranks 0-2"),
+            ([3, 1, 2, 0], "ranks 0-3"),
+            ([0, 2, 5, 6, 7], "ranks 0, 2, 5-7"),
+            ([5, 6, 9, 10, 11], "ranks 5, 6, 9-11"),
+        ]:
+            self.assertEqual(ranks_text(numbers), text)
+
+    @given(st.sets(st.integers(0, 300), min_size=1))
+    def test_ranks_text_is_lossless(self, numbers: set[int]) -> None:
+        """What it says can be read back."""
+        parts = ranks_text(numbers).partition(" ")[2].split(", ")
+        read: set[int] = set()
+        for part in parts:
+            low, _, high = part.partition("-")
+            read |= set(range(int(low), int(high or low) + 1))
+        self.assertEqual(read, numbers)
+
+    def test_exit_text(self) -> None:
+        """Codes, signals, signals without a name, nothing yet."""
+        self.assertEqual(exit_text(3), "exit code 3")
+        self.assertEqual(exit_text(-11), "signal SIGSEGV")
+        self.assertEqual(exit_text(-40), "signal 40")
+        self.assertEqual(exit_text(None), "no exit yet")
+
+    def test_describe(self) -> None:
+        """One line a status."""
+        for outcome, text in [
+            (rank(1, C, exit_code=-9), "rank 1 crashed: signal SIGKILL without an outcome"),
+            (rank(1, C, exit_code=0, note="by hand"), "rank 1 crashed: exit code 0 without an outcome (by hand)"),
+            (rank(1, T), "rank 1 timed out"),
+            (rank(1, T, phase="exit"), "rank 1 timed out while exiting"),
+            (rank(1, F), "rank 1 failed: AssertionError: 1 != 2"),
+            (rank(1, E), "rank 1 raised: ValueError: no such value"),
+            (rank(1, P), "rank 1 passed"),
+        ]:
+            self.assertEqual(describe(outcome), text)
+
+    def test_headline(self) -> None:
+        """The first line of a message, or only the type."""
+        self.assertEqual(ErrorInfo("ValueError", "\n one \n two", "").headline, "ValueError: one ")
+        self.assertEqual(ErrorInfo("ValueError", " \n", "").headline, "ValueError")
+
+    def test_group_errors(self) -> None:
+        """Equal tracebacks once, first received first, ranks in order."""
+        outcomes = [rank(0, F, order=3), rank(1, E, order=1), rank(2, F, order=0), rank(3, P)]
+        self.assertEqual([g.ranks for g in group_errors(outcomes)], [(0, 2), (1,)])
+
+    def test_rank_not_there(self) -> None:
+        """KeyError."""
+        with self.assertRaises(KeyError):
+            merge(ranks(P)).rank(1)
+
+
+if __name__ == "__main__":
+    unittest.main()

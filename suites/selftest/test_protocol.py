@@ -1,0 +1,185 @@
+"""Messages: what is encoded comes back equal, and anything else is refused by a ProtocolError."""
+
+from __future__ import annotations
+
+import json
+import unittest
+from dataclasses import fields
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness import protocol
+from harness.errors import ProtocolError
+from harness.outcomes import CollectiveRecord, ErrorInfo, RankOutcome, Status, SubtestOutcome
+
+# Any text a test could print, lone surrogates too: str() of an exception may hold them.
+TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
+SECONDS = st.floats(allow_nan=False, allow_infinity=False)
+INTEGERS = st.integers(-(2**40), 2**40)
+JSON = st.recursive(
+    st.none() | st.booleans() | INTEGERS | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+ERRORS = st.builds(
+    ErrorInfo, TEXT, TEXT, TEXT, is_assertion=st.booleans(), pickled=st.none() | st.binary(max_size=40)
+)
+SUBTESTS = st.builds(
+    SubtestOutcome,
+    message=st.none() | TEXT,
+    params=st.lists(st.tuples(TEXT, TEXT), max_size=3).map(tuple),
+    status=st.sampled_from(Status),
+    error=st.none() | ERRORS,
+    skip_reason=st.none() | TEXT,
+)
+COLLECTIVES = st.builds(
+    CollectiveRecord, TEXT, TEXT, st.integers(1, 2**31), started_s=SECONDS, ended_s=st.none() | SECONDS
+)
+OUTCOMES = st.builds(
+    RankOutcome,
+    rank=st.integers(0, 2**16),
+    status=st.sampled_from(Status),
+    error=st.none() | ERRORS,
+    skip_reason=st.none() | TEXT,
+    subtests=st.lists(SUBTESTS, max_size=3).map(tuple),
+    exit_code=st.none() | INTEGERS,
+    duration_s=SECONDS,
+    started_s=st.none() | SECONDS,
+    peak_memory=st.none() | st.integers(0, 2**50),
+    output=TEXT,
+    collectives=st.lists(COLLECTIVES, max_size=3).map(tuple),
+    stack=TEXT,
+    phase=st.sampled_from(["start", "test", "cleanup", "exit"]),
+    order=st.integers(0, 2**16),
+    at_s=SECONDS,
+    pid=st.none() | st.integers(1, 2**22),
+    accepted=st.lists(JSON, max_size=2).map(tuple),
+    note=TEXT,
+    log=st.none() | TEXT,
+)
+MODULES = st.builds(protocol.ModuleRef, TEXT, st.none() | TEXT, st.none() | TEXT)
+LAUNCHES = st.builds(
+    protocol.Launch,
+    module=MODULES,
+    qualname=TEXT,
+    method=TEXT,
+    world_size=st.integers(1, 1024),
+    file_name=TEXT,
+    environ=st.dictionaries(TEXT, TEXT, max_size=3),
+    cwd=TEXT,
+    sys_path=st.lists(TEXT, max_size=3),
+    argv=st.lists(TEXT, max_size=3),
+    threads=st.none() | st.integers(1, 64),
+    start_timeout_s=st.none() | SECONDS,
+    preload=st.booleans(),
+    kwargs=st.dictionaries(TEXT, JSON, max_size=2),
+)
+MESSAGES = st.one_of(
+    LAUNCHES,
+    st.builds(protocol.Report, OUTCOMES),
+    st.builds(protocol.Started, st.lists(st.integers(1, 2**22), max_size=4)),
+    st.builds(protocol.Refused, TEXT, st.booleans()),
+    st.builds(protocol.Exited, st.integers(0, 64), st.integers(-64, 255), st.integers(0, 2**50)),
+    st.builds(protocol.Swept, st.lists(TEXT, max_size=3)),
+    st.builds(protocol.Signal, st.integers(0, 64), st.integers(1, 64), st.booleans()),
+    st.builds(protocol.Release),
+    st.builds(
+        protocol.Assignment,
+        st.integers(0, 64),
+        LAUNCHES,
+        st.lists(st.integers(0, 100), max_size=3),
+        st.integers(1, 2**22),
+    ),
+)
+# Deep strategies are slow to draw on a busy machine; that is no fault of the code under test.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+class RoundTripTest(unittest.TestCase):
+    """Encoding and decoding."""
+
+    @PATIENT
+    @given(MESSAGES)
+    def test_every_message(self, message: protocol.Message) -> None:
+        """Comes back equal, and is one line of ASCII on the way."""
+        frame = protocol.encode(message)
+        self.assertEqual(protocol.decode(frame), message)
+        self.assertTrue(frame.isascii())
+        self.assertNotIn(b"\n", frame)
+
+    def test_every_kind_is_drawn(self) -> None:
+        """A message class that is added has to be added above."""
+        drawn = {
+            "Launch",
+            "Report",
+            "Started",
+            "Refused",
+            "Exited",
+            "Swept",
+            "Signal",
+            "Release",
+            "Assignment",
+        }
+        self.assertEqual(set(protocol._KINDS), drawn)
+
+    def test_every_field_of_an_outcome_travels(self) -> None:
+        """A field that is added to RankOutcome is in the JSON form."""
+        value = protocol.outcome_to_json(RankOutcome(0, Status.PASSED))
+        self.assertEqual(set(value), {f.name for f in fields(RankOutcome)})
+
+    def test_tuples_stay_tuples(self) -> None:
+        """Equality of dataclasses depends on it."""
+        outcome = RankOutcome(0, Status.PASSED, accepted=([1, {"a": None}],), subtests=())
+        back = protocol.outcome_from_json(json.loads(json.dumps(protocol.outcome_to_json(outcome))))
+        self.assertEqual(back, outcome)
+        self.assertIsInstance(back.accepted, tuple)
+
+
+class RefusalTest(unittest.TestCase):
+    """What is no message."""
+
+    @given(st.binary(max_size=200))
+    def test_bytes(self, data: bytes) -> None:
+        """ProtocolError, or it happened to be a message; nothing else."""
+        try:
+            protocol.decode(data)
+        except ProtocolError as error:
+            self.assertLess(len(str(error)), 2000)
+
+    @given(JSON)
+    def test_json(self, value: Any) -> None:
+        """Valid JSON of any shape is not enough."""
+        with self.assertRaises(ProtocolError):
+            protocol.decode(json.dumps(value).encode())
+
+    @PATIENT
+    @given(st.sampled_from(sorted(protocol._KINDS)), st.dictionaries(TEXT, JSON, max_size=3))
+    def test_right_kind_wrong_fields(self, kind: str, value: dict[str, Any]) -> None:
+        """A known kind with other fields."""
+        frame = json.dumps({**value, "kind": kind}).encode()
+        if kind == "Release" and not value.keys() - {"kind"}:
+            self.assertEqual(protocol.decode(frame), protocol.Release())
+        else:
+            with self.assertRaises(ProtocolError):
+                protocol.decode(frame)
+
+    def test_expect(self) -> None:
+        """The kind, or a ProtocolError that says both; also at the end of a stream."""
+        frame = protocol.encode(protocol.Release())
+        self.assertEqual(protocol.expect(frame, protocol.Release), protocol.Release())
+        with self.assertRaisesRegex(ProtocolError, "expected Started, got Release"):
+            protocol.expect(frame, protocol.Started)
+        with self.assertRaisesRegex(ProtocolError, "expected Release, got None"):
+            protocol.expect(None, protocol.Release)
+
+    def test_unencodable(self) -> None:
+        """TypeError in the sender, not nonsense at the receiver."""
+        outcome = RankOutcome(0, Status.PASSED, accepted=(object(),))
+        with self.assertRaises(TypeError):
+            protocol.encode(protocol.Report(outcome))
+
+
+if __name__ == "__main__":
+    unittest.main()

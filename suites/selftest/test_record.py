@@ -1,0 +1,110 @@
+"""Records of finished tests: a line of JSON each, lossless, and readable across versions."""
+
+from __future__ import annotations
+
+import json
+import unittest
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness import record
+from harness.errors import ProtocolError
+from harness.outcomes import Status
+from harness.record import RankRecord, SubtestRecord, TestRecord
+
+# Whatever a test prints, except what no UTF-8 file can hold.
+TEXT = st.text(max_size=30)
+SECONDS = st.floats(allow_nan=False, allow_infinity=False)
+COUNT = st.integers(0, 2**40)
+RANKS = st.builds(
+    RankRecord,
+    rank=st.integers(0, 1000),
+    status=st.sampled_from([s.value for s in Status]),
+    duration_s=SECONDS,
+    started_s=st.none() | SECONDS,
+    exit_code=st.none() | st.integers(-64, 255),
+    peak_memory=st.none() | COUNT,
+    error=TEXT,
+    stack=TEXT,
+    output=TEXT,
+    log=st.none() | TEXT,
+    pid=st.none() | COUNT,
+    collectives=st.lists(st.tuples(TEXT, TEXT, COUNT, SECONDS, st.none() | SECONDS), max_size=2).map(tuple),
+)
+SUBTESTS = st.builds(SubtestRecord, TEXT, TEXT, TEXT, st.lists(st.integers(0, 9), max_size=3).map(tuple))
+RECORDS = st.builds(
+    TestRecord,
+    id=TEXT,
+    status=st.sampled_from(Status),
+    duration_s=SECONDS,
+    started_at=SECONDS,
+    started_s=SECONDS,
+    worker=TEXT,
+    attempt=COUNT,
+    repeat=COUNT,
+    flaky=st.booleans(),
+    seed=st.none() | COUNT,
+    world_size=st.none() | COUNT,
+    mode=TEXT,
+    reason=TEXT,
+    details=TEXT,
+    output=TEXT,
+    warnings=st.lists(TEXT, max_size=2).map(tuple),
+    file=TEXT,
+    line=COUNT,
+    ranks=st.lists(RANKS, max_size=2).map(tuple),
+    subtests=st.lists(SUBTESTS, max_size=2).map(tuple),
+    subtests_run=COUNT,
+    extra=st.dictionaries(TEXT, st.none() | COUNT | TEXT, max_size=2),
+)
+
+
+class RecordTest(unittest.TestCase):
+    """One record, one line."""
+
+    @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(RECORDS)
+    def test_round_trip(self, value: TestRecord) -> None:
+        """Through a line of a file."""
+        line = record.dumps(value)
+        self.assertNotIn("\n", line)
+        self.assertEqual(record.from_json(json.loads(line)), value)
+
+    def test_schema(self) -> None:
+        """Each line says which it is."""
+        value = record.to_json(TestRecord("a.b", Status.PASSED))
+        self.assertEqual((value["schema"], value["kind"], value["status"]), (record.SCHEMA, "test", "passed"))
+
+    def test_newer_schema(self) -> None:
+        """Refused, with both numbers."""
+        value = {**record.to_json(TestRecord("a", Status.PASSED)), "schema": record.SCHEMA + 1}
+        with self.assertRaisesRegex(ProtocolError, f"schema {record.SCHEMA + 1}.*up to {record.SCHEMA}"):
+            record.from_json(value)
+
+    def test_older_line(self) -> None:
+        """Fields that it lacks are filled in, those that nobody knows any more are left out."""
+        value = {"id": "a.b", "status": "failed", "colour_of_the_time": "sepia"}
+        self.assertEqual(record.from_json(value), TestRecord("a.b", Status.FAILED))
+
+    def test_nonsense(self) -> None:
+        """ProtocolError."""
+        for value in (
+            {},
+            {"id": "a"},
+            {"id": "a", "status": "splendid"},
+            {"id": "a", "status": "passed", "ranks": [{"no_such_field": 1}]},
+            {"id": "a", "status": "passed", "ranks": 7},
+        ):
+            with self.assertRaises(ProtocolError, msg=str(value)):
+                record.from_json(value)
+
+    def test_ok(self) -> None:
+        """Passed, skipped and expected failures are; nothing else is."""
+        good = {Status.PASSED, Status.SKIPPED, Status.XFAILED}
+        for status in Status:
+            self.assertEqual(TestRecord("a", status).ok, status in good, status)
+
+
+if __name__ == "__main__":
+    unittest.main()

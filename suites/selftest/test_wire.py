@@ -1,0 +1,148 @@
+"""Frames over sockets, in whatever pieces they come, and descriptors beside them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import wire
+from harness.errors import ProtocolError
+
+
+def frame(payload: bytes) -> bytes:
+    """A frame as it is on the wire."""
+    return struct.pack(">I", len(payload)) + payload
+
+
+class FrameReaderTest(unittest.TestCase):
+    """The reader for non-blocking sockets."""
+
+    @given(st.lists(st.binary(max_size=300), max_size=8), st.data())
+    def test_any_chunking(self, payloads: list[bytes], data: st.DataObject) -> None:
+        """However the bytes are cut, the same frames come out, each as soon as it is whole."""
+        stream = b"".join(frame(p) for p in payloads)
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
+        reader, got = wire.FrameReader(), []
+        for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+            got += list(reader.feed(stream[start:end]))
+            whole = 0
+            while whole < len(payloads) and len(b"".join(frame(p) for p in payloads[: whole + 1])) <= end:
+                whole += 1
+            self.assertEqual(len(got), whole)
+        self.assertEqual(got, payloads)
+
+    def test_impossible_length(self) -> None:
+        """A stray print is noticed by its first bytes, before anything is waited for."""
+        with self.assertRaisesRegex(ProtocolError, "something else wrote to this descriptor"):
+            list(wire.FrameReader().feed(b"hello"))
+
+
+class SocketTest(unittest.TestCase):
+    """Blocking sockets."""
+
+    def setUp(self) -> None:
+        self.near, self.far = socket.socketpair()
+        self.addCleanup(self.near.close)
+        self.addCleanup(self.far.close)
+
+    def test_round_trip(self) -> None:
+        """Empty frames too."""
+        for payload in (b"", b"x", bytes(range(256)) * 10):
+            wire.send_frame(self.near, payload)
+            self.assertEqual(wire.recv_frame(self.far), payload)
+
+    def test_clean_end(self) -> None:
+        """None between frames."""
+        wire.send_frame(self.near, b"last")
+        self.near.close()
+        self.assertEqual(wire.recv_frame(self.far), b"last")
+        self.assertIsNone(wire.recv_frame(self.far))
+
+    def test_end_within_a_frame(self) -> None:
+        """ProtocolError, in the length and in the body."""
+        for part in (b"\0\0", frame(b"abcdef")[:6], frame(b"abcdef")[:4]):
+            near, far = socket.socketpair()
+            with near, far:
+                near.sendall(part)
+                near.close()
+                with self.assertRaisesRegex(ProtocolError, "in the middle of a message"):
+                    wire.recv_frame(far)
+
+    def test_impossible_length(self) -> None:
+        """ProtocolError without waiting for it."""
+        self.near.sendall(b"\xff\xff\xff\xff")
+        with self.assertRaises(ProtocolError):
+            wire.recv_frame(self.far)
+
+    def test_peer_gone(self) -> None:
+        """OSError for the sender."""
+        self.far.close()
+        with self.assertRaises(OSError):
+            wire.send_frame(self.near, b"anybody?")
+
+    def test_read_available(self) -> None:
+        """Nothing yet, something, the end."""
+        self.far.setblocking(False)
+        self.assertEqual(wire.read_available(self.far.fileno()), b"")
+        self.near.sendall(b"abc")
+        self.assertEqual(wire.read_available(self.far.fileno()), b"abc")
+        self.near.close()
+        self.assertIsNone(wire.read_available(self.far.fileno()))
+
+
+class DescriptorTest(unittest.TestCase):
+    """Descriptors that follow a frame."""
+
+    def setUp(self) -> None:
+        self.near, self.far = socket.socketpair()
+        self.addCleanup(self.near.close)
+        self.addCleanup(self.far.close)
+
+    def files(self, count: int) -> list[int]:
+        """So many descriptors, each of a memory file that says which it is."""
+        fds = []
+        for number in range(count):
+            fd = os.memfd_create("selftest")
+            self.addCleanup(os.close, fd)
+            os.write(fd, str(number).encode())
+            fds.append(fd)
+        return fds
+
+    def test_order(self) -> None:
+        """More than fit one message (128 ranks need 386), in their order, after a frame."""
+        sent = self.files(386)
+        wire.send_frame(self.near, b"before")
+        wire.send_fds(self.near, sent)
+        wire.send_frame(self.near, b"after")
+        self.assertEqual(wire.recv_frame(self.far), b"before")
+        received = wire.recv_fds(self.far, len(sent))
+        for fd in received:
+            self.addCleanup(os.close, fd)
+        self.assertEqual([os.pread(fd, 10, 0) for fd in received], [str(n).encode() for n in range(386)])
+        self.assertEqual(wire.recv_frame(self.far), b"after")
+
+    def test_not_inheritable(self) -> None:
+        """A program that the receiver starts gets none of them."""
+        wire.send_fds(self.near, self.files(3))
+        received = wire.recv_fds(self.far, 3)
+        for fd in received:
+            self.addCleanup(os.close, fd)
+        self.assertEqual([os.get_inheritable(fd) for fd in received], [False] * 3)
+
+    def test_missing(self) -> None:
+        """ProtocolError, and none that came is kept."""
+        wire.send_fds(self.near, self.files(2))
+        self.near.close()
+        before = set(os.listdir("/proc/self/fd"))
+        with self.assertRaisesRegex(ProtocolError, "2 of 3 descriptors"):
+            wire.recv_fds(self.far, 3)
+        self.assertEqual(set(os.listdir("/proc/self/fd")), before)
+
+
+if __name__ == "__main__":
+    unittest.main()
