@@ -135,6 +135,8 @@ def create(directory: Path) -> Journal:
 def read(directory: Path) -> Contents:
     """The journal of a run's directory; UsageError where there is none, or it is none."""
     path = directory / NAME
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no file; start the run anew")
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:

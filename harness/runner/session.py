@@ -20,6 +20,16 @@ from harness.record import TestRecord, from_json
 from harness.report.base import Started
 from harness.runner.batching import batches
 from harness.runner.discovery import ModuleTests
+from harness.runner.events import (
+    Cause,
+    DebuggerChanged,
+    Event,
+    TestBegan,
+    TestEnded,
+    Worker,
+    WorkerGone,
+    ZygoteGone,
+)
 from harness.runner.journal import Journal
 from harness.runner.messages import Fork, Item
 from harness.runner.nursery import Nursery
@@ -29,17 +39,7 @@ from harness.runner.scheduling import Capacity, Schedule
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
 from harness.runner.verdicts import broken_module, cut_short, never_began
-from harness.runner.workers import (
-    Cause,
-    DebuggerChanged,
-    Event,
-    TestBegan,
-    TestEnded,
-    Worker,
-    WorkerGone,
-    Workers,
-    ZygoteGone,
-)
+from harness.runner.workers import Workers
 
 # Seconds between the reporters' ticks: what a person takes for alive.
 TICK_S = 1.0

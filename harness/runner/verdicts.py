@@ -7,8 +7,8 @@ import time
 
 from harness.outcomes import Status, exit_text
 from harness.record import TestRecord
+from harness.runner.events import Cause, Worker
 from harness.runner.unit import Unit
-from harness.runner.workers import Cause, Worker
 
 # unittest's own names for what a module that cannot be imported, or skips itself, has for a test.
 FAILED_MODULE = "unittest.loader._FailedTest."

@@ -10,7 +10,6 @@ One ``wait`` on every socket, pipe and deadline at once; what happened comes bac
 from __future__ import annotations
 
 import contextlib
-import enum
 import os
 import secrets
 import selectors
@@ -20,11 +19,21 @@ import time
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 from harness.errors import ProtocolError
 from harness.runner.capture import BEFORE_THE_FIRST, OutputSplitter
+from harness.runner.events import (
+    Cause,
+    DebuggerChanged,
+    Event,
+    Stage,
+    TestBegan,
+    TestEnded,
+    Worker,
+    WorkerGone,
+    ZygoteGone,
+)
 from harness.runner.interrupts import Interrupts
 from harness.runner.messages import (
     Began,
@@ -41,7 +50,7 @@ from harness.runner.messages import (
 )
 from harness.runner.signals import STACK_SIGNAL
 from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
-from harness.wire import FrameReader, read_available
+from harness.wire import read_available
 
 # Seconds for a worker's stacks to arrive. Writing them takes milliseconds; a process that is stopped or deep
 # in swap writes none.
@@ -53,111 +62,6 @@ TERMINATE_S = 1.0
 # Seconds for a killed process to go. One that does not sits in an uninterruptible system call: go on.
 KILLED_S = 10.0
 assert STACKS_QUIET_S < TERMINATE_S < STACKS_S < KILLED_S
-
-
-class Stage(enum.Enum):
-    """How far the end of a worker has come."""
-
-    RUNNING = "running"
-    DUMPING = "its stacks are being taken"
-    TERMINATING = "SIGTERM was sent"
-    KILLED = "SIGKILL was sent"
-    GONE = "gone"
-
-
-class Cause(enum.Enum):
-    """Why a worker is gone."""
-
-    DONE = "its batch is over"
-    CRASH = "by itself"
-    TIMEOUT = "the running test's time was up"
-    STOPPED = "the run was stopped"
-    ZYGOTE = "the zygote was lost"
-
-
-@dataclass(slots=True)
-class Worker:
-    """One worker. ``label`` is what people see; ``waiting`` the items it has not begun; ``doomed`` is the
-    test because of which it is being ended: one that begins later is not to blame."""
-
-    name: str
-    label: str
-    order: Fork
-    limits: dict[int, float | None]
-    channel: socket.socket
-    output: int
-    stacks: int
-    splitter: OutputSplitter
-    waiting: deque[Item]
-    frames: FrameReader = field(default_factory=FrameReader)
-    pid: int | None = None
-    current: Item | None = None
-    began_s: float = 0.0
-    deadline_s: float | None = None
-    stage: Stage = Stage.RUNNING
-    stage_until_s: float = 0.0
-    cause: Cause = Cause.CRASH
-    dump: bytearray = field(default_factory=bytearray)
-    doomed: Item | None = None
-    done: bool = False
-    ended_any: bool = False
-    code: int | None = None
-    peak_memory: int = 0
-
-    @property
-    def stack_text(self) -> str:
-        """The stacks that it has written, of its own crash or because it was asked."""
-        return self.dump.decode(errors="backslashreplace").strip()
-
-
-@dataclass(frozen=True, slots=True)
-class TestBegan:
-    """A test has begun, at ``at_s`` on the monotonic clock."""
-
-    worker: Worker
-    item: Item
-    at_s: float
-
-    __test__ = False  # not a test class, whatever pytest thinks of the name
-
-
-@dataclass(frozen=True, slots=True)
-class TestEnded:
-    """A test is over: its record as JSON values, and what it printed."""
-
-    worker: Worker
-    item: Item
-    record: dict[str, Any]
-    output: str
-
-    __test__ = False  # as above
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerGone:
-    """A worker is gone, why is in ``worker.cause``; ``running`` is the test that it cost. ``output`` is that
-    test's or, without one, what the worker printed outside of tests."""
-
-    worker: Worker
-    running: Item | None
-    output: str
-
-
-@dataclass(frozen=True, slots=True)
-class ZygoteGone:
-    """The zygote died on its own; its workers are gone with it, and are reported next."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class DebuggerChanged:
-    """A debugger has taken the terminal, or has let go of it."""
-
-    on: bool
-
-
-Event = TestBegan | TestEnded | WorkerGone | ZygoteGone | DebuggerChanged
 
 
 class Workers:

@@ -119,7 +119,7 @@ def journal_path(directory: Path) -> Path | None:
 def journal_lines(directory: Path) -> Iterator[Mapping[str, Any]]:
     """The whole lines of the last run's journal."""
     path = journal_path(directory)
-    for line in path.read_bytes().splitlines() if path is not None and path.exists() else []:
+    for line in path.read_bytes().splitlines() if path is not None and path.is_file() else []:
         try:
             yield json.loads(line)
         except ValueError:

@@ -1,0 +1,245 @@
+"""The command line: what it refuses, what it says, what it costs to ask."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.runner import exits
+from harness.runner.exits import ExitCode
+from harness.runner.options import build, parse
+from harness.runner.shard import FAMILIES
+from harness.settings import VARIABLES
+from suites.selftest.runner.runs import RunnerCase
+
+GOOD = "class T(unittest.TestCase):\n    def test_1(self): pass\n    def test_2(self): pass\n"
+
+
+class RefusalTest(unittest.TestCase):
+    """What cannot be meant is refused in one line that says what to write."""
+
+    def test_table(self) -> None:
+        """Wrong words and numbers."""
+        table = [
+            (["--isolat"], "did you mean --isolate"),
+            (["--job", "2"], "did you mean --jobs"),
+            (["--zzz"], "--help lists"),
+            (["--jobs", "0"], "whole number from 1"),
+            (["--jobs", "many"], "whole number from 1"),
+            (["--timeout", "-1"], "seconds above 0"),
+            (["--timeout", "nan"], "seconds above 0"),
+            (["--seed", "4294967296"], "whole number from 0 to 4294967295"),
+            (["--shuffle", "c10d"], "'c10d'"),
+            (["--reruns", "x"], "whole number"),
+            (["--flaky", "maybe"], "'pass', 'fail'"),
+            (["--json"], "goes with --list"),
+            (["--until-fail", "--reruns", "1"], "exclude each other"),
+            (["--resume=x", "c10d"], "--resume=DIR"),
+            (["--resume", "--last-failed"], "exclude each other"),
+            (["--pdb", "--pdb-rank", "0"], "exclude each other"),
+            (["--pdb-rank", "first"], "whole number"),
+        ]
+        for argv, wanted in table:
+            with self.subTest(argv=argv), self.assertRaises(UsageError) as caught:
+                parse(argv)
+            self.assertIn(wanted, str(caught.exception))
+            self.assertNotIn("\n", str(caught.exception))
+
+    def test_words_between_options(self) -> None:
+        """Names may stand anywhere."""
+        options = parse(["c10d", "-v", "aot", "-k", "x", "--jobs=auto"])
+        self.assertEqual((options.names, options.verbose, options.keywords), (["c10d", "aot"], 1, ["x"]))
+
+
+class HelpTest(unittest.TestCase):
+    """--help."""
+
+    def test_complete(self) -> None:
+        """Every option, exit code and variable is in it."""
+        text = build().format_help()
+        for code in ExitCode:
+            self.assertRegex(text, rf"(?m)^  {code.value} +\w")
+        for variable in VARIABLES:
+            self.assertIn(variable.name, text)
+        for family in FAMILIES:
+            self.assertIn(family.index, text)
+        for action in build()._actions:
+            self.assertTrue(action.help, action.option_strings)
+
+    def test_light(self) -> None:
+        """Asking for help loads neither torch nor a reporter nor the run's machinery."""
+        code = (
+            "import sys\nfrom harness.runner.cli import main\n"
+            "try: main(['--help'])\nexcept SystemExit as e: assert not e.code\n"
+            "heavy = {'torch', 'numpy', 'rich', 'jinja2', 'unittest', 'harness.runner.command'}\n"
+            "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+        )
+        root = Path(__file__).resolve().parents[3]
+        subprocess.run([sys.executable, "-c", code], cwd=root, check=True, stdout=subprocess.DEVNULL)
+
+
+class ExitCodeTest(unittest.TestCase):
+    """exits.decide."""
+
+    def test_table(self) -> None:
+        """The first that applies: interrupted, failed, broken, nothing."""
+
+        def code(**given: bool | int) -> int:
+            plain = {
+                "ran": 3,
+                "failed": 0,
+                "flaky": 0,
+                "flaky_fails": False,
+                "interrupted": False,
+                "broken": False,
+            }
+            return exits.decide(**{**plain, **given})  # type: ignore[arg-type]  # keyword by keyword
+
+        self.assertEqual(code(), 0)
+        self.assertEqual(code(failed=1, broken=True), 1)
+        self.assertEqual(code(failed=1, interrupted=True), 130)
+        self.assertEqual(code(flaky=1), 0)
+        self.assertEqual(code(flaky=1, flaky_fails=True), 1)
+        self.assertEqual(code(broken=True), 3)
+        self.assertEqual(code(ran=0), 5)
+
+    def test_meanings(self) -> None:
+        """Each code has a meaning for --help."""
+        self.assertEqual(set(exits.MEANINGS), set(ExitCode))
+
+
+class RunTest(RunnerCase):
+    """Whole invocations."""
+
+    def test_bad_input(self) -> None:
+        """Exit code 2, one line on standard error, nothing on standard output."""
+        self.write("test_g", GOOD)
+        (self.directory / "file").touch()
+        table: list[tuple[list[str], dict[str, str], str]] = [
+            (["nosuchsuite"], {}, "'nosuchsuite' is no suite"),
+            (["test_g.T.test_3"], {}, "test_g has no 'T.test_3'; did you mean"),
+            (["no/such/file.py"], {}, "no such file"),
+            (["test_g", "--shard", "3/2"], {}, "shard 3/2"),
+            (["test_g", "--shard", "one"], {}, "write I/N"),
+            (["test_g"], {"SHARD_NUMBER": "1"}, "NUM_TEST_SHARDS"),
+            (["test_g"], {"SHARD_NUMBER": "x", "NUM_TEST_SHARDS": "2"}, "SHARD_NUMBER"),
+            (["test_g"], {"TEST_SHARD_INDEX": "2", "TEST_TOTAL_SHARDS": "2"}, "TEST_SHARD_INDEX"),
+            (["test_g", "--report-dir", "file/below"], {}, "cannot be written"),
+            (["test_g"], {"HARNESS_TIMEOUT": "soon"}, "HARNESS_TIMEOUT"),
+            (["--resume"], {}, "no earlier run"),
+            (["--resume=nowhere"], {}, "no run to go on with"),
+            (["--last-failed"], {}, "no earlier run"),
+        ]
+        for argv, variables, wanted in table:
+            with self.subTest(argv=argv, variables=variables):
+                run = self.run_tests(*argv, **variables)
+                self.assertEqual((run.code, run.out), (2, ""))
+                self.assertIn(wanted, run.err)
+                self.assertEqual(run.err.count("\n"), 1, run.err)
+
+    def test_nothing_to_run(self) -> None:
+        """Exit code 5 and why."""
+        self.write("test_g", GOOD)
+        for argv in (["test_g", "-k", "nothing"], ["test_g", "--shard", "3/3"]):
+            with self.subTest(argv=argv):
+                run = self.run_tests(*argv)
+                self.assertEqual(run.code, 5)
+                self.assertIn("nothing to run", run.err)
+
+    def test_list(self) -> None:
+        """An id a line; --json says more; a broken module is said and is not fatal to the others."""
+        self.write("test_g", GOOD)
+        run = self.run_tests("test_g", "--list")
+        self.assertEqual((run.code, run.out, run.err), (0, "test_g.T.test_1\ntest_g.T.test_2\n", ""))
+        self.assertFalse((self.directory / ".harness" / "runs").exists())
+        lines = self.run_tests("test_g", "--list", "--json").out.splitlines()
+        first = json.loads(lines[0])
+        self.assertEqual(first["id"], "test_g.T.test_1")
+        self.assertEqual(first["demand"]["ranks"], 1)
+        self.assertGreater(first["expected_s"], 0)
+        self.write("test_bad", "import no_such_module")
+        run = self.run_tests(".", "--list")
+        self.assertEqual(run.code, 1)
+        self.assertIn("unittest.loader._FailedTest.test_bad\n", run.out)
+        self.assertIn("no_such_module", run.err)
+
+    def test_list_on_a_warm_cache_imports_nothing(self) -> None:
+        """What is known is not imported again, until its source changes."""
+        self.write("test_g", "open('imported', 'a').write('x')\n" + GOOD)
+        trace = self.directory / "imported"
+        self.run_tests("test_g", "--list")
+        self.run_tests("test_g", "--list")
+        self.assertEqual(trace.read_text(), "x")
+        self.write("test_g", "open('imported', 'a').write('x')\n" + GOOD + "    def test_3(self): pass\n")
+        self.assertIn("test_3", self.run_tests("test_g", "--list").out)
+        self.assertEqual(trace.read_text(), "xx")
+
+    def test_shards_are_disjoint_and_complete(self) -> None:
+        """By option and by environment."""
+        self.write("test_g", GOOD + "".join(f"    def test_m{i}(self): pass\n" for i in range(7)))
+        everything = self.run_tests("test_g", "--list").out.split()
+        by_option = [self.run_tests("test_g", "--list", "--shard", f"{i}/3").out.split() for i in (1, 2, 3)]
+        self.assertEqual(sorted(i for ids in by_option for i in ids), sorted(everything))
+        ci = {"CI_NODE_INDEX": "2", "CI_NODE_TOTAL": "3"}
+        self.assertEqual(self.run_tests("test_g", "--list", **ci).out.split(), by_option[1])
+
+    def test_tests_do_not_see_the_shard(self) -> None:
+        """The controller has cut the run down; a test module must not do it again."""
+        self.write(
+            "test_g",
+            "class T(unittest.TestCase):\n    def test_1(self): assert 'CI_NODE_INDEX' not in os.environ\n",
+        )
+        run = self.run_tests("test_g", CI_NODE_INDEX="1", CI_NODE_TOTAL="2")
+        self.assertEqual((run.code, len(run.records)), (0, 1), run.out)
+
+    def test_settings_reach_the_tests(self) -> None:
+        """Options arrive as the variables that the library reads."""
+        self.write(
+            "test_g",
+            """
+            class T(unittest.TestCase):
+                def test_1(self):
+                    names = "SEED", "TIMEOUT", "RANKS"
+                    print(*[os.environ["HARNESS_" + n] for n in names], os.environ["PYTORCH_TEST_WITH_SLOW"])
+                    print(os.path.basename(os.environ["HARNESS_LOG_DIR"]), os.getcwd())
+                    self.fail("look")
+            """,
+        )
+        run = self.run_tests("test_g", "--seed", "5", "--timeout", "9", "--ranks", "threads", "--slow")
+        self.assertEqual(run.of("test_1").output, f"5 9.0 threads 1\nlogs {self.directory}\n")
+        self.assertEqual(run.of("test_1").seed, 5)
+        self.assertIn("--seed 5 --ranks threads --slow test_g.T.test_1", run.out)
+
+    def test_report_dir(self) -> None:
+        """A directory of the user's own gets the files; a second run there keeps the first one's journal."""
+        self.write("test_g", GOOD)
+        for _ in range(2):
+            run = self.run_tests("test_g", "--report-dir", "reports/here", "--report", "html", "--trace")
+            self.assertEqual(run.code, 0, run.err)
+        names = {path.name for path in (self.directory / "reports" / "here").iterdir()}
+        wanted = {
+            "journal.jsonl",
+            "journal.previous.jsonl",
+            "results.jsonl",
+            "junit.xml",
+            "report.html",
+            "trace.json",
+        }
+        self.assertLessEqual(wanted, names)
+
+    def test_a_state_directory_that_cannot_be_made(self) -> None:
+        """The run goes on without files, says so once, and ends with the code for that."""
+        self.write("test_g", GOOD)
+        (self.directory / "file").touch()
+        run = self.run_tests("test_g", HARNESS_STATE_DIR=str(self.directory / "file" / "below"))
+        self.assertEqual(run.code, 3)
+        self.assertIn("no journal and no reports are written", run.out)
+        self.assertIn("2 passed, 0 failed, 0 skipped", run.out)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,142 @@
+"""The journal: whole lines, torn lines, and a disk that fills up."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import unittest
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.outcomes import Status
+from harness.record import TestRecord
+from harness.runner import journal
+from harness.runner.journal import Header, Journal
+from suites.selftest.runner import runs
+from suites.selftest.runner.runs import PATIENCE_S, RunnerCase
+
+HEADER = Header(argv=("c10d",), cwd="/", tests=("a.T.test_1", "a.T.test_2"), seed=7)
+
+
+class JournalTest(unittest.TestCase):
+    """Writing and reading."""
+
+    def setUp(self) -> None:
+        self.directory = runs.new_directory(self)
+
+    def begin(self) -> Journal:
+        """A journal with its first line."""
+        made = journal.create(self.directory)
+        self.addCleanup(made.close)
+        made.begin(HEADER)
+        return made
+
+    def test_round_trip(self) -> None:
+        """What was written is read, odd characters too."""
+        record = TestRecord("a.T.test_1", Status.FAILED, details="lone \ud800 surrogate, \0, \x1b[31m and ü")
+        with self.begin() as made:
+            made.add(record)
+            made.end(1, 12.5)
+        found = journal.read(self.directory)
+        self.assertEqual((found.header, found.ended, found.torn), (HEADER, 1, 0))
+        self.assertEqual(found.records, (record,))
+
+    def test_torn_last_line(self) -> None:
+        """It is left out, and the next writer does not append to it."""
+        with self.begin() as made:
+            made.add(TestRecord("a.T.test_1", Status.PASSED))
+        path = self.directory / journal.NAME
+        path.write_bytes(path.read_bytes() + b'{"schema":1,"kind":"test","id":"a.T.te')
+        self.assertEqual(journal.read(self.directory).torn, 1)
+        with Journal(path) as again:
+            again.resume(["--resume"], 1.0)
+            again.add(TestRecord("a.T.test_2", Status.PASSED))
+        found = journal.read(self.directory)
+        self.assertEqual([r.id for r in found.records], ["a.T.test_1", "a.T.test_2"])
+        self.assertIsNone(found.ended)
+
+    def test_every_cut(self) -> None:
+        """Wherever a journal is cut off, what was whole is read and nothing else."""
+        with self.begin() as made:
+            for name in HEADER.tests:
+                made.add(TestRecord(name, Status.PASSED))
+        path = self.directory / journal.NAME
+        data = path.read_bytes()
+        first = data.index(b"\n")
+        for size in range(first, len(data) + 1):
+            found = journal.parse(data[:size].split(b"\n"), path)
+            whole = data[:size].count(b"\n") - 1 if size > first else 0
+            self.assertIn(len(found.records) - max(0, whole), (0, 1))
+        for size in (0, 1, first - 1):
+            with self.assertRaises(UsageError):
+                journal.parse(data[:size].split(b"\n"), path)
+
+    def test_newer_schema(self) -> None:
+        """A journal of a later harness is not guessed at."""
+        (self.directory / journal.NAME).write_text(
+            json.dumps({"schema": 99, "kind": "run", "tests": []}) + "\n"
+        )
+        with self.assertRaises(UsageError):
+            journal.read(self.directory)
+
+    def test_an_older_journal_is_kept(self) -> None:
+        """A run that starts anew in the same directory moves it aside."""
+        self.begin().close()
+        self.begin().close()
+        self.assertTrue((self.directory / journal.PREVIOUS).exists())
+        self.assertEqual(journal.read(self.directory).header, HEADER)
+
+    def test_full_disk(self) -> None:
+        """The first write that fails is remembered; later ones do not raise either."""
+        (self.directory / journal.NAME).symlink_to("/dev/full")
+        with self.begin() as made:
+            self.assertIn("No space left", str(made.failure))
+            made.add(TestRecord("a.T.test_1", Status.PASSED))
+            made.end(0, 0.0)
+
+
+class FullDiskTest(RunnerCase):
+    """A run whose disk is full."""
+
+    def test_from_the_start(self) -> None:
+        """One line says so, the results are shown, and the exit code tells a script."""
+        self.write(
+            "test_g", "class T(unittest.TestCase):\n    def test_1(self): pass\n    def test_2(self): pass\n"
+        )
+        (self.directory / "reports").mkdir()
+        (self.directory / "reports" / journal.NAME).symlink_to("/dev/full")
+        run = self.run_tests("test_g", "--report-dir", "reports")
+        self.assertEqual(run.code, 3)
+        self.assertEqual(run.out.count("journal cannot be written"), 2)  # when it happens, and in the summary
+        self.assertIn("2 passed, 0 failed, 0 skipped", run.out)
+
+    def test_in_the_middle(self) -> None:
+        """What was written before stays readable, what comes after is in memory, all of it is reported."""
+        body = "".join(f"    def test_{i:02}(self): pass\n" for i in range(40))
+        self.write("test_g", f"class T(unittest.TestCase):\n{body}")
+        done = subprocess.run(
+            self.command("test_g", "--report-dir", "reports"),
+            cwd=self.directory,
+            env=self.environ(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY)),
+        )
+        self.assertIn("40 passed, 0 failed, 0 skipped", done.stdout)
+        self.assertIn("journal cannot be written", done.stdout)
+        self.assertEqual(done.returncode, 3)
+        found = journal.read(Path(self.directory, "reports"))
+        self.assertGreater(len(found.records), 5)
+        self.assertLess(len(found.records), 40)
+        again = self.run_tests("--resume")
+        self.assertEqual(again.code, 0)
+        self.assertEqual(len({r.id for r in again.records}), 40)
+        self.assertIn("40 passed, 0 failed, 0 skipped", again.out)
+
+
+if __name__ == "__main__":
+    unittest.main()
