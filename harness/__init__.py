@@ -61,8 +61,6 @@ if TYPE_CHECKING:
     from harness.requirements import requires_ucc as requires_ucc
     from harness.requirements import requires_world_size as requires_world_size
     from harness.requirements import retry_on_connect_failures as retry_on_connect_failures
-    from harness.requirements import skipIfRocm as skipIfRocm
-    from harness.requirements import skipIfWindows as skipIfWindows
     from harness.requirements import skip_but_pass_in_sandcastle as skip_but_pass_in_sandcastle
     from harness.requirements import skip_but_pass_in_sandcastle_if as skip_but_pass_in_sandcastle_if
     from harness.requirements import skip_if_lt_x_gpu as skip_if_lt_x_gpu
@@ -76,8 +74,10 @@ if TYPE_CHECKING:
     )
     from harness.requirements import skip_if_small_worldsize as skip_if_small_worldsize
     from harness.requirements import skip_if_win32 as skip_if_win32
-    from harness.requirements import slowTest as slowTest
+    from harness.requirements import skipIfRocm as skipIfRocm
+    from harness.requirements import skipIfWindows as skipIfWindows
     from harness.requirements import slow_test as slow_test
+    from harness.requirements import slowTest as slowTest
     from harness.requirements import timeout as timeout
     from harness.requirements import unmet as unmet
     from harness.requirements import verify_ddp_error_logged as verify_ddp_error_logged
@@ -90,6 +90,29 @@ __version__ = "0.1.0"
 _HOMES = {
     "harness.cases.multiprocess": ("MultiProcessTestCase", "DistributedTestBase"),
     "harness.cases.continuous": ("MultiProcContinuousTest",),
+    "harness.cases.comms": ("with_comms",),
+    "harness.cases.converter": ("DTensorConverter",),
+    "harness.cases.dtensor": (
+        "DTensorContinuousTestBase",
+        "DTensorOpTestBase",
+        "DTensorTestBase",
+        "DTensorTestMixin",
+        "LocalDTensorContinuousTestBase",
+        "LocalDTensorOpTestBase",
+        "LocalDTensorTestBase",
+        "create_local_tensor_test_class",
+        "map_local_for_rank",
+        "map_local_tensor_for_rank",
+        "reduce_local_int",
+        "skip_unless_torch_gpu",
+    ),
+    "harness.cases.dynamo": (
+        "DynamoDistributedMultiProcTestCase",
+        "DynamoDistributedSingleProcTestCase",
+        "DynamoTestCase",
+    ),
+    "harness.cases.draws": ("same_draws",),
+    "harness.cases.subtests": ("run_subtests",),
     "harness.testcase": ("TestCase",),
     "harness.modules": ("load_tests", "run_tests"),
     "harness.parametrize": ("parametrize", "subtest", "instantiate_parametrized_tests"),

@@ -11,25 +11,33 @@ Source of the contract: ``torch.testing._internal.distributed._tensor.common_dte
 from __future__ import annotations
 
 import sys
-import unittest
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import torch
 import torch._dynamo  # DTensor's first operator asks for it, in every rank: a second of imports each
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor
+from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from harness.cases import comms, devices
 from harness.cases.comms import with_comms
 from harness.cases.continuous import UNSET, ContinuousOrchestration, MultiProcContinuousTest
 from harness.cases.converter import DTensorConverter
-from harness.cases.local_ranks import LocalRanks
+from harness.cases.local_ranks import (
+    LocalRanks,
+    create_local_tensor_test_class,
+    map_local_for_rank,
+    map_local_tensor_for_rank,
+    reduce_local_int,
+)
 from harness.cases.multiprocess import MultiProcessTestCase
 from harness.cases.subtests import run_subtests
-from harness.errors import UsageError
+from harness.cases.threaded import MultiThreadedTestCase
 from harness.launch import local
 from harness.requirements import get_required_world_size, skip_if_lt_x_gpu
 
@@ -42,9 +50,11 @@ __all__ = [
     "PG_BACKEND",
     "DTensorContinuousTestBase",
     "DTensorConverter",
+    "DTensorOpTestBase",
     "DTensorTestBase",
     "DTensorTestMixin",
     "LocalDTensorContinuousTestBase",
+    "LocalDTensorOpTestBase",
     "LocalDTensorTestBase",
     "create_local_tensor_test_class",
     "map_local_for_rank",
@@ -77,6 +87,18 @@ class DTensorTestMixin(_Ranks):
     def device_type(self) -> str:
         """The accelerator's type where there is one device a rank, else ``"cpu"``."""
         return devices.device_type_for(self.world_size)
+
+    def setUp(self) -> None:
+        """Makes torch's sharding propagation fit for ranks that are threads; the class's own ``setUp``."""
+        self._lock_propagation()
+        super().setUp()
+
+    def _lock_propagation(self) -> None:
+        # All ranks of the process trace shapes through one fake mode, which is not made for threads.
+        if hasattr(ShardingPropagator, "_fake_mode_lock"):
+            locked = mock.patch.object(ShardingPropagator, "_fake_mode_lock", threading.Lock())
+            locked.start()
+            self.addCleanup(locked.stop)
 
     def build_device_mesh(self) -> DeviceMesh:
         """A mesh of one dimension over all ranks."""
@@ -215,10 +237,42 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
         return ("dtensor", cls.backend_str(), cls.timeout, own)
 
 
+class DTensorOpTestBase(DTensorTestMixin, MultiThreadedTestCase):
+    """A DTensor test on threads, whose process group is there already: ``with_comms`` does nothing."""
+
+    @property
+    def world_size(self) -> int:
+        """What the test requires (``requires_world_size``), else ``NUM_DEVICES``."""
+        return get_required_world_size(self, NUM_DEVICES)
+
+    @property
+    def device_type(self) -> str:
+        """The accelerator's type where there is one, whose first device all ranks then share."""
+        return DEVICE_TYPE
+
+    def setUp(self) -> None:
+        """Starts the ranks."""
+        super().setUp()
+        self._spawn_threads()
+
+
 class LocalDTensorTestBase(DTensorTestBase):
     """``DTensorTestBase`` with one process that plays all ranks."""
 
     rank_modes: tuple[str, ...] = ("local",)
+
+
+class LocalDTensorOpTestBase(LocalDTensorTestBase):
+    """``DTensorOpTestBase`` with one process that plays all ranks; their group is there already, too."""
+
+    def _run_in_rank(self, channel: Any) -> None:
+        local.init_group(self.world_size)
+        super()._run_in_rank(channel)
+
+    def init_pg(self, eager_init: bool, backend: str | None = None) -> None:
+        """Keeps the group that is there; one that ``destroy_pg`` ended is made anew."""
+        if not dist.is_initialized():
+            super().init_pg(eager_init, backend)
 
 
 class LocalDTensorContinuousTestBase(DTensorContinuousTestBase):
@@ -227,43 +281,10 @@ class LocalDTensorContinuousTestBase(DTensorContinuousTestBase):
     rank_modes: tuple[str, ...] = ("local",)
 
 
-def create_local_tensor_test_class(
-    orig_cls: type, skipped_tests: Iterable[str] | None = None, base_class: type | None = None
-) -> type:
-    """The same tests on local tensors, without those in ``skipped_tests``.
-
-    Assign it, in the module of ``orig_cls``, to that class's name followed by ``WithLocalTensor``: ranks
-    import it by that name. ``base_class`` is there for upstream's callers and changes nothing, since the mode
-    is a property of the class. UsageError where ``orig_cls`` does not run on local tensors.
-    """
-    if "local" not in getattr(orig_cls, "rank_modes", ()):
-        raise UsageError(f"{orig_cls.__name__} cannot run on local tensors: derive it from DTensorTestBase")
-    name = f"{orig_cls.__name__}WithLocalTensor"
-    skip = unittest.skip("not on local tensors")
-    skipped = {test: skip(getattr(orig_cls, test)) for test in skipped_tests or ()}
-    own = {"__module__": orig_cls.__module__, "__qualname__": name, "rank_modes": ("local",)}
-    return type(name, (orig_cls,), {**own, **skipped})
-
-
 def skip_unless_torch_gpu(method: Callable[..., Any]) -> Callable[..., Any]:
     """Skips a test on a machine without ``NUM_DEVICES`` accelerators; with two or more there are as many."""
     decorated: Callable[..., Any] = skip_if_lt_x_gpu(2)(method)
     return decorated
-
-
-def map_local_for_rank(rank: Any, func: Callable[[int], Any]) -> Any:
-    """``func(rank)``; on local tensors, for each rank its own. No collective may be called in it."""
-    return local.on_each_rank(func, rank)
-
-
-def map_local_tensor_for_rank(tensor: Any, rank: Any, func: Callable[[Any, int], Any]) -> Any:
-    """``func(tensor, rank)``; on local tensors, for each rank its own. No collective may be called in it."""
-    return local.on_each_rank(func, tensor, rank)
-
-
-def reduce_local_int(value: Any, func: Callable[[dict[int, int]], Any]) -> Any:
-    """``func`` of a simulated integer's values by rank."""
-    return func(value.node._local_ints)
 
 
 def _world_size_of(cls: type[ContinuousOrchestration]) -> int:

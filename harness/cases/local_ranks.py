@@ -1,10 +1,16 @@
-"""``LocalRanks``: what a case needs so that one process can play all its ranks, on local tensors."""
+"""``LocalRanks``: what a case needs so that one process can play all its ranks, on local tensors.
+
+And what a test says where its ranks differ, so that the same method runs in every rank mode.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import unittest
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from harness.errors import UsageError
 from harness.launch import local
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -48,3 +54,36 @@ class LocalRanks(_Ranks):
             return contextlib.nullcontext()
         self._seed_rank()  # each rank starts with the generators as they are on entry
         return local.simulation(self.world_size)
+
+
+def create_local_tensor_test_class(
+    orig_cls: type, skipped_tests: Iterable[str] | None = None, base_class: type | None = None
+) -> type:
+    """The same tests on local tensors, without those in ``skipped_tests``.
+
+    Assign it, in the module of ``orig_cls``, to that class's name followed by ``WithLocalTensor``: ranks
+    import it by that name. ``base_class`` is there for upstream's callers and changes nothing, since the mode
+    is a property of the class. UsageError where ``orig_cls`` does not run on local tensors.
+    """
+    if "local" not in getattr(orig_cls, "rank_modes", ()):
+        raise UsageError(f"{orig_cls.__name__} cannot run on local tensors: derive it from DTensorTestBase")
+    name = f"{orig_cls.__name__}WithLocalTensor"
+    skip = unittest.skip("not on local tensors")
+    skipped = {test: skip(getattr(orig_cls, test)) for test in skipped_tests or ()}
+    own = {"__module__": orig_cls.__module__, "__qualname__": name, "rank_modes": ("local",)}
+    return type(name, (orig_cls,), {**own, **skipped})
+
+
+def map_local_for_rank(rank: Any, func: Callable[[int], Any]) -> Any:
+    """``func(rank)``; on local tensors, for each rank its own. No collective may be called in it."""
+    return local.on_each_rank(func, rank)
+
+
+def map_local_tensor_for_rank(tensor: Any, rank: Any, func: Callable[[Any, int], Any]) -> Any:
+    """``func(tensor, rank)``; on local tensors, for each rank its own. No collective may be called in it."""
+    return local.on_each_rank(func, tensor, rank)
+
+
+def reduce_local_int(value: Any, func: Callable[[dict[int, int]], Any]) -> Any:
+    """``func`` of a simulated integer's values by rank."""
+    return func(value.node._local_ints)

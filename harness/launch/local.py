@@ -139,12 +139,12 @@ def active_mode(world_size: int) -> Any:
     return LocalTensorMode(frozenset(range(world_size))) if mode is None else contextlib.nullcontext(mode)
 
 
-def init_group(world_size: int) -> None:
-    """Makes the default process group: torch's fake one, whose collectives the mode then computes."""
+def init_group(world_size: int, rank: int = 0) -> None:
+    """Makes the default process group: torch's fake one, which has no peers and computes nothing itself."""
     import torch.distributed as dist
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
-    dist.init_process_group("fake", rank=0, world_size=world_size, store=FakeStore())
+    dist.init_process_group("fake", rank=rank, world_size=world_size, store=FakeStore())
 
 
 def outside() -> contextlib.AbstractContextManager[Any]:

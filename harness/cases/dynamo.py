@@ -1,0 +1,217 @@
+"""Bases of distributed tests of ``torch.compile``, and the compiler's state around a test.
+
+Source of the contract: ``common_distributed.DynamoDistributedSingleProcTestCase``,
+``DynamoDistributedMultiProcTestCase`` and ``_dynamo_dist_per_rank_init``, and ``torch._dynamo.test_case``.
+Upstream's need an accelerator and two fixed ports; these take what the machine has, and a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any, ClassVar
+
+import torch
+import torch._dynamo
+import torch.distributed as dist
+from torch._dynamo import config
+
+from harness.cases import devices
+from harness.cases.comms import give_up_groups
+from harness.cases.multiprocess import DistributedTestBase
+from harness.cases.subtests import reset_compiler
+from harness.errors import UsageError
+from harness.launch import local
+from harness.launch.scratch import scratch
+from harness.requirements import get_required_world_size
+from harness.testcase import TestCase
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+# Ranks of a test on a machine with no accelerator: the fewest that can disagree.
+CPU_RANKS = 2
+
+# The compiler's layers whose settings a test may change and forget.
+CONFIGS = ("torch._dynamo.config", "torch._functorch.config", "torch._inductor.config")
+
+# Names of rendezvous files, the same sequence in every rank: one for each group that a test makes.
+_rendezvous: ContextVar[Iterator[str] | None] = ContextVar("rendezvous", default=None)
+
+
+@contextlib.contextmanager
+def clean_compiler() -> Iterator[None]:
+    """A region that starts with nothing compiled or counted, and leaves the compiler as it was found.
+
+    Put back are the settings of ``CONFIGS``, the grad mode and the permission of saved-tensor hooks.
+    """
+    settings = {name: module.get_config_copy() for name, module in _configs()}
+    grad = torch.is_grad_enabled()
+    reset_compiler()
+    try:
+        yield
+    finally:
+        reset_compiler()
+        torch._C._autograd._saved_tensors_hooks_enable()
+        torch.set_grad_enabled(grad)
+        for name, module in _configs():
+            _put_back(module, settings.get(name, {}))
+
+
+def _configs() -> list[tuple[str, Any]]:
+    return [(name, sys.modules[name]) for name in CONFIGS if name in sys.modules]
+
+
+def _put_back(module: Any, settings: dict[str, Any]) -> None:
+    """Sets only what differs: setting a value marks it as the user's, which changes cache keys."""
+    now = module.get_config_copy()
+    for key, value in settings.items():
+        if now.get(key) != value:
+            setattr(module, key, value)
+
+
+@contextlib.contextmanager
+def _dynamo_dist_per_rank_init(
+    rank: int, world_size: int, backend: str | None = None, init_pg: bool = True, fake_pg: bool = False
+) -> Iterator[None]:
+    """In a rank: a region with this rank's device, a process group and a clean compiler.
+
+    ``backend`` None is the accelerator's where each rank has a device, else gloo. ``fake_pg`` makes a group
+    that has no peers and computes nothing. The group ends with the region. Ranks find each other by the file
+    of their ``DynamoDistributedMultiProcTestCase``, elsewhere by ``MASTER_ADDR`` and ``MASTER_PORT``;
+    UsageError where there is neither.
+    """
+    kind = devices.device_type_for(world_size)
+    if kind != "cpu" and not fake_pg:
+        torch.accelerator.set_device_index(rank)
+    with clean_compiler():
+        try:
+            if init_pg and fake_pg:
+                local.init_group(world_size, rank)
+            elif init_pg:
+                _init_group(backend or devices.backend_for(kind), rank, world_size)
+            yield
+        except BaseException:
+            if init_pg:
+                give_up_groups()
+            raise
+        if init_pg and dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def _init_group(backend: str, rank: int, world_size: int) -> None:
+    files = _rendezvous.get()
+    if files is not None:
+        store = dist.FileStore(next(files), world_size)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world_size)
+    elif "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ:
+        dist.init_process_group(backend, rank=rank, world_size=world_size)
+    else:
+        raise UsageError(
+            "ranks have no way to find each other: derive the test from DynamoDistributedMultiProcTestCase, "
+            "or set MASTER_ADDR and MASTER_PORT"
+        )
+
+
+class DynamoTestCase(TestCase):
+    """A case in one process that finds the compiler clean and leaves it so.
+
+    While a class runs, what the compiler cannot do is an error and not a silent fall-back to eager.
+    ``_exit_stack`` holds contexts for the whole class. Source of the contract:
+    ``torch._dynamo.test_case.TestCase``.
+    """
+
+    _exit_stack: ClassVar[contextlib.ExitStack]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """Sets the compiler strict."""
+        super().setUpClass()
+        cls._exit_stack = contextlib.ExitStack()
+        cls.addClassCleanup(cls._exit_stack.close)
+        strict = {
+            "raise_on_ctx_manager_usage": True,
+            "suppress_errors": False,
+            "log_compilation_metrics": False,
+        }
+        cls._exit_stack.enter_context(config.patch(strict))
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        """Ends the class's contexts."""
+        cls._exit_stack.close()
+        super().tearDownClass()
+
+    def setUp(self) -> None:
+        """Cleans the compiler, now and after the test's cleanups."""
+        super().setUp()
+        around = contextlib.ExitStack()
+        self.addCleanup(around.close)
+        around.enter_context(clean_compiler())
+        if hasattr(
+            config, "nested_graph_breaks"
+        ):  # what torch's own tests count graphs with; torch 2.10 and later
+            config.nested_graph_breaks = True
+
+
+class DynamoDistributedSingleProcTestCase(DynamoTestCase):
+    """A case in one process that is rank 0 of a process group of one, made for the class.
+
+    ``device`` is the first accelerator, else ``"cpu"``; ``device_ids`` is what
+    ``DistributedDataParallel(device_ids=...)`` takes for it: None, the module's own device.
+    """
+
+    rank: ClassVar[int] = 0
+    device: ClassVar[str]
+    device_ids: ClassVar[list[int] | None] = None
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """Makes the group, over a file of its own."""
+        super().setUpClass()
+        kind, _ = devices.accelerator()
+        cls.device = "cpu" if kind == "cpu" else f"{kind}:{cls.rank}"
+        store = dist.FileStore(scratch().new_file("single"), 1)
+        dist.init_process_group(devices.backend_for(kind), store=store, rank=cls.rank, world_size=1)
+        cls.addClassCleanup(_end_group)  # a subclass's setUpClass may still fail
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        """Destroys the group."""
+        _end_group()
+        super().tearDownClass()
+
+
+class DynamoDistributedMultiProcTestCase(DistributedTestBase):
+    """A case on real ranks, whose methods use ``_dynamo_dist_per_rank_init(self.rank, self.world_size)``.
+
+    One rank an accelerator; ``CPU_RANKS`` without one. The compiler is clean before and after, in every rank.
+    """
+
+    @property
+    def world_size(self) -> int:
+        """What the test requires (``requires_world_size``), else a rank for each accelerator."""
+        _, count = devices.accelerator()
+        return get_required_world_size(self, count or CPU_RANKS)
+
+    @property
+    def device_type(self) -> str:
+        """The accelerator's type where each rank has one, else ``"cpu"``."""
+        return devices.device_type_for(self.world_size)
+
+    def _run_in_rank(self, channel: Any) -> None:
+        files = (f"{self.file_name}.dynamo{n}" for n in itertools.count())
+        token = _rendezvous.set(files)
+        try:
+            with clean_compiler():
+                super()._run_in_rank(channel)
+        finally:
+            _rendezvous.reset(token)
+
+
+def _end_group() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
