@@ -176,7 +176,7 @@ class Cache:
             if any(stamp(file) != tuple(was) for file, was in stamps.items()):
                 return None
             return module_tests(Loaded(module, **{k: v for k, v in entry.items() if k != "stamps"}))
-        except (KeyError, TypeError, ProtocolError):
+        except (KeyError, TypeError, ValueError, AttributeError, ProtocolError):
             return None
 
     def put(self, loaded: Loaded) -> None:

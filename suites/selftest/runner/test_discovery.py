@@ -1,0 +1,195 @@
+"""Discovery: modules on disk, units of a module, and a cache that forgets what has changed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+import unittest
+from pathlib import Path
+from typing import ClassVar
+
+from harness.runner import discovery, listing
+from harness.runner.discovery import Cache, ModuleTests
+from harness.runner.messages import Loaded
+from harness.runner.unit import of_id, to_json
+from suites.selftest.runner import runs
+
+
+class ModulesTest(unittest.TestCase):
+    """Which modules there are."""
+
+    def test_below_a_package(self) -> None:
+        """Every test_*.py, sorted, and nothing that cannot be imported."""
+        root = runs.new_directory(self)
+        for name in (
+            "suites/b/test_x.py",
+            "suites/a/test_y.py",
+            "suites/a/base.py",
+            "suites/not-a-name/test_z.py",
+        ):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).touch()
+        self.assertEqual(discovery.modules_below(root), ("suites.a.test_y", "suites.b.test_x"))
+
+    def test_standard_leaves_out_our_own(self) -> None:
+        """This file is found, and runs only where it is named."""
+        modules = discovery.modules_below(discovery.project_root())
+        self.assertIn(
+            __name__ if __name__ != "__main__" else "suites.selftest.runner.test_discovery", modules
+        )
+        self.assertFalse([m for m in discovery.standard(modules) if ".selftest." in m])
+
+
+class MergeTest(unittest.TestCase):
+    """A test that several modules list."""
+
+    def test_the_defining_module_wins(self) -> None:
+        """In whatever order they come."""
+        own = ModuleTests("a", (of_id("a.T.test", "a"),))
+        other = ModuleTests("b", (of_id("a.T.test", "b"), of_id("b.U.test", "b")))
+        for order in ((own, other), (other, own)):
+            units = {u.id: u.module for u in discovery.merge_units(order)}
+            self.assertEqual(units, {"a.T.test": "a", "b.U.test": "b"})
+
+    def test_modules_without_tests_to_name(self) -> None:
+        """Broken and skipping ones stand for themselves."""
+        found = [ModuleTests("a", error="x"), ModuleTests("b", skipped="y"), ModuleTests("c")]
+        ids = [u.id for u in discovery.merge_units(found)]
+        self.assertEqual(ids, ["unittest.loader._FailedTest.a", "unittest.loader.ModuleSkipped.b"])
+
+
+class CacheTest(unittest.TestCase):
+    """The cache."""
+
+    def setUp(self) -> None:
+        self.directory = runs.new_directory(self)
+        self.source = self.directory / "m.py"
+        self.source.write_text("1")
+
+    def remember(self, **fields: object) -> Cache:
+        """A cache that was written and read again."""
+        unit = to_json(of_id("m.T.test", "m"))
+        loaded = Loaded("m", [unit], files=[str(self.source)], **fields)  # type: ignore[arg-type]  # by the tests
+        cache = Cache(self.directory / "cache", "key")
+        cache.put(loaded)
+        cache.save()
+        return Cache(self.directory / "cache", "key")
+
+    def test_remembers(self) -> None:
+        """Everything that was said about the module."""
+        found = self.remember(dirty=True, duplicates=["m.T.test"], import_s=0.25).get("m")
+        units = (of_id("m.T.test", "m"),)
+        self.assertEqual(found, ModuleTests("m", units, duplicates=("m.T.test",), dirty=True, import_s=0.25))
+
+    def test_forgets(self) -> None:
+        """Where a source has changed or gone, under another key, and what was broken."""
+        cache = self.remember()
+        self.source.write_text("22")
+        self.assertIsNone(cache.get("m"))
+        self.source.unlink()
+        self.assertIsNone(cache.get("m"))
+        self.assertIsNone(Cache(self.directory / "cache", "other").get("m"))
+        self.source.write_text("1")
+        self.assertIsNone(self.remember(error="broken").get("m"))
+
+    def test_a_broken_file_is_an_empty_cache(self) -> None:
+        """Whatever is in it."""
+        self.remember()
+        (file,) = (self.directory / "cache").iterdir()
+        for text in (
+            "",
+            "[]",
+            '{"version": 1, "modules": 3}',
+            '{"version": 1, "modules": {"m": {"stamps": 3}}}',
+        ):
+            with self.subTest(text=text):
+                file.write_text(text)
+                self.assertIsNone(Cache(self.directory / "cache", "key").get("m"))
+
+    def test_a_place_that_cannot_be_written(self) -> None:
+        """Costs time, not the run."""
+        cache = Cache(self.source / "below", "key")
+        cache.put(Loaded("m", [], files=[str(self.source)]))
+        cache.save()
+
+    def test_context(self) -> None:
+        """The key changes with the shared code, the variables that define tests, and torch."""
+        root = self.directory
+        (root / "harness").mkdir()
+        (root / "suites").mkdir()
+        (root / "harness" / "x.py").write_text("1")
+        (root / "suites" / "test_own.py").write_text("1")
+        before = discovery.context(root, {}, None)
+        self.assertEqual(before, discovery.context(root, {"HOME": "/x", "HARNESS_SEED": "1"}, None))
+        (root / "suites" / "test_own.py").write_text("22")
+        self.assertEqual(before, discovery.context(root, {}, None))
+        others = {before, discovery.context(root, {"PYTORCH_TEST_WITH_SLOW": "1"}, None)}
+        others.add(discovery.context(root, {}, self.source))
+        (root / "harness" / "x.py").write_text("22")
+        others.add(discovery.context(root, {}, None))
+        self.assertEqual(len(others), 4)
+
+    def test_torch_version(self) -> None:
+        """Read, not imported; None where there is none."""
+        self.source.write_text("from x import y\n__version__ = '2.13.0+cpu'\n")
+        self.assertEqual(discovery.torch_version(self.source), "2.13.0+cpu")
+        self.assertIsNone(discovery.torch_version(self.directory / "none.py"))
+        self.assertIsNone(discovery.torch_version(None))
+
+
+class ListingTest(unittest.TestCase):
+    """Units of loaded tests."""
+
+    def test_ranks_and_slots(self) -> None:
+        """A world size is the demand; a property that fails is no world size."""
+
+        class Ranks(unittest.TestCase):
+            world_size: ClassVar[int] = 4
+
+            def test_x(self) -> None:
+                """Nothing."""
+
+        class Broken(Ranks):
+            @property
+            def world_size(self) -> int:  # type: ignore[override]  # as test classes do
+                raise RuntimeError("not yet")
+
+        module = sys.modules[__name__]
+        unit = listing.unit_of(Ranks("test_x"), module)
+        self.assertEqual((unit.demand.ranks, unit.demand.cpu_slots), (4, 4 // listing.RANKS_A_SLOT))
+        self.assertEqual(listing.unit_of(Broken("test_x"), module).demand.ranks, 1)
+        self.assertEqual(Path(unit.file), Path(__file__))
+        self.assertGreater(unit.line, 100)
+
+    def test_fixtures(self) -> None:
+        """Keys of what the test needs set up, the module's first."""
+        module = types.ModuleType("made_up")
+        module.setUpModule = lambda: None  # type: ignore[attr-defined]  # what unittest looks for
+        sys.modules["made_up"] = module
+        self.addCleanup(sys.modules.pop, "made_up")
+
+        class Fixture(unittest.TestCase):
+            @classmethod
+            def setUpClass(cls) -> None:
+                """Something."""
+
+            def test_x(self) -> None:
+                """Nothing."""
+
+        Fixture.__module__, Fixture.__qualname__ = "made_up", "Fixture"
+        unit = listing.unit_of(Fixture("test_x"), module)
+        self.assertEqual(unit.fixtures, ("made_up", "made_up.Fixture"))
+        plain = listing.unit_of(unittest.FunctionTestCase(lambda: None), sys.modules[__name__])
+        self.assertEqual(plain.fixtures, ())
+
+    def test_stamp(self) -> None:
+        """Time and size; None for what is not there."""
+        self.assertEqual(
+            discovery.stamp(__file__), (os.stat(__file__).st_mtime_ns, os.stat(__file__).st_size)
+        )
+        self.assertIsNone(discovery.stamp("/nowhere"))
+
+
+if __name__ == "__main__":
+    unittest.main()

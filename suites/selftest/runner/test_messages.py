@@ -1,0 +1,75 @@
+"""Messages cross a process without loss, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import unittest
+
+from harness.errors import ProtocolError
+from harness.runner.messages import (
+    Began,
+    Debugging,
+    Done,
+    Ended,
+    Fork,
+    Forked,
+    Gone,
+    Item,
+    Kill,
+    Load,
+    Loaded,
+    Loading,
+    Message,
+    Ready,
+    decode,
+    encode,
+)
+
+EXAMPLES: tuple[Message, ...] = (
+    Load(["a.b"], ["/p"]),
+    Loading("a.b"),
+    Loaded(
+        "a.b", [{"id": "x"}], error="e", skipped=None, dirty=True, import_s=0.5, files=["f"], duplicates=["d"]
+    ),
+    Ready(),
+    Fork("1#1", [Item(1, "a.T.t", "a")], "m", stream=True, threads=2, environ={"A": "b"}),
+    Kill("1#1", 9, True),
+    Forked("1#1", 77),
+    Gone("1#1", -9, 1024),
+    Began(1, 2.5),
+    Ended(1, {"id": "x"}),
+    Debugging(True),
+    Done(),
+)
+
+
+class MessagesTest(unittest.TestCase):
+    """encode and decode."""
+
+    def test_round_trip(self) -> None:
+        """One example of every kind."""
+        self.assertEqual({type(e) for e in EXAMPLES}, set(Message.__args__))
+        for message in EXAMPLES:
+            with self.subTest(message=message):
+                self.assertEqual(decode(encode(message)), message)
+
+    def test_anything_else(self) -> None:
+        """ProtocolError, whatever it is."""
+        for frame in (
+            b"",
+            b"\xff",
+            b"[]",
+            b"{}",
+            b'{"kind":"Began"}',
+            b'{"kind":"Nonsense"}',
+            b'{"kind":"Done","x":1}',
+        ):
+            with self.subTest(frame=frame), self.assertRaises(ProtocolError):
+                decode(frame)
+
+    def test_class_key(self) -> None:
+        """The key under which a class's fixture is timed."""
+        self.assertEqual(Item(1, "a.b.Outer.Inner.test_x", "a.b").class_key, "a.b.Outer.Inner")
+
+
+if __name__ == "__main__":
+    unittest.main()

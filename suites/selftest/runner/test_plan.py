@@ -1,0 +1,85 @@
+"""Which attempts a run owes."""
+
+from __future__ import annotations
+
+import unittest
+
+from harness.outcomes import Status
+from harness.record import TestRecord
+from harness.runner.plan import Attempt, Plan, Policy
+
+
+def record(test_id: str, status: Status = Status.PASSED, attempt: int = 1, repeat: int = 1) -> TestRecord:
+    """A record with what a plan looks at."""
+    return TestRecord(test_id, status, attempt=attempt, repeat=repeat)
+
+
+class PlanTest(unittest.TestCase):
+    """Rounds, reruns, resuming."""
+
+    def test_rounds(self) -> None:
+        """Everything once, then everything again, then the end."""
+        plan = Plan(["a", "b"], Policy(repeats=2))
+        self.assertEqual(plan.next_round(), (Attempt("a", 1), Attempt("b", 1)))
+        self.assertEqual(plan.owed, 4)
+        for repeat in (1, 2):
+            for name in ("a", "b"):
+                plan.take(record(name, repeat=repeat))
+            if repeat == 1:
+                self.assertEqual(plan.next_round(), (Attempt("a", 2), Attempt("b", 2)))
+        self.assertEqual((plan.next_round(), plan.owed), ((), 0))
+
+    def test_without_end(self) -> None:
+        """Zero repeats go on for ever; no tests do not."""
+        plan = Plan(["a"], Policy(repeats=0))
+        self.assertEqual([plan.next_round()[0].repeat for _ in range(3)], [1, 2, 3])
+        self.assertEqual(Plan([], Policy(repeats=0)).next_round(), ())
+
+    def test_reruns(self) -> None:
+        """A failure asks for the next attempt until the attempts are used up; a late pass is flaky."""
+        plan = Plan(["a", "b"], Policy(reruns=1))
+        first = plan.take(record("a", Status.CRASHED))
+        self.assertEqual(plan.rerun(first), Attempt("a", 1, 2))
+        again = plan.take(record("a", attempt=2))
+        self.assertTrue(again.flaky)
+        self.assertIsNone(plan.rerun(again))
+        self.assertEqual(plan.failed, 0)
+        plan.take(record("b", Status.FAILED))
+        self.assertIsNone(plan.rerun(plan.take(record("b", Status.FAILED, attempt=2))))
+        self.assertEqual(plan.failed, 1)
+
+    def test_a_skip_after_a_failure_is_not_flaky(self) -> None:
+        """Only a pass takes a failure back."""
+        plan = Plan(["a"], Policy(reruns=1))
+        plan.take(record("a", Status.FAILED))
+        self.assertFalse(plan.take(record("a", Status.SKIPPED, attempt=2)).flaky)
+
+    def test_failfast(self) -> None:
+        """It stops at a failure that is final, not at one that is run again."""
+        plan = Plan(["a"], Policy(reruns=1, failfast=True))
+        plan.take(record("a", Status.FAILED))
+        self.assertFalse(plan.stop)
+        plan.take(record("a", Status.FAILED, attempt=2))
+        self.assertTrue(plan.stop)
+
+    def test_resume(self) -> None:
+        """What finished is not owed; what was cut short is, with the attempt that it was at."""
+        earlier = [
+            record("a"),
+            record("b", Status.ENDED),
+            record("c", Status.FAILED),
+            record("gone", Status.FAILED),
+        ]
+        plan = Plan(["a", "b", "c", "d"], Policy(reruns=1), earlier)
+        self.assertEqual(plan.owed, 3)
+        self.assertEqual(plan.next_round(), (Attempt("b"), Attempt("c", 1, 2), Attempt("d")))
+        self.assertEqual(plan.failed, 0)
+
+    def test_resume_in_the_second_round(self) -> None:
+        """A round that is done is passed over."""
+        plan = Plan(["a", "b"], Policy(repeats=2), [record("a"), record("b"), record("a", repeat=2)])
+        self.assertEqual(plan.next_round(), (Attempt("b", 2),))
+
+
+if __name__ == "__main__":
+    unittest.main()
