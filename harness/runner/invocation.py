@@ -21,10 +21,12 @@ from harness.runner.options import PROG, parse
 from harness.runner.plan import Policy
 from harness.runner.session import Limits
 from harness.settings import Settings
+from harness.supervise import deadlines
 
 # Seconds on top of all graces of the ranks' supervisor, before the watchdog over a worker takes it for stuck:
-# for taking every rank's stacks and ending them on a loaded machine.
-WATCHDOG_SLACK_S = 10.0
+# time to take every rank's stacks and to end them on a loaded machine.
+WATCHDOG_SLACK_S = 20.0
+assert deadlines.STACKS_WAIT_S + deadlines.TERM_WAIT_S + deadlines.KILL_WAIT_S < WATCHDOG_SLACK_S
 
 
 @dataclass(frozen=True, slots=True)

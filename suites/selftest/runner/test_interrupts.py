@@ -90,6 +90,26 @@ class InterruptTest(RunnerCase):
         self.assertEqual(process.returncode, 130)
         self.assertTrue(gone(int((self.directory / "pid").read_text())))
 
+    def test_a_killed_controller_leaves_nothing(self) -> None:
+        """Not the zygote, not the worker, not what a test had started in a session of its own."""
+        self.write(
+            "test_h",
+            """
+            class T(unittest.TestCase):
+                def test_1(self):
+                    code = "import threading; threading.Event().wait()"
+                    sleeper = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+                    print("PIDS", os.getppid(), os.getpid(), sleeper.pid)
+                    sleeper.wait()
+            """,
+        )
+        process = self.start("test_h", "-s")
+        line = read_until(process, lambda line: "PIDS" in line).splitlines()[-1]
+        process.kill()
+        process.wait()
+        for pid in line.split()[-3:]:
+            self.assertTrue(gone(int(pid)), pid)
+
 
 def read_until(process: subprocess.Popen[str], found: Callable[[str], bool]) -> str:
     """Reads a run's output up to a line; AssertionError at its end."""

@@ -158,6 +158,7 @@ class OutcomeTest(unittest.TestCase):
         """A hang says where, and what was printed before."""
         record = self.run_.of("test_hang")
         self.assertIn("in test_hang", record.details)
+        self.assertNotIn("harness/runner", record.details)
         self.assertEqual(record.output, "before the hang\n")
         self.assertIn("in tearDownClass", self.run_.of("test_h1").details)
 

@@ -1,0 +1,62 @@
+"""The zygote as its owner sees it: imports that hang, and an end in any case."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unittest
+from unittest import mock
+
+from harness.runner import zygote_process
+from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
+from suites.selftest.runner import runs
+from suites.selftest.runner.test_workers import gone
+
+
+class ZygoteProcessTest(unittest.TestCase):
+    """A zygote of the test's own."""
+
+    def setUp(self) -> None:
+        self.directory = runs.new_directory(self)
+        self.wake, self._wakes = os.pipe()
+        self.addCleanup(os.close, self.wake)
+        self.addCleanup(os.close, self._wakes)
+        environ = runs.environ(self.directory)
+        self.zygote = ZygoteProcess(environ, [str(self.directory), *sys.path], inherit_streams=False)
+        self.addCleanup(self.zygote.close)
+
+    def test_an_import_that_hangs(self) -> None:
+        """It is given up with its stack, and the module before it keeps what it came to."""
+        runs.write_module(
+            self.directory, "test_fine", "class T(unittest.TestCase):\n    def test_1(self): pass\n"
+        )
+        runs.write_module(self.directory, "test_hang", "def inner(): threading.Event().wait()\ninner()\n")
+        loading = self.zygote.load(["test_fine", "test_hang"], [], self.wake)
+        first = next(loading)
+        self.assertEqual([unit["id"] for unit in first.units], ["test_fine.T.test_1"])
+        with mock.patch.object(zygote_process, "IMPORT_TIMEOUT_S", 0.05):
+            second = next(loading)
+        self.assertIn("no end after", second.error)
+        self.assertIn("in inner", second.error)
+        with self.assertRaises(ZygoteLost):
+            next(loading)
+
+    def test_a_wish_to_stop(self) -> None:
+        """An import does not keep a Ctrl-C waiting."""
+        runs.write_module(self.directory, "test_hang", "threading.Event().wait()\n")
+        os.write(self._wakes, b"!")
+        with self.assertRaises(KeyboardInterrupt):
+            list(self.zygote.load(["test_hang"], [], self.wake))
+        with mock.patch.object(zygote_process, "CLOSE_S", 0.05):
+            self.zygote.close()
+        self.assertTrue(gone(self.zygote.pid))
+
+    def test_close(self) -> None:
+        """Twice is as good as once."""
+        self.zygote.close()
+        self.zygote.close()
+        self.assertTrue(gone(self.zygote.pid))
+
+
+if __name__ == "__main__":
+    unittest.main()
