@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from harness.cases.continuous import MultiProcContinuousTest as MultiProcContinuousTest
     from harness.cases.multiprocess import DistributedTestBase as DistributedTestBase
     from harness.cases.multiprocess import MultiProcessTestCase as MultiProcessTestCase
+    from harness.cases.threaded import MultiThreadedTestCase as MultiThreadedTestCase
+    from harness.cases.threaded import spawn_threads_and_init_comms as spawn_threads_and_init_comms
     from harness.errors import HarnessError as HarnessError
     from harness.errors import LaunchError as LaunchError
     from harness.errors import RankError as RankError
@@ -113,6 +115,7 @@ _HOMES = {
     ),
     "harness.cases.draws": ("same_draws",),
     "harness.cases.subtests": ("run_subtests",),
+    "harness.cases.threaded": ("MultiThreadedTestCase", "spawn_threads_and_init_comms"),
     "harness.testcase": ("TestCase",),
     "harness.modules": ("load_tests", "run_tests"),
     "harness.parametrize": ("parametrize", "subtest", "instantiate_parametrized_tests"),

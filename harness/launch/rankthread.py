@@ -54,6 +54,9 @@ class ThreadChannel:
     def close(self) -> None:
         """Part of upstream's pipe; there is nothing to close."""
 
+    def ready(self) -> None:
+        """Part of a pooled rank's channel: what was made now stays. Nothing stays in a thread."""
+
 
 Body = Callable[[int, ThreadChannel], object]
 
@@ -84,12 +87,12 @@ class RankThread(threading.Thread):
         self.released = threading.Event()
         self.records: deque[CollectiveRecord] = deque(maxlen=RECORDS)
         self.sequence: dict[str, int] = {}
-        self.meeting: Meeting | None = None  # the collective that it waits in
-        self.wants_turn = False
+        self.meeting: Meeting | None = None  # the threaded collective that it is in
+        self.waits = False  # for other ranks: in a collective, a store or the like, or for its turn
 
     def run(self) -> None:
         """The rank's whole life."""
-        with contextlib.suppress(RankEnded):
+        with contextlib.suppress(SystemExit):
             try:
                 self.home.live(self)
             finally:
@@ -99,12 +102,6 @@ class RankThread(threading.Thread):
         """1 for this rank's first collective of a group, then 2, and so on."""
         number = self.sequence[key] = self.sequence.get(key, 0) + 1
         return number
-
-    @property
-    def waits(self) -> bool:
-        """Whether it waits for other ranks: in a collective that is not complete, or for its turn."""
-        meeting = self.meeting
-        return self.wants_turn or (meeting is not None and not meeting.complete)
 
     def stop_if_over(self) -> None:
         """Raises RankEnded where nobody waits for this rank any longer."""

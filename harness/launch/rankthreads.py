@@ -6,16 +6,17 @@
       next_event <------ RankOutcome - the body is over
       release -----------------------> destroy the groups
       next_event <------------- Gone - X
-      wake, interrupt ---------------> RankEnded, at its next step
+      wake, interrupt ---------------> SystemExit, at its next step
 
 A thread cannot be killed. One that waits in a threaded collective is woken; one that runs Python is raised
-``RankEnded`` in; one that waits anywhere else is abandoned: it is a daemon, and ends when it comes back.
+``SystemExit`` in; one that waits anywhere else is abandoned: it is a daemon, and ends when it comes back.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import queue
 import threading
@@ -24,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from harness.launch.meetings import Meeting, Meetings
-from harness.launch.rankthread import Body, Gone, RankEnded, RankThread
+from harness.launch.rankthread import Body, Gone, RankThread
 from harness.launch.thread_state import RankStates
 from harness.launch.turns import Turns
 from harness.outcomes import CollectiveRecord, RankOutcome
@@ -109,10 +110,11 @@ class RankThreads:
         threads.wake_all()
 
     def interrupt(self) -> None:
-        """Raises RankEnded in every thread that is still there, at its next step of Python."""
+        """Raises SystemExit in every thread that is still there, at its next step of Python; its own class,
+        not a subclass, because that is what the interpreter lets a thread end with in silence."""
         for thread in self._alive():
             identity = ctypes.c_ulong(thread.ident or 0)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(RankEnded))
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(SystemExit))
 
     def interrupt_all(self) -> None:
         """Ends a test that nobody watches: wakes, interrupts and closes. Nothing happens after ``close``."""
@@ -130,7 +132,8 @@ class RankThreads:
         if self._closed:
             return self.abandoned
         self._closed = True
-        if not self.over:
+        ended = self.over
+        if not ended:
             self.wake()
         for thread in self.threads:
             if thread.rank in self._gone:
@@ -138,6 +141,9 @@ class RankThreads:
         self.abandoned = tuple(t.rank for t in self._alive())
         self._installed.close()
         self._states.restore()
+        if ended:
+            # Exceptions and the frames that they left form cycles, which hold the ranks' sockets.
+            gc.collect()
         return self.abandoned
 
     def _alive(self) -> list[RankThread]:
@@ -190,13 +196,19 @@ class RankThreads:
             threads.destroy_groups()
 
     def _take_turn(self, thread: RankThread) -> None:
-        thread.wants_turn = True
+        thread.waits = True
         self._turns.take(thread.rank)
-        thread.wants_turn = False
+        thread.waits = False
 
     def left(self, thread: RankThread) -> None:
         """The rank is at its end."""
         self._turns.give(thread.rank)
+        thread.channel.account = None  # it leads to the frames of an exception, and these to sockets
+        if thread.world is not None:
+            from harness.launch import threads
+
+            threads.drop_groups(thread.world)
+            thread.world = None
         self._gone.add(thread.rank)
         self._events.put(Gone(thread.rank))
 
@@ -207,7 +219,7 @@ class RankThreads:
             yield
             return
         thread.stop_if_over()
-        self._inside.now = True
+        self._inside.now = thread.waits = True
         self._turns.give(thread.rank)
         try:
             yield
@@ -226,9 +238,9 @@ class RankThreads:
         number = thread.next_number(group)
         record = CollectiveRecord(operation, group, number, time.monotonic())
         thread.records.append(record)
-        with self._in(thread, self._meetings.come(thread.rank, group, number, operation, size)):
-            with self.away(thread):
-                yield
+        meeting = self._meetings.come(thread.rank, group, number, operation, size)
+        with self._in(thread, meeting), self.away(thread):
+            yield
         thread.records[-1] = replace(record, ended_s=time.monotonic())
 
     def join_group(self, thread: RankThread, group: str, size: int) -> None:

@@ -75,7 +75,7 @@ def items() -> list[Item]:
         _attribute(sys, "stdout"),
         _attribute(sys, "stderr"),
     ]
-    if "numpy" in sys.modules:
+    if "numpy.random" in sys.modules:
         found.append(_numpy())
     if "torch" in sys.modules:
         found += _torch(sys.modules["torch"])
@@ -123,19 +123,18 @@ def _torch(torch: Any) -> list[Item]:
 def _numpy() -> Item:
     """numpy's global generator: ranks swap the bit generators below it, which is two hundred times as fast as
     copying a state. What ``randn`` keeps of the pair that it drew is dropped at a switch."""
-    import numpy.random
-
-    if not hasattr(numpy.random, "set_bit_generator"):  # numpy before 1.24
-        return Item("numpy", numpy.random.get_state, lambda value, _: numpy.random.set_state(value))
+    numpy_random: Any = sys.modules["numpy.random"]
+    if not hasattr(numpy_random, "set_bit_generator"):  # numpy before 1.24
+        return Item("numpy", numpy_random.get_state, lambda value, _: numpy_random.set_state(value))
 
     def write(value: Any, now: Any) -> None:
         if value is not now:
-            numpy.random.set_bit_generator(value)
+            numpy_random.set_bit_generator(value)
 
-    return Item("numpy", numpy.random.get_bit_generator, write, lambda rank, _: _bit_generator(rank))
+    return Item("numpy", numpy_random.get_bit_generator, write, lambda rank, _: _bit_generator(rank))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _bit_generator(rank: int) -> Any:
     """A rank's bit generator, kept because making one takes longer than a test; every rank seeds it first."""
     import numpy.random

@@ -1,8 +1,8 @@
 """Ranks that are threads: torch's threaded process group, made to fit a harness.
 
 What is torch's: the groups' collectives, on a world of process groups a thread. What is added: each rank's
-collectives are recorded and compared, a rank that waits gives its turn away, whoever waits can be woken, and a
-rank whose test is over can touch nobody's groups any more. The one launcher's module that imports
+collectives are recorded and compared, a rank that waits gives its turn away, whoever waits can be woken, and
+a rank whose test is over can touch nobody's groups any more. The one launcher's module that imports
 ``torch.testing._internal``, because torch keeps its threaded group there.
 """
 
@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
-from torch._C._distributed_c10d import _set_thread_isolation_mode
+from torch._C import _distributed_c10d
 from torch.distributed import distributed_c10d as c10d
 from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
@@ -25,6 +25,7 @@ from harness.launch.rankthreads import RankThreads
 from harness.rank.recorder import OPERATIONS
 
 BACKEND = "threaded"
+_set_thread_isolation_mode: Any = _distributed_c10d._set_thread_isolation_mode  # type: ignore[attr-defined]  # torch's stubs lack it
 # Methods of torch's group that are no collectives: they ask, or they are called by collectives.
 _NO_COLLECTIVE = frozenset({"size", "rank", "getBackendName", "exception_handle", "reset"})
 
@@ -53,7 +54,7 @@ class Worlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not f
 
 
 def make_group(options: Any, _backend_options: Any) -> Any:
-    """The threaded backend's constructor, as ``torch.distributed`` calls it: returns when all members have."""
+    """The threaded backend's constructor for ``torch.distributed``: returns when all members have come."""
     rank = current()
     if rank is None:
         raise RuntimeError('backend "threaded" connects the threads of a threaded test, and this is none')
@@ -206,3 +207,11 @@ def destroy_groups() -> None:
     """Destroys the groups that this rank still has."""
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+def drop_groups(world: Any) -> None:
+    """Lets go of the groups that a rank leaves undestroyed: connections that close wake its peers."""
+    world.default_pg = None
+    for kept in vars(world).values():
+        if hasattr(kept, "clear"):
+            kept.clear()

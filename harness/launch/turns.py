@@ -53,7 +53,7 @@ class Turns:
                 self._next()
 
     def lend(self) -> bool:
-        """Lets the next rank run although the holder did not say that it waits; False where nobody wants to."""
+        """Lets the next rank run although the holder did not say that it waits; False where none wants to."""
         with self._lock:
             if self.holder is None or not self._waiting:
                 return False

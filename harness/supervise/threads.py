@@ -17,11 +17,11 @@ from harness.settings import Settings
 from harness.supervise.deadlines import TERM_WAIT_S, Action, Limits, Step, View, Why, decide
 from harness.supervise.supervisor import Watch
 
-# Seconds of silence after which the ranks are looked at: for one that sleeps in its turn, and for a deadlock.
-# Nothing tells when a thread falls asleep, so this is the only way; a test that is busy pays some microseconds.
+# Seconds of silence after which the ranks are looked at: for one that sleeps in its turn, and a deadlock.
+# Nothing tells when a thread falls asleep, so this is the only way; a busy test pays some microseconds.
 LOOK_EVERY_S = 0.1
-# Seconds for ranks to leave the collectives that they were woken in, before they are interrupted wherever they
-# are. A fraction of what they get to leave altogether.
+# Seconds for ranks to leave the collectives that they were woken in, before they are interrupted wherever
+# they are. A fraction of what they get to leave altogether.
 WAKE_WAIT_S = 0.05
 assert WAKE_WAIT_S < TERM_WAIT_S
 
@@ -75,6 +75,10 @@ class Threads(Protocol):
         """Ends what runs Python."""
         ...
 
+    def interrupt_all(self) -> None:
+        """Ends a test that is watched no longer."""
+        ...
+
     def close(self) -> tuple[int, ...]:
         """Ends the test for all; the ranks whose threads are still there are returned."""
         ...
@@ -111,8 +115,10 @@ class ThreadSupervisor:
             while (step := self._decide()).action not in (Action.DONE, Action.KILL):
                 self._act(step)
                 self._see(step)
-        finally:
-            abandoned = self._ranks.close()
+        except BaseException:
+            self._ranks.interrupt_all()
+            raise
+        abandoned = self._ranks.close()
         return Watch(tuple(self._outcome(rank, rank in abandoned) for rank in range(self._size)), ())
 
     # -- deciding
@@ -184,10 +190,13 @@ class ThreadSupervisor:
         elif step.action is Action.END:
             self._ranks.wake()
             self._view = replace(self._view, ended=now)
-        elif self._view.ended is not None and not self._interrupted:
-            if now >= self._view.ended + WAKE_WAIT_S:
-                self._interrupted = True
-                self._ranks.interrupt()
+        elif self._time_to_interrupt(now):
+            self._interrupted = True
+            self._ranks.interrupt()
+
+    def _time_to_interrupt(self, now: float) -> bool:
+        ended = self._view.ended
+        return ended is not None and not self._interrupted and now >= ended + WAKE_WAIT_S
 
     def _look(self, why: Why) -> None:
         """Marks the ranks that have to be ended, and takes their stacks."""
@@ -203,26 +212,28 @@ class ThreadSupervisor:
 
     def _outcome(self, rank: int, abandoned: bool) -> RankOutcome:
         why = self._ended.get(rank)
-        notes = [self._note if why is Why.TIMEOUT else "", ABANDONED if abandoned else ""]
-        note = "; ".join(n for n in notes if n)
-        common = {"stack": self._stacks.get(rank, ""), "collectives": tuple(self._ranks.threads[rank].records)}
-        report = self._reports.get(rank)
-        if report is None:  # of those that timed out, one that waited for no other rank is to blame
-            status = Status.TIMED_OUT if why is Why.TIMEOUT else Status.CRASHED if why is None else Status.ENDED
-            now = self._clock()
-            return RankOutcome(
-                rank,
-                status,
-                note=note,
-                order=rank + self._size * (2 if rank in self._waiting else 1),
-                at_s=now,
-                duration_s=now - self._view.started,
-                started_s=self._view.started,
-                **common,
-            )
+        report = self._reports.get(rank) or self._missing(rank)
+        if why is not None:
+            notes = [self._note if why is Why.TIMEOUT else "", ABANDONED if abandoned else ""]
+            report = replace(report, note="; ".join(n for n in notes if n))
         if why is Why.EXIT:
-            report = replace(report, status=Status.TIMED_OUT, phase="exit", note=note)
-        return replace(report, **common)
+            report = replace(report, status=Status.TIMED_OUT, phase="exit")
+        records = tuple(self._ranks.threads[rank].records)
+        return replace(report, stack=self._stacks.get(rank, ""), collectives=records)
+
+    def _missing(self, rank: int) -> RankOutcome:
+        """The outcome of a rank that gave none. Of several that timed out, one that waited for no other is
+        to blame, so it comes first."""
+        ended = {None: Status.CRASHED, Why.TIMEOUT: Status.TIMED_OUT}
+        now, started = self._clock(), self._view.started
+        return RankOutcome(
+            rank,
+            ended.get(self._ended.get(rank), Status.ENDED),
+            order=rank + self._size * (2 if rank in self._waiting else 1),
+            at_s=now,
+            started_s=started,
+            duration_s=now - started,
+        )
 
 
 def watch_threads(

@@ -1,0 +1,287 @@
+"""``MultiThreadedTestCase`` and ``spawn_threads_and_init_comms``: ranks that are threads of this process.
+
+Upstream's visible contract (``torch.testing._internal.common_distributed``): the method runs in a fresh
+instance in each thread, on torch's threaded process group, between ``perThreadSetUp`` and
+``perThreadTearDown``. Beyond it: every rank has an outcome of its own, a hang is reported with stacks, and a
+rank draws the random numbers that it would draw alone.
+
+What threads cannot do, and processes can: a signal, ``os._exit`` or a crash in C takes the whole run along;
+a hang that holds the GIL is for whoever watches this process; signal handlers cannot be set; what ranks
+print is not told apart; globals of modules are shared.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+import threading
+import time
+import types
+import unittest
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar, cast, overload
+
+from harness import expect, seeding
+from harness.cases import verdict
+from harness.cases.modes import Running
+from harness.cases.multiprocess import DEFAULT_WORLD_SIZE, RankOrchestration, finish_in_rank
+from harness.cases.thread_mode import Threads
+from harness.launch.rankthread import RankThread, ThreadChannel
+from harness.launch.rankthreads import RankThreads
+from harness.outcomes import merge
+from harness.protocol import Launch, ModuleRef
+from harness.rank.account import run_body
+from harness.requirements import requirements_of
+from harness.settings import Settings
+from harness.supervise.threads import watch_threads
+from harness.testcase import TestCase
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+
+class ThreadedOrchestration(RankOrchestration):
+    """``RankOrchestration`` on threads; see ``MultiThreadedTestCase``."""
+
+    MAIN_THREAD_RANK = -1
+    rank_modes = ("threads",)
+    # Off: the ranks run at once, and share the process's random generators and settings.
+    takes_turns: ClassVar[bool] = True
+    global_store: ClassVar[Any] = None
+
+    def __init__(self, method_name: str = "runTest", methodName: str = "runTest") -> None:
+        self.threads: Sequence[RankThread] = ()
+        super().__init__(method_name, methodName)
+
+    # -- what a subclass may override or ask
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks: 4 (upstream's default)."""
+        return DEFAULT_WORLD_SIZE
+
+    @property
+    def _current_test_name(self) -> str:  # type: ignore[override]  # upstream's is a property here, a method there
+        return self._testMethodName
+
+    def perThreadSetUp(self) -> None:
+        """Runs in each rank before the test method, when its process group is there."""
+
+    def perThreadTearDown(self) -> None:
+        """Runs in each rank after the test method, before the rank's cleanups and the end of its group."""
+
+    def setUpRank(self) -> None:
+        """As in the modes with processes; by default ``perThreadSetUp``."""
+        self.perThreadSetUp()
+
+    def tearDownRank(self) -> None:
+        """As in the modes with processes; by default ``perThreadTearDown``."""
+        self.perThreadTearDown()
+
+    def assertEqualOnRank(self, x: Any, y: Any, msg: Any = None, *, rank: int = 0) -> None:
+        """``assertEqual`` on one rank, nothing on the others."""
+        if self.rank == rank:
+            self.assertEqual(x, y, msg)
+
+    def assertNotEqualOnRank(self, x: Any, y: Any, msg: Any = None, *, rank: int = 0) -> None:
+        """``assertNotEqual`` on one rank, nothing on the others."""
+        if self.rank == rank:
+            self.assertNotEqual(x, y, msg)
+
+    # -- in the parent
+
+    def setUp(self) -> None:
+        """Prepares; a class starts its threads by ``_spawn_threads``, or has them when its method runs."""
+        super(RankOrchestration, self).setUp()
+        self.processes = []
+        self.threads = ()
+        self.rank = self.MAIN_THREAD_RANK
+        # What a Python error shows that C++ raised; ranks see the environment as it is here.
+        before = os.environ.get("TORCH_SHOW_CPP_STACKTRACES")
+        os.environ["TORCH_SHOW_CPP_STACKTRACES"] = "1"
+        self.addCleanup(_restore, "TORCH_SHOW_CPP_STACKTRACES", before)
+
+    def tearDown(self) -> None:
+        """Ends threads that nobody joined."""
+        super().tearDown()
+        self.threads = ()
+
+    def _spawn_threads(self) -> None:
+        """Starts the ranks. Raises SkipTest where the test's requirements are not met on this machine."""
+        self._spawn_processes()
+
+    def _start(self, mode: str, settings: Settings) -> None:
+        from harness.launch import threads
+
+        type(self).global_store = threads.new_store()
+        super()._start(mode, settings)
+        running: Running | None = self._running
+        self.threads = running.threads if isinstance(running, Threads) else ()
+
+    def _join_processes(self, fn: Callable[..., object]) -> None:
+        __tracebackhide__ = True
+        self._join_threads(self.threads, fn)
+
+    def _join_threads(self, threads: Sequence[RankThread], fn: Callable[..., object]) -> None:
+        """Waits until every rank is gone, and raises what its verdict asks for."""
+        __tracebackhide__ = True
+        super()._join_processes(fn)
+
+    def _request(self, settings: Settings) -> Launch:
+        size = int(self.world_size)
+        if size < 1:
+            raise ValueError(f"world_size is {self.world_size!r}: it has to be 1 or more")
+        return Launch(
+            module=ModuleRef(type(self).__module__),
+            qualname=type(self).__qualname__,
+            method=self._current_test_name,
+            world_size=size,
+            file_name="",
+            environ={},
+            cwd="",
+            sys_path=[],
+            argv=[],
+        )
+
+    # -- in a rank
+
+    @classmethod
+    def _run_in_thread(cls, rank: int, test_name: str, channel: ThreadChannel) -> None:
+        cls._run(test_name, rank, len(_own_thread().home.threads))
+
+    @classmethod
+    def _run(cls, test_name: str, rank: int, world_size: int, **kwargs: Any) -> None:  # type: ignore[override]  # upstream's differ
+        """What a rank does: a fresh instance runs the method. An override may add around it."""
+        self = cls(test_name)
+        self.rank = rank
+        self.run_test_with_threaded_pg(test_name, rank, world_size)
+
+    def run_test_with_threaded_pg(self, test_name: str, rank: int, world_size: int) -> None:
+        """Makes the rank's process group, runs the test method and records how it went.
+
+        Returns only if it passed, as ``MultiProcessTestCase.run_test`` does. The group is destroyed when all
+        ranks have reported.
+        """
+        from harness.launch import threads
+
+        threads.init_group(rank, world_size, type(self).global_store)
+        self._run_in_rank(_own_thread().channel)
+
+
+class MultiThreadedTestCase(ThreadedOrchestration, TestCase):
+    """A case whose test methods run on ``world_size`` ranks, each a thread of this process.
+
+    The ranks take turns: one runs until it waits in a collective, and then another. So whatever belongs to
+    the process - generators of ``random``, numpy and torch, default dtype, deterministic mode, environment,
+    working directory, warning filters, standard streams, DTensor's generator - is each rank's own while it
+    runs, and the parent's again afterwards. A rank that sleeps elsewhere is overtaken after some tenths of a
+    second, and from the third time all ranks run at once. A collective that can never be complete, because
+    the ranks that are still at work all wait, ends the test at once. Source of the contract:
+    ``common_distributed.MultiThreadedTestCase``.
+    """
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+@overload
+def spawn_threads_and_init_comms(
+    func: None = None, timeout: float | None = None, world_size: int = DEFAULT_WORLD_SIZE
+) -> Callable[[Method], Method]: ...
+
+
+@overload
+def spawn_threads_and_init_comms(
+    func: Method, timeout: float | None = None, world_size: int = DEFAULT_WORLD_SIZE
+) -> Method: ...
+
+
+def spawn_threads_and_init_comms(
+    func: Callable[..., Any] | None = None,
+    timeout: float | None = None,
+    world_size: int = DEFAULT_WORLD_SIZE,
+) -> Any:
+    """Decorates a method of any TestCase: it runs on ``world_size`` ranks that are threads, in a group.
+
+    Each rank has a copy of the instance, whose attributes are shared as long as nobody assigns to them.
+    ``timeout`` in seconds; the test's deadline (``HARNESS_TIMEOUT``, ``@timeout``) by default. Outcomes are
+    as in ``MultiThreadedTestCase``.
+    """
+    if func is None:
+        return functools.partial(spawn_threads_and_init_comms, timeout=timeout, world_size=world_size)
+    method = func
+
+    @functools.wraps(method)
+    def on_ranks(self: unittest.TestCase, *args: Any, **kwargs: Any) -> None:
+        __tracebackhide__ = True
+        settings = Settings.from_environ(os.environ)
+        own = requirements_of(type(self), self._testMethodName).timeout_s
+        limit = next(t for t in (timeout, own, settings.timeout_s) if t is not None)
+        _run_on_threads(self, functools.partial(_call, method, args, kwargs), world_size, settings, limit)
+
+    return on_ranks
+
+
+def _call(method: Callable[..., Any], args: Any, kwargs: Any, case: unittest.TestCase) -> None:
+    method(case, *args, **kwargs)
+
+
+def _run_on_threads(
+    case: unittest.TestCase,
+    method: Callable[[unittest.TestCase], None],
+    world_size: int,
+    settings: Settings,
+    timeout_s: float,
+) -> None:
+    """Runs ``method`` on a copy of the case in each of ``world_size`` threads; raises what they came to."""
+    from harness.launch import threads
+
+    __tracebackhide__ = True
+    store = threads.new_store()
+
+    def body(rank: int, channel: ThreadChannel) -> None:
+        threads.init_group(rank, world_size, store)
+        seeding.seed_all(seeding.base_seed())
+        own = _copy_for_rank(case, method)
+        with expect.collecting() as accepted:
+            account = run_body(own, _nothing, _nothing)
+        finish_in_rank(channel, replace(account, accepted=tuple(u.to_json() for u in accepted.updates)))
+
+    started = time.monotonic()
+    ranks = RankThreads(world_size, body, timeout_s=timeout_s)
+    ranks.start()
+    watched = watch_threads(ranks, settings, started=started, timeout_s=timeout_s)
+    outcome = replace(merge(watched.outcomes), duration_s=time.monotonic() - started)
+    case._harness_outcome = outcome  # type: ignore[attr-defined]  # where the run's records look for it
+    verdict.tell(case, outcome)
+    if any(o.accepted for o in watched.outcomes):
+        noted = [[expect.Accepted.from_json(cast(Any, v)) for v in o.accepted] for o in watched.outcomes]
+        expect.apply(noted)
+
+
+def _copy_for_rank(case: unittest.TestCase, method: Callable[[unittest.TestCase], None]) -> Any:
+    """A copy whose test method is ``method``, with cleanups and sub-tests of its own."""
+    own: Any = copy.copy(case)
+    own._cleanups = []
+    own._outcome = None
+    own._subtest = None
+    setattr(own, case._testMethodName, types.MethodType(lambda self: method(self), own))
+    return own
+
+
+def _nothing() -> None:
+    """The case's own setUp and tearDown are the parent's."""
+
+
+def _own_thread() -> RankThread:
+    thread = threading.current_thread()
+    assert isinstance(thread, RankThread), "called in a rank, by its thread"
+    return thread
+
+
+def _restore(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value

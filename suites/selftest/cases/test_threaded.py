@@ -1,0 +1,316 @@
+"""Self-tests of harness.cases.threaded and thread_mode: contract, verdicts, state, and what a test leaves."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import unittest
+import warnings
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.distributed as dist
+
+from harness import Status
+from suites.selftest.faults import threaded
+from suites.selftest.faults.rows import FaultRows, Played, _read
+
+# Seconds: ranks on threads have started in a thousandth of it.
+DEADLINE = "0.3"
+# Seconds for threads to end that were told to.
+END_S = 30.0
+MANY = 200
+
+
+def setUpModule() -> None:
+    """Has torch import what this call needs, which leaves a directory."""
+    torch.use_deterministic_algorithms(False)
+
+
+class ThreadRows(FaultRows):
+    """Rows on threads."""
+
+    def on_threads(self, case: Any, method: str, **environ: str) -> Played:
+        """Plays one test whose ranks are threads."""
+        return self.play(case, method, **environ)
+
+    def passes(self, case: Any, method: str, **environ: str) -> None:
+        """A row that passes, on every rank."""
+        played = self.on_threads(case, method, **environ)
+        self.assertEqual(played.verdict, "pass", played.text)
+        self.assertTrue(all(o.status is Status.PASSED for o in played.outcome.ranks))
+
+
+class ContractTest(ThreadRows):
+    """What a test's author sees."""
+
+    def test_hooks(self) -> None:
+        """Fresh instances, hooks in each thread, cleanups last."""
+        self.passes(threaded.Contract, "test_hooks")
+
+    def test_on_rank(self) -> None:
+        """assertEqualOnRank and assertNotEqualOnRank."""
+        self.passes(threaded.Contract, "test_on_rank")
+
+    def test_skip(self) -> None:
+        """All ranks skip: so does the test."""
+        played = self.on_threads(threaded.Contract, "test_skips")
+        self.assertEqual((played.verdict, played.texts), ("skip", ("not today",)))
+
+    def test_late(self) -> None:
+        """Without _spawn_threads in setUp."""
+        self.passes(threaded.Late, "test_runs")
+
+    def test_wrong_name(self) -> None:
+        """A method that does not exist is the caller's mistake."""
+        with self.assertRaisesRegex(ValueError, "test_nothing"):
+            threaded.Late("test_nothing")
+
+    def test_threads_are_known(self) -> None:
+        """``threads`` holds them between setUp and tearDown."""
+        case = threaded.Contract("test_on_rank")
+        with mock.patch.dict(os.environ):
+            case.setUp()
+            self.assertEqual([t.rank for t in case.threads], [0, 1, 2])
+            threads = list(case.threads)
+            case.tearDown()
+            case.doCleanups()
+        self.assertFalse(any(t.is_alive() for t in threads), "never joined, and yet they are gone")
+
+
+class VerdictTest(ThreadRows):
+    """The fault table on threads; peers wait in a barrier."""
+
+    def bad(self, method: str, verdict: str, status: Status, *said: str, **more: Any) -> Played:
+        """A row in which rank 1 is the cause."""
+        played = self.on_threads(threaded.Faulty, method, **more.pop("environ", {}))
+        self.check(played, verdict, status, *said, **more)
+        return played
+
+    def test_fails(self) -> None:
+        """FAIL; the waiting ranks are collateral, and it says what they wait in."""
+        words = ("rank 1 failed", "rank 1 will not play", "ranks 0, 2 wait in barrier #1 of group 0")
+        self.bad("test_fails", "FAIL", Status.FAILED, *words, collateral=(0, 2))
+
+    def test_raises(self) -> None:
+        """Not even an Exception."""
+        self.bad(
+            "test_raises_something_of_its_own", "ERROR", Status.ERROR, "Unheard: straight", collateral=(0, 2)
+        )
+
+    def test_exits(self) -> None:
+        """sys.exit in a thread is a crash with its code."""
+        self.bad("test_exits", "ERROR", Status.CRASHED, "exit code 7", "by sys.exit", collateral=(0, 2))
+
+    def test_skips(self) -> None:
+        """A divergent skip is an error."""
+        words = "divergent skip: rank 1 skipped (not on rank 1)"
+        self.bad("test_skips", "ERROR", Status.ERROR, words, collateral=(0, 2))
+
+    def test_set_up_fails(self) -> None:
+        """perThreadSetUp is the rank's."""
+        self.bad("test_set_up_fails", "ERROR", Status.ERROR, "RuntimeError: not ready", collateral=(0, 2))
+
+    def test_cleanup_fails(self) -> None:
+        """A cleanup in a rank is part of its test."""
+        self.bad("test_cleanup_fails", "FAIL", Status.FAILED, "nothing was tidy")
+
+    def test_subtests(self) -> None:
+        """Itemised, with the rank."""
+        self.bad("test_subtests", "FAIL", Status.FAILED, "(number=2): failed on rank 1", "two on one")
+
+    def test_calls_another_collective(self) -> None:
+        """Whoever comes second is told."""
+        played = self.on_threads(threaded.Faulty, "test_calls_another")
+        self.assertEqual(played.outcome.status, Status.ERROR, played.text)
+        self.assertIn("collectives differ at #1 of group 0", played.text)
+
+    def test_expected_failure(self) -> None:
+        """As in a single process."""
+        played = self.on_threads(threaded.Faulty, "test_expected_to_fail")
+        self.assertEqual(played.verdict, "expected failure", played.text)
+        played = self.on_threads(threaded.Faulty, "test_passes_unexpectedly")
+        self.assertEqual(played.verdict, "unexpected success", played.text)
+
+
+class HangTest(ThreadRows):
+    """Ranks that do not come back."""
+
+    def test_deadlock(self) -> None:
+        """A collective that can never be complete ends long before the deadline, which is a minute."""
+        played = self.on_threads(threaded.Faulty, "test_leaves_early")
+        self.assertEqual((played.verdict, played.outcome.status), ("ERROR", Status.TIMED_OUT), played.text)
+        self.assertIn("deadlock: every rank waits for another", played.text)
+        self.assertIn("rank 1 had passed", played.text)
+        self.assertIn("in test_leaves_early", played.rank(0).stack)
+
+    def test_deadlock_in_new_group(self) -> None:
+        """The same where a group is made."""
+        played = self.on_threads(threaded.Faulty, "test_makes_no_group")
+        self.assertIn("deadlock", played.text)
+        self.assertIn("new_group, for the group's other ranks", played.text)
+
+    def test_loop(self) -> None:
+        """At the deadline the one that waits for nobody is the cause, and its thread is ended."""
+        played = self.on_threads(threaded.Faulty, "test_loops", HARNESS_TIMEOUT=DEADLINE)
+        self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", "in test_loops")
+        self.assertNotIn("abandoned", played.text)
+
+    def test_stuck_thread_is_abandoned(self) -> None:
+        """What cannot be ended is said to be, and harms nobody when it comes back."""
+        threaded.GATE.clear()
+        self.addCleanup(threaded.GATE.set)
+        before = set(threading.enumerate())
+        played = self.on_threads(threaded.Faulty, "test_sticks", HARNESS_TIMEOUT=DEADLINE)
+        self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", "abandoned", "in test_sticks")
+        (stuck,) = set(threading.enumerate()) - before
+        self.assertTrue(stuck.daemon)
+        self.passes(threaded.CollectivesOnThreads, "test_moves")
+        dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+        self.addCleanup(dist.destroy_process_group)
+        threaded.GATE.set()
+        stuck.join(END_S)
+        self.assertFalse(stuck.is_alive())
+        self.assertTrue(dist.is_initialized(), "its destroy_process_group was for its own test's groups")
+
+
+class StateTest(ThreadRows):
+    """What belongs to the process."""
+
+    def test_generators(self) -> None:
+        """Each rank draws what it would draw alone."""
+        self.passes(threaded.State, "test_generators")
+
+    def test_settings(self) -> None:
+        """Each rank has its own, and the parent its own afterwards."""
+        for method, verdict in (("test_settings", "pass"), ("test_settings_and_fail", "FAIL")):
+            with self.subTest(method=method), warnings.catch_warnings():
+                before = _settings()
+                played = self.on_threads(threaded.State, method)
+                self.assertEqual(played.verdict, verdict, played.text)
+                self.assertEqual(_settings(), before)
+
+    def test_parents_generators(self) -> None:
+        """A threaded test draws nothing of the parent's."""
+        torch.manual_seed(5)
+        first = torch.rand(3)
+        torch.manual_seed(5)
+        case = threaded.State("test_generators")
+        with mock.patch.object(type(case), "run", unittest.TestCase.run):  # without seeding the parent
+            result = unittest.TestResult()
+            case.run(result)
+        self.assertTrue(result.wasSuccessful(), result.failures)
+        self.assertTrue(torch.equal(torch.rand(3), first))
+
+    def test_asleep_elsewhere(self) -> None:
+        """Ranks that wait for each other without giving their turns away are overtaken."""
+        self.passes(threaded.Asleep, "test_meet_elsewhere")
+        self.passes(threaded.FreeAsleep, "test_meet_elsewhere")
+
+    def test_many(self) -> None:
+        """Hundreds of tests leave no thread and no descriptor."""
+        self.on_threads(threaded.Late, "test_runs")
+        gc.collect()  # of tests before this one
+        threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
+        for _ in range(MANY):
+            self.passes(threaded.Late, "test_runs")
+        gc.collect()
+        self.assertEqual(threading.active_count(), threads)
+        self.assertEqual(len(os.listdir("/proc/self/fd")), descriptors)
+
+
+class SameBodiesTest(ThreadRows):
+    """One body on threads, on torch's threaded group and on gloo, and on processes."""
+
+    def test_collectives(self) -> None:
+        """Same results, which are known."""
+        for method in ("test_sums", "test_gathers", "test_moves"):
+            for case, ranks in (
+                (threaded.CollectivesOnThreads, ""),
+                (threaded.OnGloo, "threads"),
+                (threaded.OnGloo, "fresh"),
+            ):
+                with self.subTest(method=method, case=case.__name__, ranks=ranks):
+                    self.passes(case, method, HARNESS_RANKS=ranks)
+
+    def test_fails_with_peers_in_gloo(self) -> None:
+        """The peers are woken by the connections that close."""
+        played = self.on_threads(threaded.OnGloo, "test_fails", HARNESS_RANKS="threads")
+        self.check(played, "FAIL", Status.FAILED, "rank 1 will not play", collateral=(0, 2))
+        self.assertNotIn("abandoned", played.text)
+
+    def test_announced_exit(self) -> None:
+        """special_return_code_checks means what it means for processes."""
+        for code, verdict in ((7, "pass"), (8, "ERROR")):
+            case = threaded.OnGloo("test_exits_as_announced")
+            fn = case.test_exits_as_announced.__wrapped__  # type: ignore[attr-defined]  # functools.wraps
+            result = unittest.TestResult()
+            with (
+                mock.patch.dict(os.environ, {"HARNESS_RANKS": "threads"}),
+                mock.patch.object(case, "setUp", _announcing(case, fn, code)),
+            ):
+                case.run(result)
+            self.assertEqual(_read(result)[0], verdict, result.errors)
+
+    def test_own_class(self) -> None:
+        """A rank's class is its own under the same name."""
+        self.passes(threaded.OnGloo, "test_own_class", HARNESS_RANKS="threads")
+
+
+class DecoratorTest(unittest.TestCase):
+    """spawn_threads_and_init_comms on a plain TestCase."""
+
+    def play(self, method: str) -> tuple[threaded.Decorated, str, str]:
+        """One decorated test: its instance, verdict and text."""
+        case, result = threaded.Decorated(method), unittest.TestResult()
+        case.run(result)
+        verdict, texts = _read(result)
+        return case, verdict, "\n".join(texts)
+
+    def test_passes(self) -> None:
+        """World size as asked for; attributes shared; cleanups run in the ranks."""
+        case, verdict, text = self.play("test_four")
+        self.assertEqual(verdict, "pass", text)
+        self.assertEqual(sorted(case.seen), [0, 1, 2, 3])
+        self.assertEqual(sorted(case.cleaned), [0, 1, 2, 3])
+
+    def test_subtests(self) -> None:
+        """Four ranks by default; one sub-test of one of them fails."""
+        _, verdict, text = self.play("test_bare")
+        self.assertEqual(verdict, "FAIL", text)
+        self.assertIn("(rank=1): failed on rank 1", text)
+        self.assertIn("on 4 ranks", text)
+
+    def test_times_out(self) -> None:
+        """Its own deadline."""
+        _, verdict, text = self.play("test_times_out")
+        self.assertEqual(verdict, "ERROR", text)
+        self.assertIn("rank 1 timed out", text)
+
+
+def _announcing(case: Any, fn: Any, code: int) -> Any:
+    real = case.setUp
+
+    def set_up() -> None:
+        real()
+        case.special_return_code_checks = {fn: code}
+
+    return set_up
+
+
+def _settings() -> tuple[Any, ...]:
+    return (
+        dict(os.environ),
+        os.getcwd(),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_grad_enabled(),
+        list(warnings.filters),
+        dist.distributed_c10d._world,
+    )
+
+
+if __name__ == "__main__":
+    unittest.main()

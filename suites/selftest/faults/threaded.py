@@ -1,0 +1,362 @@
+"""Tests on threads that go well and wrong, for the rows of cases/test_threaded.py."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import unittest
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from harness import MultiProcessTestCase
+from harness.cases.threaded import MultiThreadedTestCase, spawn_threads_and_init_comms
+
+# Seconds; the harness ends the wait, or the self-test opens the gate.
+LONG_S = 3600.0
+# Where a thread waits that nothing can end; the self-test opens it when it has seen what it wanted.
+GATE = threading.Event()
+
+
+class Threaded(MultiThreadedTestCase):
+    """Three ranks, started in setUp as upstream's tests do it."""
+
+    world_size = 3
+
+    def setUp(self) -> None:
+        super().setUp()
+        self._spawn_threads()
+
+
+class Contract(Threaded):
+    """What a test's author sees."""
+
+    def setUp(self) -> None:
+        self.made_by = threading.current_thread().name
+        super().setUp()
+
+    def perThreadSetUp(self) -> None:
+        self.events = [f"set up in a group of {dist.get_world_size()}"]
+
+    def perThreadTearDown(self) -> None:
+        self.assertEqual(self.events[-1], "tested")
+        self.events.append("torn down")
+
+    def test_hooks(self) -> None:
+        """Fresh instances, hooks around the method, cleanups last."""
+        self.assertFalse(hasattr(self, "made_by"))
+        self.assertEqual(self._current_test_name, "test_hooks")
+        self.assertEqual((self.rank, self.world_size), (dist.get_rank(), dist.get_world_size()))
+        self.assertEqual(dist.get_backend(), "threaded")
+        self.assertIsNotNone(type(self).global_store)
+        self.addCleanup(lambda: self.assertEqual(self.events[-1], "torn down"))
+        self.assertEqual(self.events, ["set up in a group of 3"])
+        self.events.append("tested")
+
+    def test_on_rank(self) -> None:
+        """The two assertions that look on one rank only."""
+        self.assertEqualOnRank(self.rank, 0)
+        self.assertEqualOnRank(self.rank, 2, rank=2)
+        self.assertNotEqualOnRank(self.rank, 1)
+        with self.assertRaises(AssertionError) if self.rank == 1 else _nothing():
+            self.assertEqualOnRank(1, 2, rank=1)
+        self.events.append("tested")
+
+    def test_skips(self) -> None:
+        """On every rank."""
+        self.events.append("tested")
+        self.skipTest("not today")
+
+
+class Late(MultiThreadedTestCase):
+    """Its setUp starts no ranks."""
+
+    world_size = 2
+
+    def test_runs(self) -> None:
+        """Ranks come to life when the method runs."""
+        total = torch.ones(1)
+        dist.all_reduce(total)
+        self.assertEqual(total.item(), 2)
+
+
+class Faulty(Threaded):
+    """Rank 1 goes wrong."""
+
+    def test_fails(self) -> None:
+        if self.rank == 1:
+            self.fail("rank 1 will not play")
+        dist.barrier()
+
+    def test_raises_something_of_its_own(self) -> None:
+        if self.rank == 1:
+            raise Unheard("straight through")
+        dist.barrier()
+
+    def test_exits(self) -> None:
+        if self.rank == 1:
+            raise SystemExit(7)
+        dist.barrier()
+
+    def test_skips(self) -> None:
+        if self.rank == 1:
+            self.skipTest("not on rank 1")
+        dist.barrier()
+
+    def test_leaves_early(self) -> None:
+        if self.rank != 1:
+            dist.barrier()
+
+    def test_calls_another(self) -> None:
+        value = torch.zeros(1)
+        if self.rank == 1:
+            dist.broadcast(value, 0)
+        else:
+            dist.all_reduce(value)
+
+    def test_makes_no_group(self) -> None:
+        if self.rank != 1:
+            dist.new_group([0, 1, 2])
+
+    def test_cleanup_fails(self) -> None:
+        if self.rank == 1:
+            self.addCleanup(self.fail, "nothing was tidy")
+
+    def test_subtests(self) -> None:
+        for number in range(3):
+            with self.subTest(number=number):
+                self.assertFalse(self.rank == 1 and number == 2, "two on one")
+
+    @unittest.expectedFailure
+    def test_expected_to_fail(self) -> None:
+        self.fail("as announced")
+
+    @unittest.expectedFailure
+    def test_passes_unexpectedly(self) -> None:
+        dist.barrier()
+
+    def test_loops(self) -> None:
+        while self.rank == 1:
+            pass
+        dist.barrier()
+
+    def test_sticks(self) -> None:
+        if self.rank == 1:
+            GATE.wait(LONG_S)
+            try:
+                dist.barrier()  # by then it is nobody's
+            finally:
+                dist.destroy_process_group()
+        dist.barrier()
+
+    def test_set_up_fails(self) -> None:
+        dist.barrier()
+
+    def perThreadSetUp(self) -> None:
+        if self.rank == 1 and self._current_test_name == "test_set_up_fails":
+            raise RuntimeError("not ready")
+
+
+class Unheard(BaseException):
+    """Not even an Exception."""
+
+
+class State(Threaded):
+    """What belongs to the process is each rank's own."""
+
+    def test_generators(self) -> None:
+        """Each rank draws what it would draw alone, however the ranks are mixed."""
+        torch.manual_seed(self.rank)
+        random.seed(self.rank)
+        np.random.seed(self.rank)
+        drawn: list[Any] = []
+        for _ in range(3):
+            drawn.append((torch.rand(2).tolist(), random.random(), float(np.random.random())))
+            dist.barrier()
+        self.assertEqual(drawn, alone(self.rank))
+
+    def test_settings(self) -> None:
+        """A rank finds what it left, although the others left something else."""
+        self.settings()
+
+    def settings(self) -> None:
+        """Changes all that a rank has of its own, and looks again when the others have done so too."""
+        kinds = (torch.float64, torch.float16, torch.float32)
+        os.environ["HARNESS_SELFTEST_RANK"] = str(self.rank)
+        torch.set_default_dtype(kinds[self.rank])
+        torch.use_deterministic_algorithms(self.rank == 1)
+        torch.set_grad_enabled(self.rank == 0)
+        os.chdir("/" if self.rank else "/proc")
+        warnings.simplefilter("error" if self.rank == 2 else "ignore")
+        dist.barrier()
+        self.assertEqual(os.environ["HARNESS_SELFTEST_RANK"], str(self.rank))
+        self.assertIs(torch.get_default_dtype(), kinds[self.rank])
+        self.assertEqual(torch.are_deterministic_algorithms_enabled(), self.rank == 1)
+        self.assertEqual(torch.is_grad_enabled(), self.rank == 0)
+        self.assertEqual(os.getcwd(), "/" if self.rank else "/proc")
+        self.assertEqual(warnings.filters[0][0], "error" if self.rank == 2 else "ignore")
+
+    def test_settings_and_fail(self) -> None:
+        """The same, and then it fails."""
+        self.settings()
+        self.fail("after all that")
+
+
+def alone(rank: int) -> list[tuple[list[float], float, float]]:
+    """What a rank draws in ``State.test_generators`` where nobody else draws."""
+    torch_alone = torch.Generator().manual_seed(rank)
+    python_alone, numpy_alone = random.Random(rank), np.random.RandomState(rank)
+    return [
+        (torch.rand(2, generator=torch_alone).tolist(), python_alone.random(), float(numpy_alone.random()))
+        for _ in range(3)
+    ]
+
+
+class Asleep(Threaded):
+    """Ranks that wait for each other where no turn is given away."""
+
+    barrier = threading.Barrier(3)
+
+    def test_meet_elsewhere(self) -> None:
+        """A barrier of Python's own: ranks asleep in their turns are overtaken."""
+        self.barrier.wait(60.0)
+
+
+class FreeAsleep(Asleep):
+    """Without turns."""
+
+    takes_turns = False
+
+
+class Collectives:
+    """Bodies that run on threads and on processes; expectations from the ranks' numbers alone."""
+
+    rank: int
+
+    def test_sums(self) -> None:
+        """all_reduce and reduce, by operation."""
+        mine = torch.tensor([self.rank + 1.0, 2.0])
+        for operation, expected in (
+            (dist.ReduceOp.SUM, [6.0, 6.0]),
+            (dist.ReduceOp.MAX, [3.0, 2.0]),
+            (dist.ReduceOp.PRODUCT, [6.0, 8.0]),
+        ):
+            value = mine.clone()
+            dist.all_reduce(value, op=operation)
+            self.check(value, expected)
+        value = mine.clone()
+        dist.reduce(value, 2)
+        if self.rank == 2:
+            self.check(value, [6.0, 6.0])
+
+    def test_gathers(self) -> None:
+        """all_gather, gather, all_gather_into_tensor and objects."""
+        mine = torch.tensor([float(self.rank)])
+        parts = [torch.empty(1) for _ in range(3)]
+        dist.all_gather(parts, mine)
+        self.check(torch.cat(parts), [0.0, 1.0, 2.0])
+        whole = torch.empty(3)
+        dist.all_gather_into_tensor(whole, mine)
+        self.check(whole, [0.0, 1.0, 2.0])
+        on_root = [torch.empty(1) for _ in range(3)] if self.rank == 1 else None
+        dist.gather(mine, on_root, dst=1)
+        if on_root is not None:
+            self.check(torch.cat(on_root), [0.0, 1.0, 2.0])
+        objects: list[Any] = [None] * 3
+        dist.all_gather_object(objects, {"rank": self.rank})
+        assert objects == [{"rank": r} for r in range(3)], objects
+
+    def test_moves(self) -> None:
+        """broadcast, scatter, reduce_scatter and all_to_all_single, on the world and on a part of it."""
+        value = torch.tensor([float(self.rank)])
+        dist.broadcast(value, 1)
+        self.check(value, [1.0])
+        parts = [torch.tensor([10.0 * r]) for r in range(3)] if self.rank == 0 else None
+        dist.scatter(value, parts, src=0)
+        self.check(value, [10.0 * self.rank])
+        dist.reduce_scatter_tensor(value, torch.arange(3.0) + self.rank)
+        self.check(value, [3.0 * self.rank + 3.0])
+        out = torch.empty(3)
+        dist.all_to_all_single(out, torch.arange(3.0) + 10 * self.rank)
+        self.check(out, [self.rank, self.rank + 10.0, self.rank + 20.0])
+        pair = dist.new_group([0, 2])
+        if self.rank != 1:
+            value = torch.tensor([float(self.rank)])
+            dist.all_reduce(value, group=pair)
+            self.check(value, [2.0])
+
+    def check(self, value: torch.Tensor, expected: list[float]) -> None:
+        """Fails unless the values are exactly these."""
+        assert value.tolist() == expected, (value, expected)
+
+
+class CollectivesOnThreads(Collectives, Threaded):
+    """On torch's threaded group."""
+
+
+class OnGloo(Collectives, MultiProcessTestCase):
+    """On gloo, on processes or on threads as HARNESS_RANKS says."""
+
+    world_size = 3
+    rank_modes = ("fresh", "threads")
+
+    def setUpRank(self) -> None:
+        store = dist.FileStore(self.file_name, 3)
+        dist.init_process_group("gloo", rank=self.rank, world_size=3, store=store)
+
+    def test_fails(self) -> None:
+        """Peers in gloo's barrier."""
+        if self.rank == 1:
+            self.fail("rank 1 will not play")
+        dist.barrier()
+
+    def test_exits_as_announced(self) -> None:
+        """Upstream's return-code contract."""
+        raise SystemExit(7)
+
+    def test_own_class(self) -> None:
+        """What a rank sets on its class is its own, or the last rank's where a process is a rank."""
+        type(self).mark = self.rank  # type: ignore[attr-defined]  # made here
+        dist.barrier()
+        self.assertEqual(type(self).mark, self.rank)  # type: ignore[attr-defined]  # as above
+        self.assertEqual(self.id().rsplit(".", 2)[1:], ["OnGloo", "test_own_class"])
+
+
+class Decorated(unittest.TestCase):
+    """Plain unittest, as upstream's decorator is used."""
+
+    def setUp(self) -> None:
+        self.seen: list[int] = []
+        self.cleaned: list[int] = []
+
+    @spawn_threads_and_init_comms(world_size=4)
+    def test_four(self) -> None:
+        """The instance's attributes are shared, its cleanups are the rank's."""
+        total = torch.ones(1)
+        dist.all_reduce(total)
+        self.assertEqual(total.item(), 4)
+        self.seen.append(dist.get_rank())
+        self.addCleanup(self.cleaned.append, dist.get_rank())
+
+    @spawn_threads_and_init_comms
+    def test_bare(self) -> None:
+        """Four ranks by default; rank 1 fails in one sub-test."""
+        with self.subTest(rank=dist.get_rank()):
+            self.assertNotEqual(dist.get_rank(), 1)
+
+    @spawn_threads_and_init_comms(world_size=2, timeout=0.3)
+    def test_times_out(self) -> None:
+        """Rank 1 loops."""
+        while dist.get_rank() == 1:
+            pass
+        dist.barrier()
+
+
+class _nothing:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
