@@ -229,7 +229,7 @@ def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = PLAIN) -> TestOut
     duration = max(o.duration_s for o in ranks)
     status, root, reason = _verdict(ranks)
     wrong = _wrong_exit(ranks, rules)
-    if wrong and not status.bad:
+    if wrong and status is Status.PASSED:
         status, root, reason = Status.ERROR, 0, wrong
     return TestOutcome(status, ranks, root, reason, subtests, duration_s=duration)
 

@@ -270,9 +270,10 @@ class LocalDTensorOpTestBase(LocalDTensorTestBase):
         super()._run_in_rank(channel)
 
     def init_pg(self, eager_init: bool, backend: str | None = None) -> None:
-        """Keeps the group that is there; one that ``destroy_pg`` ended is made anew."""
-        if not dist.is_initialized():
-            super().init_pg(eager_init, backend)
+        """The group is there."""
+
+    def destroy_pg(self, device_id: int | None = None) -> None:
+        """The group ends with the test."""
 
 
 class LocalDTensorContinuousTestBase(DTensorContinuousTestBase):

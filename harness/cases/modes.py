@@ -12,9 +12,11 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from harness.cases.thread_mode import Threads
 from harness.launch import select
 from harness.launch.base import RankSet
 from harness.launch.handles import RankProcess
+from harness.launch.local import Local
 from harness.launch.pool import Pool, PooledSet
 from harness.outcomes import MergeRules, RankOutcome, Status
 from harness.protocol import Launch
@@ -157,7 +159,12 @@ def _fit(outcomes: Sequence[RankOutcome]) -> bool:
     return agreed and not any(o.left or o.bad for o in outcomes)
 
 
-MODES: dict[str, Callable[[Job], Running]] = {"fresh": Fresh, "pooled": Pooled}
+MODES: dict[str, Callable[[Job], Running]] = {
+    "fresh": Fresh,
+    "pooled": Pooled,
+    "threads": Threads,
+    "local": lambda job: Local(job, Pooled),
+}
 
 # One pool a process, by process id: a fork of this process must not use its parent's ranks. It ends with the
 # servers, at exit or by `select.close_all`.

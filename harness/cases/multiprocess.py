@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 from harness import expect, seeding
 from harness.cases import verdict
 from harness.cases.modes import MODES, Job, Pooled, Running
-from harness.errors import LaunchError
+from harness.errors import HarnessError, LaunchError
 from harness.launch import imports
 from harness.launch.base import per_rank_threads
 from harness.launch.handles import RankProcess
 from harness.launch.scratch import scratch
+from harness.launch.select import launcher
 from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
 from harness.protocol import Launch
 from harness.rank import groups
@@ -117,6 +118,14 @@ class RankOrchestration(_AnyTestCase):
         return self._testMethodName
 
     # -- in the parent
+
+    def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
+        """unittest's. The server that ranks come from is there before ``setUp`` changes this process."""
+        with contextlib.suppress(HarnessError):  # whatever it is, the test meets it again when it launches
+            settings = Settings.from_environ(os.environ)
+            if self._mode(settings) in ("fresh", "pooled"):
+                launcher(settings.launcher).ready(type(self).__module__, sys.path)
+        return super().run(result)
 
     def setUp(self) -> None:
         """Makes the rendezvous file, in a directory of the test's own."""

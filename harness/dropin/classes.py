@@ -101,6 +101,8 @@ def apply(graft: Graft, module: Any) -> str | None:
     case.__bases__ = (graft.ranks, *case.__bases__)
     for name in graft.lost:
         delattr(case, name)
+    if issubclass(case, UpstreamContinuousRanks):
+        case.enter_by_run()
     return None
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness import seeding
 from harness.cases.continuous import ContinuousOrchestration
 from harness.cases.multiprocess import RankOrchestration
 from harness.dropin import barrier, skips
@@ -43,13 +44,13 @@ class _Contract(RankOrchestration):
         return float(common_distributed.get_timeout(self.id()))
 
     def _seed_rank(self) -> None:
-        """Upstream's seeds, and the state of torch that upstream's ``setUp`` changes in the parent only."""
+        """Upstream's seed, and the state of torch that upstream's ``setUp`` changes in the parent only."""
         import torch
         from torch.testing._internal import common_utils
 
         # The server that ranks are forked from may have been forked within a setUp.
         torch.sparse.check_sparse_tensor_invariants.disable()
-        common_utils.set_rng_seed()
+        seeding.seed_all(common_utils.SEED)
 
     def _account(self, account: Account) -> Account:
         return skips.read_account(account, skips.table())
@@ -105,7 +106,24 @@ class UpstreamRanks(_Contract):
 
 
 class UpstreamContinuousRanks(_Contract, ContinuousOrchestration):
-    """Under upstream's ``MultiProcContinuousTest``: pooled ranks that keep their group."""
+    """Under upstream's ``MultiProcContinuousTest``: pooled ranks that keep their group.
+
+    ``_run`` is no part of that contract. A class that has one all the same, by a mixin that it shares with
+    fresh-rank cases (``FSDPTestMixin``), must not have it called.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.enter_by_run()
+
+    @classmethod
+    def enter_by_run(cls) -> None:
+        """Sees to it that a rank of this class and its subclasses begins in this class's ``_run``."""
+        own = UpstreamContinuousRanks.__dict__["_run"]
+        if cls._run.__func__ is not own.__func__:  # type: ignore[attr-defined]  # a class method
+            cls._run = own  # type: ignore[method-assign]
+        for subclass in cls.__subclasses__():
+            subclass.enter_by_run()
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:

@@ -40,6 +40,10 @@ class DirtyModule(LaunchError):
     """Importing the test's module left threads in the server: ranks must import it themselves."""
 
 
+class StartTimeout(LaunchError):
+    """The test's module did not finish importing in time; the server that imports it is stuck."""
+
+
 class Launcher(Protocol):
     """A strategy that brings ranks to life."""
 
@@ -124,7 +128,7 @@ class RankSet:
         try:
             frame = recv_frame(self.events)
         except TimeoutError:
-            raise LaunchError(
+            raise StartTimeout(
                 f"ranks did not start within {timeout_s:g} s: {request.module.name} is still importing"
             ) from None
         if frame is None:

@@ -13,11 +13,12 @@ import socket
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from typing import NoReturn
 
-from harness.errors import LaunchError
+from harness.errors import LaunchError, ServerLost
 from harness.launch import posix, server
-from harness.launch.base import DirtyModule, RankSet
+from harness.launch.base import DirtyModule, RankSet, StartTimeout
 from harness.launch.process import ServerProcess, start_interpreter, this_process
 from harness.protocol import Launch
 from harness.rank import main as rank_main
@@ -35,8 +36,13 @@ class ForkServerLauncher:
         self._server: ServerProcess | None = None
         self._dirty: set[str] = set()
 
+    def ready(self, module: str, sys_path: Sequence[str]) -> None:
+        """Starts the server if there is none, before a test changes what the server would inherit."""
+        self._ready_server(module, sys_path)
+
     def launch(self, request: Launch) -> RankSet:
         """Starts ranks; LaunchError if the test's module does not import, ServerLost if the server dies."""
+        lost: ServerLost | None = None
         for _ in range(2):
             request = _without_preload(request) if request.module.name in self._dirty else request
             try:
@@ -44,25 +50,30 @@ class ForkServerLauncher:
             except DirtyModule:
                 self._dirty.add(request.module.name)
                 self.close()
-        raise LaunchError(f"{request.module.name} leaves threads in every process that imports it")
+            except ServerLost as error:  # it died since we looked, and no rank has run anything yet
+                lost = error
+        raise lost or LaunchError(f"{request.module.name} leaves threads in every process that imports it")
 
     def _attempt(self, request: Launch) -> RankSet:
         ranks = RankSet(request)
         try:
-            ranks.start(self._ready_server(request).control, request, request.start_timeout_s)
-        except BaseException:
+            server = self._ready_server(request.module.name, request.sys_path)
+            ranks.start(server.control, request, request.start_timeout_s)
+        except BaseException as error:
+            if isinstance(error, StartTimeout) and self._server is not None:
+                self._server.kill()
             ranks.close()
             if self._server is not None and not self._server.alive():
                 self.close()
             raise
         return ranks
 
-    def _ready_server(self, request: Launch) -> ServerProcess:
+    def _ready_server(self, module: str, sys_path: Sequence[str]) -> ServerProcess:
         if self._server is not None and not self._server.alive():
             self.close()
         if self._server is None:
-            fork_here = is_clean() and request.module.name not in self._dirty
-            self._server = _fork_server() if fork_here else _fresh_server(request)
+            fork_here = is_clean() and module not in self._dirty
+            self._server = _fork_server() if fork_here else _fresh_server(sys_path)
         return self._server
 
     def how_it_ended(self) -> str:
@@ -145,9 +156,9 @@ def _serve_forked(control: socket.socket, parent: server.Parent) -> NoReturn:
         os._exit(code)
 
 
-def _fresh_server(request: Launch) -> ServerProcess:
-    """A server in a new interpreter; the request brings the imports."""
-    return start_interpreter("harness.launch.forkserver", "serve_fresh", request.sys_path)
+def _fresh_server(sys_path: Sequence[str]) -> ServerProcess:
+    """A server in a new interpreter; the first request brings the imports."""
+    return start_interpreter("harness.launch.forkserver", "serve_fresh", sys_path)
 
 
 def serve_fresh(control: socket.socket, parent: server.Parent) -> None:

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import tempfile
 import time
 import types
 
@@ -15,6 +16,8 @@ from harness.protocol import Launch, ModuleRef
 # The name under which a parent's __main__ is executed elsewhere, so that its `if __name__ == "__main__":`
 # stays quiet there (multiprocessing's convention, which code in the wild tests for).
 MAIN_ELSEWHERE = "__mp_main__"
+# Set in the environment of a drop-in run: torch's own cases get our ranks before a test file is imported.
+DROP_IN = "HARNESS_DROP_IN"
 
 
 def reference(module_name: str) -> ModuleRef:
@@ -60,8 +63,7 @@ def take_over(request: Launch, previous: Launch | None = None) -> bool:
 
 def _forget_cached_environment() -> None:
     """What the standard library read from the environment once, and would go on to believe."""
-    if "tempfile" in sys.modules:
-        sys.modules["tempfile"].tempdir = None
+    tempfile.tempdir = None
     time.tzset()
 
 
@@ -71,6 +73,8 @@ def _same_surroundings(a: Launch, b: Launch) -> bool:
 
 def ensure(ref: ModuleRef) -> types.ModuleType:
     """The module, imported if it is not there yet; whatever its import raises comes through."""
+    if os.environ.get(DROP_IN) == "1":
+        importlib.import_module("harness.dropin").install()
     loaded = sys.modules.get(ref.name)
     if loaded is not None and (ref.name != "__main__" or _same_main(loaded, ref)):
         return loaded

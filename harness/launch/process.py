@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -55,6 +56,12 @@ class ServerProcess:
     def how_it_ended(self) -> str:
         """Its end in words; it must have ended."""
         return f"process {self.pid} ended with {exit_text(self._poll(0))}"
+
+    def kill(self) -> None:
+        """Ends a server that does not listen any more, and with it its ranks."""
+        if self.alive():
+            os.kill(self.pid, signal.SIGKILL)
+        self.close()
 
     def close(self) -> None:
         """Dismisses the server and waits for its end."""

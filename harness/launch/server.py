@@ -82,13 +82,24 @@ class Server:
                 for key, _ in self._selector.select():
                     key.data()
         finally:
-            for litter in list(self._litters):
-                self._kill_all(litter)
-            self._sweep()
+            try:
+                # The parent's death tells itself twice: by its socket's end and by SIGTERM.
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            finally:
+                self._end_everything()
             if self._scratch is not None and not self._dismissed:
                 shutil.rmtree(self._scratch, ignore_errors=True)
 
     # -- requests
+
+    def _end_everything(self) -> None:
+        for litter in self._litters:
+            self._kill_all(litter)
+        for litter in self._litters:
+            for pid in litter.pids.values():
+                _reap(pid)  # only now are those that it started orphans, and found
+        self._litters.clear()
+        self._sweep()
 
     def _take_request(self) -> None:
         try:
@@ -109,7 +120,8 @@ class Server:
         if refusal is not None:
             for fd in fds[1:]:
                 os.close(fd)
-            send_frame(events, encode(refusal))
+            with contextlib.suppress(OSError):  # the parent gave up waiting
+                send_frame(events, encode(refusal))
             events.close()
             if refusal.dirty:
                 self._selector.unregister(self._control)

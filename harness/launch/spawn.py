@@ -10,7 +10,9 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 
+from harness.errors import ServerLost
 from harness.launch import server
 from harness.launch.base import RankSet
 from harness.launch.process import _ROOT, ServerProcess, start_interpreter
@@ -31,10 +33,21 @@ class SpawnLauncher:
 
     def launch(self, request: Launch) -> RankSet:
         """Starts ranks; ServerLost if the server dies. A module that does not import is each rank's error."""
+        try:
+            return self._attempt(request)
+        except ServerLost:  # it died since we looked, and no rank has run anything yet
+            return self._attempt(request)
+
+    def ready(self, module: str, sys_path: Sequence[str]) -> None:
+        """Starts the server if there is none."""
         if self._server is not None and not self._server.alive():
             self.close()
         if self._server is None:
-            self._server = start_interpreter("harness.launch.spawn", "serve", request.sys_path)
+            self._server = start_interpreter("harness.launch.spawn", "serve", sys_path)
+
+    def _attempt(self, request: Launch) -> RankSet:
+        self.ready(request.module.name, request.sys_path)
+        assert self._server is not None
         ranks = RankSet(request)
         try:
             ranks.start(self._server.control, request, request.start_timeout_s)
