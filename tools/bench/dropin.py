@@ -1,0 +1,184 @@
+"""Compare upstream's own harness with the drop-in on the tests that torch's wheel carries.
+
+    python tools/bench/dropin.py                          a sample of tests, both side by side
+    python tools/bench/dropin.py --full                   all of them, both; a quarter of an hour
+    python tools/bench/dropin.py --ours                   all of them, the drop-in only, against kept verdicts
+    python tools/bench/dropin.py --ours --sizes 2,3,4
+
+The tests are those of ``distributed_test.py`` (gloo), or of any file in upstream's style (``--file``). Both
+ways run the same unmodified file in one run, one after the other; wall time includes the start of Python
+and all imports. Every verdict (passed, skipped, not passed) that differs is listed; exit code 1 then.
+``--record`` keeps upstream's verdicts of a ``--full`` run, for later runs and the self-tests to compare with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, Verdict, read
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "suites" / "selftest" / "upstream" / "distributed_spawn.py"
+KEPT = ROOT / "suites" / "selftest" / "upstream" / "verdicts"
+# Of the tests that pass, every so many are in the sample: a dozen, about a minute of upstream's time.
+SAMPLE_STEP = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A whole run of the file one way: wall seconds from start to exit, and verdicts in the order run."""
+
+    way: str
+    world_size: int
+    wall_s: float
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def tests_s(self) -> float:
+        """Seconds within tests: without the start of Python and the imports."""
+        return sum(v.seconds for v in self.verdicts)
+
+    def by_test(self) -> dict[str, str]:
+        """Verdict by test."""
+        return {v.test: v.verdict for v in self.verdicts}
+
+
+def play(way: str, file: Path, world_size: int, tests: Sequence[str] = ()) -> Played:
+    """Runs the file one way in a process of its own; RuntimeError where no test was run."""
+    environ = {**os.environ, "BACKEND": "gloo", "WORLD_SIZE": str(world_size), "PYTHONPATH": str(ROOT)}
+    with tempfile.TemporaryDirectory(prefix="bench-dropin-") as directory:
+        results, log = Path(directory, "results"), Path(directory, "log")
+        command = [sys.executable, "-m", "tools.bench.upstream_file", way, str(results), str(file), *tests]
+        started = time.monotonic()
+        with log.open("wb") as output:
+            code = subprocess.run(
+                command, cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT, check=False
+            ).returncode
+        wall_s = time.monotonic() - started
+        if not results.exists():
+            raise RuntimeError(
+                f"{way}: no test ran (exit code {code})\n{log.read_text(errors='replace')[-4000:]}"
+            )
+        return Played(way, world_size, wall_s, tuple(read(results.read_text().splitlines())))
+
+
+def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
+    """A line for each test whose verdict is not the expected one; tests that only one side has included."""
+    lines = []
+    for test in sorted(expected.keys() | found.keys()):
+        theirs, ours = expected.get(test, "not run"), found.get(test, "not run")
+        if theirs != ours:
+            lines.append(f"{test}: upstream {theirs}, drop-in {ours}")
+    return lines
+
+
+def kept(world_size: int) -> Path:
+    """Where upstream's verdicts at a world size are kept."""
+    return KEPT / f"distributed_test-gloo-{world_size}.txt"
+
+
+def load(path: Path) -> dict[str, str]:
+    """Verdict by test from a file of ``verdict: test`` lines; those that start with # are comments."""
+    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    pairs = [line.partition(": ") for line in lines]
+    return {test: verdict for verdict, _, test in pairs}
+
+
+def save(path: Path, verdicts: Mapping[str, str], torch_version: str) -> None:
+    """Writes what ``load`` reads."""
+    lines = [f"{verdict}: {test}" for test, verdict in sorted(verdicts.items())]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"# Upstream's own verdicts, torch {torch_version}.\n" + "\n".join(lines) + "\n")
+
+
+def sample(verdicts: Mapping[str, str]) -> list[str]:
+    """Some of the tests that pass, spread over all of them."""
+    return sorted(test for test, verdict in verdicts.items() if verdict == PASSED)[::SAMPLE_STEP]
+
+
+def summary(played: Played) -> str:
+    """One line about a run."""
+    counts = Counter(v.verdict for v in played.verdicts)
+    parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (PASSED, SKIPPED, NOT_PASSED))
+    return (
+        f"world size {played.world_size}, {played.way:8}: {len(played.verdicts)} tests, {parts}; "
+        f"{played.wall_s:.1f} s, {played.tests_s:.1f} s of it in tests"
+    )
+
+
+def compare(arguments: argparse.Namespace, world_size: int) -> bool:
+    """One world size; True where every verdict is the same."""
+    there = load(kept(world_size)) if arguments.file == FILE and kept(world_size).exists() else {}
+    tests = [] if arguments.full or arguments.ours else sample(there) or arguments.tests
+    ours = play("drop-in", arguments.file, world_size, arguments.tests or tests)
+    print(summary(ours), flush=True)
+    if arguments.ours:
+        expected = {t: v for t, v in there.items() if not arguments.tests or t in ours.by_test()}
+    else:
+        theirs = play("upstream", arguments.file, world_size, arguments.tests or tests)
+        print(summary(theirs))
+        print(
+            f"the drop-in is {theirs.wall_s / ours.wall_s:.1f} x faster, "
+            f"{theirs.tests_s / ours.tests_s:.1f} x within tests"
+        )
+        expected = theirs.by_test()
+        if arguments.record:
+            save(kept(world_size), expected, _torch_version())
+    found = differences(expected, ours.by_test()) if expected else []
+    print(f"{len(found)} verdicts differ" if expected else "no verdicts of upstream's to compare with")
+    for line in found:
+        print(f"  {line}")
+    return not found
+
+
+def _torch_version() -> str:
+    from importlib.metadata import version
+
+    return version("torch")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 where every verdict is the same, 1 where one differs, 2 for wrong arguments."""
+    arguments = _parser().parse_args(argv)
+    same = [compare(arguments, size) for size in arguments.sizes]
+    return 0 if all(same) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    description, _, details = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="dropin.py",
+        description=description,
+        epilog=details,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("tests", nargs="*", metavar="TEST", help="Case.test, instead of the sample")
+    parser.add_argument("--file", type=Path, default=FILE, help="another file in upstream's style")
+    parser.add_argument("--sizes", type=_sizes, default=(2,), metavar="N,N", help="world sizes")
+    parser.add_argument("--full", action="store_true", help="every test, both ways")
+    parser.add_argument("--ours", action="store_true", help="every test, the drop-in only")
+    parser.add_argument("--record", action="store_true", help="keep upstream's verdicts of a --full run")
+    return parser
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r}: write whole numbers above 0, as in 2,3,4")
+    return tuple(int(part) for part in parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
