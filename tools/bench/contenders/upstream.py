@@ -21,8 +21,8 @@ class Case(Bodies, common_distributed.MultiProcessTestCase):  # type: ignore[mis
 
 
 class Upstream(CaseContender):
-    """Upstream's harness. A death that the peers do not see is found at the deadline, 300 s after the start of
-    the test: that is not measured."""
+    """Upstream's harness. A death that the peers do not see it finds at the test's deadline, 300 s after its
+    start: that is not measured."""
 
     kinds = (TEST.name, MEMORY.name, DEATH_SEEN.name)
 
