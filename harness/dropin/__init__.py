@@ -22,6 +22,10 @@ error's message pages long and costs seconds (set it yourself to have it back).
 
 from __future__ import annotations
 
+import os
+
+VARIABLE = "HARNESS_DROP_IN"
+
 
 def install() -> tuple[str, ...]:
     """Gives upstream's multi-process cases our ranks, in this process and in what is forked from it.
@@ -29,7 +33,10 @@ def install() -> tuple[str, ...]:
     Call it before or after the test files are imported, any number of times. Imports torch. Returns, and on
     the first call prints on standard error, a line for each class that stays upstream's because this torch
     lacks a name that it would need.
+
+    Sets ``HARNESS_DROP_IN=1``, by which processes that are started afresh know that they have to do the same.
     """
     from harness.dropin import classes
 
+    os.environ[VARIABLE] = "1"
     return classes.install()

@@ -3,6 +3,8 @@
 Needs BACKEND and WORLD_SIZE in the environment, as the wheel's module does; gloo and 2 where they are unset.
 """
 
+# mypy: ignore-errors
+# Untyped, as the files are that this one stands for.
 import os
 
 os.environ.setdefault("BACKEND", "gloo")

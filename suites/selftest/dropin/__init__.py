@@ -1,0 +1,1 @@
+"""Tests of ``harness.dropin``, part by part; ``test_dropin`` beside this folder runs whole files."""

@@ -1,0 +1,105 @@
+"""Files and modules as ``__main__``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from harness.dropin import program
+from harness.errors import UsageError
+
+ROOT = Path(__file__).resolve().parents[3]
+
+PLAIN = """
+import sys, unittest
+print("name", __name__, "argv", sys.argv[1:], "main", sys.modules["__main__"].__dict__ is globals())
+class Case(unittest.TestCase):
+    def test_one(self):
+        print("one ran")
+    def test_two(self):
+        print("two ran")
+"""
+MAIN = """
+if __name__ == "__main__":
+    print("its own way")
+"""
+
+
+class Finding(unittest.TestCase):
+    """``find``."""
+
+    def test_file(self) -> None:
+        self.assertEqual(program.find(__file__), (os.path.abspath(__file__), None))
+
+    def test_module(self) -> None:
+        file, spec = program.find("harness.dropin.program")
+        self.assertEqual(file, program.__file__)
+        assert spec is not None
+        self.assertEqual(spec.name, "harness.dropin.program")
+
+    def test_neither(self) -> None:
+        for target in ("no/such/file.py", "no_such_module", "no_such.module", "sys", "", "-x"):
+            with self.subTest(target=target), self.assertRaisesRegex(UsageError, "neither a Python file"):
+                program.find(target)
+
+
+class MainBlocks(unittest.TestCase):
+    """``runs_itself``."""
+
+    def test_told_by_a_top_level_test_of_the_name(self) -> None:
+        for source, expected in (
+            (b"x = 1", False),
+            (b"if __name__ == '__main__':\n    pass", True),
+            (b"if '__main__' == __name__ and x:\n    pass", True),
+            (b"def f():\n    if __name__ == '__main__':\n        pass", False),
+        ):
+            with self.subTest(source=source):
+                self.assertIs(program.runs_itself(source), expected)
+
+
+class Running(unittest.TestCase):
+    """``python -m harness.dropin``, on files that need no ranks."""
+
+    def play(self, source: str | None, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs a file with that source, or no file; both streams in ``stdout``."""
+        command = [sys.executable, "-m", "harness.dropin"]
+        with tempfile.TemporaryDirectory() as directory:
+            if source is not None:
+                file = Path(directory, "upstream_file.py")
+                file.write_text(source)
+                command.append(str(file))
+            return subprocess.run(
+                [*command, *arguments],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+
+    def test_a_file_without_main_block_goes_to_unittest(self) -> None:
+        done = self.play(PLAIN, "Case.test_two")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("name __main__ argv ['Case.test_two'] main True", done.stdout)
+        self.assertIn("two ran", done.stdout)
+        self.assertNotIn("one ran", done.stdout)
+
+    def test_a_main_block_decides(self) -> None:
+        done = self.play(PLAIN + MAIN)
+        self.assertIn("its own way", done.stdout)
+        self.assertNotIn("one ran", done.stdout)
+
+    def test_usage(self) -> None:
+        self.assertEqual(self.play(None).returncode, 2)
+        self.assertEqual(self.play(None, "--help").returncode, 0)
+        done = self.play(None, "no_such_module")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("neither a Python file nor a module", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+"""Exit codes as skips: tables over accounts and outcomes."""
+
+from __future__ import annotations
+
+import unittest
+
+from harness.dropin import skips
+from harness.outcomes import ErrorInfo, RankOutcome, Status
+from harness.rank.account import Account
+
+REASONS = {86: "generic", 74: "no CUDA"}
+
+
+def _exit(code: object) -> Account:
+    ending = SystemExit(code)
+    return Account(Status.ERROR, ErrorInfo("SystemExit", str(code), "..."), ending=ending)
+
+
+class Accounts(unittest.TestCase):
+    """What a rank says of itself."""
+
+    def test_code_of_a_skip(self) -> None:
+        account = skips.read_account(_exit(86), REASONS)
+        self.assertEqual((account.status, account.skip_reason), (Status.SKIPPED, "generic"))
+        self.assertIsNone(account.ending)
+
+    def test_other_endings_stay(self) -> None:
+        for code in (0, 10, None, "86"):
+            with self.subTest(code=code):
+                account = _exit(code)
+                self.assertIs(skips.read_account(account, REASONS), account)
+
+    def test_an_earlier_problem_stays(self) -> None:
+        account = Account(Status.FAILED, ErrorInfo("AssertionError", "", "..."), ending=SystemExit(86))
+        self.assertIs(skips.read_account(account, REASONS), account)
+
+    def test_no_ending(self) -> None:
+        account = Account(Status.PASSED)
+        self.assertIs(skips.read_account(account, REASONS), account)
+
+
+class Outcomes(unittest.TestCase):
+    """What the parent sees."""
+
+    def test_only_crashes_with_the_code_of_a_skip_change(self) -> None:
+        for status, code, expected in (
+            (Status.CRASHED, 74, Status.SKIPPED),
+            (Status.CRASHED, 3, Status.CRASHED),
+            (Status.CRASHED, None, Status.CRASHED),
+            (Status.CRASHED, -11, Status.CRASHED),
+            (Status.FAILED, 74, Status.FAILED),
+            (Status.PASSED, 0, Status.PASSED),
+        ):
+            with self.subTest(status=status, code=code):
+                [outcome] = skips.read_outcomes([RankOutcome(0, status, exit_code=code)], REASONS)
+                self.assertIs(outcome.status, expected)
+
+    def test_the_reason_is_upstreams(self) -> None:
+        [outcome] = skips.read_outcomes([RankOutcome(0, Status.CRASHED, exit_code=74)], REASONS)
+        self.assertEqual(outcome.skip_reason, "no CUDA")
+
+
+class Table(unittest.TestCase):
+    """The table of the installed torch."""
+
+    def test_has_the_codes_that_decorators_use(self) -> None:
+        from torch.testing._internal.common_distributed import TEST_SKIPS
+
+        table = skips.table()
+        self.assertEqual(table[TEST_SKIPS["generic"].exit_code], TEST_SKIPS["generic"].message)
+        self.assertEqual(len(table), len({s.exit_code for s in TEST_SKIPS.values()}))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,165 @@
+"""The drop-in on files in upstream's style: every verdict, and what a reader is told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import ClassVar
+
+from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, read
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ROOT / "suites" / "selftest" / "upstream"
+# Seconds for a whole file on a machine that is busy with other things.
+TIMEOUT_S = 300
+
+
+class Played(unittest.TestCase):
+    """Runs ``file`` once for the class; ``expected`` is the verdict of each of its tests."""
+
+    file: ClassVar[str] = ""
+    expected: ClassVar[dict[str, str]] = {}
+    verdicts: ClassVar[dict[str, str]]
+    output: ClassVar[str]
+    code: ClassVar[int]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        if not cls.file:
+            raise unittest.SkipTest("the base of the others")
+        with tempfile.TemporaryDirectory() as directory:
+            results = Path(directory, "results")
+            command = [sys.executable, "-m", "tools.bench.upstream_file", "drop-in", str(results)]
+            environ = {k: v for k, v in os.environ.items() if not k.startswith("HARNESS_")}
+            done = subprocess.run(
+                [*command, str(FILES / cls.file), "-v"],
+                cwd=ROOT,
+                env=environ,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+            cls.code, cls.output = done.returncode, done.stdout
+            lines = results.read_text().splitlines() if results.exists() else []
+        cls.verdicts = {verdict.test: verdict.verdict for verdict in read(lines)}
+
+    def test_verdicts(self) -> None:
+        self.maxDiff = None
+        self.assertEqual(self.verdicts, self.expected, self.output[-8000:])
+
+    def test_exit_code(self) -> None:
+        self.assertEqual(self.code, int(NOT_PASSED in self.expected.values()))
+
+
+class Ends(Played):
+    """Fresh ranks."""
+
+    file = "verdicts.py"
+    expected: ClassVar[dict[str, str]] = {
+        "DeviceTestCPU.test_group_cpu": PASSED,
+        "EndsTest.test_crashes": NOT_PASSED,
+        "EndsTest.test_exits_halfway": NOT_PASSED,  # upstream: passed
+        "EndsTest.test_expected_failure": PASSED,
+        "EndsTest.test_fails_on_rank_1": NOT_PASSED,
+        "EndsTest.test_parents_invariants_stay_there": PASSED,
+        "EndsTest.test_passes": PASSED,
+        "EndsTest.test_raises": NOT_PASSED,
+        "EndsTest.test_raises_on_rank_0": NOT_PASSED,
+        "EndsTest.test_rank_1_dies": NOT_PASSED,  # upstream: passed
+        "EndsTest.test_rank_1_skips_alone": NOT_PASSED,  # upstream: passed
+        "EndsTest.test_same_numbers": PASSED,
+        "EndsTest.test_skips": SKIPPED,
+        "EndsTest.test_skips_by_decorator": SKIPPED,
+        "EndsTest.test_skips_by_exit_code": SKIPPED,
+        "EndsTest.test_skips_by_hard_exit": SKIPPED,
+        "EndsTest.test_skips_by_method": SKIPPED,
+        "EndsTest.test_skips_in_parent": SKIPPED,
+        "EndsTest.test_subtests": NOT_PASSED,
+        "EndsTest.test_unexpected_success": NOT_PASSED,
+        "EnvironmentTest.test_even": PASSED,
+        "EnvironmentTest.test_odd": SKIPPED,
+        "NoRanksTest.test_fails": NOT_PASSED,  # upstream: passed, for nothing was run
+        "OwnProcessesTest.test_started": PASSED,
+        "OwnRunTest.test_all_reduce": PASSED,
+        "OwnRunTest.test_fails": NOT_PASSED,
+        "OwnRunTest.test_skips_before_running": SKIPPED,
+        "ParametrizedTest.test_value_two": NOT_PASSED,
+        "ParametrizedTest.test_value_value_1": PASSED,
+        "ReturnCodesTest.test_announced": PASSED,
+        "ReturnCodesTest.test_announced_and_missed": NOT_PASSED,
+        "ReturnCodesTest.test_announced_and_skipped": SKIPPED,
+        "ReturnCodesTest.test_announced_signal": PASSED,
+        "ReturnCodesTest.test_anything_goes": PASSED,
+        "ReturnCodesTest.test_unannounced": NOT_PASSED,
+    }
+
+    def test_reasons_of_skips_are_upstreams_and_the_tests_own(self) -> None:
+        for words in (
+            "skipped 'a reason of its own'",
+            "skipped 'another reason'",
+            "Need at least 8 CUDA devices",
+            "Skipped due to odd world size.",
+            "Skipped because distributed backend is not available.",
+        ):
+            self.assertIn(words, self.output)
+
+    def test_a_dead_rank_is_named(self) -> None:
+        self.assertIn("rank 1 crashed: exit code 3", self.output)
+
+    def test_upstreams_assertions_are_there(self) -> None:
+        self.assertIn("Scalars are not equal!", self.output)
+
+
+class Continuous(Played):
+    """Pooled ranks: a failure, a death and a skip each stay with their own test."""
+
+    file = "continuous.py"
+    expected: ClassVar[dict[str, str]] = {
+        "NoBackendTest.test_not_there": SKIPPED,
+        "OwnGroupTest.test_group": PASSED,
+        "SharedRanksTest.test_1_reduces": PASSED,
+        "SharedRanksTest.test_2_fails": NOT_PASSED,
+        "SharedRanksTest.test_3_goes_on": PASSED,  # upstream: skipped, as everything from here on
+        "SharedRanksTest.test_4_skips": SKIPPED,
+        "SharedRanksTest.test_5_skips_by_exit_code": SKIPPED,
+        "SharedRanksTest.test_6_dies": NOT_PASSED,
+        "SharedRanksTest.test_7_is_well_again": PASSED,
+        "SharedRanksTest.test_8_exits": NOT_PASSED,
+        "UnfitGroupTest.test_one": SKIPPED,
+        "UnfitGroupTest.test_two": SKIPPED,
+    }
+
+
+class Meshes(Played):
+    """The bases that the wheel derives from these two."""
+
+    file = "meshes.py"
+    expected: ClassVar[dict[str, str]] = {
+        "AgentTest.test_adds_elsewhere": PASSED,
+        "AgentTest.test_fails_elsewhere": NOT_PASSED,
+        "ContinuousMeshTest.test_mesh": PASSED,
+        "FullyShardedContinuousTest.test_group": SKIPPED,
+        "FullyShardedTest.test_group": SKIPPED,
+        "LocalMeshTest.test_in_this_process": PASSED,
+        "MeshTest.test_fails": NOT_PASSED,
+        "MeshTest.test_redistributes": PASSED,
+        "ShardsTest.test_comms": PASSED,
+        "ShardsTest.test_needs_gpus": SKIPPED,
+    }
+
+
+def load_tests(
+    loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None
+) -> unittest.TestSuite:
+    """Without the base class."""
+    return unittest.TestSuite(loader.loadTestsFromTestCase(c) for c in (Ends, Continuous, Meshes))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,110 @@
+"""Cases on the bases that torch's wheel derives for DTensor, FSDP, sharded tensors and rpc."""
+
+# mypy: ignore-errors
+# Untyped, as the files are that this one stands for.
+import torch
+import torch.distributed as dist
+import torch.distributed.rpc as rpc
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.testing._internal.common_fsdp import FSDPTest, FSDPTestContinuous
+from torch.testing._internal.common_utils import run_tests
+from torch.testing._internal.dist_utils import dist_init, worker_name
+from torch.testing._internal.distributed._shard.sharded_tensor import ShardedTensorTestBase
+from torch.testing._internal.distributed._shard.sharded_tensor import with_comms as with_shards
+from torch.testing._internal.distributed._tensor.common_dtensor import (
+    DTensorContinuousTestBase,
+    DTensorTestBase,
+    LocalDTensorTestBase,
+    with_comms,
+)
+from torch.testing._internal.distributed.rpc.tensorpipe_rpc_agent_test_fixture import (
+    TensorPipeRpcAgentTestFixture,
+)
+from torch.testing._internal.distributed.rpc_utils import SpawnHelper
+
+
+class MeshTest(DTensorTestBase):
+    @property
+    def world_size(self):
+        return 2
+
+    @with_comms
+    def test_redistributes(self):
+        mesh = self.build_device_mesh()
+        whole = torch.arange(8.0).reshape(4, 2)
+        sharded = distribute_tensor(whole, mesh, [Shard(0)])
+        self.assertEqual(sharded.to_local(), whole.chunk(2)[self.rank])
+        self.assertEqual(sharded.redistribute(mesh, [Replicate()]).to_local(), whole)
+
+    @with_comms
+    def test_fails(self):
+        self.assertEqual(self.build_device_mesh().size(), 3)
+
+
+class LocalMeshTest(LocalDTensorTestBase):
+    @property
+    def world_size(self):
+        return 2
+
+    def test_in_this_process(self):
+        self.assertTrue(self.is_local_tensor_enabled)
+
+
+class ContinuousMeshTest(DTensorContinuousTestBase):
+    world_size = 2
+
+    def test_mesh(self):
+        whole = torch.arange(4.0)
+        sharded = distribute_tensor(whole, self.build_device_mesh(), [Shard(0)])
+        self.assertEqual(sharded.full_tensor(), whole)
+
+
+class FullyShardedTest(FSDPTest):
+    """Runs where there are two accelerators, as upstream's own."""
+
+    @property
+    def world_size(self):
+        return 2
+
+    def test_group(self):
+        self.assertEqual(dist.get_world_size(self.process_group), 2)
+
+
+class FullyShardedContinuousTest(FSDPTestContinuous):
+    world_size = 2
+
+    def test_group(self):
+        self.assertEqual(dist.get_world_size(self.process_group), 2)
+
+
+class ShardsTest(ShardedTensorTestBase):
+    @property
+    def world_size(self):
+        return 2
+
+    @with_shards(init_rpc=False, backend="gloo")
+    def test_comms(self):
+        self.assertEqual(dist.get_world_size(), 2)
+
+    @with_shards
+    def test_needs_gpus(self):
+        self.fail("not reached without")
+
+
+class AgentTest(TensorPipeRpcAgentTestFixture, SpawnHelper):
+    @property
+    def world_size(self):
+        return 2
+
+    @dist_init
+    def test_adds_elsewhere(self):
+        there = worker_name((self.rank + 1) % self.world_size)
+        self.assertEqual(rpc.rpc_sync(there, torch.add, args=(torch.ones(2), 1)), torch.full((2,), 2.0))
+
+    @dist_init
+    def test_fails_elsewhere(self):
+        rpc.rpc_sync(worker_name((self.rank + 1) % self.world_size), int, args=("no number",))
+
+
+if __name__ == "__main__":
+    run_tests()
