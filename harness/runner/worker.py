@@ -15,6 +15,7 @@ import time
 import traceback
 import unittest
 from collections.abc import Callable, Iterator, Mapping
+from typing import NoReturn
 
 from harness import coverage_hook
 from harness.launch import posix
@@ -217,9 +218,19 @@ def run_batch(order: Fork, tests: Mapping[str, unittest.TestCase], channel: sock
     """Runs a batch in this process, which is a worker, and reports on ``channel``."""
     reporter = Reporter(channel, None if order.stream or order.terminal else order.marker)
     set_threads(order.threads)
+    if not order.terminal and not os.environ.get("PYTHONBREAKPOINT"):
+        sys.breakpointhook = refuse_breakpoint
     Batch(order, tests, reporter).run()
     flush_streams()
     reporter.send(Done())
+
+
+def refuse_breakpoint(*_: object, **__: object) -> NoReturn:
+    """Says how to get a debugger, in place of one that reads the end of its input at once."""
+    raise RuntimeError(
+        "breakpoint() in a test: tests have no terminal. run_tests.py --pdb gives it this one, with all "
+        "time limits off"
+    )
 
 
 def set_threads(count: int | None) -> None:

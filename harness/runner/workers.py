@@ -166,6 +166,9 @@ class Workers:
         """Begins to end a worker: stacks first, then SIGTERM, then SIGKILL. Its end is an event."""
         if worker.stage is not Stage.RUNNING:
             return
+        self._hear_channel(worker)  # or a test that has just begun would be ended without its stack
+        if worker.stage is not Stage.RUNNING:
+            return
         worker.cause, worker.doomed = cause, worker.current
         if worker.current is None:
             self._terminate(worker)
@@ -209,10 +212,16 @@ class Workers:
         """Moves every worker on whose deadline or stage is over."""
         for worker in self.all:
             if worker.stage is Stage.RUNNING:
-                if worker.deadline_s is not None and now >= worker.deadline_s:
-                    self.end(worker, Cause.TIMEOUT)
+                self._end_if_overdue(worker, now)
             elif now >= worker.stage_until_s:
                 _STEPS[worker.stage](self, worker)
+
+    def _end_if_overdue(self, worker: Worker, now: float) -> None:
+        if worker.deadline_s is None or now < worker.deadline_s:
+            return
+        self._hear_channel(worker)  # its end may be waiting to be read
+        if worker.deadline_s is not None and now >= worker.deadline_s:
+            self.end(worker, Cause.TIMEOUT)
 
     # -- hearing
 
@@ -231,6 +240,7 @@ class Workers:
         except (
             ProtocolError
         ):  # a test wrote to descriptors that it does not own: the worker cannot be followed
+            worker.doomed = worker.current
             self._kill(worker)
 
     def _take(self, worker: Worker, message: Message) -> None:
@@ -306,7 +316,8 @@ class Workers:
             self._hear_channel(worker)
         self._hear_output(worker)
         self._hear_stacks(worker)
-        if worker.current is not None and worker.doomed not in (None, worker.current):
+        ended_for_it = worker.stage is Stage.RUNNING or worker.doomed is worker.current
+        if worker.current is not None and not ended_for_it:
             worker.waiting.appendleft(worker.current)
             worker.current = None
         if worker.done and worker.current is None and worker.stage is Stage.RUNNING:

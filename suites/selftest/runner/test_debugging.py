@@ -101,6 +101,11 @@ class DebuggerTest(RunnerCase):
         terminal.read_until("1 passed, 0 failed, 0 skipped")
         self.assertEqual(terminal.close(), 0)
 
+    def test_breakpoint_without_a_terminal(self) -> None:
+        """It fails at once and says what to do."""
+        self.write("test_p", "class T(unittest.TestCase):\n    def test_1(self): breakpoint()\n")
+        self.assertIn("run_tests.py --pdb", self.run_tests("test_p").of("test_1").reason)
+
     def test_ctrl_c_at_a_terminal(self) -> None:
         """The terminal's Ctrl-C goes to the run alone, which ends in good order."""
         self.write(
