@@ -10,6 +10,7 @@ from harness import seeding
 from harness.cases.continuous import ContinuousOrchestration
 from harness.cases.multiprocess import RankOrchestration
 from harness.dropin import barrier, skips
+from harness.launch import imports
 from harness.outcomes import RankOutcome, Status
 from harness.rank.account import Account
 from harness.rank.main import EXIT_SKIPPED
@@ -43,13 +44,16 @@ class _Contract(RankOrchestration):
             return settings.timeout_s
         return float(common_distributed.get_timeout(self.id()))
 
+    def rerun_command(self) -> str:
+        """One command that runs this test alone, on these ranks and not upstream's."""
+        module = imports.reference(type(self).__module__)
+        target = module.run_as or module.file or module.name
+        return f"python -m harness.dropin {target} {type(self).__qualname__}.{self._testMethodName}"
+
     def _seed_rank(self) -> None:
-        """Upstream's seed, and the state of torch that upstream's ``setUp`` changes in the parent only."""
-        import torch
+        """Upstream's seed."""
         from torch.testing._internal import common_utils
 
-        # The server that ranks are forked from may have been forked within a setUp.
-        torch.sparse.check_sparse_tensor_invariants.disable()
         seeding.seed_all(common_utils.SEED)
 
     def _account(self, account: Account) -> Account:

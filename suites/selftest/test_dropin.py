@@ -112,6 +112,10 @@ class Ends(Played):
     def test_a_dead_rank_is_named(self) -> None:
         self.assertIn("rank 1 crashed: exit code 3", self.output)
 
+    def test_the_command_to_run_a_test_again_has_these_ranks(self) -> None:
+        file = FILES / self.file
+        self.assertIn(f"reproduce: python -m harness.dropin {file} EndsTest.test_raises", self.output)
+
     def test_upstreams_assertions_are_there(self) -> None:
         self.assertIn("Scalars are not equal!", self.output)
 
