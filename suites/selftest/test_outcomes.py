@@ -6,7 +6,6 @@ import itertools
 import unittest
 from dataclasses import replace
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.outcomes import (
@@ -22,6 +21,7 @@ from harness.outcomes import (
     merge,
     ranks_text,
 )
+from suites.selftest.properties import given
 
 ASSERTION = ErrorInfo("AssertionError", "1 != 2", "trace of an assertion", is_assertion=True)
 VALUE = ErrorInfo("ValueError", "no such value", "trace of a value error")
@@ -153,7 +153,12 @@ class RootCauseTest(unittest.TestCase):
 
     def test_lost_a_peer(self) -> None:
         """By the words of gloo, NCCL and the operating system, in any case of letters."""
-        for message in ("Connection closed by peer", "connectFullMesh failed", "Broken pipe", "Socket Timeout"):
+        for message in (
+            "Connection closed by peer",
+            "connectFullMesh failed",
+            "Broken pipe",
+            "Socket Timeout",
+        ):
             self.assertTrue(lost_a_peer(ErrorInfo("RuntimeError", message, "")), message)
         for message in ("1 != 2", "peer pressure", ""):
             self.assertFalse(lost_a_peer(ErrorInfo("RuntimeError", message, "")), message)
@@ -193,7 +198,9 @@ class SubtestMergeTest(unittest.TestCase):
     def test_same_on_all_ranks(self) -> None:
         """One entry, all ranks."""
         outcome = merge([rank(n, F, error=None, subtests=(subtest(1, F),)) for n in range(2)])
-        self.assertEqual([(m.subtest.key, m.ranks) for m in outcome.subtests], [((None, (("n", "1"),)), (0, 1))])
+        self.assertEqual(
+            [(m.subtest.key, m.ranks) for m in outcome.subtests], [((None, (("n", "1"),)), (0, 1))]
+        )
         self.assertEqual((outcome.status, outcome.reason), (F, "rank 0: 1 sub-test failed"))
 
     def test_worst_counts(self) -> None:
@@ -294,7 +301,10 @@ class WordsTest(unittest.TestCase):
         """One line a status."""
         for outcome, text in [
             (rank(1, C, exit_code=-9), "rank 1 crashed: signal SIGKILL without an outcome"),
-            (rank(1, C, exit_code=0, note="by hand"), "rank 1 crashed: exit code 0 without an outcome (by hand)"),
+            (
+                rank(1, C, exit_code=0, note="by hand"),
+                "rank 1 crashed: exit code 0 without an outcome (by hand)",
+            ),
             (rank(1, T), "rank 1 timed out"),
             (rank(1, T, phase="exit"), "rank 1 timed out while exiting"),
             (rank(1, F), "rank 1 failed: AssertionError: 1 != 2"),

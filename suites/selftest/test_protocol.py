@@ -7,12 +7,12 @@ import unittest
 from dataclasses import fields
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness import protocol
 from harness.errors import ProtocolError
 from harness.outcomes import CollectiveRecord, ErrorInfo, RankOutcome, Status, SubtestOutcome
+from suites.selftest.properties import given
 
 # Any text a test could print, lone surrogates too: str() of an exception may hold them.
 TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
@@ -93,14 +93,11 @@ MESSAGES = st.one_of(
         st.integers(1, 2**22),
     ),
 )
-# Deep strategies are slow to draw on a busy machine; that is no fault of the code under test.
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class RoundTripTest(unittest.TestCase):
     """Encoding and decoding."""
 
-    @PATIENT
     @given(MESSAGES)
     def test_every_message(self, message: protocol.Message) -> None:
         """Comes back equal, and is one line of ASCII on the way."""
@@ -154,7 +151,6 @@ class RefusalTest(unittest.TestCase):
         with self.assertRaises(ProtocolError):
             protocol.decode(json.dumps(value).encode())
 
-    @PATIENT
     @given(st.sampled_from(sorted(protocol._KINDS)), st.dictionaries(TEXT, JSON, max_size=3))
     def test_right_kind_wrong_fields(self, kind: str, value: dict[str, Any]) -> None:
         """A known kind with other fields."""

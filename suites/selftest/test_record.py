@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import unittest
 
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness import record
 from harness.errors import ProtocolError
 from harness.outcomes import Status
 from harness.record import RankRecord, SubtestRecord, TestRecord
+from suites.selftest.properties import given
 
 # Whatever a test prints, except what no UTF-8 file can hold.
 TEXT = st.text(max_size=30)
@@ -63,7 +63,6 @@ RECORDS = st.builds(
 class RecordTest(unittest.TestCase):
     """One record, one line."""
 
-    @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(RECORDS)
     def test_round_trip(self, value: TestRecord) -> None:
         """Through a line of a file."""

@@ -7,11 +7,11 @@ import socket
 import struct
 import unittest
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import wire
 from harness.errors import ProtocolError
+from suites.selftest.properties import given
 
 
 def frame(payload: bytes) -> bytes:

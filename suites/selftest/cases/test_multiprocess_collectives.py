@@ -67,7 +67,7 @@ class CollectiveRows(Rows):
 
 
 class CollectivesOnForkServer(CollectiveRows, OnForkServer):
-    """On the fork server, with the rows in which the launcher has no part: spawning costs seconds a row here."""
+    """On the fork server, with the rows in which the launcher has no part: spawning costs seconds a row."""
 
     def test_mismatch(self) -> None:
         """An error that says who was in which collective."""

@@ -71,7 +71,9 @@ class EndRows(Rows):
     def test_base_exception(self) -> None:
         """An exception like any other."""
         played = self.play(ends.Ends, "test_base_exception")
-        self.check(played, "ERROR", Status.ERROR, "rank 1 raised", "Unheard: straight through", "raise Unheard")
+        self.check(
+            played, "ERROR", Status.ERROR, "rank 1 raised", "Unheard: straight through", "raise Unheard"
+        )
 
     def test_keyboard_interrupt(self) -> None:
         """One raised by a test is that test's error; the run in the parent goes on."""

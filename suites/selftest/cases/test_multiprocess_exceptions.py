@@ -1,4 +1,4 @@
-"""Fault table: whatever a rank raises is told, with its type, its text as far as there is one, and its line."""
+"""Fault table: whatever a rank raises is told, with its type, such text as it has, and its line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class ExceptionRows(Rows):
 
     def test_unspeakable(self) -> None:
         """Its type, and that it has no text."""
-        self.raises("test_unspeakable", "exceptions.Unspeakable", "str() of the exception raised RuntimeError")
+        self.raises(
+            "test_unspeakable", "exceptions.Unspeakable", "str() of the exception raised RuntimeError"
+        )
 
     def test_exits_in_str(self) -> None:
         """Its type; the rank goes on to report it."""

@@ -1,4 +1,4 @@
-"""Fault table: what a rank leaves behind is ended and told; what it changed stays its own; lies are noticed."""
+"""Fault table: what a rank leaves is ended and told, what it changed stays its own, lies are noticed."""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ class OutputRows(Rows):
     def test_flood_and_fail(self) -> None:
         """The last words survive the flood."""
         played = self.play(printing.Prints, "test_flood_and_fail")
-        self.check(played, "FAIL", Status.FAILED, "rank 1 failed: AssertionError: after the flood", "last words")
+        self.check(
+            played, "FAIL", Status.FAILED, "rank 1 failed: AssertionError: after the flood", "last words"
+        )
         self.assertLess(len(played.text), LONGEST_TEXT)
 
     def test_flood_into_a_log(self) -> None:

@@ -44,7 +44,9 @@ class PeerRows(Rows):
     def test_dies_and_a_peer_notices(self) -> None:
         """Whoever is heard first, the dead rank is the cause and not the one that lost it."""
         played = self.play(peers.Peers, "test_dies_and_a_peer_notices")
-        self.check(played, "ERROR", Status.CRASHED, "rank 1 crashed: exit code 4", "Connection closed by peer")
+        self.check(
+            played, "ERROR", Status.CRASHED, "rank 1 crashed: exit code 4", "Connection closed by peer"
+        )
 
 
 class PeersOnForkServer(PeerRows, OnForkServer):

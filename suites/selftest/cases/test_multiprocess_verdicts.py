@@ -64,7 +64,13 @@ class CleanupRows(Rows):
     def test_fails_and_cleanup_fails(self) -> None:
         """The test's failure is the headline, the cleanup's is told."""
         played = self.play(verdicts.Cleanups, "test_fails_and_cleanup_fails")
-        self.check(played, "FAIL", Status.FAILED, "rank 1 failed: AssertionError: the test itself", "nothing was tidy")
+        self.check(
+            played,
+            "FAIL",
+            Status.FAILED,
+            "rank 1 failed: AssertionError: the test itself",
+            "nothing was tidy",
+        )
 
     def test_cleanups_run_in_the_rank(self) -> None:
         """In reverse order, in the rank's process."""
@@ -81,7 +87,9 @@ class CleanupRows(Rows):
     def test_tear_down_rank_fails(self) -> None:
         """FAIL, with the line."""
         played = self.play(verdicts.TearDownRankFails, "test_anything")
-        self.check(played, "FAIL", Status.FAILED, "rank 1 failed", "rank 1 cannot be torn down", "in tearDownRank")
+        self.check(
+            played, "FAIL", Status.FAILED, "rank 1 failed", "rank 1 cannot be torn down", "in tearDownRank"
+        )
 
     def test_order(self) -> None:
         """setUpRank, the method, tearDownRank, cleanups; on an instance that is not the parent's."""

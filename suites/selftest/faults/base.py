@@ -29,7 +29,7 @@ class FaultyCase(MultiProcessTestCase):
     A row about a hang needs a short deadline, and must not count against it how long ranks take to start.
     """
 
-    world_size = 2  # type: ignore[assignment]  # a class attribute is a documented form of the property
+    world_size = 2
     arrivals = 0
 
     def setUp(self) -> None:

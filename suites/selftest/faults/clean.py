@@ -55,8 +55,9 @@ class CleanTestCase(unittest.TestCase):
     because ranks get this TMPDIR, so files of the launcher, the case and the rank are all looked for.
 
     Limits: what lives as long as this process by design is left out, a server with its control socket and
-    the scratch directory (its contents are not; and what a server keeps open has a test of its own); files outside TMPDIR and shared memory without a name are not seen;
-    a process is a leftover at the moment of the check even if it were about to end.
+    the scratch directory (its contents are not; and what a server keeps open has a test of its own); files
+    outside TMPDIR and shared memory without a name are not seen; a process is a leftover at the moment of
+    the check even if it were about to end.
     """
 
     def setUp(self) -> None:

@@ -101,7 +101,7 @@ class WithProperty(MultiProcessTestCase):
 class WithZero(MultiProcessTestCase):
     """No rank at all."""
 
-    world_size = 0  # type: ignore[assignment]
+    world_size = 0
 
     def test_anything(self) -> None:
         """Never runs."""
@@ -110,7 +110,7 @@ class WithZero(MultiProcessTestCase):
 class WithWords(MultiProcessTestCase):
     """Not a number."""
 
-    world_size = "several"  # type: ignore[assignment]
+    world_size = "several"  # type: ignore[assignment]  # the fault
 
     def test_anything(self) -> None:
         """Never runs."""
@@ -275,7 +275,7 @@ class AnotherName(FaultyCase):
 class Started(DistributedTestBase):
     """Starts its ranks by itself and tells them how many they are."""
 
-    world_size = 2  # type: ignore[assignment]
+    world_size = 2
 
     def test_world_size(self) -> None:
         """In the environment, too."""

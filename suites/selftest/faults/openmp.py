@@ -1,4 +1,4 @@
-"""A parent that has used torch's thread pools before its first multi-rank test; run in a process of its own."""
+"""A parent that has used torch's thread pools before its first multi-rank test; run in its own process."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ FOREVER_S = 3600.0
 class Peers(FaultyCase):
     """Rank 1 goes wrong once the others are asleep; ranks 0 and 2 would wait for ever."""
 
-    world_size = 3  # type: ignore[assignment]  # see FaultyCase
+    world_size = 3
 
     def while_asleep(self) -> bool:
         """True in rank 1, once the others are about to sleep; the others never return."""

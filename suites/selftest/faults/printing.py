@@ -71,7 +71,7 @@ class Prints(FaultyCase):
     def test_no_streams_fail(self) -> None:
         """As under pythonw."""
         if self.in_rank_1():
-            sys.stdout = sys.stderr = None  # type: ignore[assignment]  # the fault
+            sys.stdout = sys.stderr = None
             self.fail("told without streams")
 
     def test_all_sources_and_fail(self) -> None:

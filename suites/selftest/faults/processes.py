@@ -73,7 +73,7 @@ def _is_gone(pidfd: int, within_s: float) -> bool:
 
 
 def still_there(pids: list[int], within_s: float = 0.0) -> list[int]:
-    """Those of other processes' ids that do not end within so many seconds each; a free number counts as ended."""
+    """Those that do not end within so many seconds each; a number that is free counts as ended."""
     return [pid for pid in pids if not _ends(pid, within_s)]
 
 

@@ -11,6 +11,8 @@ from suites.selftest.faults.base import FaultyCase
 
 # What goes wrong: "raise", "exit", "hang" or "thread"; unset in the parent.
 VARIABLE = "HARNESS_FAULT_IN_IMPORT"
+# Seconds: many times the deadline of the row, and still an end for a run in which nobody ends the import.
+HANG_S = 20.0
 
 _fault = os.environ.get(VARIABLE, "")
 if _fault == "raise":
@@ -18,7 +20,7 @@ if _fault == "raise":
 if _fault == "exit":
     sys.exit(0)
 if _fault == "hang":
-    time.sleep(3600)
+    time.sleep(HANG_S)
 if _fault == "thread":
     threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
 

@@ -76,7 +76,7 @@ class ParentRows(Rows):
         self.assertEqual(text.count("KeyboardInterrupt"), 1, text)
 
     def test_interrupted_twice(self) -> None:
-        """Impatience leaves nothing behind either, but perhaps the directory: it may hit the exit handlers."""
+        """Impatience leaves nothing behind either, but the directory, if exit handlers are hit."""
         self.addCleanup(self.remove_scratch)
         with Announced(self.temporary) as announced, self.running(announced, "test_wait") as process:
             os.killpg(process.pid, signal.SIGINT)

@@ -16,7 +16,7 @@ from harness import Status
 from harness.errors import ServerLost
 from harness.launch import select
 from suites.selftest.faults import ends, orphans
-from suites.selftest.faults.base import ANNOUNCE
+from suites.selftest.faults.base import ANNOUNCE, FaultyCase
 from suites.selftest.faults.processes import Announced, still_there
 from suites.selftest.faults.rows import QUICK, OnForkServer, OnSpawn, Played, Rows
 
@@ -28,7 +28,7 @@ GONE_S = 2.0
 class LostServerRows(Rows):
     """The server dies under a test."""
 
-    def loses(self, case: type[orphans.FaultyCase], method: str, how: str) -> None:
+    def loses(self, case: type[FaultyCase], method: str, how: str) -> None:
         """A row that is an error and says so; ranks are gone, and the next test passes on a new server."""
         with Announced(self.temporary) as announced:
             played = self.play(case, method, **{ANNOUNCE: announced.path})

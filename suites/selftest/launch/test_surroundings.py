@@ -1,4 +1,4 @@
-"""A rank's surroundings are its parent's at the moment of the launch, and nothing else of the parent reaches it."""
+"""A rank's surroundings are its parent's as of the launch; nothing else of the parent reaches it."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class SurroundingsRows(Rows):
         self.assertIn("ran at exit", played.rank(0).output)
 
     def test_umask(self) -> None:
-        """The server's umask is the parent's at its start; a rank's is the same, whatever ranks did before."""
+        """The server's is the parent's at its start; a rank's is the same, whatever ranks did before."""
         mine = os.umask(0o022)
         os.umask(mine)
         self.assertEqual({r["umask"] for r in self.look()}, {mine})

@@ -1,0 +1,85 @@
+"""``HARNESS_PDB_RANK`` on a real terminal, and ``breakpoint()`` in a rank that has none."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import sys
+import unittest
+
+from suites.selftest.faults import debugging
+from suites.selftest.faults.rows import OnForkServer
+
+# Seconds that a debugger's prompt may take to come on a loaded machine; only a broken test waits for it.
+PROMPT_S = 120.0
+
+
+class Dialogue:
+    """A test run on a pseudo-terminal of its own, and what is said there."""
+
+    def __init__(self, test: str, rank: str) -> None:
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update(HARNESS_PDB_RANK=rank, HARNESS_TIMEOUT="1", HARNESS_GRACE="0.1")
+            os.execv(sys.executable, [sys.executable, "-m", "unittest", f"{debugging.__name__}.{test}"])
+
+    def until(self, words: bytes) -> str:
+        """What came up to and with these words."""
+        heard = b""
+        while words not in heard:
+            ready, _, _ = select.select([self._fd], [], [], PROMPT_S)
+            assert ready, heard.decode()
+            heard += os.read(self._fd, 4096)
+        return heard.decode()
+
+    def say(self, line: str) -> None:
+        """Types a line."""
+        os.write(self._fd, line.encode() + b"\n")
+
+    def rest(self) -> tuple[str, int]:
+        """Everything up to the end of the run, and its exit code."""
+        heard = b""
+        try:
+            while data := os.read(self._fd, 4096):
+                heard += data
+        except OSError:  # what Linux answers when nobody has the other side open any more
+            pass
+        os.close(self._fd)
+        return heard.decode(), os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+class Debugging(unittest.TestCase):
+    """A person at a terminal."""
+
+    def test_breakpoint_of_one_rank_with_deadlines_off(self) -> None:
+        run = Dialogue("Debugged.test_breakpoint", rank="1")
+        run.until(b"(Pdb) ")
+        run.say("p 40 + number")
+        self.assertIn("41", run.until(b"(Pdb) "))
+        run.say("c")
+        text, code = run.rest()
+        self.assertEqual(code, 0, text)
+
+    def test_post_mortem_where_the_test_failed(self) -> None:
+        run = Dialogue("Debugged.test_fails", rank="0")
+        self.assertIn("test_fails", run.until(b"(Pdb) "))
+        run.say("p number")
+        self.assertIn("0", run.until(b"(Pdb) "))
+        run.say("q")
+        text, code = run.rest()
+        self.assertEqual(code, 1, text)
+        self.assertIn("FAILED (failures=1)", text)
+
+
+class WithoutTerminal(OnForkServer):
+    """Nobody asked to debug, or there is no terminal to do it on."""
+
+    def test_breakpoint_says_how(self) -> None:
+        played = self.play(debugging.Debugged, "test_breakpoint")
+        self.assertEqual(played.verdict, "ERROR")
+        self.assertRegex(played.text, r"ranks have no terminal\. Set HARNESS_PDB_RANK=[01]")
+
+
+if __name__ == "__main__":
+    unittest.main()

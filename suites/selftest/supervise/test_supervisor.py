@@ -1,0 +1,325 @@
+"""The supervisor's loop on ranks that are played by this test: everything that may come, in any order."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import os
+import signal
+import socket
+import time
+import unittest
+from collections.abc import Callable
+from typing import Any
+
+from harness.launch.base import RankLink
+from harness.outcomes import ErrorInfo, RankOutcome, Status, merge
+from harness.protocol import Exited, Report, Swept, encode
+from harness.rank import ledger
+from harness.rank.signals import STACK_SIGNAL
+from harness.supervise.deadlines import Limits
+from harness.supervise.output import Output
+from harness.supervise.supervisor import Supervisor, Watch
+from harness.wire import send_frame
+
+# Seconds; what a played rank does, it does at once, so these only end what is meant to hang.
+SHORT = Limits(timeout_s=0.05, grace_s=0.05, skip_grace_s=0.05, exit_grace_s=0.05)
+FAILURE = ErrorInfo("AssertionError", "no", "trace", is_assertion=True)
+
+Deed = Callable[[], None]
+
+
+class Played:
+    """Stands in for a ``RankSet``: ranks without processes. ``on`` says what a rank does when it is told
+    something: (rank, signal's number or "release") -> deed."""
+
+    def __init__(self, world_size: int) -> None:
+        self.world_size = world_size
+        self.pids = [1000 + rank for rank in range(world_size)]
+        self.events, self._server = socket.socketpair()
+        self.ledger = mmap.mmap(-1, ledger.size(world_size))
+        self.swept: list[str] | None = None
+        self.links: list[RankLink] = []
+        self._channels: list[socket.socket] = []
+        self._outputs: list[int] = []
+        self._stacks: list[int] = []
+        for rank in range(world_size):
+            self._open(rank)
+        self.on: dict[tuple[int, int | str], Deed] = {}
+        self.told: list[tuple[int, int | str]] = []
+        self._left = world_size
+
+    def _open(self, rank: int) -> None:
+        near, far = socket.socketpair()
+        output, output_far = os.pipe()
+        stack, stack_far = os.pipe()
+        near.setblocking(False)
+        os.set_blocking(output, False)
+        os.set_blocking(stack, False)
+        self.links.append(RankLink(rank, near, output, stack))
+        self._channels.append(far)
+        self._outputs.append(output_far)
+        self._stacks.append(stack_far)
+
+    def close(self) -> None:
+        """Both ends of everything."""
+        for link, channel, output, stack in zip(
+            self.links, self._channels, self._outputs, self._stacks, strict=True
+        ):
+            link.close()
+            channel.close()
+            os.close(output)
+            os.close(stack)
+        self.events.close()
+        self._server.close()
+        self.ledger.close()
+
+    # -- what the supervisor does to ranks
+
+    def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
+        """Part of ``RankSet``."""
+        self._tell(rank, int(signum))
+
+    def release(self, rank: int) -> None:
+        """Part of ``RankSet``."""
+        self._tell(rank, "release")
+
+    def _tell(self, rank: int, what: int | str) -> None:
+        self.told.append((rank, what))
+        self.on.get((rank, what), _nothing)()
+
+    # -- what ranks do
+
+    def says(self, rank: int, status: Status, **fields: Any) -> None:
+        """A rank reports."""
+        self.sends(rank, encode(Report(RankOutcome(rank, status, **fields))))
+
+    def sends(self, rank: int, frame: bytes) -> None:
+        """A rank writes to its channel."""
+        send_frame(self._channels[rank], frame)
+
+    def prints(self, rank: int, data: bytes) -> None:
+        """A rank writes to its output."""
+        os.write(self._outputs[rank], data)
+
+    def dumps(self, rank: int, data: bytes) -> None:
+        """A rank's stack comes."""
+        os.write(self._stacks[rank], data)
+
+    def exits(self, rank: int, code: int, leaked: tuple[str, ...] = ()) -> None:
+        """A rank's process is gone; after the last, everything is swept."""
+        send_frame(self._server, encode(Exited(rank, code, 1 << 20)))
+        self._left -= 1
+        if self._left == 0:
+            send_frame(self._server, encode(Swept(list(leaked))))
+
+    def server_dies(self) -> None:
+        """The server's end of the launch closes."""
+        self._server.close()
+
+
+def _nothing() -> None:
+    """What a rank does that does not listen."""
+
+
+class SupervisorTest(unittest.TestCase):
+    """Two played ranks; rank 0 is well-behaved unless said otherwise."""
+
+    def setUp(self) -> None:
+        self.ranks = Played(2)
+        self.addCleanup(self.ranks.close)
+
+    def watch(self, limits: Limits = SHORT, clock: Callable[[], float] | None = None, **more: Any) -> Watch:
+        """Supervises the ranks to their end."""
+        clock = clock or time.monotonic
+        outputs = [Output(rank) for rank in range(2)]
+        ranks: Any = self.ranks  # stands in for a RankSet
+        return Supervisor(ranks, outputs, limits, clock(), clock=clock, **more).run()
+
+    def leaves_when_released(self, rank: int, code: int = 0) -> None:
+        """The rank ends as soon as it may."""
+        self.ranks.on[rank, "release"] = lambda: self.ranks.exits(rank, code)
+
+    def dies_of(self, rank: int, signum: int) -> None:
+        """The rank ends by that signal."""
+        self.ranks.on[rank, int(signum)] = lambda: self.ranks.exits(rank, -int(signum))
+
+    def statuses(self, watched: Watch) -> list[Status]:
+        """By rank."""
+        return [o.status for o in watched.outcomes]
+
+    def test_all_pass(self) -> None:
+        """Nobody is released before all have reported; what they printed and used is kept."""
+        self.ranks.says(1, Status.PASSED)
+        self.ranks.prints(1, b"hello")
+        self.leaves_when_released(0)
+        self.leaves_when_released(1)
+        self.ranks.says(0, Status.PASSED)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED] * 2)
+        self.assertEqual(self.ranks.told, [(0, "release"), (1, "release")])
+        self.assertEqual((watched.outcomes[1].output, watched.outcomes[1].peak_memory), ("hello", 1 << 20))
+        self.assertEqual(sorted(o.order for o in watched.outcomes), [0, 1])
+        self.assertEqual([o.pid for o in watched.outcomes], [1000, 1001])
+
+    def test_no_word(self) -> None:
+        """A rank that goes without a report has crashed, with code 0 too."""
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.ranks.exits(1, 0)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
+        self.assertEqual(watched.outcomes[1].exit_code, 0)
+
+    def test_last_words(self) -> None:
+        """A report and output that come in with the news of the end still count."""
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.ranks.says(1, Status.FAILED, error=FAILURE)
+        self.ranks.prints(1, b"last words")
+        self.ranks.exits(1, 10)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.FAILED])
+        self.assertEqual(watched.outcomes[1].output, "last words")
+
+    def test_passed_and_died(self) -> None:
+        """A pass followed by any other code than 0 is a crash on the way out."""
+        for rank in (0, 1):
+            self.ranks.says(rank, Status.PASSED)
+            self.leaves_when_released(rank, code=-11 * rank)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
+        self.assertEqual((watched.outcomes[1].phase, watched.outcomes[1].exit_code), ("exit", -11))
+
+    def test_failure_ends_the_others(self) -> None:
+        """After the grace: stack, SIGTERM; the other is collateral."""
+        self.ranks.says(1, Status.FAILED, error=FAILURE)
+        self.leaves_when_released(1, code=10)
+        dump = (
+            b'Thread 0x1 (most recent call first):\n  File "t.py", line 3 in wait\n  File "t" in <module>\n'
+        )
+        self.ranks.on[0, STACK_SIGNAL] = lambda: self.ranks.dumps(0, dump)
+        self.dies_of(0, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.ENDED, Status.FAILED])
+        self.assertIn('"t.py", line 3 in wait', watched.outcomes[0].stack)
+        self.assertEqual(self.ranks.told[0], (0, STACK_SIGNAL))
+        self.assertEqual(merge(watched.outcomes).root_cause, 1)
+
+    def test_late_report_counts(self) -> None:
+        """A rank that was only slow, and passes while stacks are taken, has passed; the other timed out."""
+        self.ranks.on[0, STACK_SIGNAL] = lambda: self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.dies_of(0, signal.SIGTERM)
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.TIMED_OUT])
+        self.assertEqual(merge(watched.outcomes).root_cause, 1)
+
+    def test_late_report_after_sigterm(self) -> None:
+        """Nor is a rank that was told to end, and reported a pass before it did, the cause of anything."""
+
+        def pass_and_die() -> None:
+            self.ranks.says(0, Status.PASSED)
+            self.ranks.exits(0, -signal.SIGTERM)
+
+        self.ranks.on[0, int(signal.SIGTERM)] = pass_and_die
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(watched.outcomes[1].status, Status.TIMED_OUT)
+        self.assertIsNot(watched.outcomes[0].status, Status.CRASHED)
+        self.assertNotEqual(merge(watched.outcomes).reason, "")
+
+    def test_ladder(self) -> None:
+        """Stack, SIGTERM, SIGKILL, in this order."""
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.dies_of(1, signal.SIGKILL)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.TIMED_OUT])
+        mine = [what for rank, what in self.ranks.told if rank == 1]
+        self.assertEqual(mine, [STACK_SIGNAL, signal.SIGTERM, signal.SIGKILL])
+
+    def test_does_not_die(self) -> None:
+        """Not even of SIGKILL: the supervisor gives up, and says so."""
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        jumps = itertools.count(0.0, 20.0)
+        watched = self.watch(clock=lambda: next(jumps))
+        self.assertEqual(watched.outcomes[1].status, Status.TIMED_OUT)
+        self.assertEqual(watched.outcomes[1].note, "does not die")
+
+    def test_hangs_at_exit(self) -> None:
+        """It had passed, and does not leave."""
+        for rank in (0, 1):
+            self.ranks.says(rank, Status.PASSED)
+        self.leaves_when_released(0)
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.TIMED_OUT])
+        self.assertEqual(watched.outcomes[1].phase, "exit")
+
+    def test_skip_gets_its_own_grace(self) -> None:
+        """The others are ended as collateral of the divergence."""
+        self.ranks.says(1, Status.SKIPPED, skip_reason="not here")
+        self.leaves_when_released(1, code=75)
+        self.dies_of(0, signal.SIGTERM)
+        long = Limits(timeout_s=60, grace_s=60, skip_grace_s=0.05, exit_grace_s=60)
+        watched = self.watch(long)
+        self.assertEqual(self.statuses(watched), [Status.ENDED, Status.SKIPPED])
+
+    def test_lie(self) -> None:
+        """A rank that speaks for another is believed no longer, about itself neither."""
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.ranks.sends(1, encode(Report(RankOutcome(0, Status.FAILED))))
+        self.ranks.sends(1, encode(Report(RankOutcome(1, Status.PASSED))))
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
+        self.assertIn("no report", watched.outcomes[1].note)
+
+    def test_second_report(self) -> None:
+        """The first word counts."""
+        self.ranks.says(1, Status.FAILED, error=FAILURE)
+        self.ranks.says(1, Status.PASSED)
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.leaves_when_released(1, code=10)
+        self.assertEqual(self.statuses(self.watch()), [Status.PASSED, Status.FAILED])
+
+    def test_server_lost(self) -> None:
+        """Said so; no rank is waited for, and what was reported before is kept."""
+        self.ranks.says(0, Status.PASSED)
+        self.ranks.server_dies()
+        watched = self.watch(Limits(60, 60, 60, 60))
+        self.assertTrue(watched.server_lost)
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
+
+    def test_leaks(self) -> None:
+        """What the server swept is handed on."""
+        for rank in (0, 1):
+            self.ranks.says(rank, Status.PASSED)
+        self.leaves_when_released(0)
+        self.ranks.on[1, "release"] = lambda: self.ranks.exits(1, 0, leaked=("process 7: sleep",))
+        self.assertEqual(self.watch().leaked, ("process 7: sleep",))
+
+    def test_keep(self) -> None:
+        """Pooled ranks are left alone once all have reported."""
+        for rank in (0, 1):
+            self.ranks.says(rank, Status.PASSED)
+        self.assertEqual(self.statuses(self.watch(keep=True)), [Status.PASSED] * 2)
+        self.assertEqual(self.ranks.told, [])
+
+    def test_collectives(self) -> None:
+        """Read from shared memory, of a rank that says nothing any more too."""
+        ledger.Ledger(self.ranks.ledger, 1).begin("all_reduce", "0", 1)
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.ranks.exits(1, -9)
+        watched = self.watch()
+        self.assertEqual([str(c) for c in watched.outcomes[1].collectives], ["all_reduce #1 of group 0"])
+
+
+if __name__ == "__main__":
+    unittest.main()
