@@ -155,6 +155,32 @@ def outside() -> contextlib.AbstractContextManager[Any]:
     return region
 
 
+def by_rank(values: Any) -> list[tuple[int, Any]] | None:
+    """(rank, its values) for each simulated rank; None where nothing in the tree ``values`` differs by rank.
+
+    DTensors stay what they are, for all ranks at once: taking one apart is the test's to ask for.
+    """
+    import torch
+    from torch.distributed._local_tensor import LocalIntNode, LocalTensor
+    from torch.utils._pytree import tree_leaves, tree_map
+
+    def own(leaf: Any) -> dict[int, Any] | None:
+        if isinstance(leaf, LocalTensor):
+            parts: dict[int, Any] = leaf._local_tensors
+            return parts
+        simulated = isinstance(leaf, torch.SymInt) and isinstance(leaf.node, LocalIntNode)
+        return leaf.node._local_ints if simulated else None
+
+    ranks = {rank for leaf in tree_leaves(values) for rank in own(leaf) or ()}
+    if not ranks:
+        return None
+
+    def part(rank: int) -> Callable[[Any], Any]:
+        return lambda leaf: leaf if (parts := own(leaf)) is None else parts.get(rank)
+
+    return [(rank, tree_map(part(rank), values)) for rank in sorted(ranks)]
+
+
 def on_each_rank(function: Callable[..., Any], *args: Any) -> Any:
     """``function(*args)`` on each simulated rank, with that rank's integers and tensors; once elsewhere.
 

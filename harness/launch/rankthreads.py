@@ -192,8 +192,7 @@ class RankThreads:
         if thread.world is not None and not self.over:
             from harness.launch import threads
 
-            self._take_turn(thread)
-            threads.destroy_groups()
+            threads.destroy_groups(thread.world)
 
     def _take_turn(self, thread: RankThread) -> None:
         thread.waits = True

@@ -20,7 +20,6 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 from harness.errors import ProtocolError
 from harness.launch import imports, posix
@@ -73,22 +72,36 @@ class Server:
         self._pid = os.getpid()
         self._scratch: str | None = None  # the parent's, which may be killed before it can remove it
         self._dismissed = False
+        self._stopping = self._importing = False
 
     def run(self) -> None:
         """Serves until the parent is gone, then ends every rank."""
         self._selector.register(self._control, selectors.EVENT_READ, self._take_request)
+        self._listen_for_signals()
         try:
-            while self._control.fileno() >= 0:
+            while self._control.fileno() >= 0 and not self._stopping:
                 for key, _ in self._selector.select():
                     key.data()
         finally:
-            try:
-                # The parent's death tells itself twice: by its socket's end and by SIGTERM.
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            finally:
-                self._end_everything()
+            self._end_everything()
             if self._scratch is not None and not self._dismissed:
                 shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _listen_for_signals(self) -> None:
+        """SIGTERM, which is also how the parent's death is told, ends the loop between two of its steps, so
+        that no step is left half done; only an import, which may never end, is broken off."""
+        readable, writable = socket.socketpair()
+        for end in (readable, writable):
+            end.setblocking(False)
+        self._selector.register(readable, selectors.EVENT_READ, lambda: readable.recv(64))
+        self._wakeup = (readable, writable)
+        signal.set_wakeup_fd(writable.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, self._stop)
+
+    def _stop(self, signum: int, frame: object) -> None:
+        self._stopping = True
+        if self._importing:
+            raise SystemExit(0)
 
     # -- requests
 
@@ -134,10 +147,15 @@ class Server:
         try:
             imports.take_over(request)
             if self._preload and request.preload:
+                self._importing = True
                 imports.ensure(request.module)
                 imports.warm()
-        except BaseException as error:  # noqa: BLE001 - whatever a module's import does is told to the parent
+        except BaseException as error:
+            if self._stopping:
+                raise
             return Refused(f"module {request.module.name} does not import:\n{_brief(error)}")
+        finally:
+            self._importing = False
         if self._preload and posix.os_threads() > 1:
             return Refused(f"importing {request.module.name} started threads", dirty=True)
         gc.freeze()  # what ranks share with the server stays shared: no collection writes to it
@@ -165,7 +183,7 @@ class Server:
         events.setblocking(False)
 
     def _own_fds(self) -> list[int]:
-        mine = [self._control.fileno()]
+        mine = [self._control.fileno(), *(end.fileno() for end in self._wakeup)]
         if isinstance(self._selector, selectors.EpollSelector):
             mine.append(self._selector.fileno())
         for litter in self._litters:
@@ -274,10 +292,6 @@ def _brief(error: BaseException) -> str:
     return "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
 
 
-def _stop(signum: int, frame: object) -> NoReturn:
-    raise SystemExit(0)
-
-
 @dataclass(frozen=True, slots=True)
 class Parent:
     """Who started this server. ``watch`` False where the thread that did so may end before the process."""
@@ -288,7 +302,6 @@ class Parent:
 
 def main(control: socket.socket, birth: Birth, *, preload: bool, parent: Parent) -> None:
     """Makes this process a server and serves; returns when it is no longer needed."""
-    signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)  # a Ctrl-C at the terminal is the parent's to handle
     posix.adopt_orphans()

@@ -203,9 +203,9 @@ def new_store() -> Any:
     return dist.HashStore()
 
 
-def destroy_groups() -> None:
-    """Destroys the groups that this rank still has."""
-    if dist.is_initialized():
+def destroy_groups(world: Any) -> None:
+    """Destroys the groups that this rank still has; ``drop_groups`` is enough for threaded ones."""
+    if dist.is_initialized() and not all(isinstance(g, ThreadedGroup) for g in world.pg_map):
         dist.destroy_process_group()
 
 

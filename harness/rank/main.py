@@ -172,6 +172,7 @@ def _fresh_streams() -> None:
 def _settle_signals(place: Place) -> None:
     """Default signals, a stack dump on request even from C code that holds the GIL, and no life without the
     server."""
+    signal.set_wakeup_fd(-1)  # the server's
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.enable(file=place.stack)  # a crash's own stack comes the same way as one that is asked for

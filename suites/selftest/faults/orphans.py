@@ -58,7 +58,10 @@ class LosesServer(FaultyCase):
     def test_wait(self) -> None:
         """Until somebody kills the server."""
         announce(os.getpid())
-        if self.rank == 1:
+        if self.rank == 0:
+            self.tell("announced")
+        else:
+            self.hear("announced")
             self.tell("server", str(os.getppid()))
         time.sleep(3600)
 
