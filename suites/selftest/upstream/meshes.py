@@ -5,8 +5,11 @@
 import torch
 import torch.distributed as dist
 import torch.distributed.rpc as rpc
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-from torch.testing._internal.common_fsdp import FSDPTest, FSDPTestContinuous
+from torch.testing._internal.common_distributed import MultiProcessTestCase
+from torch.testing._internal.common_fsdp import FSDPTest, FSDPTestContinuous, FSDPTestMixin
 from torch.testing._internal.common_utils import run_tests
 from torch.testing._internal.dist_utils import dist_init, worker_name
 from torch.testing._internal.distributed._shard.sharded_tensor import ShardedTensorTestBase
@@ -68,6 +71,44 @@ class FullyShardedTest(FSDPTest):
 
     def test_group(self):
         self.assertEqual(dist.get_world_size(self.process_group), 2)
+
+
+class FullyShardedOnCpuTest(FSDPTestMixin, MultiProcessTestCase):
+    """The mixin's own way to begin a rank, which is content with processors."""
+
+    @property
+    def world_size(self):
+        return 2
+
+    @property
+    def init_method(self):
+        return f"file://{self.file_name}"
+
+    @property
+    def destroy_pg_upon_exit(self):
+        return False
+
+    def setUp(self):
+        super().setUp()
+        self._spawn_processes()
+
+    def test_shards_and_trains(self):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 4)
+        expected = torch.nn.Linear(4, 4)
+        expected.load_state_dict(model.state_dict())
+        fully_shard(model, mesh=init_device_mesh("cpu", (2,)))
+        inputs = torch.arange(8.0).reshape(2, 4)
+        model(inputs[self.rank : self.rank + 1]).sum().backward()
+        (expected(inputs).sum() / 2).backward()
+        self.assertEqual(model.weight.to_local().shape, (2, 4))
+        self.assertEqual(model.weight.grad.full_tensor(), expected.weight.grad)
+
+    def test_subtests(self):
+        self.run_subtests({"size": [1, 3]}, self.check_size)
+
+    def check_size(self, size):
+        self.assertLess(size, 3)
 
 
 class FullyShardedContinuousTest(FSDPTestContinuous):
