@@ -26,7 +26,7 @@ UNSET = -2
 class ContinuousOrchestration(RankOrchestration):
     """``RankOrchestration`` on pooled ranks that keep one process group; see ``MultiProcContinuousTest``."""
 
-    rank_modes = ("pooled", "fresh")
+    rank_modes = ("pooled", "fresh", "threads")
     world_size: Any = UNSET
     rank: int = UNSET
     rdvz_file: str | None = None
@@ -60,7 +60,7 @@ class ContinuousOrchestration(RankOrchestration):
 
         os.environ["LOCAL_RANK"] = str(rank)
         dist.init_process_group(
-            backend=cls.backend_str(),
+            backend=_value(cls.backend_str),
             world_size=world_size,
             rank=rank,
             store=dist.FileStore(rdvz_file, world_size),

@@ -60,7 +60,7 @@ class RankOrchestration(_AnyTestCase):
     TEST_ERROR_EXIT_CODE = EXIT_ERROR
 
     # The rank modes that this class's tests can run in, its own first (see cases/modes.py).
-    rank_modes: tuple[str, ...] = ("fresh", "pooled")
+    rank_modes: tuple[str, ...] = ("fresh", "pooled", "threads")
     rank: int = MAIN_PROCESS_RANK
     file_name: str = ""
 

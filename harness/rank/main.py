@@ -133,7 +133,7 @@ def _run(place: Place, request: Launch, channel: RankChannel, book: ledger.Ledge
     ending: BaseException | None = None
     try:
         case = imports.find_class(request.module, request.qualname)
-        recorder.install(book)
+        recorder.install(book, restart=not request.keeps_group)
         book.clear()
         case._run(  # type: ignore[attr-defined]  # every launched class has upstream's entry
             place.rank, request.method, request.file_name, channel, **request.kwargs

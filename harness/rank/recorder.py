@@ -51,6 +51,11 @@ class Recorder:
         self._sequence: dict[str, int] = {}
         self._open: dict[int, int] = {}  # id of a work handle -> ledger token
 
+    def restart(self) -> None:
+        """Numbers from 1 again."""
+        self._sequence.clear()
+        self._open.clear()
+
     def began(self, group: Any, operation: str) -> int:
         """A collective starts; returns its token."""
         name = _group_name(group)
@@ -80,15 +85,21 @@ def _group_name(group: Any) -> str:
         return "?"
 
 
-def install(ledger: Ledger) -> bool:
-    """Puts a recorder before the process group's methods; False where torch.distributed is not in use."""
+def install(ledger: Ledger, *, restart: bool = True) -> bool:
+    """Puts a recorder before the process group's methods; False where torch.distributed is not in use.
+
+    In a rank that has one already, numbering starts again with ``restart``: the groups are new ones.
+    """
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available():
         return False
     recorder = Recorder(ledger)
     group = distributed.ProcessGroup
-    if hasattr(group.allreduce, _MARK):
-        return True  # a pooled rank, at an earlier test
+    earlier: Recorder | None = getattr(group.allreduce, _MARK, None)
+    if earlier is not None:
+        if restart:
+            earlier.restart()
+        return True
     for method, operation in OPERATIONS.items():
         original = getattr(group, method, None)
         if original is not None:
