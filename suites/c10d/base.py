@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 
 from harness import MultiProcessTestCase
-from suites.c10d.inputs import TOLERANCE, Array, Case
+from suites.c10d.inputs import EXACTLY, Array, Case, tolerance_of
 
 #: Below the harness's deadline for a test, so that a stuck collective ends with the backend's own message.
 COLLECTIVE_TIMEOUT = timedelta(seconds=60)
@@ -66,6 +66,7 @@ class C10dTestCase(MultiProcessTestCase):
         )
         self.board = dist.PrefixStore("board", store)
         self.join_group()
+        self.prepare()
         self.come_last(self.members[-1], "start", self.members)
 
     @property
@@ -76,6 +77,9 @@ class C10dTestCase(MultiProcessTestCase):
     def join_group(self) -> None:
         """Say which group the bodies run on; here the default one."""
         self.group, self.members, self.group_rank = None, range(self.world_size), self.rank
+
+    def prepare(self) -> None:
+        """Make what the bodies of a class share; runs before the last member falls behind."""
 
     def come_last(self, last: int, where: str, members: Sequence[int]) -> None:
         """Return at once on every member but ``last``, on which return when the others have come ``where``.
@@ -99,12 +103,21 @@ class C10dTestCase(MultiProcessTestCase):
         Bit by bit, or, when ``rounded``, within what the arithmetic of the dtype loses.
         """
         if isinstance(actual, list):
+            actual = [tensor.clone() for tensor in actual]
             self.assertEqual(len(actual), len(expected))
             for one, reference in zip(actual, expected, strict=True):
                 self.check(case, one, reference, rounded=rounded)
             return
-        tolerance = TOLERANCE.get(case.dtype, {}) if rounded else {"rtol": 0, "atol": 0}
-        self.assertEqual(actual, self.on_device(case, expected), **tolerance)
+        self.same(
+            actual, self.on_device(case, expected), **(tolerance_of(case.dtype) if rounded else EXACTLY)
+        )
+
+    def same(self, actual: torch.Tensor, expected: torch.Tensor, **tolerance: float) -> None:
+        """Compare what ``actual`` holds now, bit by bit unless given a tolerance.
+
+        A copy is compared, since a comparison that fails takes long enough for late data to arrive.
+        """
+        self.assertEqual(actual.clone(), expected, **(tolerance or EXACTLY))
 
     def on_device(self, case: Case, values: Array) -> torch.Tensor:
         """Return the values as a tensor of the case, where this rank's tensors live."""

@@ -11,7 +11,7 @@ rank knows what every other rank holds without asking, and hands that to ``refer
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,10 +52,15 @@ LABELS, TERMS = 127, 5
 #: Fills an output before the call; no label has this value.
 BLANK = 127
 
-#: Three roundings of an 11-bit or 8-bit mantissa; wider types need no more than assertEqual's own tolerance.
-TOLERANCE: dict[torch.dtype, dict[str, float]] = {
-    torch.float16: {"rtol": 2e-3, "atol": 1e-3},
-    torch.bfloat16: {"rtol": 1.6e-2, "atol": 1e-2},
+EXACTLY: Mapping[str, float] = {"rtol": 0, "atol": 0}
+#: What four terms lose in a dtype's arithmetic: a few roundings, of 11 bits, of 8 bits, of 24 bits and more.
+ROUNDING: Mapping[torch.dtype, Mapping[str, float]] = {
+    torch.float16: {"rtol": 2e-3, "atol": 0},
+    torch.bfloat16: {"rtol": 1.6e-2, "atol": 0},
+    torch.float32: {"rtol": 5e-7, "atol": 0},
+    torch.float64: {"rtol": 1e-15, "atol": 0},
+    torch.complex64: {"rtol": 5e-7, "atol": 0},
+    torch.complex128: {"rtol": 1e-15, "atol": 0},
 }
 
 
@@ -120,6 +125,11 @@ class Case:
         if self.dtype.is_floating_point:
             return (whole + 0.25).astype(numpy_dtype(self.dtype))
         return whole.astype(numpy_dtype(self.dtype))
+
+
+def tolerance_of(dtype: torch.dtype) -> Mapping[str, float]:
+    """Return the ``rtol`` and ``atol`` that a reduction in ``dtype`` may be off by: 0 for whole numbers."""
+    return ROUNDING.get(dtype, EXACTLY)
 
 
 def numpy_dtype(dtype: torch.dtype) -> np.dtype[np.generic]:

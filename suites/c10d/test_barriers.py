@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
@@ -23,17 +24,22 @@ from suites.c10d.base import OnSubGroup, instantiate_world_sizes
 PATIENCE = timedelta(milliseconds=300)
 
 
+def check_nobody_leaves_early(case, barrier, name, members, late):
+    """Run ``barrier()`` on all members, ``late`` being the last to come, and see who was there after it."""
+    case.come_last(late, f"{name} before", members)
+    case.board.set(f"{name} entered/{case.rank}", "here")
+    barrier()
+    missing = [rank for rank in members if not case.board.check([f"{name} entered/{rank}"])]
+    case.assertEqual(missing, [], f"rank {late} came last")
+
+
 class Barriers:
     """Barriers on the default group that everybody enters."""
 
     def check_waits(self, barrier):
         """Run ``barrier()`` once for each member as the last to come."""
         for turn, late in enumerate(reversed(self.members)):
-            self.come_last(late, f"before {turn}", self.members)
-            self.board.set(f"entered {turn}/{self.rank}", "here")
-            barrier()
-            missing = [rank for rank in self.members if not self.board.check([f"entered {turn}/{rank}"])]
-            self.assertEqual(missing, [], f"rank {late} came last")
+            check_nobody_leaves_early(self, barrier, f"turn {turn}", self.members, late)
 
     def test_barrier(self):
         self.check_waits(lambda: self.assertIsNone(dist.barrier(group=self.group)))
@@ -62,7 +68,8 @@ class BarrierMembers:
         for name in ("barrier", "monitored_barrier"):
             with self.subTest(barrier=name):
                 if self.rank in members:
-                    getattr(dist, name)(group=group)
+                    barrier = partial(getattr(dist, name), group=group)
+                    check_nobody_leaves_early(self, barrier, name, members, members[-1])
                 self.come_last(0, f"through {name}", range(self.world_size))
 
     def test_outsiders_are_warned_and_pass(self):

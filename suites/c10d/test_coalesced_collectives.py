@@ -138,8 +138,7 @@ class CoalescingManager:
         CoalescedCollectives.check_reduced,
     )
 
-    def setUpRank(self):
-        super().setUpRank()
+    def prepare(self):
         self.cases = [Case(shape=shape) for shape in ROW_SHAPES]
         self.terms = self.held(self.cases)
         self.tensors = self.mine(self.cases, self.terms)

@@ -30,8 +30,7 @@ COLUMN = Case(shape=(4,))
 class GappedViews:
     """Views with gaps: a column of a table."""
 
-    def setUpRank(self):
-        super().setUpRank()
+    def prepare(self):
         self.tables = [TABLE.term("sum", rank) for rank in self.everyone]
         self.columns = [table[:, 1] for table in self.tables]
         self.table = self.on_device(TABLE, self.tables[self.rank])
@@ -120,10 +119,10 @@ class OtherLayouts:
         # The input has to be contiguous; the output is filled in the order of its memory.
         case = Case(shape=(self.world_size, 2))
         held = [case.label(member) for member in self.everyone]
-        output = Case(shape=case.shape, transposed=True).blank(self.device)
-        dist.all_to_all_single(output, self.on_device(case, held[self.rank]))
         ones = [[1 for _ in self.everyone] for _ in self.everyone]
         received = reference.all_to_all_single(held, ones)[self.rank]
+        output = Case(shape=case.shape, transposed=True).blank(self.device)
+        dist.all_to_all_single(output, self.on_device(case, held[self.rank]))
         self.check(case, output, received.flatten().reshape(2, self.world_size).T)
 
     def test_all_to_all_single_is_cut_by_bytes(self):
@@ -135,7 +134,7 @@ class OtherLayouts:
         dist.all_to_all_single(output, tensor)
         blocks = [[rows] * self.world_size for _ in self.everyone]
         received = reference.all_to_all_single(held, blocks)[self.rank]
-        self.assertEqual(output.flatten(), torch.tensor(received))
+        self.same(output.flatten(), torch.tensor(received))
 
     def test_all_to_all_single_of_bytes_that_cannot_be_cut(self):
         tensor = torch.zeros(self.world_size + 1, dtype=torch.uint8)
@@ -148,13 +147,13 @@ class OtherLayouts:
         sent = Case(shape=(2, 3)).label(0)
         tensor = torch.tensor(sent) if self.rank == 0 else torch.zeros(6)
         dist.broadcast(tensor, 0)
-        self.assertEqual(tensor.flatten(), torch.tensor(sent).flatten())
+        self.same(tensor.flatten(), torch.tensor(sent).flatten())
 
     def test_requires_grad(self):
         # A collective is no operation of autograd: a leaf is changed in place, and no graph is made.
         tensor = torch.full((2,), self.rank + 1.0, requires_grad=True)
         dist.all_reduce(tensor)
-        self.assertEqual(tensor.detach(), torch.full((2,), sum(range(1, self.world_size + 1)) + 0.0))
+        self.same(tensor.detach(), torch.full((2,), sum(range(1, self.world_size + 1)) + 0.0))
         self.assertTrue(tensor.is_leaf)
         self.assertIsNone(tensor.grad_fn)
 

@@ -138,21 +138,20 @@ class Outsiders:
 class Roots:
     """How the root of a collective is named in a group whose ranks are one less than the global ones."""
 
-    def setUpRank(self):
-        super().setUpRank()
+    def prepare(self):
         self.inside = list(range(1, self.world_size))
         self.tail = dist.new_group(self.inside, backend=self.backend)
         self.held = {rank: CASE.label(rank) for rank in self.inside}
 
     def test_global_rank(self):
-        for src in self.inside:
+        for src in reversed(self.inside):
             if self.rank in self.inside:
                 tensor = self.on_device(CASE, self.held[self.rank])
                 dist.broadcast(tensor, src, group=self.tail)
                 self.check(CASE, tensor, self.held[src])
 
     def test_group_src(self):
-        for src in range(len(self.inside)):
+        for src in reversed(range(len(self.inside))):
             if self.rank in self.inside:
                 tensor = self.on_device(CASE, self.held[self.rank])
                 dist.broadcast(tensor, group=self.tail, group_src=src)
@@ -203,6 +202,7 @@ class Overlaps:
         groups = {pair: dist.new_group(list(pair), backend=self.backend) for pair in pairs}
         for turn, pair in enumerate(pairs):
             if self.rank in pair:
+                self.come_last(pair[1], f"pair {turn}", pair)
                 terms = [CASE.term("sum", rank, turn) for rank in pair]
                 tensor = self.on_device(CASE, CASE.term("sum", self.rank, turn))
                 dist.all_reduce(tensor, group=groups[pair])
@@ -224,6 +224,7 @@ class Overlaps:
         self.assertEqual(dist.get_process_group_ranks(own), [self.rank])
         whole, groups = dist.new_subgroups(group_size=self.world_size)
         self.assertEqual(len(groups), 1)
+        self.come_last(self.members[-1], "grouped", self.members)
         terms = [CASE.term("sum", rank) for rank in self.everyone]
         tensor = self.on_device(CASE, terms[self.rank])
         dist.all_reduce(tensor, group=whole)
