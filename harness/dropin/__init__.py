@@ -12,12 +12,19 @@ with all its assertions, seeds and skips; what starts, watches and judges its ra
     ranks       upstream's contract, on our orchestration    skips    the exit codes by which ranks skip
     barrier     the wheel's file barrier, without its naps
 
-What differs from upstream, on purpose: a test passes only if *every* rank reports that it did (upstream
-looks at rank 0's exit code, so a peer that died or skipped alone is not noticed, and ``sys.exit(0)`` in the
-middle of a test passes); an ``AssertionError`` in a rank is a FAIL, not an ERROR; cleanups that a test adds
-in a rank run there, and one that fails fails the test; one failing test does not turn the rest of a
-``MultiProcContinuousTest`` into skips; ranks do not set ``TORCH_SHOW_CPP_STACKTRACES``, which makes every C++
-error's message pages long and costs seconds (set it yourself to have it back).
+What differs from upstream, on purpose:
+
+* A test passes only if *every* rank reports that it did. Upstream looks at rank 0's exit code, so that a peer
+  that died or skipped alone, or ``os._exit(0)``, goes unnoticed. (``sys.exit(0)`` in a test on fresh ranks is
+  a pass as upstream: tests of the wheel leave that way.)
+* An ``AssertionError`` in a rank is a FAIL, not an ERROR; a skip has the test's own reason.
+* Cleanups that a test adds in a rank run there, and one that fails fails the test.
+* A failure in a ``MultiProcContinuousTest`` does not turn the rest of its class into skips; its ranks are
+  replaced.
+* A case whose ``setUp`` starts no ranks gets them when its method runs; upstream runs nothing and passes.
+* Ranks do not set ``TORCH_SHOW_CPP_STACKTRACES``, which makes every C++ error's message pages long and costs
+  seconds; set it yourself to have it back.
+* Threaded cases stay upstream's, and so does a case that overrides ``_start_processes``.
 """
 
 from __future__ import annotations

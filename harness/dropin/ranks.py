@@ -72,11 +72,24 @@ class UpstreamRanks(_Contract):
 
     upstream_way: Mapping[str, Callable[..., Any]] = {}
     pid_to_pipe: dict[int, Any]
+    _left_content = False
 
     def setUp(self) -> None:
         """Adds what upstream's own methods need."""
         super().setUp()
         self.pid_to_pipe = {}
+
+    def _account(self, account: Account) -> Account:
+        """Takes ``sys.exit(0)`` for a pass, as upstream does where every rank says it so expressly."""
+        if not skips.content(account):
+            return super()._account(account)
+        self._left_content = True
+        return Account(Status.PASSED, subtests=account.subtests, note="by sys.exit(0)")
+
+    def _run_in_rank(self, channel: Any) -> None:
+        super()._run_in_rank(channel)
+        if self._left_content:
+            raise SystemExit(0)
 
     def _starts_its_own(self) -> bool:
         return getattr(type(self), OWN_START, None) is not self.upstream_way.get(OWN_START)

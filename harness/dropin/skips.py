@@ -1,4 +1,4 @@
-"""The exit codes by which a rank of an upstream test says that it skips."""
+"""What it means when a rank of an upstream test ends by ``sys.exit``: a skip, or that it is content."""
 
 from __future__ import annotations
 
@@ -28,6 +28,21 @@ def read_account(account: Account, reasons: Mapping[int, str]) -> Account:
     if why is None or account.error is None or account.error.type_name != "SystemExit":
         return account  # it did something worse before
     return Account(Status.SKIPPED, skip_reason=why, subtests=account.subtests)
+
+
+def content(account: Account) -> bool:
+    """Whether the test ended by ``sys.exit(0)``, which upstream takes for a pass.
+
+    Tests of the wheel do that to leave without what would follow.
+    """
+    ending, error = account.ending, account.error
+    return (
+        ending is not None
+        and ending.code in (None, 0)
+        and error is not None
+        and error.type_name == "SystemExit"
+        and not any(subtest.status.bad for subtest in account.subtests)
+    )
 
 
 def read_outcomes(outcomes: Sequence[RankOutcome], reasons: Mapping[int, str]) -> tuple[RankOutcome, ...]:

@@ -119,28 +119,33 @@ def summary(played: Played) -> str:
 
 
 def compare(arguments: argparse.Namespace, world_size: int) -> bool:
-    """One world size; True where every verdict is the same."""
-    there = load(kept(world_size)) if arguments.file == FILE and kept(world_size).exists() else {}
-    tests = [] if arguments.full or arguments.ours else sample(there) or arguments.tests
-    ours = play("drop-in", arguments.file, world_size, arguments.tests or tests)
+    """One world size; True where every verdict is the same, or where there is nothing to compare with."""
+    known = load(kept(world_size)) if arguments.file == FILE and kept(world_size).exists() else {}
+    tests: list[str] = arguments.tests
+    if not (arguments.full or arguments.ours or tests):
+        tests = sample(known or play("drop-in", arguments.file, world_size).by_test())
+    ours = play("drop-in", arguments.file, world_size, tests)
     print(summary(ours), flush=True)
     if arguments.ours:
-        expected = {t: v for t, v in there.items() if not arguments.tests or t in ours.by_test()}
+        expected = {test: known[test] for test in (tests or known) if test in known}
     else:
-        theirs = play("upstream", arguments.file, world_size, arguments.tests or tests)
-        print(summary(theirs))
-        print(
-            f"the drop-in is {theirs.wall_s / ours.wall_s:.1f} x faster, "
-            f"{theirs.tests_s / ours.tests_s:.1f} x within tests"
-        )
-        expected = theirs.by_test()
-        if arguments.record:
-            save(kept(world_size), expected, _torch_version())
+        expected = _beside(ours, arguments, tests)
     found = differences(expected, ours.by_test()) if expected else []
     print(f"{len(found)} verdicts differ" if expected else "no verdicts of upstream's to compare with")
     for line in found:
         print(f"  {line}")
     return not found
+
+
+def _beside(ours: Played, arguments: argparse.Namespace, tests: Sequence[str]) -> dict[str, str]:
+    """Upstream's verdicts on the same tests, now; says how the times compare."""
+    theirs = play("upstream", arguments.file, ours.world_size, tests)
+    print(summary(theirs))
+    whole, within = theirs.wall_s / ours.wall_s, theirs.tests_s / ours.tests_s
+    print(f"the drop-in is {whole:.1f} x faster, {within:.1f} x within tests")
+    if arguments.record and arguments.full:
+        save(kept(ours.world_size), theirs.by_test(), _torch_version())
+    return theirs.by_test()
 
 
 def _torch_version() -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import unittest
+from dataclasses import replace
 
 from harness.dropin import skips
-from harness.outcomes import ErrorInfo, RankOutcome, Status
+from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.rank.account import Account
 
 REASONS = {86: "generic", 74: "no CUDA"}
@@ -33,6 +34,20 @@ class Accounts(unittest.TestCase):
     def test_an_earlier_problem_stays(self) -> None:
         account = Account(Status.FAILED, ErrorInfo("AssertionError", "", "..."), ending=SystemExit(86))
         self.assertIs(skips.read_account(account, REASONS), account)
+
+    def test_content_only_by_exit_0_and_nothing_before(self) -> None:
+        bad = SubtestOutcome(None, (), Status.FAILED)
+        for account, expected in (
+            (_exit(0), True),
+            (_exit(None), True),
+            (_exit(1), False),
+            (_exit("0"), False),
+            (replace(_exit(0), subtests=(bad,)), False),
+            (replace(_exit(0), error=ErrorInfo("AssertionError", "", "...")), False),
+            (Account(Status.PASSED), False),
+        ):
+            with self.subTest(account=account):
+                self.assertIs(skips.content(account), expected)
 
     def test_no_ending(self) -> None:
         account = Account(Status.PASSED)

@@ -63,8 +63,15 @@ class EndsTest(TwoRanks):
         if self.rank == 1:
             os._exit(3)
 
-    def test_exits_halfway(self):
+    def test_leaves_content(self):
         sys.exit(0)
+
+    def test_vanishes(self):
+        os._exit(0)
+
+    def test_rank_1_vanishes(self):
+        if self.rank == 1:
+            os._exit(0)
 
     def test_skips(self):
         raise unittest.SkipTest("a reason of its own")

@@ -1,0 +1,111 @@
+"""The bench of the drop-in: verdicts written, read, kept and compared; no file is run upstream's way here."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import unittest
+from pathlib import Path
+
+from tools.bench import dropin
+from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, Verdict, read, recording
+
+
+class Sample(unittest.TestCase):
+    """One test for each verdict; run by the tests below, not by discovery."""
+
+    def passes(self) -> None:
+        pass
+
+    def fails(self) -> None:
+        self.fail()
+
+    def breaks(self) -> None:
+        raise ValueError
+
+    def skips(self) -> None:
+        self.skipTest("")
+
+    @unittest.expectedFailure
+    def fails_as_expected(self) -> None:
+        self.fail()
+
+    @unittest.expectedFailure
+    def passes_unexpectedly(self) -> None:
+        pass
+
+    def fails_in_a_subtest(self) -> None:
+        for i in range(2):
+            with self.subTest(i=i):
+                self.assertEqual(i, 1)
+
+
+EXPECTED = {
+    "passes": PASSED,
+    "fails": NOT_PASSED,
+    "breaks": NOT_PASSED,
+    "skips": SKIPPED,
+    "fails_as_expected": PASSED,
+    "passes_unexpectedly": NOT_PASSED,
+    "fails_in_a_subtest": NOT_PASSED,
+}
+
+
+class Recording(unittest.TestCase):
+    """``recording`` and ``read``."""
+
+    def test_every_verdict(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            results = Path(directory, "results")
+            runner = unittest.TextTestRunner(stream=io.StringIO(), resultclass=recording(str(results)))
+            runner.run(unittest.TestSuite(Sample(name) for name in EXPECTED))
+            found = read(results.read_text().splitlines())
+        self.assertEqual({v.test.rpartition(".")[2]: v.verdict for v in found}, EXPECTED)
+        self.assertTrue(all(v.seconds >= 0 for v in found))
+
+
+class Kept(unittest.TestCase):
+    """``save`` and ``load``."""
+
+    def test_round_trip(self) -> None:
+        verdicts = {"Case.b": NOT_PASSED, "Case.a": PASSED, "Case.c": SKIPPED}
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory, "new", "kept.txt")
+            dropin.save(path, verdicts, "1.2")
+            self.assertEqual(dropin.load(path), verdicts)
+            self.assertIn("torch 1.2", path.read_text())
+
+
+class Comparing(unittest.TestCase):
+    """``differences``, ``sample`` and ``summary``."""
+
+    def test_equal(self) -> None:
+        self.assertEqual(dropin.differences({"a": PASSED}, {"a": PASSED}), [])
+
+    def test_each_difference_is_a_line(self) -> None:
+        lines = dropin.differences(
+            {"a": PASSED, "b": SKIPPED, "c": PASSED}, {"a": SKIPPED, "b": SKIPPED, "d": PASSED}
+        )
+        self.assertEqual(
+            lines,
+            [
+                "a: upstream passed, drop-in skipped",
+                "c: upstream passed, drop-in not run",
+                "d: upstream not run, drop-in passed",
+            ],
+        )
+
+    def test_sample_is_of_tests_that_pass(self) -> None:
+        verdicts = {f"t{i:03}": PASSED if i % 2 else SKIPPED for i in range(100)}
+        sample = dropin.sample(verdicts)
+        self.assertEqual(len(sample), -(-50 // dropin.SAMPLE_STEP))
+        self.assertTrue(all(verdicts[test] == PASSED for test in sample))
+
+    def test_summary_counts(self) -> None:
+        verdicts = (Verdict("a", PASSED, 1.0), Verdict("b", SKIPPED, 0.5), Verdict("c", PASSED, 0.5))
+        line = dropin.summary(dropin.Played("drop-in", 2, 4.0, verdicts))
+        self.assertIn("3 tests, 2 passed, 1 skipped, 0 not passed; 4.0 s, 2.0 s of it in tests", line)
+
+
+if __name__ == "__main__":
+    unittest.main()
