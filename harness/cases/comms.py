@@ -6,7 +6,7 @@ import functools
 import threading
 import unittest
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import torch
 import torch.distributed as dist
@@ -23,6 +23,14 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 # closes its connections, and peers that wait in a collective would then report that, perhaps before this rank
 # can report what broke it.
 _given_up: list[object] = []
+
+
+@overload
+def with_comms(eager_init: Test) -> Test: ...
+
+
+@overload
+def with_comms(eager_init: bool = False, backend: str | None = None) -> Callable[[Test], Test]: ...
 
 
 def with_comms(eager_init: Any = False, backend: str | None = None) -> Any:

@@ -6,12 +6,12 @@ alone, while its peers go on to the next one. So the values are drawn first, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+import hypothesis
+from hypothesis.strategies import SearchStrategy
 
 from harness.seeding import base_seed
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 
 Value = TypeVar("Value")
 
@@ -27,8 +27,6 @@ def same_draws(
     ``seed`` None is the test's base seed (``HARNESS_SEED``). Fewer where the strategy has no more. Ranks have
     to have imported the same modules of the tests', from which hypothesis takes some of its values.
     """
-    import hypothesis
-
     drawn: list[Value] = []
 
     @hypothesis.seed(base_seed() if seed is None else seed)

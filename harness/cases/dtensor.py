@@ -10,7 +10,6 @@ Source of the contract: ``torch.testing._internal.distributed._tensor.common_dte
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
-from harness.cases import comms, devices
+from harness.cases import comms, devices, meshes
 from harness.cases.comms import with_comms
 from harness.cases.continuous import UNSET, ContinuousOrchestration, MultiProcContinuousTest
 from harness.cases.converter import DTensorConverter
@@ -140,13 +139,6 @@ class DTensorTestMixin(_Ranks):
         found = tree_leaves(_whole(op_call(*args, **kwargs)))
         self.assertEqual(found, expected, f"with {_placements((args, kwargs))}")
 
-    def _run_in_rank(self, channel: Any) -> None:
-        """Runs the test, and leaves no random state of DTensor's to the next."""
-        try:
-            super()._run_in_rank(channel)
-        finally:
-            _forget_random_state()
-
 
 class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
     """A DTensor test on fresh ranks, with ``with_comms`` to make its process group.
@@ -204,13 +196,21 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
             comms.meet(self.device_type, device_id)
         dist.destroy_process_group()
 
+    def _run_in_rank(self, channel: Any) -> None:
+        """Runs the test, and leaves nothing of its meshes to the next."""
+        try:
+            super()._run_in_rank(channel)
+        finally:
+            meshes.forget_meshes()
 
-class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuousTest):  # type: ignore[misc]  # upstream's device_type is a property here, a method there
+
+class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuousTest):
     """A DTensor test on pooled ranks that keep their process group; consecutive classes share them.
 
     ``world_size`` unset is one rank a device, and ``NUM_DEVICES`` where there are fewer than two.
     """
 
+    device_type = DTensorTestMixin.device_type  # type: ignore[assignment]  # upstream's is a method in the other base
     rank_modes: tuple[str, ...] = ("pooled", "fresh", "local")  # type: ignore[assignment]  # inferred narrower there
 
     @classmethod
@@ -226,6 +226,13 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
         if devices.device_type_for(world_size) != "cpu":
             torch.accelerator.set_device_index(rank)
         super()._init_pg(rank, world_size, rdvz_file)
+
+    def _run_in_rank(self, channel: Any) -> None:
+        """Runs the test; the groups of meshes that it made end with it, as the one that is kept does not."""
+        before = meshes.groups_made()
+        super()._run_in_rank(channel)
+        if meshes.groups_made() != before:
+            meshes.end_subgroups()
 
     def _resolved_world_size(self) -> int:
         return _world_size_of(type(self))
@@ -301,10 +308,3 @@ def _whole(outputs: Any) -> Any:
 def _placements(arguments: Any) -> str:
     """The placements of the DTensors among an operator's arguments, in order."""
     return ", ".join(str(d.placements) for d in tree_leaves(arguments) if isinstance(d, DTensor))
-
-
-def _forget_random_state() -> None:
-    """DTensor keeps a tracker of its random state, bound to a mesh that ends with the test."""
-    random = sys.modules.get("torch.distributed.tensor._random")
-    if random is not None:
-        random._rng_tracker = None  # type: ignore[attr-defined]  # private; upstream's tests reset it too

@@ -8,6 +8,7 @@ Upstream's need an accelerator and two fixed ports; these take what the machine 
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import os
 import sys
@@ -57,8 +58,17 @@ def clean_compiler() -> Iterator[None]:
         reset_compiler()
         torch._C._autograd._saved_tensors_hooks_enable()
         torch.set_grad_enabled(grad)
+        _end_progress_monitor()
         for name, module in _configs():
             _put_back(module, settings.get(name, {}))
+
+
+def _end_progress_monitor() -> None:
+    """Ends the thread that tqdm starts with the first of its progress bars, also of those that never show."""
+    tqdm: Any = getattr(sys.modules.get("tqdm"), "tqdm", None)
+    if getattr(tqdm, "monitor", None) is not None:
+        tqdm.monitor.exit()
+        tqdm.monitor = None
 
 
 def _configs() -> list[tuple[str, Any]]:
@@ -210,6 +220,7 @@ class DynamoDistributedMultiProcTestCase(DistributedTestBase):
                 super()._run_in_rank(channel)
         finally:
             _rendezvous.reset(token)
+            gc.collect()  # a DDP module is a cycle around its process group, whose connections stay open
 
 
 def _end_group() -> None:

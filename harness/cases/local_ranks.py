@@ -37,6 +37,17 @@ class LocalRanks(_Ranks):
         """A context manager under which tensors are one for each rank; where they are, it does nothing."""
         return local.active_mode(self.world_size)
 
+    def assertEqual(self, x: Any, y: Any, msg: Any = None, **rules: Any) -> None:  # type: ignore[override]  # as harness.testcase has it
+        """The case's own; values that differ by rank are compared rank by rank."""
+        differing = local.by_rank((x, y)) if local.is_simulated(self.rank) else None
+        if differing is None:
+            super().assertEqual(x, y, msg, **rules)
+            return
+        for rank, (own_x, own_y) in differing:
+            where = f"on rank {rank} of the {self.world_size} that are simulated"
+            with local.outside():
+                super().assertEqual(own_x, own_y, _with(msg, where), **rules)
+
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
         """Plays all ranks where that is asked for, one otherwise."""
@@ -56,9 +67,19 @@ class LocalRanks(_Ranks):
         return local.simulation(self.world_size)
 
 
+def _with(msg: Any, where: str) -> Callable[[str], str]:
+    """What ``assertEqual`` makes of its own message, when it is to name the place as well."""
+
+    def message(generated: str) -> str:
+        told = msg(generated) if callable(msg) else generated if msg is None else f"{generated}\n{msg}"
+        return f"{told}\n{where}"
+
+    return message
+
+
 def create_local_tensor_test_class(
     orig_cls: type, skipped_tests: Iterable[str] | None = None, base_class: type | None = None
-) -> type:
+) -> Any:
     """The same tests on local tensors, without those in ``skipped_tests``.
 
     Assign it, in the module of ``orig_cls``, to that class's name followed by ``WithLocalTensor``: ranks

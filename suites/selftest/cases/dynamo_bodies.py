@@ -1,0 +1,121 @@
+"""Compiler tests that are run by other tests, and the model that they compile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from harness import MultiProcessTestCase
+from harness.cases.dynamo import (
+    DynamoDistributedMultiProcTestCase,
+    DynamoDistributedSingleProcTestCase,
+    _dynamo_dist_per_rank_init,
+)
+
+# A layer of this width is just over DDP's first bucket of 1 MiB; with others of that size, each layer is one.
+WIDTH = 512
+BUCKET_MB = 1
+
+
+class CountedGraphs:
+    """A compiler backend that runs graphs as they are, and keeps them."""
+
+    def __init__(self) -> None:
+        self.graphs: list[Any] = []
+
+    def __call__(self, graph: Any, inputs: Any) -> Any:
+        self.graphs.append(graph)
+        return graph.forward
+
+
+class Layers(torch.nn.Sequential):  # type: ignore[misc]  # torch is not followed
+    """A module of our own: the compiler leaves torch's alone when they are all there is."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Each layer, and a sine."""
+        for layer in self:
+            x = layer(x).sin()
+        return x
+
+
+def two_layers(device: str) -> Layers:
+    """Two layers, the same on every rank that is seeded alike."""
+    model = Layers(torch.nn.Linear(WIDTH, WIDTH), torch.nn.Linear(WIDTH, WIDTH))
+    model.to(device)
+    return model
+
+
+def mean_gradient(model: Layers, ranks: int) -> torch.Tensor:
+    """The first weight's gradient of what the ranks compute on inputs of 1, 2, ..., computed by one."""
+    weight = model[0].weight
+    assert isinstance(weight, torch.Tensor)
+    inputs = [torch.full((2, WIDTH), float(rank + 1), device=weight.device) for rank in range(ranks)]
+    losses = [model(x).sum() for x in inputs]
+    gradients = [torch.autograd.grad(loss, weight)[0] for loss in losses]
+    return torch.stack(gradients).mean(0)
+
+
+class SetUpClassFails(DynamoDistributedSingleProcTestCase):
+    """The group is made, and then the class's own part fails."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        raise LookupError("no such model")
+
+    def test_anything(self) -> None:
+        """Never runs."""
+
+
+class ForgetsItsBase(DynamoDistributedSingleProcTestCase):
+    """A mistake that must not cost the next class its group."""
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        """Nothing."""
+
+    def test_anything(self) -> None:
+        """There is a group."""
+        self.assertTrue(dist.is_initialized())
+
+
+class PlainRanks(MultiProcessTestCase):
+    """Ranks of their own."""
+
+    world_size = 2
+
+    def test_sum(self) -> None:
+        """Two ones are two."""
+        store = dist.FileStore(self.file_name, 2)
+        dist.init_process_group("gloo", store=store, rank=self.rank, world_size=2)
+        total = torch.ones(1)
+        dist.all_reduce(total)
+        self.assertEqual(total.item(), 2)
+
+
+class RanksBeside(DynamoDistributedSingleProcTestCase):
+    """Starts ranks while this process has a group."""
+
+    def test_ranks(self) -> None:
+        """They pass."""
+        import unittest
+
+        result = unittest.TestResult()
+        PlainRanks("test_sum").run(result)
+        self.assertTrue(result.wasSuccessful(), result)
+        self.assertTrue(dist.is_initialized())
+
+
+class OneRankRaises(DynamoDistributedMultiProcTestCase):
+    """Rank 1 of two."""
+
+    world_size = 2
+
+    def test_it(self) -> None:
+        """The other one waits for it."""
+        with _dynamo_dist_per_rank_init(self.rank, self.world_size):
+            if self.rank == 1:
+                raise ValueError("rank 1's own error")
+            dist.all_reduce(torch.ones(1, device=self.device_type))

@@ -1,0 +1,252 @@
+"""The bases of distributed compiler tests: what they set up, on this machine, and leave behind."""
+
+from __future__ import annotations
+
+import os
+import unittest
+from typing import Any, ClassVar
+from unittest import mock
+
+import torch
+import torch._dynamo
+import torch.distributed as dist
+from torch._dynamo import config
+from torch._dynamo.utils import counters
+
+from harness import UsageError, requires_world_size
+from harness.cases import devices
+from harness.cases.dynamo import (
+    CPU_RANKS,
+    DynamoDistributedMultiProcTestCase,
+    DynamoDistributedSingleProcTestCase,
+    _dynamo_dist_per_rank_init,
+    clean_compiler,
+)
+from harness.requirements import MachineFacts
+from suites.selftest.cases import dynamo_bodies as bodies
+
+
+def run(*cases: unittest.TestCase) -> unittest.TestResult:
+    """The cases as a suite in this process, with the fixtures of their classes."""
+    result = unittest.TestResult()
+    with mock.patch.dict(os.environ, {"HARNESS_GRACE": "0.2"}):
+        unittest.TestSuite(cases).run(result)
+    return result
+
+
+def said(result: unittest.TestResult) -> str:
+    """All that unittest would print."""
+    return "\n".join(text for _, text in (*result.failures, *result.errors))
+
+
+class CleanCompilerTest(unittest.TestCase):
+    """A region that leaves the compiler as it was."""
+
+    def test_settings(self) -> None:
+        """Those that were changed are put back, also after an exception; the others are never set."""
+        before = (config.optimize_ddp, config.cache_size_limit, config.specialize_int)
+        torch._dynamo.config.optimize_ddp = before[0]
+        with self.assertRaises(ZeroDivisionError), clean_compiler():
+            config.optimize_ddp = not before[0]
+            config.cache_size_limit = before[1] + 1
+            raise ZeroDivisionError
+        self.assertEqual((config.optimize_ddp, config.cache_size_limit, config.specialize_int), before)
+
+    def test_compiled_code_and_counters(self) -> None:
+        """Start from nothing, and nothing is left."""
+        compiled: list[Any] = []
+
+        def backend(graph: Any, inputs: Any) -> Any:
+            compiled.append(graph)
+            return graph
+
+        double = torch.compile(lambda x: x * 2, backend=backend)
+        for _ in range(2):
+            with clean_compiler():
+                self.assertEqual(dict(counters), {})
+                double(torch.ones(2))
+                self.assertEqual(counters["stats"]["unique_graphs"], 1)
+        self.assertEqual((len(compiled), dict(counters)), (2, {}))
+
+    def test_grad_mode(self) -> None:
+        """Is what it was."""
+        with clean_compiler():
+            torch.set_grad_enabled(False)
+        self.assertTrue(torch.is_grad_enabled())
+
+
+class SingleTest(DynamoDistributedSingleProcTestCase):
+    """A process group of one, on what the machine has."""
+
+    first_settings: ClassVar[tuple[bool, bool]] = (config.suppress_errors, config.optimize_ddp)
+
+    def test_group(self) -> None:
+        """Rank 0 of one, with the device's backend; no port is taken or told."""
+        self.assertEqual((dist.get_rank(), dist.get_world_size(), self.rank), (0, 1, 0))
+        kind, _ = devices.accelerator()
+        self.assertEqual(dist.get_backend(), devices.backend_for(kind))
+        self.assertEqual(torch.device(self.device).type, kind)
+        self.assertIsNone(self.device_ids)
+        self.assertIsInstance(dist.distributed_c10d._get_default_store(), dist.PrefixStore)
+
+    def test_compiles_ddp(self) -> None:
+        """A model in two buckets is two graphs, and computes what it computes uncompiled."""
+        model = bodies.two_layers(self.device)
+        wrapped = torch.nn.parallel.DistributedDataParallel(
+            model, device_ids=self.device_ids, bucket_cap_mb=bodies.BUCKET_MB
+        )
+        counter = bodies.CountedGraphs()
+        compiled = torch.compile(wrapped, backend=counter)
+        x = torch.ones(2, bodies.WIDTH, device=self.device)
+        self.assertEqual(compiled(x), model(x))
+        self.assertEqual(len(counter.graphs), 2)
+
+    def test_changes_settings(self) -> None:
+        """The next test does not see it, whichever comes next."""
+        self.assertTrue(config.optimize_ddp)
+        self.assertEqual(dict(counters), {})
+        config.optimize_ddp = False
+        counters["stats"]["unique_graphs"] = 3
+        torch.set_grad_enabled(False)
+
+    def test_changes_settings_too(self) -> None:
+        """As before."""
+        self.test_changes_settings()
+
+
+class SingleFixturesTest(unittest.TestCase):
+    """What is left when a class has run."""
+
+    def test_nothing_is_left(self) -> None:
+        """No group, no setting; the methods pass one after the other in one class."""
+        before = config.suppress_errors, config.raise_on_ctx_manager_usage, os.environ.get("MASTER_PORT")
+        self.assertFalse(dist.is_initialized())
+        names = unittest.TestLoader().getTestCaseNames(SingleTest)
+        result = run(*map(SingleTest, names))
+        self.assertEqual((said(result), result.testsRun), ("", len(names)))
+        self.assertFalse(dist.is_initialized())
+        after = config.suppress_errors, config.raise_on_ctx_manager_usage, os.environ.get("MASTER_PORT")
+        self.assertEqual(after, before)
+
+    def test_class_whose_set_up_fails(self) -> None:
+        """Leaves no group to the next."""
+        result = run(bodies.SetUpClassFails("test_anything"))
+        self.assertIn("no such model", said(result))
+        self.assertFalse(dist.is_initialized())
+
+    def test_class_that_forgets_its_base(self) -> None:
+        """A ``tearDownClass`` of its own leaves no group either."""
+        result = run(bodies.ForgetsItsBase("test_anything"))
+        self.assertEqual(said(result), "")
+        self.assertFalse(dist.is_initialized())
+
+    def test_ranks_after_a_group_in_this_process(self) -> None:
+        """gloo's threads in the parent are no obstacle, while its group lives and after."""
+        result = run(
+            SingleTest("test_group"), bodies.PlainRanks("test_sum"), bodies.RanksBeside("test_ranks")
+        )
+        self.assertEqual((said(result), result.testsRun), ("", 3))
+
+
+class MultiTest(DynamoDistributedMultiProcTestCase):
+    """Ranks of processes, a group and a clean compiler in each."""
+
+    def test_compiles_ddp(self) -> None:
+        """Gradients are the mean over ranks, whatever was compiled; the model is split."""
+        with _dynamo_dist_per_rank_init(self.rank, self.world_size):
+            self.assertEqual((dist.get_rank(), dist.get_world_size()), (self.rank, self.world_size))
+            self.assertEqual(dist.get_backend(), devices.backend_for(self.device_type))
+            torch.manual_seed(0)
+            model = bodies.two_layers(self.device_type)
+            wrapped = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=bodies.BUCKET_MB)
+            counter = bodies.CountedGraphs()
+            inputs = torch.full((2, bodies.WIDTH), float(self.rank + 1), device=self.device_type)
+            torch.compile(wrapped, backend=counter)(inputs).sum().backward()
+            self.assertEqual(len(counter.graphs), 2)
+            alone = bodies.mean_gradient(model, self.world_size)
+            self.assertEqual(model[0].weight.grad, alone)
+
+    def test_one_after_the_other(self) -> None:
+        """Each has a group of its own, and the compiler as it was; the group is gone in between."""
+        for number in range(3):
+            with _dynamo_dist_per_rank_init(self.rank, self.world_size):
+                self.assertTrue(config.optimize_ddp)
+                self.assertEqual(dict(counters), {})
+                total = torch.full((1,), float(number), device=self.device_type)
+                dist.all_reduce(total)
+                self.assertEqual(total.item(), number * self.world_size)
+                config.optimize_ddp = False
+                counters["stats"]["unique_graphs"] = 3
+            self.assertFalse(dist.is_initialized())
+        self.assertTrue(config.optimize_ddp)
+
+    def test_fake_group(self) -> None:
+        """Has no peers and waits for none."""
+        with _dynamo_dist_per_rank_init(self.rank, self.world_size, fake_pg=True):
+            self.assertEqual((dist.get_backend(), dist.get_rank()), ("fake", self.rank))
+            if self.rank == 0:
+                dist.barrier()
+
+    def test_without_a_group(self) -> None:
+        """The compiler alone."""
+        with _dynamo_dist_per_rank_init(self.rank, self.world_size, init_pg=False):
+            self.assertFalse(dist.is_initialized())
+
+    @requires_world_size(3)
+    def test_three_ranks(self) -> None:
+        """What the test requires goes before what the machine has."""
+        self.assertEqual(self.world_size, 3)
+
+
+class MultiOnPooledRanksTest(MultiTest):
+    """The same tests on ranks that are kept."""
+
+    rank_modes = ("pooled",)
+
+
+class KeptRanksTest(unittest.TestCase):
+    """Pooled ranks are kept from one compiled test to the next."""
+
+    def test_kept(self) -> None:
+        """No group, thread or setting is left that the leak guard knows of."""
+        cases = [MultiOnPooledRanksTest(name) for name in ("test_compiles_ddp", "test_one_after_the_other")]
+        self.assertEqual(said(run(*cases)), "")
+        outcomes = [case._harness_outcome for case in cases]
+        self.assertEqual([o.warnings for o in outcomes if o is not None], [(), ()])
+        self.assertEqual(len({tuple(r.pid for r in o.ranks) for o in outcomes if o is not None}), 1)
+
+
+class MultiEndsTest(unittest.TestCase):
+    """What becomes of a rank that fails."""
+
+    def test_one_rank_raises(self) -> None:
+        """It is the root cause; its peer is found where it waits."""
+        case = bodies.OneRankRaises("test_it")
+        text = said(run(case))
+        outcome = case._harness_outcome
+        assert outcome is not None
+        self.assertEqual(outcome.root_cause, 1, text)
+        self.assertIn("rank 1's own error", text)
+        self.assertIn("rank 0 waits in all_reduce", text)
+
+    def test_no_way_to_find_each_other(self) -> None:
+        """Says what to do."""
+        with (
+            mock.patch.dict(os.environ),
+            self.assertRaisesRegex(UsageError, "derive the test from DynamoDistributedMultiProcTestCase"),
+        ):
+            os.environ.pop("MASTER_ADDR", None)
+            with _dynamo_dist_per_rank_init(0, 2):
+                self.fail("there was a group")
+        self.assertFalse(dist.is_initialized())
+
+    def test_world_size(self) -> None:
+        """One rank a device; two without."""
+        for accelerators, ranks in (((), CPU_RANKS), ((("cuda", 1),), 1), ((("cuda", 8),), 8)):
+            facts = MachineFacts(accelerators=accelerators)
+            with self.subTest(accelerators), mock.patch.object(devices, "probe", lambda facts=facts: facts):
+                self.assertEqual(MultiTest("test_fake_group").world_size, ranks)
+
+
+if __name__ == "__main__":
+    unittest.main()
