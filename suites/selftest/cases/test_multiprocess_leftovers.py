@@ -10,7 +10,7 @@ from harness import RankLeakWarning, Status
 from suites.selftest.faults import leftovers
 from suites.selftest.faults.base import ANNOUNCE
 from suites.selftest.faults.processes import Announced, still_there
-from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
+from suites.selftest.faults.rows import IMPATIENT, OnForkServer, OnSpawn, Rows
 
 
 class LeftoverRows(Rows):
@@ -83,7 +83,7 @@ class LieRows(Rows):
 
     def lies(self, method: str) -> None:
         """A row that is an error, says why, and blames rank 1."""
-        played = self.play(leftovers.Lies, method)
+        played = self.play(leftovers.Lies, method, **IMPATIENT)
         self.check(played, "ERROR", Status.CRASHED, "rank 1", "channel", "no report")
         self.assertEqual(played.rank(0).status, Status.PASSED)
 
@@ -127,13 +127,13 @@ class LieRows(Rows):
 
     def test_passes_then_fails(self) -> None:
         """The exit code gives it away."""
-        played = self.play(leftovers.Lies, "test_passes_then_fails")
+        played = self.play(leftovers.Lies, "test_passes_then_fails", **IMPATIENT)
         self.assertEqual(played.verdict, "ERROR")
         self.assertEqual(played.outcome.root_cause, 1)
 
     def test_closes_everything(self) -> None:
         """A rank that cannot report has crashed, whatever it wanted to say."""
-        played = self.play(leftovers.Lies, "test_closes_everything")
+        played = self.play(leftovers.Lies, "test_closes_everything", **IMPATIENT)
         self.assertEqual(played.verdict, "ERROR")
         self.assertEqual(played.outcome.root_cause, 1)
         self.assertEqual(played.rank(0).status, Status.PASSED)

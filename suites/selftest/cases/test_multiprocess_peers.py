@@ -6,7 +6,7 @@ import unittest
 
 from harness import Status
 from suites.selftest.faults import peers
-from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
+from suites.selftest.faults.rows import IMPATIENT, OnForkServer, OnSpawn, Rows
 
 
 class PeerRows(Rows):
@@ -14,7 +14,7 @@ class PeerRows(Rows):
 
     def peers(self, method: str, verdict: str, status: Status, *said: str) -> None:
         """A row in which rank 1 is the cause and the sleepers are ended after the grace."""
-        played = self.play(peers.Peers, method)
+        played = self.play(peers.Peers, method, **IMPATIENT)
         self.check(played, verdict, status, *said, collateral=(0, 2))
         self.assertIn("ranks 0, 2", played.text, "what the others were doing")
         for words in ("rank 0 timed out", "rank 2 timed out", "rank 0 crashed", "rank 2 crashed"):

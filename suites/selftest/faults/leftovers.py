@@ -91,7 +91,13 @@ class Leaves(FaultyCase):
 
 
 class Lies(FaultyCase):
-    """Rank 1 writes to the descriptor on which it reports."""
+    """Rank 1 writes to the descriptor on which it reports, once rank 0 is there with nothing left to do."""
+
+    def setUpRank(self) -> None:
+        if self.rank == 0:
+            self.tell("here")
+        else:
+            self.hear("here")
 
     def channel(self) -> socket.socket:
         """The rank's channel: the one socket that a rank has."""

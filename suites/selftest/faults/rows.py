@@ -12,16 +12,19 @@ from unittest import mock
 from harness import MultiProcessTestCase, RankOutcome, Status, TestOutcome
 from suites.selftest.faults.clean import CleanTestCase
 
-# What rows play with, in seconds: short, because every hang costs the sum of them.
-QUICK = {
+# What rows play with, in seconds. Long, so that no rank is ended that is merely slow to start: a row whose
+# ranks all come back waits for none of them.
+PATIENT = {
     "HARNESS_TIMEOUT": "60",
-    "HARNESS_GRACE": "0.2",
-    "HARNESS_SKIP_GRACE": "0.3",
-    "HARNESS_EXIT_GRACE": "20",
+    "HARNESS_GRACE": "30",
+    "HARNESS_SKIP_GRACE": "30",
+    "HARNESS_EXIT_GRACE": "30",
     "HARNESS_STRICT": "0",
     "HARNESS_LOG_DIR": "",
     "HARNESS_RANK_OUTPUT": "capture",
 }
+# For rows with ranks that never come back, once all of them have come to where they wait.
+IMPATIENT = {"HARNESS_GRACE": "0.3", "HARNESS_SKIP_GRACE": "0.3"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class FaultRows(CleanTestCase):
         """Runs one test of a faulty case in this process, with more variables in its environment."""
         instance = case(method)
         result = unittest.TestResult()
-        settings = {**QUICK, "HARNESS_LAUNCHER": self.launcher, **environ}
+        settings = {**PATIENT, "HARNESS_LAUNCHER": self.launcher, **environ}
         with mock.patch.dict(os.environ, settings), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             instance.run(result)

@@ -15,7 +15,7 @@ from pathlib import Path
 from suites.selftest.faults import orphans
 from suites.selftest.faults.base import ANNOUNCE
 from suites.selftest.faults.processes import Announced
-from suites.selftest.faults.rows import QUICK, OnForkServer, OnSpawn, Rows
+from suites.selftest.faults.rows import PATIENT, OnForkServer, OnSpawn, Rows
 
 ROOT = str(Path(__file__).resolve().parents[3])
 # Seconds after a parent's death by which everything of its has to be gone (the requirement, not a guess).
@@ -31,7 +31,7 @@ class ParentRows(Rows):
         names = [f"{orphans.__name__}.Orphans.{test}" for test in tests]
         with subprocess.Popen(
             [sys.executable, "-m", "unittest", *names],
-            env={**os.environ, **QUICK, "HARNESS_LAUNCHER": self.launcher, ANNOUNCE: announced.path},
+            env={**os.environ, **PATIENT, "HARNESS_LAUNCHER": self.launcher, ANNOUNCE: announced.path},
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -18,7 +18,7 @@ from harness.launch import select
 from suites.selftest.faults import ends, orphans
 from suites.selftest.faults.base import ANNOUNCE, FaultyCase
 from suites.selftest.faults.processes import Announced, still_there
-from suites.selftest.faults.rows import QUICK, OnForkServer, OnSpawn, Played, Rows
+from suites.selftest.faults.rows import PATIENT, OnForkServer, OnSpawn, Played, Rows
 
 ROOT = str(Path(__file__).resolve().parents[3])
 # Seconds for the kernel to end the ranks of a server that is gone.
@@ -145,7 +145,7 @@ class BusyParentRows(Rows):
         """Pools of OpenMP and autograd alive in the parent: ranks can use theirs."""
         run = subprocess.run(
             [sys.executable, "-m", "unittest", "suites.selftest.faults.openmp"],
-            env={**os.environ, **QUICK, "HARNESS_LAUNCHER": self.launcher},
+            env={**os.environ, **PATIENT, "HARNESS_LAUNCHER": self.launcher},
             cwd=ROOT,
             capture_output=True,
             text=True,
