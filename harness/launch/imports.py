@@ -12,6 +12,7 @@ import types
 
 from harness.errors import LaunchError
 from harness.protocol import Launch, ModuleRef
+from harness.rank import recorder
 
 # The name under which a parent's __main__ is executed elsewhere, so that its `if __name__ == "__main__":`
 # stays quiet there (multiprocessing's convention, which code in the wild tests for).
@@ -89,9 +90,12 @@ def ensure(ref: ModuleRef) -> types.ModuleType:
 
 
 def warm() -> None:
-    """Imports what most ranks would otherwise import each for itself; nothing where torch is not in use."""
+    """Imports what every rank would otherwise import for itself; nothing where torch is not in use."""
     if "torch" in sys.modules:
         importlib.import_module("harness.tensors")
+        recorder.prepare()
+    if "numpy" in sys.modules:
+        importlib.import_module("numpy.random")  # numpy loads it lazily, and every test is seeded
 
 
 def _same_main(module: types.ModuleType, ref: ModuleRef) -> bool:

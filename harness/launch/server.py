@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.errors import ProtocolError
-from harness.launch import imports, posix
+from harness.launch import imports, pages, posix
 from harness.launch.base import remote_fd_count, split_fds
 from harness.protocol import Exited, Launch, Refused, Release, Signal, Started, Swept, decode, encode
 from harness.wire import FrameReader, read_available, recv_fds, recv_frame, send_frame
@@ -73,6 +73,8 @@ class Server:
         self._scratch: str | None = None  # the parent's, which may be killed before it can remove it
         self._dismissed = False
         self._stopping = self._importing = False
+        self._born = 0
+        self._collapsed = False
 
     def run(self) -> None:
         """Serves until the parent is gone, then ends every rank."""
@@ -172,6 +174,7 @@ class Server:
             pid = self._birth(newborn)
             litter.pids[rank] = pid
             litter.pidfds[os.pidfd_open(pid)] = rank
+        self._born += len(per_rank)
         for fd in fds[1:]:
             os.close(fd)
         self._litters.append(litter)
@@ -244,6 +247,9 @@ class Server:
         if litter.pids or litter not in self._litters:
             return
         self._litters.remove(litter)
+        if self._born >= pages.WORTHWHILE_FORKS and self._preload and not (self._collapsed or self._litters):
+            self._collapsed = True
+            pages.collapse()
         if not litter.abandoned:
             self._selector.unregister(litter.events)
         litter.events.close()

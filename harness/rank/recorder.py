@@ -39,10 +39,6 @@ OPERATIONS = {
 }
 
 
-# On the methods that a recorder stands before.
-_MARK = "__harness_recorder__"
-
-
 class Recorder:
     """Numbers the collectives of each group from 1 and pairs each with the wait on its work handle."""
 
@@ -85,47 +81,73 @@ def _group_name(group: Any) -> str:
         return "?"
 
 
-def install(ledger: Ledger, *, restart: bool = True) -> bool:
-    """Puts a recorder before the process group's methods; False where torch.distributed is not in use.
+class _Tap:
+    """Stands before the methods, from the moment a process is prepared; records once there is a recorder."""
 
-    In a rank that has one already, numbering starts again with ``restart``: the groups are new ones.
+    recorder: Recorder | None = None
+
+
+# On the first method that a tap stands before.
+_MARK = "__harness_tap__"
+
+
+def install(ledger: Ledger, *, restart: bool = True) -> bool:
+    """Records this rank's collectives in its ledger; False where torch.distributed is not in use.
+
+    In a rank that records already, numbering starts again with ``restart``: the groups are new ones.
     """
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available():
+    tap = prepare()
+    if tap is None:
         return False
-    recorder = Recorder(ledger)
-    group = distributed.ProcessGroup
-    earlier: Recorder | None = getattr(group.allreduce, _MARK, None)
-    if earlier is not None:
-        if restart:
-            earlier.restart()
-        return True
-    for method, operation in OPERATIONS.items():
-        original = getattr(group, method, None)
-        if original is not None:
-            setattr(group, method, _recorded(original, operation, recorder))
-    work = distributed.Work
-    work.wait = _waited(work.wait, recorder)
+    if tap.recorder is None:
+        tap.recorder = Recorder(ledger)
+    elif restart:
+        tap.recorder.restart()
     return True
 
 
-def _recorded(original: Callable[..., Any], operation: str, recorder: Recorder) -> Callable[..., Any]:
+def prepare() -> _Tap | None:
+    """Puts a tap before the process group's methods, if there is none: what a server does once for its ranks.
+
+    None where torch.distributed is not in use.
+    """
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return None
+    group, work = distributed.ProcessGroup, distributed.Work
+    earlier: _Tap | None = getattr(group.allreduce, _MARK, None)
+    if earlier is not None:
+        return earlier
+    tap = _Tap()
+    for method, operation in OPERATIONS.items():
+        original = getattr(group, method, None)
+        if original is not None:
+            setattr(group, method, _recorded(original, operation, tap))
+    setattr(group.allreduce, _MARK, tap)
+    work.wait = _waited(work.wait, tap)
+    return tap
+
+
+def _recorded(original: Callable[..., Any], operation: str, tap: _Tap) -> Callable[..., Any]:
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = tap.recorder
+        if recorder is None:
+            return original(self, *args, **kwargs)
         token = recorder.began(self, operation)
         work = original(self, *args, **kwargs)
         recorder.returned(token, work)
         return work
 
-    setattr(method, _MARK, recorder)
     return method
 
 
-def _waited(original: Callable[..., Any], recorder: Recorder) -> Callable[..., Any]:
+def _waited(original: Callable[..., Any], tap: _Tap) -> Callable[..., Any]:
     @functools.wraps(original)
     def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, *args, **kwargs)
-        recorder.waited(self)
+        if tap.recorder is not None:
+            tap.recorder.waited(self)
         return result
 
     return wait
