@@ -37,12 +37,9 @@ class DTensorConverter:
         kwargs: dict[str, object],
         replicate_only: bool = False,
     ) -> None:
-        self.hit = 0
-        self.miss = 0
-        self.mesh = mesh
-        self.args = args
-        self.kwargs = kwargs
-        self.replicate_only = replicate_only
+        self.hit, self.miss = 0, 0
+        self.mesh, self.replicate_only = mesh, replicate_only
+        self.args, self.kwargs = args, kwargs
         self.flatten_args, self.flatten_args_spec = tree_flatten(args)
         self.flatten_kwargs, self.flatten_kwargs_spec = tree_flatten(kwargs)
         leaves = (*self.flatten_args, *self.flatten_kwargs)

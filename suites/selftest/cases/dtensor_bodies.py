@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import unittest
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.distributed as dist
 from hypothesis import strategies as st
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor, init_device_mesh
 
-from harness import same_draws
+from harness import TestOutcome, same_draws
 from harness.cases.dtensor import DTensorTestBase, LocalDTensorTestBase, map_local_for_rank, with_comms
 from harness.seeding import base_seed
 
@@ -227,8 +230,6 @@ class FaultyLocal(LocalDTensorTestBase):
 
     def test_dies(self) -> None:
         """Without a word."""
-        import os
-
         os._exit(3)
 
     def test_hangs(self) -> None:
@@ -251,3 +252,18 @@ class FaultyLocal(LocalDTensorTestBase):
 
 
 _marks: list[str] = []
+
+
+def play(case: Any, method: str, **environ: str) -> tuple[unittest.TestResult, TestOutcome]:
+    """One test in this process: what unittest has of it, and the harness's own account."""
+    test, result = case(method), unittest.TestResult()
+    with mock.patch.dict(os.environ, {"HARNESS_GRACE": "0.2", **environ}):
+        test.run(result)
+    outcome = test._harness_outcome
+    assert outcome is not None, result
+    return result, outcome
+
+
+def said(result: unittest.TestResult) -> str:
+    """All that unittest would print."""
+    return "\n".join(text for _, text in (*result.failures, *result.errors, *result.skipped))
