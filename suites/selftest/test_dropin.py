@@ -10,18 +10,22 @@ import unittest
 from pathlib import Path
 from typing import ClassVar
 
+from tools.bench.dropin import kept, load, sample
 from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, read
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ROOT / "suites" / "selftest" / "upstream"
+# Of the wheel's tests that skip, every so many are run here; most skip without ranks.
+SKIPPED_STEP = 20
 # Seconds for a whole file on a machine that is busy with other things.
 TIMEOUT_S = 300
 
 
 class Played(unittest.TestCase):
-    """Runs ``file`` once for the class; ``expected`` is the verdict of each of its tests."""
+    """Runs ``file`` once for the class, or some ``tests`` of it; ``expected`` is the verdict of each."""
 
     file: ClassVar[str] = ""
+    tests: ClassVar[list[str]] = []
     expected: ClassVar[dict[str, str]] = {}
     verdicts: ClassVar[dict[str, str]]
     output: ClassVar[str]
@@ -36,7 +40,7 @@ class Played(unittest.TestCase):
             command = [sys.executable, "-m", "tools.bench.upstream_file", "drop-in", str(results)]
             environ = {k: v for k, v in os.environ.items() if not k.startswith("HARNESS_")}
             done = subprocess.run(
-                [*command, str(FILES / cls.file), "-v"],
+                [*command, str(FILES / cls.file), "-v", *cls.tests],
                 cwd=ROOT,
                 env=environ,
                 stdout=subprocess.PIPE,
@@ -162,11 +166,25 @@ class Meshes(Played):
     }
 
 
+class Wheel(Played):
+    """Some of the tests that torch's wheel carries, against the verdicts that upstream's own harness gave."""
+
+    file = "distributed_spawn.py"
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        verdicts = load(kept(2))
+        skipped = sorted(test for test, verdict in verdicts.items() if verdict == SKIPPED)
+        cls.tests = sample(verdicts) + skipped[::SKIPPED_STEP]
+        cls.expected = {test: verdicts[test] for test in cls.tests}
+        super().setUpClass()
+
+
 def load_tests(
     loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None
 ) -> unittest.TestSuite:
     """Without the base class."""
-    return unittest.TestSuite(loader.loadTestsFromTestCase(c) for c in (Ends, Continuous, Meshes))
+    return unittest.TestSuite(loader.loadTestsFromTestCase(c) for c in (Ends, Continuous, Meshes, Wheel))
 
 
 if __name__ == "__main__":

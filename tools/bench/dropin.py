@@ -31,7 +31,7 @@ from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, Verdict, read
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "suites" / "selftest" / "upstream" / "distributed_spawn.py"
-KEPT = ROOT / "suites" / "selftest" / "upstream" / "verdicts"
+KEPT = ROOT / "suites" / "selftest" / "upstream" / "kept"
 # Of the tests that pass, every so many are in the sample: a dozen, about a minute of upstream's time.
 SAMPLE_STEP = 8
 

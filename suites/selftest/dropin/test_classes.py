@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import types
 import unittest
+import unittest.mock
 from typing import Any
 
-from harness.dropin import classes, install
+from harness.dropin import VARIABLE, classes, install
 from harness.dropin.ranks import UpstreamContinuousRanks, UpstreamRanks
 
 
@@ -79,9 +81,16 @@ class Grafts(unittest.TestCase):
 class ThisTorch(unittest.TestCase):
     """``install`` on the torch that is installed."""
 
+    def setUp(self) -> None:
+        # Ranks of other tests in this process have nothing to do with it.
+        environment = unittest.mock.patch.dict(os.environ)
+        environment.start()
+        self.addCleanup(environment.stop)
+
     def test_every_class_is_served_however_often(self) -> None:
         self.assertEqual(install(), ())
         self.assertEqual(install(), ())
+        self.assertEqual(os.environ[VARIABLE], "1")
         from torch.testing._internal import common_distributed as upstream
 
         self.assertTrue(issubclass(upstream.MultiProcessTestCase, UpstreamRanks))

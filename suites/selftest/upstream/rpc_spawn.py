@@ -2,15 +2,11 @@
 
 # mypy: ignore-errors
 # Untyped, as the files are that this one stands for.
-import torch
 from torch.testing._internal.common_utils import run_tests
 from torch.testing._internal.distributed.rpc.tensorpipe_rpc_agent_test_fixture import (
     TensorPipeRpcAgentTestFixture,
 )
 from torch.testing._internal.distributed.rpc_utils import GENERIC_TESTS, TENSORPIPE_TESTS, generate_tests
-
-# Four ranks share the machine's processors.
-torch.set_num_threads(1)
 
 globals().update(
     generate_tests("TensorPipe", TensorPipeRpcAgentTestFixture, GENERIC_TESTS + TENSORPIPE_TESTS, __name__)
