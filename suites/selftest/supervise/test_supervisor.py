@@ -26,6 +26,9 @@ from harness.wire import send_frame
 SHORT = Limits(timeout_s=0.05, grace_s=0.05, skip_grace_s=0.05, exit_grace_s=0.05)
 FAILURE = ErrorInfo("AssertionError", "no", "trace", is_assertion=True)
 
+# Calls of the clock until the supervisor has looked at its descriptors for the first time, and some more.
+FIRST_LOOK = 6
+
 Deed = Callable[[], None]
 
 
@@ -118,6 +121,13 @@ class Played:
         self._server.close()
 
 
+def patient_clock() -> Callable[[], float]:
+    """The monotonic clock, standing still until what ranks did beforehand has been seen: however long this
+    process is kept waiting for a processor, none of it comes too late."""
+    start, calls = time.monotonic(), itertools.count()
+    return lambda: start if next(calls) < FIRST_LOOK else time.monotonic()
+
+
 def _nothing() -> None:
     """What a rank does that does not listen."""
 
@@ -131,7 +141,7 @@ class SupervisorTest(unittest.TestCase):
 
     def watch(self, limits: Limits = SHORT, clock: Callable[[], float] | None = None, **more: Any) -> Watch:
         """Supervises the ranks to their end."""
-        clock = clock or time.monotonic
+        clock = clock or patient_clock()
         outputs = [Output(rank) for rank in range(2)]
         ranks: Any = self.ranks  # stands in for a RankSet
         return Supervisor(ranks, outputs, limits, clock(), clock=clock, **more).run()
