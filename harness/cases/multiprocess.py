@@ -117,6 +117,10 @@ class RankOrchestration(_AnyTestCase):
     def _current_test_name(self) -> str:
         return self._testMethodName
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what belongs to the running test: rpc tests send bound methods of their case around."""
+        return {**self.__dict__, "_outcome": None, "_running": None, "_watch": None}
+
     # -- in the parent
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:

@@ -59,6 +59,7 @@ class RankChannel:
     def report(self, outcome: RankOutcome) -> None:
         """Sends the outcome; a parent that is gone is nobody to tell."""
         with contextlib.suppress(OSError):
+            self._sock.setblocking(True)  # a test that made it otherwise must not cost half a report
             send_frame(self._sock, encode(Report(outcome)))
 
     def wait_for_release(self) -> None:
