@@ -33,6 +33,13 @@ class _Contract(RankOrchestration):
         super().__init__(method_name, methodName)
         barrier.hasten()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process can use of this instance: tests send methods of theirs over rpc.
+
+        Upstream's ranks call the method themselves, so there is no unittest result on the instance there.
+        """
+        return {**self.__dict__, "_outcome": None, "_running": None, "_watch": None}
+
     def _timeout_s(self, settings: Settings) -> float:
         """A deadline set for the test or for this run, else upstream's for this test."""
         from torch.testing._internal import common_distributed

@@ -143,6 +143,15 @@ class AgentTest(TensorPipeRpcAgentTestFixture, SpawnHelper):
         self.assertEqual(rpc.rpc_sync(there, torch.add, args=(torch.ones(2), 1)), torch.full((2,), 2.0))
 
     @dist_init
+    def test_sends_itself(self):
+        there = worker_name((self.rank + 1) % self.world_size)
+        self.assertEqual(rpc.rpc_sync(there, self.ask, args=(2,)), self.rank + 2)
+
+    def ask(self, value):
+        self.assertIn(value, (1, 2))
+        return self.rank + value
+
+    @dist_init
     def test_fails_elsewhere(self):
         rpc.rpc_sync(worker_name((self.rank + 1) % self.world_size), int, args=("no number",))
 
