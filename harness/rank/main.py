@@ -132,7 +132,10 @@ def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> Non
 def _run(place: Place, request: Launch, channel: RankChannel, book: ledger.Ledger) -> account.Account:
     ending: BaseException | None = None
     try:
+        had_torch = "torch" in sys.modules
         case = imports.find_class(request.module, request.qualname)
+        if not had_torch:
+            _settle_threads(request)
         recorder.install(book, restart=not request.keeps_group)
         book.clear()
         case._run(  # type: ignore[attr-defined]  # every launched class has upstream's entry
@@ -183,8 +186,13 @@ def _settle_signals(place: Place) -> None:
 
 
 def _settle_threads(request: Launch) -> None:
+    """This rank's share of the machine, as soon as torch is there.
+
+    Set even where the number is right already: torch replaces the pool that it had before a fork at its next
+    use, which is safe only while this is the one thread.
+    """
     torch = sys.modules.get("torch")
-    if torch is not None and request.threads is not None and torch.get_num_threads() != request.threads:
+    if torch is not None and request.threads is not None:
         torch.set_num_threads(request.threads)
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and "TORCH_DISTRIBUTED_DEBUG" in os.environ:
