@@ -1,0 +1,20 @@
+"""Cases for somebody to debug."""
+
+from __future__ import annotations
+
+from harness import MultiProcessTestCase
+
+
+class Debugged(MultiProcessTestCase):
+    """Two ranks, of which one gets the terminal."""
+
+    world_size = 2
+
+    def test_breakpoint(self) -> None:
+        number = self.rank
+        breakpoint()
+        self.assertEqual(number, self.rank)
+
+    def test_fails(self) -> None:
+        number = self.rank
+        self.assertEqual(number, 42)
