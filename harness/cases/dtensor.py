@@ -39,6 +39,7 @@ from harness.cases.subtests import run_subtests
 from harness.cases.threaded import MultiThreadedTestCase
 from harness.launch import local
 from harness.requirements import get_required_world_size, skip_if_lt_x_gpu
+from harness.settings import Settings
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -148,6 +149,7 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
 
     rank_modes: tuple[str, ...] = ("fresh", "pooled", "threads", "local")
     _groups_made = 0
+    _ranks_are_kept = True
 
     @property
     def world_size(self) -> int:
@@ -196,12 +198,27 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
             comms.meet(self.device_type, device_id)
         dist.destroy_process_group()
 
+    def _start(self, mode: str, settings: Settings) -> None:
+        self._ranks_are_kept = mode != "fresh"
+        super()._start(mode, settings)
+
+    def _run_arguments(self, world_size: int) -> dict[str, Any]:
+        return {**super()._run_arguments(world_size), "ranks_are_kept": self._ranks_are_kept}
+
+    @classmethod
+    def _run(cls, *arguments: Any, ranks_are_kept: bool = True, **kwargs: Any) -> None:
+        """As the case's own; the class is this process's, or a thread's own subclass."""
+        cls._ranks_are_kept = ranks_are_kept
+        super()._run(*arguments, **kwargs)
+
     def _run_in_rank(self, channel: Any) -> None:
-        """Runs the test, and leaves nothing of its meshes to the next."""
+        """Runs the test, and leaves nothing of its meshes to a next one; closing gloo's connections takes a
+        fresh rank longer than ending."""
         try:
             super()._run_in_rank(channel)
         finally:
-            meshes.forget_meshes()
+            if self._ranks_are_kept:
+                meshes.forget_meshes()
 
 
 class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuousTest):
