@@ -77,9 +77,13 @@ class Account:
                 self.fixtures[fixture] = self.fixtures.get(fixture, 0.0) + took
 
     def verdict(self) -> tuple[Status, str]:
-        """Status and one line: any error beats any failure, and trouble beats everything else."""
+        """Status and one line: any error beats any failure, and trouble beats everything else.
+
+        Whether a multi-rank test did well is what unittest was told, which may have expected the failure of
+        its ranks; their outcome says only what kind of trouble it was.
+        """
         bad_subtests = [s for s in self.subtests if Status(s.status).bad]
-        if self.outcome is not None and self.outcome.status.bad:
+        if (self.troubles or bad_subtests) and self.outcome is not None and self.outcome.status.bad:
             return self.outcome.status, self.outcome.reason
         if self.troubles:
             statuses = {t.status for t in self.troubles}
@@ -104,9 +108,8 @@ class Account:
         """The record of this attempt, without what only the controller knows."""
         status, reason = self.verdict()
         outcome = self.outcome
-        subtests = (
-            subtest_records(outcome) if outcome is not None and outcome.subtests else tuple(self.subtests)
-        )
+        merged = outcome is not None and outcome.subtests and status is not Status.XFAILED
+        subtests = subtest_records(outcome) if outcome is not None and merged else tuple(self.subtests)
         return TestRecord(
             id=self.id,
             status=status,
@@ -203,15 +206,20 @@ class Collector(unittest.TestResult):
         error = err[1]
         if self._post_mortem is not None and not isinstance(error, RankProblem):
             self._post_mortem(err)
+        told = False
         if isinstance(error, RankProblem) and error.outcome is not None:
+            told = self.account.outcome is error.outcome  # its text, of the sub-test before, has this one too
             self.account.outcome = error.outcome
         if not isinstance(test, unittest.TestCase):
             where = str(test)  # unittest's stand-in for a fixture: "setUpClass (module.case)"
         trouble = Trouble(status, _headline(error), details_of(err))
-        if where:
+        if where and not isinstance(
+            error, RankProblem
+        ):  # whose text names its sub-tests and begins as it should
             trouble.reason = f"{where}: {trouble.reason}"
             trouble.details = f"{where}\n{trouble.details}"
-        self.account.troubles.append(trouble)
+        if not told:
+            self.account.troubles.append(trouble)
         self.account.line = line_in(self.account.file, err[2]) or self.account.line
         return trouble
 
