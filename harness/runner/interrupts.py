@@ -17,6 +17,7 @@ class Interrupts:
     """Counts the signals that ask for an end, and makes a descriptor readable at each.
 
     A context manager; the handlers are those of the process, so there is one at a time, in the main thread.
+    A hang-up that whoever started the process has it ignore (``nohup``) stays ignored.
     ``ignored`` says when a Ctrl-C is somebody else's: a debugger's that shares the terminal.
     """
 
@@ -30,7 +31,9 @@ class Interrupts:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Interrupts:
-        self._before = {number: signal.signal(number, self._take) for number in SIGNALS}
+        hang_up_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        numbers = (n for n in SIGNALS if n != signal.SIGHUP or not hang_up_ignored)
+        self._before = {number: signal.signal(number, self._take) for number in numbers}
         return self
 
     def __exit__(

@@ -80,7 +80,9 @@ class Zygote:
         finally:
             for pid in list(self._workers):
                 self._reap(pid)
-            self._end_orphans(at_once=True)
+            while self._orphans:  # servers of ranks remove what a worker that was killed could not
+                self._selector.select(self._patience())
+                self._end_orphans()
 
     def _tell(self, message: Message) -> None:
         with contextlib.suppress(OSError):  # a controller that is gone is noticed by the selector
@@ -220,15 +222,11 @@ class Zygote:
             return None
         return max(0.0, min(ORPHAN_GRACE_S / 10, min(self._orphans.values()) - time.monotonic()))
 
-    def _end_orphans(self, *, at_once: bool = False) -> None:
+    def _end_orphans(self) -> None:
         """Reaps orphans that have ended and ends those whose grace is over; what these leave behind too."""
-        if at_once:
-            self._note_orphans()
         while self._orphans:
             now = time.monotonic()
-            ended = [
-                pid for pid, deadline in self._orphans.items() if self._ended(pid, at_once or now > deadline)
-            ]
+            ended = [pid for pid, deadline in self._orphans.items() if self._ended(pid, now > deadline)]
             for pid in ended:
                 del self._orphans[pid]
             if not ended:

@@ -151,7 +151,8 @@ class ZygoteProcess:
         """Has modules imported and yields what each came to. No worker may run.
 
         A module that takes too long, or that ends the process, is yielded with its error, and then ZygoteLost
-        is raised. KeyboardInterrupt where ``wake`` becomes readable: somebody wants to stop.
+        is raised. KeyboardInterrupt where ``wake`` becomes readable: somebody wants to stop; the zygote is
+        ended then, for it would import the other modules before it looked up.
         """
         self.send(Load(list(modules), list(path)))
         current = ""
@@ -161,6 +162,7 @@ class ZygoteProcess:
                 [self.control.fileno(), wake], [], [], max(0.0, deadline - time.monotonic())
             )
             if wake in readable:
+                self._process.kill()
                 raise KeyboardInterrupt
             try:
                 messages = self.receive() if readable else self._give_up_import()

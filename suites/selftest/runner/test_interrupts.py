@@ -9,6 +9,7 @@ import subprocess
 import unittest
 from collections.abc import Callable
 
+from harness.runner.interrupts import Interrupts
 from suites.selftest.runner import runs
 from suites.selftest.runner.runs import PATIENCE_S, Finished, RunnerCase
 from suites.selftest.runner.test_workers import gone
@@ -109,6 +110,43 @@ class InterruptTest(RunnerCase):
         process.wait()
         for pid in line.split()[-3:]:
             self.assertTrue(gone(int(pid)), pid)
+
+    def test_a_killed_controller_lets_orphans_clean_up(self) -> None:
+        """What a worker started notices its end and gets time to put things in order."""
+        (self.directory / "scratch").touch()
+        self.write(
+            "test_h",
+            """
+            class T(unittest.TestCase):
+                def test_1(self):
+                    code = (
+                        "import os, sys, threading; sys.stdin.read(); "
+                        "threading.Event().wait(0.2); os.unlink('scratch')"
+                    )
+                    tidy = subprocess.Popen(
+                        [sys.executable, "-c", code], stdin=subprocess.PIPE, start_new_session=True
+                    )
+                    print("PIDS", tidy.pid)
+                    tidy.wait()
+            """,
+        )
+        process = self.start("test_h", "-s")
+        line = read_until(process, lambda line: "PIDS" in line).splitlines()[-1]
+        process.kill()
+        process.wait()
+        self.assertTrue(gone(int(line.split()[-1])))
+        self.assertFalse((self.directory / "scratch").exists())
+
+    def test_a_hang_up_that_is_ignored(self) -> None:
+        """As nohup has it; by default it ends the run like a Ctrl-C."""
+        before = signal.getsignal(signal.SIGHUP)
+        self.addCleanup(signal.signal, signal.SIGHUP, before)
+        for handler, taken in ((signal.SIG_IGN, False), (signal.SIG_DFL, True)):
+            with self.subTest(handler=handler):
+                signal.signal(signal.SIGHUP, handler)
+                with Interrupts():
+                    self.assertEqual(signal.getsignal(signal.SIGHUP) is not handler, taken)
+                self.assertIs(signal.getsignal(signal.SIGHUP), handler)
 
 
 def read_until(process: subprocess.Popen[str], found: Callable[[str], bool]) -> str:
