@@ -14,8 +14,8 @@ from harness.report.summary import Summary
 
 
 class Reporters:
-    """Passes everything on to each reporter. A file that one cannot write is its trouble, not the run's:
-    it is said, and kept in ``failures``."""
+    """Passes everything on to each reporter. A file that one cannot write is its trouble, not the run's nor
+    another reporter's: it is said, and kept in ``failures``."""
 
     def __init__(self, reporters: Sequence[Reporter]) -> None:
         self._reporters = tuple(reporters)
@@ -64,9 +64,10 @@ class Reporters:
     ) -> None:
         try:
             step(value)  # type: ignore[arg-type]  # each caller pairs a step with its own kind of value
-        except OSError as error:
-            name = getattr(error, "filename", None)
-            what = f"{name}: {error.strerror}" if name else str(error)
+        except Exception as error:  # noqa: BLE001 - whatever one report's library raises, the others are written
+            what = f"{type(error).__name__}: {error}"
+            if isinstance(error, OSError):
+                what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             with contextlib.suppress(OSError):  # the console itself may be what cannot be written
                 self.trouble(f"a report could not be written: {what}")
 
