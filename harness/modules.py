@@ -16,6 +16,7 @@ import sys
 import unittest
 from collections.abc import Mapping, Sequence
 
+from harness.errors import UsageError
 from harness.expect import VARIABLE as ACCEPT_VARIABLE
 from harness.seeding import VARIABLE as SEED_VARIABLE
 from harness.seeding import base_seed
@@ -72,6 +73,7 @@ def run_tests(argv: Sequence[str] | None = None) -> None:
     module = sys._getframe(1).f_globals["__name__"]
     program, *arguments = sys.argv if argv is None else argv
     rest = _apply_options(program, arguments)
+    _check_shard(program)
     ran = unittest.main(module=module, argv=[program, *rest], exit=False).result
     sys.exit(exit_code(ran, sharded=is_sharded(os.environ)))
 
@@ -82,6 +84,19 @@ def exit_code(result: unittest.TestResult, *, sharded: bool) -> int:
         return EXIT_FAILED
     nothing_ran = result.testsRun == 0 and not result.skipped
     return EXIT_NOTHING_RAN if nothing_ran and not sharded else EXIT_PASSED
+
+
+def _check_shard(program: str) -> None:
+    """Exits with code 2 and a line on stderr where the shard variables make no sense; load_tests, which
+    unittest calls, could only fail a test that nobody wrote."""
+    if is_sharded(os.environ):
+        from harness.runner.shard import shard_from_environ
+
+        try:
+            shard_from_environ(os.environ)
+        except UsageError as error:
+            print(f"{os.path.basename(program)}: error: {error}", file=sys.stderr)
+            sys.exit(EXIT_USAGE)
 
 
 def _apply_options(program: str, arguments: Sequence[str]) -> list[str]:

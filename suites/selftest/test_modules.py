@@ -73,6 +73,13 @@ class RunTestsTest(unittest.TestCase):
         done = self.run_module("--seed", "-3")
         self.assertIn("--seed -3: a whole number of 32 bits is needed", done.stderr)
 
+    def test_shard_variables_that_make_no_sense(self) -> None:
+        for environ in ({"SHARD_NUMBER": "x", "NUM_TEST_SHARDS": "2"}, {"TEST_SHARD_INDEX": "0"}):
+            with self.subTest(environ=environ):
+                done = self.run_module(**environ)
+                self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+                self.assertIn("test_it.py: error: ", done.stderr)
+
     def test_accept(self) -> None:
         self.assertTrue(self.run_module("--accept", "T.test_pass").stdout.rstrip().endswith(" 1"))
 
