@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,16 +17,18 @@ if TYPE_CHECKING:
 class RunInfo:
     """What is known of a run before its first test.
 
-    ``directory`` holds the run's reports (None: none are written); ``command`` is how a user starts the
-    runner here (``python run_tests.py``), ``argv`` what came after it. ``shard`` is (1-based index, number
-    of shards). ``total`` counts the attempts that are due now, without reruns; ``resumed`` the tests of an
-    earlier, interrupted run whose results were taken over. ``expected_s`` maps test ids to seconds;
-    unknown tests are missing. ``started_at`` is in seconds since the epoch, ``started_s`` on the monotonic
-    clock.
+    ``directory`` holds the run's reports (None: none are written). ``command`` is what a user types to run
+    some of its tests again (``python run_tests.py --seed 7``), and ``files`` are the paths by which modules
+    have to be named there that are not found by their names; ``argv`` is what this run was started with.
+    ``shard`` is (1-based index, number of shards). ``total`` counts the attempts that are due now, without
+    reruns; ``resumed`` the tests of an earlier, interrupted run whose results were taken over. ``expected_s``
+    maps test ids to seconds; unknown tests are missing. ``started_at`` is in seconds since the epoch,
+    ``started_s`` on the monotonic clock.
     """
 
     directory: Path | None = None
     command: str = "python run_tests.py"
+    files: Mapping[str, str] = field(default_factory=dict)
     argv: tuple[str, ...] = ()
     seed: int | None = None
     shard: tuple[int, int] | None = None
@@ -39,6 +42,12 @@ class RunInfo:
     platform: str = ""
     expected_s: Mapping[str, float] = field(default_factory=dict)
     resumed: int = 0
+
+    @property
+    def started_as(self) -> str:
+        """The command line of this run."""
+        program, _, _ = self.command.partition(" --")
+        return shlex.join([*shlex.split(program), *self.argv])
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from harness.outcomes import Status, ranks_text
 from harness.record import TestRecord
 from harness.report.base import RunInfo
-from harness.report.summary import Attempts, Summary
+from harness.report.summary import Attempts, Summary, name_of
 from harness.report.text import VERDICTS, clock_text, count, ranks_suffix, seconds_text, visible, why
 
 # Names in such lists help up to here; the reports have them all.
@@ -63,8 +63,10 @@ def failure_lines(record: TestRecord, info: RunInfo) -> list[Line]:
         lines += [Line(f"output{cut}:"), *(Line(f"  {text}") for text in output[-MAX_OUTPUT_LINES:])]
     lines += [Line(f"warning: {visible(w)}", "warn") for w in record.warnings if w not in record.details]
     if "reproduce: " not in record.details:
-        seed = f" --seed {record.seed}" if record.seed is not None else ""
-        lines.append(Line(f"reproduce: {info.command}{seed} {visible(shlex.quote(record.id))}"))
+        named = record.seed is None or "--seed" in info.command
+        seed = "" if named else f" --seed {record.seed}"
+        name = shlex.quote(name_of(record.id, info.files))
+        lines.append(Line(f"reproduce: {info.command}{seed} {visible(name)}"))
     return lines
 
 

@@ -92,7 +92,7 @@ def _facts(info: RunInfo, summary: Summary) -> list[str]:
         f"{info.resumed} results taken over" if info.resumed else "",
         "interrupted" if summary.interrupted else "",
         summary.asides,
-        visible(" ".join([info.command, *info.argv])),
+        visible(info.started_as),
     ]
     return [fact for fact in facts if fact]
 

@@ -85,7 +85,7 @@ def _suite(info: RunInfo, module: str, number: int, started_at: float | None) ->
     when = datetime.datetime.fromtimestamp(started_at or info.started_at, datetime.timezone.utc)
     suite.timestamp = when.strftime("%Y-%m-%dT%H:%M:%S")
     properties = {
-        "command": " ".join([info.command, *info.argv]),
+        "command": info.started_as,
         "seed": info.seed,
         "jobs": info.jobs,
         "shard": f"{info.shard[0]}/{info.shard[1]}" if info.shard else None,

@@ -47,9 +47,11 @@ def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The tests of a run and what is known about them. ``notices`` are to be said once there is somebody."""
+    """The tests of a run and what is known about them. ``notices`` are to be said once there is somebody;
+    ``files`` as in ``Wanted``."""
 
     selected: Selected
+    files: Mapping[str, str]
     modules: Mapping[str, ModuleTests]
     timings: Timings
     shard: Shard | None
@@ -78,7 +80,7 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
             return _list(found, as_json=options.json)
         if not found.selected.units:
             print(_why_nothing(found, shard), file=sys.stderr)
-            return ExitCode.NOTHING_RAN
+            return _nothing(found)
         return _run(invocation, found, nursery, interrupts, notices)
 
 
@@ -100,14 +102,22 @@ def _find(
             f"{len(selected.gone)} tests of that run are not there any more: {selected.gone[0]} ..."
         )
     selected = selecting.cut(selected, shard, timings)
-    return Found(selected, modules, timings, shard, discovery.torch_version(torch_file), tuple(notices))
+    return Found(
+        selected, want.files, modules, timings, shard, discovery.torch_version(torch_file), tuple(notices)
+    )
+
+
+def _nothing(found: Found) -> ExitCode:
+    """The exit code where no test is left to run; that of a shard whose tests all run elsewhere is no
+    failure, or a job that is split further than it has tests would always be red."""
+    return ExitCode.OK if found.selected.elsewhere else ExitCode.NOTHING_RAN
 
 
 def _why_nothing(found: Found, shard: Shard | None) -> str:
+    if found.selected.elsewhere:
+        return f"nothing to run in shard {shard}: the other shards run all {found.selected.elsewhere} tests"
     if found.selected.slow:
         return f"nothing to run: {found.selected.slow} selected tests are slow; --slow adds them"
-    if shard is not None:
-        return f"nothing to run in shard {shard}: there are fewer tests than shards, or none is selected"
     return "nothing to run: no test is selected; --list shows what there is"
 
 
@@ -128,7 +138,7 @@ def _list(found: Found, *, as_json: bool) -> int:
         print(f"\n{record.details or record.reason}", file=sys.stderr)
     if bad:
         return ExitCode.FAILED
-    return ExitCode.OK if selected.units else ExitCode.NOTHING_RAN
+    return ExitCode.OK if selected.units else _nothing(found)
 
 
 # -- running
@@ -213,6 +223,7 @@ def _summary(
             duration_s=time.monotonic() - began_s,
             selected=[unit.id for unit in found.selected.units],
             command=invocation.command,
+            files=found.files,
             messages=reporters.messages,
         )
 
@@ -312,6 +323,7 @@ def _info(invocation: Invocation, found: Found, directory: Path | None, plan: Pl
     return RunInfo(
         directory=directory,
         command=invocation.command,
+        files=found.files,
         argv=invocation.argv,
         seed=invocation.settings.seed,
         shard=(shard.number, shard.total) if shard is not None else None,

@@ -17,11 +17,11 @@ class ExitCode(enum.IntEnum):
 
 
 MEANINGS = {
-    ExitCode.OK: "every selected test passed, was skipped or failed as expected",
+    ExitCode.OK: "every selected test passed, was skipped or failed as expected (or is another shard's)",
     ExitCode.FAILED: "a test failed (or was flaky, with --flaky=fail)",
     ExitCode.USAGE: "wrong arguments, environment variables or files; nothing was run",
     ExitCode.BROKEN: "the harness itself failed, or could not write its journal or a report",
-    ExitCode.NOTHING_RAN: "nothing ran: no test matched, or this shard is empty",
+    ExitCode.NOTHING_RAN: "nothing ran: no test matched",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C or SIGTERM; --resume goes on from there",
 }
 

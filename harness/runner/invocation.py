@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -109,13 +110,16 @@ class Invocation:
     @property
     def command(self) -> str:
         """What a user types to run some of these tests again under the same conditions."""
-        words = ["python", os.path.basename(sys.argv[0]) or PROG]
+        started = sys.argv[0] or PROG
+        words = ["python", shlex.quote(started)] if started.endswith(".py") else [os.path.basename(started)]
         if self.options.seed is not None:
             words += ["--seed", str(self.settings.seed)]
         if self.options.ranks is not None:
             words += ["--ranks", self.options.ranks]
         if self.settings.slow:
             words.append("--slow")
+        if self.options.strict:
+            words.append("--strict")
         return " ".join(words)
 
 
@@ -193,6 +197,7 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str], earlier: 
         "ranks": options.ranks,
         "pdb_rank": options.pdb_rank,
         "slow": options.slow or None,
+        "strict": options.strict or None,
         "rank_output": "stream" if options.stream else None,
     }
     settings = Settings.from_environ(environ)

@@ -18,6 +18,7 @@ from harness.runner.unit import Demand, Unit, of_id
 # Ranks that share a CPU slot: most of a rank's time goes by waiting for its peers, so two ranks keep about
 # one processor busy.
 RANKS_A_SLOT = 2
+_PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ def flatten(suite: Iterable[object]) -> Iterator[unittest.TestCase]:
 def import_error_text(error: BaseException) -> str:
     """The traceback of a failed import without the importer's own frames."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None and _is_importer(trace.tb_frame.f_code.co_filename):
+    while trace is not None and _is_importer(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     return "".join(traceback.format_exception(type(error), error, trace)).rstrip()
 
@@ -153,13 +154,25 @@ def source_of(test: unittest.TestCase, method_name: str) -> tuple[str, int]:
 
 
 def project_files(module: ModuleType, tests: Iterable[unittest.TestCase]) -> list[str]:
-    """The sources that a module's list of tests depends on: its own, and those of its classes' bases.
+    """The sources that a module's list of tests depends on: its own, those of its classes' bases, and outside
+    of this project every other source that has been imported but test modules, for any may hold a table that
+    tests are made from.
 
-    Files of installed packages are left out: their version stands for them.
+    Files of installed packages are left out: their version stands for them. So are this project's own
+    helpers, which are a part of the cache's key.
     """
     classes = {cls for test in tests for cls in type(test).__mro__}
     names = {module.__name__, *(cls.__module__ for cls in classes)}
     files = {getattr(sys.modules.get(name), "__file__", None) for name in names}
-    installed = (sys.prefix + os.sep, sys.base_prefix + os.sep)
     own = getattr(module, "__file__", None)
+    if own and not own.startswith(_PROJECT):
+        files |= _helpers()
+    installed = (sys.prefix + os.sep, sys.base_prefix + os.sep)
     return sorted(f for f in files if f and (f == own or not f.startswith(installed)))
+
+
+def _helpers() -> set[str | None]:
+    files = {getattr(module, "__file__", None) for module in tuple(sys.modules.values())}
+    return {
+        f for f in files if f and not f.startswith(_PROJECT) and not os.path.basename(f).startswith("test_")
+    }

@@ -20,8 +20,9 @@ LARGEST_COUNT = 1_000_000
 _DESCRIPTION = """\
 Runs the conformance suites, or the tests that are named, in worker processes.
 
-NAME is a suite (c10d), a module (suites.aot.test_export, aot.test_export), a path, a class or a full
-test id. Without names every standard suite runs; `selftest` names the harness's own tests."""
+NAME is a suite (c10d), a module (suites.aot.test_export, aot.test_export), a path, a class, a full test
+id or a path with the rest of an id behind it (tests/test_x.py::Class.method). Without names every standard
+suite runs; `selftest` names the harness's own tests."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -132,6 +133,8 @@ def _placement(parser: argparse.ArgumentParser) -> None:
     add("--timeout", metavar="SECONDS", type=_seconds,
         help="deadline of a test that sets none itself (HARNESS_TIMEOUT, default 120)")  # fmt: skip
     add("--isolate", action="store_true", help="a worker process of its own for each test")
+    add("--strict", action="store_true",
+        help="a test that leaves processes or groups behind is an error (HARNESS_STRICT)")  # fmt: skip
     add("--ranks", choices=RANK_MODES, help="what ranks are, whatever the class says (HARNESS_RANKS)")
 
 

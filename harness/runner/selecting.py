@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.record import TestRecord
@@ -21,22 +21,26 @@ from harness.runner.unit import Unit
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What the command line names, before any module is imported. ``ids`` None leaves it to ``targets``;
-    ``path`` is what ``sys.path`` needs for modules outside the project."""
+    ``path`` is what ``sys.path`` needs for modules outside the project; ``files`` are, by module, the paths
+    of those that are not found here by their names."""
 
     targets: tuple[selection.Target, ...]
     modules: tuple[str, ...]
     ids: tuple[str, ...] | None = None
     path: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
     """The tests of this run, in order; ``ready`` are the records of those that need no worker, ``slow`` how
-    many were left out for want of ``--slow``, ``gone`` the ids that were asked for and are not there."""
+    many were left out for want of ``--slow``, ``elsewhere`` how many other shards run, ``gone`` the ids that
+    were asked for and are not there."""
 
     units: tuple[Unit, ...]
     ready: tuple[TestRecord, ...] = ()
     slow: int = 0
+    elsewhere: int = 0
     gone: tuple[str, ...] = ()
 
 
@@ -55,8 +59,20 @@ def wanted(options: argparse.Namespace, root: Path, cwd: Path, ids: Sequence[str
     if ids is not None:
         candidates = tuple(dict.fromkeys([*modules, *known])) if not targets else modules
         modules = _modules_of(ids, candidates)
-    path = dict.fromkeys([*(t.path for t in targets if t.path), *([str(cwd)] if here else [])])
-    return Wanted(targets, modules, tuple(ids) if ids is not None else None, tuple(path))
+    path = dict.fromkeys([*(entry for t in targets for entry in t.path), *([str(cwd)] if here else [])])
+    files = _found_by_path_only(targets, cwd)
+    return Wanted(targets, modules, tuple(ids) if ids is not None else None, tuple(path), files)
+
+
+def _found_by_path_only(targets: Iterable[selection.Target], cwd: Path) -> dict[str, str]:
+    files = {}
+    for target in targets:
+        for module in target.modules:
+            relative = Path(*module.split(".")).with_suffix(".py")
+            found = [Path(root, relative) for root in target.path if Path(root, relative).is_file()]
+            if found and not Path(cwd, relative).is_file():
+                files[module] = os.path.relpath(found[0], cwd)
+    return files
 
 
 def _module_behind(name: str) -> str:
@@ -116,7 +132,7 @@ def choose(
             picked = _select(picked.units, want, options, slow=True)
     else:
         picked = _select(units, want, options, slow)
-    return Selected(picked.units, tuple(ready_records(picked.units, found)), picked.slow, gone)
+    return Selected(picked.units, tuple(ready_records(picked.units, found)), picked.slow, gone=gone)
 
 
 def _select(
@@ -162,4 +178,5 @@ def cut(selected: Selected, shard: Shard | None, timings: Timings) -> Selected:
         selected,
         units=tuple(u for u in selected.units if u.id in mine),
         ready=tuple(r for r in selected.ready if r.id in mine),
+        elsewhere=len(selected.units) - len(mine),
     )

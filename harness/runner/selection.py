@@ -5,20 +5,21 @@ Two steps, because ids are known only after their modules have been imported, el
     names --resolve--> targets --modules_to_load--> (discovery) --select--> units
 
 A name is a suite (``c10d``), a package or module (``suites.aot``, ``aot.test_export``, ``test_export``), a
-path, a class or a test id. A pattern is ``-k``'s, as in unittest, or one of ``--include``/``--exclude``.
+path, a class or a test id, or a file's path with ``::Class.method`` behind it. A pattern is ``-k``'s, as in
+unittest, or one of ``--include``/``--exclude``.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.errors import UsageError
 from harness.runner.names import import_root, module_of_path
-from harness.runner.unit import Unit
+from harness.runner.unit import Unit, duplicates
 
 # The package of the conformance suites; names may leave it out.
 ROOT = "suites"
@@ -30,14 +31,14 @@ SHOWN = 5
 class Target:
     """What one name stands for: all tests of ``modules``, or in one module those below ``test``.
 
-    ``test`` is a class or ``Class.method``, ``""`` for all. ``path`` is what ``sys.path`` needs for a module
-    outside the known ones, ``""`` otherwise.
+    ``test`` is a class or ``Class.method``, ``""`` for all. ``path`` is what ``sys.path`` needs for modules
+    outside the known ones.
     """
 
     text: str
     modules: tuple[str, ...]
     test: str = ""
-    path: str = ""
+    path: tuple[str, ...] = ()
 
     def takes(self, unit: Unit) -> bool:
         """True where the unit is one that this name stands for."""
@@ -59,13 +60,29 @@ def resolve(names: Iterable[str], modules: Sequence[str], cwd: Path | None = Non
     """What each name stands for, given the known test modules. Looks at the file system for paths only.
 
     A file need not be among the known modules. UsageError, with what was perhaps meant, for a name that
-    is nothing, or that several modules end with.
+    is nothing, or that several modules end with, and for two files that Python takes for one module.
     """
     cwd = cwd or Path.cwd()
-    return tuple(_resolve(name, modules, cwd) for name in names)
+    targets = tuple(_resolve(name, modules, cwd) for name in names)
+    roots: dict[str, tuple[str, ...]] = {}
+    for target in targets:
+        for module in target.modules if target.path else ():
+            if set(roots.setdefault(module, target.path)).isdisjoint(target.path):
+                raise _clash(module)
+    return targets
+
+
+def _clash(module: str) -> UsageError:
+    return UsageError(
+        f"several of these files are the module {module}: rename one, put an __init__.py beside each, "
+        f"or run them one at a time"
+    )
 
 
 def _resolve(name: str, modules: Sequence[str], cwd: Path) -> Target:
+    file, colons, test = name.partition("::")
+    if colons and file.endswith(".py"):
+        return replace(_of_path(file, modules, cwd), text=name, test=test.replace("::", "."))
     if os.sep in name or name.endswith(".py"):
         return _of_path(name, modules, cwd)
     for dotted in (name, f"{ROOT}.{name}"):
@@ -95,9 +112,12 @@ def _of_path(name: str, modules: Sequence[str], cwd: Path) -> Target:
 
 def _of_files(name: str, files: Sequence[Path], modules: Sequence[str]) -> Target:
     found = tuple(module_of_path(path) for path in files)
+    twice = duplicates(found)
+    if twice:
+        raise _clash(twice[0])
     if set(found) <= set(modules):
         return Target(name, found)
-    return Target(name, found, path=str(import_root(files[0])))
+    return Target(name, found, path=tuple(dict.fromkeys(str(import_root(file)) for file in files)))
 
 
 def _test_files(directory: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 import unittest
@@ -14,7 +15,7 @@ from harness.runner.exits import ExitCode
 from harness.runner.options import build, parse
 from harness.runner.shard import FAMILIES
 from harness.settings import VARIABLES
-from suites.selftest.runner.runs import RunnerCase
+from suites.selftest.runner.runs import RUN_TESTS, RunnerCase, write_module
 
 GOOD = "class T(unittest.TestCase):\n    def test_1(self): pass\n    def test_2(self): pass\n"
 
@@ -144,11 +145,55 @@ class RunTest(RunnerCase):
     def test_nothing_to_run(self) -> None:
         """Exit code 5 and why."""
         self.write("test_g", GOOD)
-        for argv in (["test_g", "-k", "nothing"], ["test_g", "--shard", "3/3"]):
+        for argv in (["test_g", "-k", "nothing"], ["test_g", "-k", "nothing", "--shard", "3/3"]):
             with self.subTest(argv=argv):
                 run = self.run_tests(*argv)
                 self.assertEqual(run.code, 5)
                 self.assertIn("nothing to run", run.err)
+
+    def test_an_empty_shard(self) -> None:
+        """It is no failure: the other shards run what there is."""
+        self.write("test_g", GOOD)
+        for argv, variables in (
+            (["--shard", "3/3"], {}),
+            ([], {"TEST_SHARD_INDEX": "2", "TEST_TOTAL_SHARDS": "3"}),
+            (["--shard", "3/3", "--list"], {}),
+        ):
+            with self.subTest(argv=argv, variables=variables):
+                run = self.run_tests("test_g", *argv, **variables)
+                self.assertEqual((run.code, run.out), (0, ""))
+        self.assertIn("the other shards run all 2 tests", self.run_tests("test_g", "--shard", "3/3").err)
+
+    def test_commands_that_are_shown_work(self) -> None:
+        """Also where only a file's path leads to the module, and from where the runner is not."""
+        (self.directory / "below").mkdir()
+        write_module(self.directory / "below", "test_far", GOOD.replace("pass", "self.fail()", 1))
+        write_module(self.directory / "below", "test_bad", "import no_such_module")
+        run = self.run_tests("below", "--seed", "3")
+        shown = [
+            line.split(": ", 1)[1] for line in run.out.splitlines() if line.startswith("rerun what failed")
+        ]
+        words = shlex.split(shown[0])
+        self.assertEqual(words[2:], ["--seed", "3", "below/test_bad.py", "below/test_far.py::T.test_1"])
+        again = self.run_tests(*words[2:])
+        self.assertEqual(Path(words[1]).resolve(), RUN_TESTS)
+        self.assertEqual([r.id for r in again.records], [r.id for r in run.records if not r.ok])
+        self.assertIn(f"reproduce: {' '.join(words[:4])} below/test_far.py::T.test_1\n", run.out)
+
+    def test_helpers_outside_of_the_project_are_no_old_news(self) -> None:
+        """Tests that are made from another file's table change with it."""
+        (self.directory / "table.py").write_text("CASES = [1]\n")
+        self.write(
+            "test_g",
+            """
+            from table import CASES
+            class T(unittest.TestCase): pass
+            for case in CASES: setattr(T, f"test_{case}", lambda self: None)
+            """,
+        )
+        self.assertEqual(self.run_tests("test_g", "--list").out, "test_g.T.test_1\n")
+        (self.directory / "table.py").write_text("CASES = [1, 22]\n")
+        self.assertEqual(self.run_tests("test_g", "--list").out, "test_g.T.test_1\ntest_g.T.test_22\n")
 
     def test_list(self) -> None:
         """An id a line; --json says more; a broken module is said and is not fatal to the others."""
@@ -203,16 +248,18 @@ class RunTest(RunnerCase):
             """
             class T(unittest.TestCase):
                 def test_1(self):
-                    names = "SEED", "TIMEOUT", "RANKS"
+                    names = "SEED", "TIMEOUT", "RANKS", "STRICT"
                     print(*[os.environ["HARNESS_" + n] for n in names], os.environ["PYTORCH_TEST_WITH_SLOW"])
                     print(os.path.basename(os.environ["HARNESS_LOG_DIR"]), os.getcwd())
                     self.fail("look")
             """,
         )
-        run = self.run_tests("test_g", "--seed", "5", "--timeout", "9", "--ranks", "threads", "--slow")
-        self.assertEqual(run.of("test_1").output, f"5 9.0 threads 1\nlogs {self.directory}\n")
+        run = self.run_tests(
+            "test_g", "--seed", "5", "--timeout", "9", "--ranks", "threads", "--slow", "--strict"
+        )
+        self.assertEqual(run.of("test_1").output, f"5 9.0 threads 1 1\nlogs {self.directory}\n")
         self.assertEqual(run.of("test_1").seed, 5)
-        self.assertIn("--seed 5 --ranks threads --slow test_g.T.test_1", run.out)
+        self.assertIn("--seed 5 --ranks threads --slow --strict test_g.T.test_1", run.out)
 
     def test_report_dir(self) -> None:
         """A directory of the user's own gets the files; a second run there keeps the first one's journal."""

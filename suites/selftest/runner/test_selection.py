@@ -114,18 +114,43 @@ class PathTest(unittest.TestCase):
     def test_paths(self) -> None:
         mine = str(self.root / "mine")
         table = (
-            ("suites/aot/test_export.py", ".", (EXPORT,), ""),
-            ("suites/c10d/", ".", tuple(sorted(C10D)), ""),
-            ("test_export.py", "suites/aot", (EXPORT,), ""),
-            ("./test_export.py", "suites/aot", (EXPORT,), ""),
-            (str(self.root / "suites/aot"), "mine", (EXPORT,), ""),
-            ("mine/test_own.py", ".", ("test_own",), mine),
-            ("mine/helper.py", ".", ("helper",), mine),
-            ("mine", ".", ("test_own",), mine),
+            ("suites/aot/test_export.py", ".", (EXPORT,), ()),
+            ("suites/c10d/", ".", tuple(sorted(C10D)), ()),
+            ("test_export.py", "suites/aot", (EXPORT,), ()),
+            ("./test_export.py", "suites/aot", (EXPORT,), ()),
+            (str(self.root / "suites/aot"), "mine", (EXPORT,), ()),
+            ("mine/test_own.py", ".", ("test_own",), (mine,)),
+            ("mine/helper.py", ".", ("helper",), (mine,)),
+            ("mine", ".", ("test_own",), (mine,)),
         )
         for name, cwd, modules, path in table:
             with self.subTest(name=name, cwd=cwd):
                 self.assertEqual(self.one(name, cwd), Target(name, modules, path=path))
+
+    def test_a_test_behind_a_path(self) -> None:
+        for name in ("mine/test_own.py::Case.test_x", "mine/test_own.py::Case::test_x"):
+            with self.subTest(name=name):
+                target = self.one(name)
+                self.assertEqual((target.modules, target.test), (("test_own",), "Case.test_x"))
+
+    def test_every_directory_below_is_searched_for_modules(self) -> None:
+        for name in ("mine/a", "mine/b"):
+            (self.root / name).mkdir()
+            (self.root / name / f"test_{name[-1]}.py").touch()
+        self.assertEqual(
+            self.one("mine").path, tuple(str(self.root / name) for name in ("mine/a", "mine/b", "mine"))
+        )
+
+    def test_files_that_are_one_module(self) -> None:
+        (self.root / "other").mkdir()
+        (self.root / "other" / "test_own.py").touch()
+        with self.assertRaisesRegex(UsageError, "several of these files are the module test_own"):
+            resolve(["mine", "other/test_own.py"], MODULES, self.root)
+        with self.assertRaisesRegex(UsageError, "several of these files are the module test_own"):
+            (self.root / "mine" / "below").mkdir()
+            (self.root / "mine" / "below" / "test_own.py").touch()
+            self.one("mine")
+        self.assertEqual(len(resolve(["mine/test_own.py"] * 2, MODULES, self.root)), 2)
 
     def test_no_such_path(self) -> None:
         with self.assertRaisesRegex(UsageError, "did you mean suites/aot/test_export.py"):
