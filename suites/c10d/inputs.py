@@ -28,8 +28,9 @@ COMPLEX = (torch.complex64, torch.complex128)
 REALS = (*FLOATS, *INTEGERS, torch.bool)
 #: What gloo moves and adds up (its gather moves no complex numbers).
 EVERYTHING = (*REALS, *COMPLEX)
+FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 #: What gloo refuses with "Invalid scalar type" in every collective; send and recv move any bytes.
-REFUSED = (torch.int16, torch.uint16, torch.uint32, torch.uint64, torch.float8_e4m3fn, torch.float8_e5m2)
+REFUSED = (torch.int16, torch.uint16, torch.uint32, torch.uint64, *FLOAT8)
 
 #: The dtypes that an operation is defined for, by its name in lower case.
 DTYPES_OF_OP = {
@@ -139,10 +140,15 @@ def numpy_dtype(dtype: torch.dtype) -> np.dtype[np.generic]:
     return np.dtype(str(dtype).removeprefix("torch."))
 
 
-def every_case(*dtypes: torch.dtype) -> Iterator[Case]:
-    """Yield each dtype once, then each shape and the other layout with one: float32 if it is there."""
+def dtype_cases(*dtypes: torch.dtype) -> Iterator[Case]:
+    """Yield each dtype once: for what shapes have been tried on."""
     for dtype in dtypes:
         yield Case(dtype)
+
+
+def every_case(*dtypes: torch.dtype) -> Iterator[Case]:
+    """Yield each dtype once, then each shape and the other layout with one: float32 if it is there."""
+    yield from dtype_cases(*dtypes)
     plain = torch.float32 if torch.float32 in dtypes else dtypes[0]
     for shape in SHAPES:
         yield Case(plain, shape)

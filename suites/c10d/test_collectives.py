@@ -23,7 +23,7 @@ import torch.distributed as dist
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.c10d import reference
 from suites.c10d.base import Asynchronously, OnSubGroup, instantiate_world_sizes
-from suites.c10d.inputs import DTYPES_OF_OP, EVERYTHING, REALS, Case, every_case, few_cases
+from suites.c10d.inputs import DTYPES_OF_OP, EVERYTHING, REALS, Case, dtype_cases, every_case, few_cases
 
 #: What there is to reduce by, beyond the default.
 BEYOND_SUM = tuple(op for op in DTYPES_OF_OP if op != "sum")
@@ -50,9 +50,9 @@ class Checks:
                     check(case, root)
 
     def each_op(self, check):
-        """Run ``check(op, case, root)`` for every operation but SUM and every dtype, as a sub-test."""
+        """Run ``check(op, case, root)`` for every operation but SUM and two of its dtypes, as a sub-test."""
         for op in BEYOND_SUM:
-            for dtype in dict.fromkeys(case.dtype for case in self.cases(*DTYPES_OF_OP[op])):
+            for dtype in (DTYPES_OF_OP[op][0], DTYPES_OF_OP[op][-1]):
                 with self.subTest(op=op, dtype=str(dtype)):
                     check(op, Case(dtype), 0)
 
@@ -210,6 +210,8 @@ class Collectives(Checks):
 
 class ReduceOperations(Checks):
     """Reductions by every operation but SUM, on the default group, over all dtypes that it has."""
+
+    cases = staticmethod(dtype_cases)
 
     def test_all_reduce_avg(self):
         self.each(partial(self.check_all_reduce, "avg"), DTYPES_OF_OP["avg"])

@@ -18,11 +18,11 @@ import torch
 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.c10d import reference
-from suites.c10d.inputs import BLANK, DTYPES_OF_OP, EVERYTHING, REFUSED, Case, every_case
+from suites.c10d.inputs import BLANK, DTYPES_OF_OP, EVERYTHING, FLOAT8, REFUSED, Case, every_case
 
 WORLD_SIZES = (2, 3, 4)
 #: These have fewer values than there are origins, and need several elements to name one.
-COARSE = (torch.bool, torch.float8_e4m3fn, torch.float8_e5m2)
+COARSE = (torch.bool, *FLOAT8)
 
 
 class ReferenceTest(TestCase):

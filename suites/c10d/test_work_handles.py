@@ -25,7 +25,7 @@ CASE = Case()
 #: How long to wait for what cannot happen: long enough to enter the wait, no result depends on more.
 SHORT = timedelta(milliseconds=50)
 #: More collectives at once than the backend has threads (2), on more groups' worth of sockets than one.
-IN_FLIGHT = 40
+IN_FLIGHT = 24
 
 
 class WorkHandles:
