@@ -277,16 +277,16 @@ def _status_of(outcome: RankOutcome) -> Status:
 
 
 def root_cause(ranks: Sequence[RankOutcome]) -> RankOutcome | None:
-    """The rank that broke first: the first received, except that a crash goes before the errors by which
-    its peers noticed it, and that a rank which merely timed out goes after any that said why."""
+    """The rank that broke first: the first received, except that whatever happened to a rank goes before the
+    errors by which its peers noticed it, and that a rank which merely timed out goes after any that said why.
+    """
     bad = [o for o in ranks if o.bad]
     if not bad:
         return None
-    crashed = any(o.status is Status.CRASHED for o in bad)
 
     def precedence(o: RankOutcome) -> tuple[bool, bool, int]:
-        noticed = crashed and o.status is not Status.CRASHED and lost_a_peer(o.error)
-        return (noticed, o.status is Status.TIMED_OUT, o.order)
+        noticed = o.status is not Status.CRASHED and lost_a_peer(o.error)
+        return (o.status is Status.TIMED_OUT, noticed, o.order)
 
     return min(bad, key=precedence)
 

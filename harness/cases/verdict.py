@@ -51,7 +51,8 @@ def left_behind(watched: Watch) -> tuple[str, ...]:
     """Lines about what a test left: processes that were ended, and changes in pooled ranks."""
     lines = [f"left behind and ended: {line}" for line in watched.leaked]
     found: dict[str, list[int]] = {}
-    for outcome in watched.outcomes:
+    failed = any(o.bad for o in watched.outcomes)  # then its ranks are given up with all that they hold
+    for outcome in () if failed else watched.outcomes:
         for change in outcome.left:
             found.setdefault(change, []).append(outcome.rank)
     lines += [f"left changed in {ranks_text(ranks)}: {change}" for change, ranks in found.items()]

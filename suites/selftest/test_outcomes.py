@@ -136,10 +136,15 @@ class RootCauseTest(unittest.TestCase):
         self.assertEqual((outcome.status, outcome.root_cause), (C, 1))
         self.assertIn("SIGSEGV", outcome.reason)
 
-    def test_noticing_without_a_crash(self) -> None:
-        """Where nobody crashed, the first to say so is the cause."""
+    def test_noticing_a_failure(self) -> None:
+        """A rank that gives up its connections as it fails is noticed before it has reported."""
         outcome = merge([rank(0, E, order=0, error=CLOSED), rank(1, F, order=1)])
-        self.assertEqual(outcome.root_cause, 0)
+        self.assertEqual((outcome.status, outcome.root_cause), (F, 1))
+
+    def test_noticing_alone(self) -> None:
+        """Where nobody has another error, the first to notice is the cause; a late rank explains nothing."""
+        self.assertEqual(merge([rank(0, E, order=0, error=CLOSED), rank(1, P)]).root_cause, 0)
+        self.assertEqual(merge([rank(0, E, order=0, error=CLOSED), rank(1, T, order=1)]).root_cause, 0)
 
     def test_honest_error_before_a_crash(self) -> None:
         """An error of another kind, received before the crash, stays the cause."""
