@@ -59,4 +59,7 @@ class RankError(RankProblem, RuntimeError):
 
 
 class RankLeakWarning(UserWarning):
-    """A test left processes behind in a rank; they were ended. An error under ``HARNESS_STRICT=1``."""
+    """A test left processes behind, which were ended, or pooled ranks changed, which were replaced.
+
+    An error under ``HARNESS_STRICT=1``.
+    """

@@ -10,6 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 
+# The exit codes by which upstream's ranks say how they ended, for code that reads them off a process.
+EXIT_ERROR = 10
+EXIT_SKIPPED = 75
+
+
 class Status(str, enum.Enum):
     """How a rank, a sub-test or a whole test ended."""
 

@@ -35,7 +35,7 @@ class ModuleRef:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A request for the ranks of one test; three descriptors a rank follow it, and one for the launch.
+    """A request for the ranks of one test; two descriptors for the launch follow it, and three a rank.
 
     Environment, working directory and path are the parent's at this moment, not those of the server's
     start. ``threads`` is the number of intra-op threads for each rank, or None to leave them alone.
@@ -118,7 +118,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """First frame to a rank that was started by exec: which rank it is and what to run."""
+    """What a rank that was started by exec finds on its standard input: which rank it is, what to run."""
 
     rank: int
     launch: Launch
@@ -144,7 +144,7 @@ def decode(frame: bytes) -> Message:
         value = json.loads(frame)
         kind = _KINDS[value.pop("kind")]
         return _from_json(kind, value)  # type: ignore[no-any-return]  # _KINDS holds message classes only
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ProtocolError(f"not a message: {frame[:80]!r} ({error!r})") from error
 
 

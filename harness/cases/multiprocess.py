@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import glob
 import os
 import sys
 import time
@@ -27,11 +28,10 @@ from harness.launch.base import per_rank_threads
 from harness.launch.handles import RankProcess
 from harness.launch.scratch import scratch
 from harness.launch.select import launcher
-from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
+from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, MergeRules, RankOutcome, Status, TestOutcome, merge
 from harness.protocol import Launch
 from harness.rank import groups
 from harness.rank.account import Account, run_body
-from harness.rank.main import EXIT_ERROR, EXIT_SKIPPED
 from harness.requirements import reason_to_skip, requirements_of
 from harness.settings import Settings
 from harness.supervise.supervisor import Watch
@@ -125,14 +125,14 @@ class RankOrchestration(_AnyTestCase):
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
         """unittest's. The server that ranks come from is there before ``setUp`` changes this process."""
-        with contextlib.suppress(HarnessError):  # whatever it is, the test meets it again when it launches
+        with contextlib.suppress(HarnessError, OSError):  # the test meets it again when it launches
             settings = Settings.from_environ(os.environ)
             if self._mode(settings) in ("fresh", "pooled"):
                 launcher(settings.launcher).ready(type(self).__module__, sys.path)
         return super().run(result)
 
     def setUp(self) -> None:
-        """Makes the rendezvous file, in a directory of the test's own."""
+        """Makes the test's rendezvous file, in a directory of this process's own."""
         super().setUp()
         self.processes = []
         self.special_return_code_checks = {}
@@ -159,7 +159,8 @@ class RankOrchestration(_AnyTestCase):
         def method(self: RankOrchestration, **kwargs: Any) -> None:
             __tracebackhide__ = True
             if self.rank == self.MAIN_PROCESS_RANK:
-                self._join_processes(fn)
+                with verdict.never_expected(self):
+                    self._join_processes(fn)
             else:
                 fn(**kwargs)
 
@@ -243,6 +244,8 @@ class RankOrchestration(_AnyTestCase):
             self._spawn_processes()
         assert self._running is not None
         self._watch = self._running.join(self._rules(fn))
+        if self._watch.interrupted:
+            raise verdict.interrupted(self, merge(self._watch.outcomes))
         self._check_return_codes(fn, time.monotonic() - self._launched_s)
 
     def _rules(self, fn: Callable[..., object]) -> MergeRules:
@@ -263,17 +266,27 @@ class RankOrchestration(_AnyTestCase):
             outcome = replace(outcome, warnings=(*outcome.warnings, self._tried_fresh(fn)))
         self._harness_outcome = outcome
         verdict.tell(self, outcome)
-        self._accept(self._watch)
+        if outcome.status is Status.PASSED:
+            self._accept(self._watch)
 
     def _tried_fresh(self, fn: Callable[..., object]) -> str:
         """Runs a test that failed on pooled ranks once more on fresh ones; says what that tells."""
         if "fresh" not in self.rank_modes:
             return "this class runs on pooled ranks only, so earlier tests cannot be ruled out as the cause"
-        self._start("fresh", Settings.from_environ(os.environ))
-        assert self._running is not None
-        again = merge(self._judged(self._running.join(self._rules(fn)).outcomes), self._rules(fn))
+        self.file_name = scratch().new_file("rendezvous")  # the old one leads to ranks that are gone
+        self.addCleanup(_remove, self.file_name)
+        try:
+            # the logs stay those of the failure that is reported
+            self._start("fresh", replace(Settings.from_environ(os.environ), log_dir=None))
+            assert self._running is not None
+            watched = self._running.join(self._rules(fn))
+        except HarnessError as error:
+            return f"it could not be tried on fresh ranks: {error}"
+        if watched.interrupted:
+            raise KeyboardInterrupt
+        again = merge(self._judged(watched.outcomes), self._rules(fn))
         if again.status.bad:
-            return f"a fault of its own: on fresh ranks it ends the same way ({again.reason})"
+            return f"a fault of its own: it does not pass on fresh ranks either ({again.reason})"
         return "pollution: it passes on fresh ranks, so an earlier test left something in the pooled ones"
 
     def _judged(self, outcomes: Sequence[RankOutcome]) -> Sequence[RankOutcome]:
@@ -389,8 +402,10 @@ class DistributedTestBase(MultiProcessTestCase):
 
 
 def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)
+    """A rendezvous file, and those that a case has made beside it under longer names."""
+    for each in (path, *glob.glob(f"{glob.escape(path)}.*")):
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            os.remove(each)
 
 
 def _restore(name: str, value: str | None) -> None:

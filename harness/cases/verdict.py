@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import unittest
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from harness.errors import RankError, RankFailure, RankLeakWarning, RankProblem, ServerLost
+from harness.errors import HarnessError, RankError, RankFailure, RankLeakWarning, RankProblem, ServerLost
 from harness.launch import imports
 from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
 from harness.report.failure import failure_text
@@ -26,17 +27,18 @@ def tell(case: unittest.TestCase, outcome: TestOutcome) -> None:
     what the test left behind (RankLeakWarning, or RankError under ``HARNESS_STRICT=1``).
     """
     __tracebackhide__ = True
+    if outcome.warnings and not outcome.status.bad:
+        _warn_of_leaks(case, outcome)
     if outcome.status is Status.SKIPPED:
         raise unittest.SkipTest(outcome.reason)
-    told_by_subtests = any(o.bad for o in outcome.ranks)
+    divergent = any(o.status is Status.SKIPPED for o in outcome.ranks)
+    told_by_subtests = any(o.bad for o in outcome.ranks) and not divergent
     whole = any(o.bad_beyond_subtests for o in outcome.ranks) or (outcome.status.bad and not told_by_subtests)
     _replay_subtests(case, outcome, alone=not whole)
     if whole:
         problem = _problem(outcome.status, _text(case, outcome), outcome)
         _refuse_expected(case, problem, outcome)
         raise problem
-    if outcome.warnings and not outcome.status.bad:
-        _warn_of_leaks(case, outcome)
 
 
 def server_lost(case: unittest.TestCase, how: str) -> ServerLost:
@@ -45,6 +47,12 @@ def server_lost(case: unittest.TestCase, how: str) -> ServerLost:
         f"{case.id()}: the server that starts ranks died under this test ({how}) and took its ranks with it; "
         f"the next test gets a new one\nreproduce: {rerun_command(case)}"
     )
+
+
+def interrupted(case: unittest.TestCase, outcome: TestOutcome) -> KeyboardInterrupt:
+    """Ctrl-C, with what the ranks were doing."""
+    told = replace(outcome, status=Status.ENDED, root_cause=None, reason="interrupted")
+    return KeyboardInterrupt(_text(case, told))
 
 
 def left_behind(watched: Watch) -> tuple[str, ...]:
@@ -86,10 +94,26 @@ def _refuse_expected(case: unittest.TestCase, problem: RankProblem, outcome: Tes
     unittest takes whatever the method raises as expected, but not what a cleanup raises.
     """
     unexpected = (Status.CRASHED, Status.TIMED_OUT, Status.SKIPPED)
-    if any(o.status in unexpected for o in outcome.ranks):
-        method = getattr(case, case._testMethodName)
-        if any(getattr(m, "__unittest_expecting_failure__", False) for m in (method, type(case))):
-            case.addCleanup(_raise, problem)
+    if any(o.status in unexpected for o in outcome.ranks) or not any(o.bad for o in outcome.ranks):
+        _raise_in_cleanup(case, problem)
+
+
+@contextlib.contextmanager
+def never_expected(case: unittest.TestCase) -> Iterator[None]:
+    """Around what starts and joins ranks: where the harness itself cannot, that is an error, also of a test
+    that expects to fail."""
+    try:
+        yield
+    except HarnessError as error:
+        if not isinstance(error, RankProblem):
+            _raise_in_cleanup(case, error)
+        raise
+
+
+def _raise_in_cleanup(case: unittest.TestCase, problem: Exception) -> None:
+    method = getattr(case, case._testMethodName)
+    if any(getattr(m, "__unittest_expecting_failure__", False) for m in (method, type(case))):
+        case.addCleanup(_raise, problem)
 
 
 def _raise(problem: Exception) -> None:

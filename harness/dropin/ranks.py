@@ -11,9 +11,8 @@ from harness.cases.continuous import ContinuousOrchestration
 from harness.cases.multiprocess import RankOrchestration
 from harness.dropin import barrier, skips
 from harness.launch import imports
-from harness.outcomes import RankOutcome, Status
+from harness.outcomes import EXIT_SKIPPED, RankOutcome, Status
 from harness.rank.account import Account
-from harness.rank.main import EXIT_SKIPPED
 from harness.requirements import requirements_of
 from harness.settings import Settings
 

@@ -12,7 +12,7 @@ from typing import Any
 # The class is private, but it is what unittest hands to every result.
 from unittest.case import _SubTest  # type: ignore[attr-defined]  # typeshed leaves it out
 
-from harness.outcomes import ErrorInfo, Status, SubtestOutcome
+from harness.outcomes import EXIT_SKIPPED, ErrorInfo, Status, SubtestOutcome
 from harness.rank import terminal
 from harness.rank.captured import capture, own_frames
 
@@ -65,7 +65,10 @@ class _Collector(unittest.TestResult):
     def _look(self, error: BaseException) -> None:
         if self._debug:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
-            terminal.post_mortem(own_frames(error))
+            try:
+                terminal.post_mortem(own_frames(error))
+            except RuntimeError as no_terminal:  # the test's own failure is what counts
+                print(no_terminal, file=sys.stderr)
 
     def addExpectedFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
         """What was expected is for the parent's unittest to judge: here it is a failure."""
@@ -151,7 +154,7 @@ def conclude(account: Account | None, ending: BaseException | None, texts: list[
     if isinstance(ending, SystemExit):
         return _exited(account, ending, texts)
     if ending is not None:
-        if account is None or account.status is Status.PASSED:
+        if account is None or account.status in (Status.PASSED, Status.SKIPPED):
             info = capture(ending)
             return Account(Status.FAILED if info.is_assertion else Status.ERROR, info)
         return account
@@ -162,8 +165,8 @@ def conclude(account: Account | None, ending: BaseException | None, texts: list[
 
 def _exited(account: Account | None, ending: SystemExit, texts: list[str]) -> Account:
     if account is not None and account.ending is None:
-        harmless = ending.code in (None, 0) or account.status is not Status.PASSED
-        if harmless:
+        harmless = {Status.PASSED: (None, 0), Status.SKIPPED: (None, 0, EXIT_SKIPPED)}.get(account.status)
+        if harmless is None or ending.code in harmless:
             return account
     if texts:
         return Account(Status.ERROR, ErrorInfo("Exception", texts[0].strip().rsplit("\n", 1)[-1], texts[0]))

@@ -40,9 +40,9 @@ class RankChannel:
         self.account, self.texts = None, []
         try:
             frame = recv_frame(self._sock)
+            message = decode(frame) if frame is not None else None
         except (OSError, ProtocolError):
             return None
-        message = decode(frame) if frame is not None else None
         return message if isinstance(message, Launch) else None
 
     def record(self, account: Account) -> None:

@@ -120,6 +120,9 @@ class Guard:
         """What there is more of than before."""
         lines = []
         group_made = after["groups"] != self._before["groups"]
+        if keeps_group:
+            gone = self._before["groups"] - after["groups"]
+            lines += [f"process group {n}, destroyed" for n in sorted(gone)]
         if keeps_group and len(after["groups"]) > 1:
             lines += [f"process group {n}" for n in sorted(after["groups"] - self._before["groups"])]
         lines += [f"thread {t}" for t in sorted(after["threads"] - self._before["threads"])]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from harness import coverage_hook
 from harness.launch import imports, posix
-from harness.outcomes import RankOutcome, Status
+from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, RankOutcome, Status
 from harness.protocol import Assignment, Launch, decode
 from harness.rank import account, groups, guard, ledger, recorder, terminal
 from harness.rank.channel import RankChannel
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from harness.launch.server import Newborn
 
 __unittest = True  # frames that no reader of a failure has a use for
-
-# Upstream's exit codes, for code that reads them off a finished process.
-EXIT_ERROR = 10
-EXIT_SKIPPED = 75
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +121,7 @@ def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> Non
         previous = request
         watch.begin(unchanged=not (destroyed or changed))
         final = _run(place, request, channel, book)
+        _flush()  # or the end of what it printed would come with the next test
         outcome = _outcome(place, final, started)
         channel.report(replace(outcome, left=watch.what_changed(request.keeps_group)))
 
@@ -176,6 +173,7 @@ def _settle_signals(place: Place) -> None:
     """Default signals, a stack dump on request even from C code that holds the GIL, and no life without the
     server."""
     signal.set_wakeup_fd(-1)  # the server's
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a parent that blocks signals blocks only its own
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.enable(file=place.stack)  # a crash's own stack comes the same way as one that is asked for

@@ -135,8 +135,11 @@ def _recorded(original: Callable[..., Any], operation: str, tap: _Tap) -> Callab
         if recorder is None:
             return original(self, *args, **kwargs)
         token = recorder.began(self, operation)
-        work = original(self, *args, **kwargs)
-        recorder.returned(token, work)
+        work = None
+        try:
+            work = original(self, *args, **kwargs)
+        finally:
+            recorder.returned(token, work)
         return work
 
     return method
@@ -145,9 +148,10 @@ def _recorded(original: Callable[..., Any], operation: str, tap: _Tap) -> Callab
 def _waited(original: Callable[..., Any], tap: _Tap) -> Callable[..., Any]:
     @functools.wraps(original)
     def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(self, *args, **kwargs)
-        if tap.recorder is not None:
-            tap.recorder.waited(self)
-        return result
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            if tap.recorder is not None:
+                tap.recorder.waited(self)
 
     return wait

@@ -38,7 +38,7 @@ from harness.runner.reporters import Reporters
 from harness.runner.scheduling import Capacity, Schedule
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
-from harness.runner.verdicts import broken_module, cut_short, never_began
+from harness.runner.verdicts import broken_module, cut_short, never_began, stopped
 from harness.runner.workers import Workers
 
 # Seconds between the reporters' ticks: what a person takes for alive.
@@ -209,6 +209,8 @@ class Session:
             self._began(event)
         elif isinstance(event, TestEnded):
             record = replace(from_json(event.record), output=event.output, worker=event.worker.label)
+            if self.interrupted and event.worker.cause is Cause.STOPPED:
+                record = stopped(record)
             self._take(record, self._attempts.pop(event.item.seq))
         elif isinstance(event, WorkerGone):
             self._gone(event)
@@ -318,4 +320,6 @@ class Session:
         self._stopping = True
         self._schedule = self._schedule.stopped()
         for worker in self._workers.all:
-            self._workers.end(worker, Cause.STOPPED)
+            current = worker.current
+            has_ranks = current is not None and self._setup.units[current.id].demand.ranks > 1
+            self._workers.end(worker, Cause.STOPPED, has_ranks=has_ranks)

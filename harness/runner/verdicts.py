@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 
 from harness.outcomes import Status, exit_text
 from harness.record import TestRecord
@@ -47,13 +48,25 @@ def _verdict(worker: Worker, lasted: float, limit_s: float | None) -> tuple[Stat
     if worker.cause is Cause.TIMEOUT:
         return Status.TIMED_OUT, f"timed out: no end after {limit_s:.0f} s" if limit_s else "timed out"
     if worker.cause is Cause.STOPPED:
-        return Status.ENDED, f"ended after {lasted:.1f} s, because the run was stopped"
+        return Status.ENDED, _stopped_after(lasted)
     if worker.cause is Cause.ZYGOTE:
         return Status.ERROR, "the process that forks workers died while this test ran, more than once"
     return (
         Status.CRASHED,
         f"crashed: the test's process ended with {exit_text(worker.code)} without an outcome",
     )
+
+
+def stopped(record: TestRecord) -> TestRecord:
+    """The record of a test that had its ranks ended by the user's interrupt, and that says what they did."""
+    if record.ok:
+        return record
+    account = record.details.partition("KeyboardInterrupt: ")[2] or record.details
+    return replace(record, status=Status.ENDED, reason=_stopped_after(record.duration_s), details=account)
+
+
+def _stopped_after(lasted: float) -> str:
+    return f"ended after {lasted:.1f} s, because the run was stopped"
 
 
 def trimmed(stacks: str) -> str:

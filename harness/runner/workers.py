@@ -162,8 +162,12 @@ class Workers:
             os.close(stacks_far)
         return name
 
-    def end(self, worker: Worker, cause: Cause) -> None:
-        """Begins to end a worker: stacks first, then SIGTERM, then SIGKILL. Its end is an event."""
+    def end(self, worker: Worker, cause: Cause, *, has_ranks: bool = False) -> None:
+        """Begins to end a worker: stacks first, then SIGTERM, then SIGKILL. Its end is an event.
+
+        Where its test ``has_ranks``, their stacks tell more than its own: SIGINT has their supervisor take
+        them, end the ranks, and leave with the account.
+        """
         if worker.stage is not Stage.RUNNING:
             return
         self._hear_channel(worker)  # or a test that has just begun would be ended without its stack
@@ -174,7 +178,7 @@ class Workers:
             self._terminate(worker)
             return
         worker.stage, worker.stage_until_s = Stage.DUMPING, time.monotonic() + STACKS_S
-        self._signal(worker, STACK_SIGNAL, group=False)
+        self._signal(worker, signal.SIGINT if has_ranks else STACK_SIGNAL, group=False)
 
     def _terminate(self, worker: Worker) -> None:
         worker.stage, worker.stage_until_s = Stage.TERMINATING, time.monotonic() + TERMINATE_S

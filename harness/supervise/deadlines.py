@@ -43,6 +43,7 @@ class Why(enum.Enum):
     FAILURE = "failure"  # another rank failed, and the grace is over
     DIVERGENCE = "divergent skip"  # another rank skipped, and the skip grace is over
     EXIT = "exit"  # reported and released, but does not leave
+    INTERRUPT = "interrupt"  # Ctrl-C
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class View:
     alive: int
     first_bad: float | None = None
     first_skip: float | None = None
+    interrupted: float | None = None
     released: float | None = None
     looking: float | None = None
     looked: bool = False
@@ -95,6 +97,8 @@ def decide(view: View, limits: Limits, now: float) -> Step:
         if view.looked:
             return Step(Action.END)
         return _after(view.looking + STACKS_WAIT_S, now, Action.END)
+    if view.interrupted is not None:
+        return Step(Action.LOOK, Why.INTERRUPT)
     if view.unsettled == 0:
         if view.released is None:
             return Step(Action.RELEASE)

@@ -36,8 +36,14 @@ class Output:
             self._stream(data)
 
     def _stream(self, data: bytes) -> None:
-        *lines, rest = (bytes(self._line) + data).split(b"\n")
-        self._line = bytearray(rest)
+        self._line += data
+        if b"\n" not in data and len(self._line) < TAIL_BYTES:
+            return
+        *lines, rest = self._line.split(b"\n")
+        if not lines or len(rest) >= TAIL_BYTES:  # no text: a line of it is as long as memory may be
+            lines.append(rest)
+            rest = bytearray()
+        self._line = rest
         if lines:
             assert self._prefix is not None
             _write_out(b"".join(self._prefix + line + b"\n" for line in lines))

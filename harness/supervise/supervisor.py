@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.errors import ProtocolError
 from harness.launch.base import RankLink, RankSet
-from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status
+from harness.outcomes import EXIT_SKIPPED, PLAIN, MergeRules, RankOutcome, Status
 from harness.protocol import Exited, Report, Swept, decode
 from harness.rank import ledger
 from harness.rank.signals import STACK_SIGNAL
@@ -23,6 +23,10 @@ from harness.supervise import stacks
 from harness.supervise.deadlines import STACKS_QUIET_S, Action, Limits, Step, View, Why, decide
 from harness.supervise.output import Output
 from harness.wire import FrameReader, read_available
+
+# So many reads empty a pipe, also one that somebody has enlarged to the kernel's 1 MiB. What comes after that
+# is not the rank's: a grandchild goes on printing.
+DRAIN_READS = 16
 
 Clock = Callable[[], float]
 
@@ -50,11 +54,15 @@ class _Watched:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What came of a test's ranks: every rank's outcome, and lines about processes that they left behind."""
+    """What came of a test's ranks: every rank's outcome, and lines about processes that they left behind.
+
+    ``server_lost`` where the server died under them, ``interrupted`` where Ctrl-C ended them.
+    """
 
     outcomes: tuple[RankOutcome, ...]
     leaked: tuple[str, ...]
     server_lost: bool = False
+    interrupted: bool = False
 
 
 class Supervisor:
@@ -99,28 +107,35 @@ class Supervisor:
             self._drain(watched)
             watched.output.close()
         outcomes = tuple(self._outcome(w) for w in self._watched)
-        return Watch(outcomes, tuple(self._ranks.swept or ()), self._server_lost)
+        interrupted = self._view.interrupted is not None
+        return Watch(outcomes, tuple(self._ranks.swept or ()), self._server_lost, interrupted)
 
     # -- seeing
 
     def _register(self) -> None:
         read = selectors.EVENT_READ
-        self._selector.register(self._ranks.events, read, lambda: self._take_events())
+        self._selector.register(self._ranks.events, read, self._take_events)
         for watched in self._watched:
-            self._selector.register(watched.link.channel, read, _bind(self._take_report, watched))
+            self._selector.register(watched.link.channel, read, _bind(self._read_reports, watched))
             self._selector.register(watched.link.output, read, _bind(self._take_output, watched))
             self._selector.register(watched.link.stack, read, _bind(self._take_stack, watched))
         self._ranks.events.setblocking(False)
 
     def _see(self, timeout_s: float | None) -> None:
-        for key, _ in self._selector.select(timeout_s):
-            key.data()
+        try:
+            for key, _ in self._selector.select(timeout_s):
+                key.data()
+        except KeyboardInterrupt:
+            if self._view.interrupted is not None:
+                raise  # the second Ctrl-C: at once
+            self._view = replace(self._view, interrupted=self._clock())
 
     def _wait_s(self, step: Step) -> float | None:
         if step.action is not Action.WAIT:
             return 0.0
         until = step.until
-        if self._view.looking is not None and self._last_dump and self._view.ended is None:
+        awaited = any(w.ended_for is not None and not w.gone and not w.dump for w in self._watched)
+        if self._view.looking is not None and self._view.ended is None and self._last_dump and not awaited:
             until = min(until, self._last_dump + STACKS_QUIET_S)
         return None if math.isinf(until) else max(0.0, until - self._clock())
 
@@ -163,9 +178,6 @@ class Supervisor:
             self._note(
                 watched, RankOutcome(watched.link.rank, status, exit_code=watched.code, note=watched.lie)
             )
-
-    def _take_report(self, watched: _Watched) -> None:
-        self._read_reports(watched)
 
     def _read_reports(self, watched: _Watched) -> None:
         """Everything that the channel holds; at its end, or after nonsense, it is watched no longer."""
@@ -214,10 +226,9 @@ class Supervisor:
 
     def _drain(self, watched: _Watched) -> None:
         """Takes what the pipes still hold; a grandchild may keep them open, so not until their end."""
-        while data := read_available(watched.link.output):
-            watched.output.feed(data)
-        while data := read_available(watched.link.stack):
-            watched.dump += data[: stacks.STACK_BYTES]
+        for _ in range(DRAIN_READS):
+            watched.output.feed(read_available(watched.link.output) or b"")
+            watched.dump += read_available(watched.link.stack) or b""
 
     # -- deciding
 
@@ -226,7 +237,12 @@ class Supervisor:
         bad = [w for w in self._watched if self._is_bad(w)]
         skips = [w.report for w in self._watched if w.report and w.report.status is Status.SKIPPED]
         now = self._clock()
-        if self._keep and all(w.report is not None and not w.gone for w in self._watched):
+        doomed = any(w.ended_for is not None and not w.gone for w in self._watched)
+        if (
+            self._keep
+            and self._view.interrupted is None
+            and all(w.report is not None and not w.gone for w in self._watched)
+        ):
             return Step(Action.DONE)
         self._view = replace(
             self._view,
@@ -234,7 +250,9 @@ class Supervisor:
             alive=sum(not w.gone for w in self._watched) or int(self._waits_for_sweep()),
             first_bad=self._view.first_bad or (now if bad else None),
             first_skip=self._view.first_skip or (now if skips else None),
-            looked=self._view.looking is not None and self._all_dumped(now),
+            # Where all that were to be ended have reported meanwhile, the others leave as ever.
+            looking=self._view.looking if doomed or self._view.ended is not None else None,
+            looked=doomed and self._all_dumped(now),
         )
         if self._debugging():
             return Step(Action.WAIT)
@@ -285,7 +303,7 @@ class Supervisor:
             self._end()
             self._view = replace(self._view, ended=now)
         elif step.action is Action.KILL:
-            self._signal_all(signal.SIGKILL, group=True)
+            self._kill()
             self._view = replace(self._view, killed=now)
 
     def _release(self) -> None:
@@ -297,7 +315,7 @@ class Supervisor:
         """Marks the ranks that have to be ended and asks them for their stacks."""
         assert why is not None
         for watched in self._watched:
-            if not watched.gone and (why is Why.EXIT or not watched.settled):
+            if not watched.gone and (why in (Why.EXIT, Why.INTERRUPT) or not watched.settled):
                 watched.ended_for = why
                 self._ranks.signal(watched.link.rank, STACK_SIGNAL)
 
@@ -312,10 +330,11 @@ class Supervisor:
                 watched.told_to_end = True
                 self._ranks.signal(watched.link.rank, signal.SIGTERM)
 
-    def _signal_all(self, signum: int, *, group: bool) -> None:
+    def _kill(self) -> None:
         for watched in self._watched:
             if not watched.gone:
-                self._ranks.signal(watched.link.rank, signum, group=group)
+                watched.told_to_end = True  # whatever its exit code is now, it is our doing
+                self._ranks.signal(watched.link.rank, signal.SIGKILL, group=True)
 
     # -- concluding
 
@@ -325,8 +344,9 @@ class Supervisor:
             report = RankOutcome(watched.link.rank, Status.TIMED_OUT, note="does not die", order=self._order)
         if watched.ended_for is Why.EXIT:
             report = replace(report, status=Status.TIMED_OUT, phase="exit")
-        elif report.status is Status.PASSED and watched.code not in (0, None) and not watched.told_to_end:
-            report = replace(report, status=Status.CRASHED, phase="exit", note="after its test had passed")
+        elif _left_wrongly(report, watched):
+            note = f"after its test had {report.status.value}"
+            report = replace(report, status=Status.CRASHED, phase="exit", note=note)
         if watched.lie:
             report = replace(report, status=Status.CRASHED, note=watched.lie)
         return replace(
@@ -342,6 +362,12 @@ class Supervisor:
 
     def _pid(self, watched: _Watched) -> int:
         return self._ranks.pids[watched.link.rank]
+
+
+def _left_wrongly(report: RankOutcome, watched: _Watched) -> bool:
+    """Whether a rank that had passed or skipped then ended as one that crashes does."""
+    fine = {Status.PASSED: (0, None), Status.SKIPPED: (0, EXIT_SKIPPED, None)}.get(report.status)
+    return fine is not None and watched.code not in fine and not watched.told_to_end
 
 
 def _ended_as(why: Why | None) -> Status | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from harness.launch.base import RankSet
@@ -28,11 +29,12 @@ def watch(
     ``started`` (monotonic seconds, default now) is when the deadline of ``timeout_s`` seconds began. With
     ``keep`` it returns as soon as every rank has reported, and ranks that did are left alive.
     """
+    patience = math.inf if settings.pdb_rank is not None else 0.0  # a person with a debugger sets no deadline
     limits = Limits(
-        timeout_s=settings.timeout_s if timeout_s is None else timeout_s,
+        timeout_s=max(patience, settings.timeout_s if timeout_s is None else timeout_s),
         grace_s=settings.grace_s,
         skip_grace_s=settings.skip_grace_s,
-        exit_grace_s=settings.exit_grace_s,
+        exit_grace_s=max(patience, settings.exit_grace_s),
     )
     stream = settings.rank_output == "stream"
     outputs = [
