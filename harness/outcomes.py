@@ -9,7 +9,6 @@ import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-
 # The exit codes by which upstream's ranks say how they ended, for code that reads them off a process.
 EXIT_ERROR = 10
 EXIT_SKIPPED = 75

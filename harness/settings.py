@@ -38,6 +38,9 @@ LAUNCHERS = ("forkserver", "spawn")
 RANK_OUTPUTS = ("capture", "stream")
 RANK_MODES = ("fresh", "pooled", "threads", "local")
 
+# Set in the environment of a drop-in run: torch's own cases get our ranks before a test file is imported.
+DROP_IN = "HARNESS_DROP_IN"
+
 T = TypeVar("T")
 
 
@@ -65,6 +68,7 @@ VARIABLES = (
     Variable("HARNESS_EXIT_GRACE", "seconds, default 10", "for ranks to leave after all have reported"),
     Variable("HARNESS_SKIP_GRACE", "seconds, default 10", "for peers to report after a rank skipped"),
     Variable("HARNESS_PDB_RANK", "rank", "that rank gets the terminal, and no deadline is kept"),
+    Variable(DROP_IN, "1", "unmodified PyTorch test files get this harness's ranks (harness.dropin)"),
     Variable("PYTORCH_TEST_WITH_SLOW", "1", "the exhaustive operator and module sweeps run too"),
 )
 

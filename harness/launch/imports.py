@@ -13,12 +13,11 @@ import types
 from harness.errors import LaunchError
 from harness.protocol import Launch, ModuleRef
 from harness.rank import recorder
+from harness.settings import DROP_IN
 
 # The name under which a parent's __main__ is executed elsewhere, so that its `if __name__ == "__main__":`
 # stays quiet there (multiprocessing's convention, which code in the wild tests for).
 MAIN_ELSEWHERE = "__mp_main__"
-# Set in the environment of a drop-in run: torch's own cases get our ranks before a test file is imported.
-DROP_IN = "HARNESS_DROP_IN"
 
 
 def reference(module_name: str) -> ModuleRef:

@@ -29,7 +29,15 @@ VERSION = 1
 # Caches of other branches, torch builds and settings that are kept beside the newest.
 KEPT_CACHES = 8
 # Variables that may change which tests a module defines.
-_DEFINING = ("PYTORCH_TEST_", "TORCH_TEST_", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "HARNESS_DEVICE")
+_DEFINING = (
+    "PYTORCH_TEST_",
+    "TORCH_TEST_",
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "HARNESS_D",
+    "BACKEND",
+    "WORLD_SIZE",
+)
 
 Stamp = tuple[int, int]
 

@@ -21,7 +21,7 @@ from harness.runner.messages import Fork
 from harness.runner.options import PROG, parse
 from harness.runner.plan import Policy
 from harness.runner.session import Limits
-from harness.settings import Settings
+from harness.settings import DROP_IN, Settings
 from harness.supervise import deadlines
 
 # Seconds on top of all graces of the ranks' supervisor, before the watchdog over a worker takes it for stuck:
@@ -89,6 +89,8 @@ class Invocation:
         environ = dict(shard.without_shard(self.environ))
         environ.update(self.settings.to_environ())
         coverage_hook.export(environ)
+        if self.options.drop_in:
+            environ[DROP_IN] = "1"
         return environ
 
     def fork_options(self, logs: Path | None) -> Fork:
@@ -120,6 +122,8 @@ class Invocation:
             words.append("--slow")
         if self.options.strict:
             words.append("--strict")
+        if self.options.drop_in:
+            words.append("--drop-in")
         return " ".join(words)
 
 

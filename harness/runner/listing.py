@@ -14,6 +14,7 @@ from types import ModuleType
 from harness.requirements import requirements_of
 from harness.requirements.merged import Requirements
 from harness.runner.unit import Demand, Unit, of_id
+from harness.settings import DROP_IN
 
 # Ranks that share a CPU slot: most of a rank's time goes by waiting for its peers, so two ranks keep about
 # one processor busy.
@@ -36,6 +37,8 @@ class Listing:
 def list_module(name: str) -> Listing:
     """Imports a module and lists its tests; whatever the import raises is in ``error`` or ``skipped``."""
     try:
+        if os.environ.get(DROP_IN) == "1":
+            importlib.import_module("harness.dropin").install()
         module = importlib.import_module(name)
         suite = unittest.TestLoader().loadTestsFromModule(module)
     except unittest.SkipTest as skip:

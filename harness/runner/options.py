@@ -135,6 +135,8 @@ def _placement(parser: argparse.ArgumentParser) -> None:
     add("--isolate", action="store_true", help="a worker process of its own for each test")
     add("--strict", action="store_true",
         help="a test that leaves processes or groups behind is an error (HARNESS_STRICT)")  # fmt: skip
+    add("--drop-in", action="store_true",
+        help="NAMEs are unmodified PyTorch test files: their cases get this harness's ranks")  # fmt: skip
     add("--ranks", choices=RANK_MODES, help="what ranks are, whatever the class says (HARNESS_RANKS)")
 
 

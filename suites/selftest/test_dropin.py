@@ -188,5 +188,25 @@ def load_tests(
     return unittest.TestSuite(loader.loadTestsFromTestCase(c) for c in (Ends, Continuous, Meshes, Wheel))
 
 
+class ThroughTheRunner(unittest.TestCase):
+    """``run_tests.py --drop-in``: the same, in workers."""
+
+    def test_one_test_of_the_wheel(self) -> None:
+        with tempfile.TemporaryDirectory() as state:
+            done = subprocess.run(
+                [sys.executable, "run_tests.py", "--drop-in", "-k", "test_get_rank"]
+                + ["suites/selftest/upstream/distributed_spawn.py"],
+                cwd=ROOT,
+                env={**os.environ, "HARNESS_STATE_DIR": state, "BACKEND": "gloo", "WORLD_SIZE": "2"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("1 passed, 0 failed", done.stdout)
+
+
 if __name__ == "__main__":
     unittest.main()
