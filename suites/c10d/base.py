@@ -45,6 +45,8 @@ class C10dTestCase(MultiProcessTestCase):
 
     backend = "gloo"
     device_type = "cpu"
+    # A backend has one default group a process, so ranks are processes.
+    rank_modes = ("fresh", "pooled")
 
     rank: int
     group: dist.ProcessGroup | None
@@ -89,9 +91,9 @@ class C10dTestCase(MultiProcessTestCase):
         if self.rank != last:
             self.board.set(f"{where}/{self.rank}", "here")
             return
-        for member in members:
-            if member != last:
-                self.board.wait([f"{where}/{member}"])
+        others = [f"{where}/{member}" for member in members if member != last]
+        if others:
+            self.board.wait(others)
 
     def call(self, collective: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         """Run a collective on the class's group to its end, in the class's way; here synchronously."""
@@ -154,11 +156,6 @@ class C10dTestCase(MultiProcessTestCase):
 
 class OnSubGroup:
     """Runs the bodies on groups that share out the ranks (``PARTITIONS``), all of them at the same time."""
-
-    @property
-    def everyone(self) -> range:
-        """The group ranks of all members of the class's group."""
-        return range(len(self.members))
 
     def join_group(self) -> None:
         for ranks in PARTITIONS[self.world_size]:

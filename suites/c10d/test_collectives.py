@@ -29,6 +29,8 @@ from suites.c10d.inputs import DTYPES_OF_OP, EVERYTHING, REALS, Case, dtype_case
 BEYOND_SUM = tuple(op for op in DTYPES_OF_OP if op != "sum")
 #: One row, for a body where the members' tensors have different numbers of them.
 ROW_SHAPE = (1, 3)
+#: More than any buffer of the transport holds (1.2 MB), and not to be shared out evenly.
+LARGE = Case(shape=(3, 100003))
 
 
 def op_of(name: str) -> dist.ReduceOp:
@@ -206,6 +208,16 @@ class Collectives(Checks):
         for dtype in EVERYTHING:
             with self.subTest(dtype=str(dtype)):
                 self.check_all_to_all_single(Case(dtype, ROW_SHAPE), splits, say_splits=True)
+
+    def test_large_tensors(self):
+        for check in (
+            self.check_broadcast,
+            self.check_all_gather,
+            partial(self.check_all_reduce, "sum"),
+            partial(self.check_reduce, "sum"),
+            self.check_all_to_all,
+        ):
+            check(LARGE, 0)
 
 
 class ReduceOperations(Checks):
