@@ -8,7 +8,7 @@ The faults that are the collectives' business, and what sees them:
 
 * all_reduce is the identity, averages, or drops a rank's part: every test of a reduction. ``test_reference``
   proves the inputs able to show it. Reductions by other operations do not see an average.
-* broadcast takes another source, scatter shifts its parts: every test of either, for labels name their origin.
+* broadcast takes another source, scatter shifts its parts: every test of either; labels name their origin.
 * a barrier does not wait: every test of ``barrier``; ``monitored_barrier`` is another collective.
 * a wait does nothing: every test that moves data and is done by ``Work.wait``, by the member that comes
   late (``C10dTestCase``). Refusals, membership, and what is done by a future or in C++ do not touch it. It
