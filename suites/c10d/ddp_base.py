@@ -1,0 +1,81 @@
+"""The ground that the DDP suites stand on: two ranks, a wrapped model, and its like on all rows at once.
+
+Owns the comparison with a reference that DDP has no part in: a copy of the model, in each rank by itself, is
+given the rows of all ranks. Averaged over equal numbers of rows, its gradients are what DDP must arrive at.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch._dynamo  # DDP imports it when it is made: a second, which ranks need not spend each by itself
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from suites.c10d.base import C10dTestCase
+
+#: What the order of adding up a few dozen float32 rows may change, in gradients and weights around 0.1.
+#: A gradient that lacks a rank's part is off by a thousand times as much.
+ROUNDED = {"rtol": 1.3e-6, "atol": 2e-6}
+#: Seeds the weights and the rows: all ranks draw the same, and each takes its own part of the rows.
+SEED = 31415
+
+
+class DdpTestCase(C10dTestCase):
+    """A test of ``DistributedDataParallel`` on two ranks that have joined a default group."""
+
+    world_size = 2
+
+    def setUpRank(self) -> None:
+        super().setUpRank()
+        torch.manual_seed(SEED)
+
+    def wrap(self, model: nn.Module, **options: Any) -> DistributedDataParallel:
+        """Return a copy of the model in DDP, on this rank's device."""
+        device_ids = None if self.device_type == "cpu" else [self.device]
+        options = {"device_ids": device_ids, "process_group": self.group, **options}
+        return DistributedDataParallel(copy.deepcopy(model), **options)
+
+    def mine(self, rows: Tensor) -> Tensor:
+        """Return this rank's part of the rows of all ranks."""
+        return rows.chunk(self.world_size)[self.rank]
+
+    def draw(self, *shape: int) -> Tensor:
+        """Return normally distributed numbers, the same on each rank, on this rank's device."""
+        return torch.randn(*shape).to(self.device)
+
+    def backward_beside(
+        self,
+        plain: nn.Module,
+        ddp: DistributedDataParallel,
+        rows: Tensor,
+        loss: Callable[[nn.Module, Tensor], Tensor],
+    ) -> None:
+        """Run ``loss(model, rows).backward()``: the plain model on all rows, the wrapped one on its own."""
+        loss(plain, rows).backward()
+        loss(ddp, self.mine(rows)).backward()
+
+    def same_gradients(self, plain: nn.Module, ddp: DistributedDataParallel) -> None:
+        """Check that both have the same gradients, or both have none, parameter by parameter."""
+        wrapped = dict(ddp.module.named_parameters())
+        self.assertEqual(list(wrapped), [name for name, _ in plain.named_parameters()])
+        for name, parameter in plain.named_parameters():
+            with self.subTest(parameter=name):
+                self.assertIs(wrapped[name].grad is None, parameter.grad is None)
+                if parameter.grad is not None:
+                    self.assertEqual(wrapped[name].grad, parameter.grad, **ROUNDED)
+
+    def same_parameters(self, plain: nn.Module, ddp: DistributedDataParallel) -> None:
+        """Check that both hold the same numbers, parameter by parameter."""
+        wrapped = dict(ddp.module.named_parameters())
+        self.assertEqual(list(wrapped), [name for name, _ in plain.named_parameters()])
+        for name, parameter in plain.named_parameters():
+            with self.subTest(parameter=name):
+                self.assertEqual(wrapped[name], parameter, **ROUNDED)
+
+    def logged(self, ddp: DistributedDataParallel, key: str, default: Any = 0) -> Any:
+        """Return what DDP has logged under ``key``; it leaves keys out that have nothing to say."""
+        return ddp._get_ddp_logging_data().get(key, default)
