@@ -302,7 +302,7 @@ def _divergent_root(ranks: Sequence[RankOutcome], skipped: Sequence[RankOutcome]
 
 def _divergence(ranks: Sequence[RankOutcome], skipped: Sequence[RankOutcome]) -> str:
     others = [o for o in ranks if o.status is not Status.SKIPPED]
-    doing = "; ".join(f"rank {o.rank}: {o.status.value}" for o in others[:8])
+    doing = "; ".join(describe(o) if o.bad else f"rank {o.rank} {o.status.value}" for o in others[:8])
     return (
         f"divergent skip: {ranks_text(o.rank for o in skipped)} skipped ({_skip_reason(skipped)}), "
         f"{ranks_text(o.rank for o in others)} did not ({doing}); a real job would deadlock here"

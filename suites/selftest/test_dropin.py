@@ -194,8 +194,14 @@ class ThroughTheRunner(unittest.TestCase):
     def test_one_test_of_the_wheel(self) -> None:
         with tempfile.TemporaryDirectory() as state:
             done = subprocess.run(
-                [sys.executable, "run_tests.py", "--drop-in", "-k", "test_get_rank"]
-                + ["suites/selftest/upstream/distributed_spawn.py"],
+                [
+                    sys.executable,
+                    "run_tests.py",
+                    "--drop-in",
+                    "-k",
+                    "test_get_rank",
+                    FILES / "distributed_spawn.py",
+                ],
                 cwd=ROOT,
                 env={**os.environ, "HARNESS_STATE_DIR": state, "BACKEND": "gloo", "WORLD_SIZE": "2"},
                 stdout=subprocess.PIPE,
@@ -205,7 +211,7 @@ class ThroughTheRunner(unittest.TestCase):
                 check=False,
             )
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn("1 passed, 0 failed", done.stdout)
+        self.assertIn("3 passed, 0 failed", done.stdout)
 
 
 if __name__ == "__main__":

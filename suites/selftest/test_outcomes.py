@@ -192,7 +192,7 @@ class SkipTest(unittest.TestCase):
         reason = merge([rank(0, S, skip_reason="no GPU"), rank(1, P), rank(2, X)]).reason
         self.assertEqual(
             reason,
-            "divergent skip: rank 0 skipped (no GPU), ranks 1, 2 did not (rank 1: passed; rank 2: ended); "
+            "divergent skip: rank 0 skipped (no GPU), ranks 1, 2 did not (rank 1 passed; rank 2 ended); "
             "a real job would deadlock here",
         )
 

@@ -99,6 +99,11 @@ class Replacement(Pooled):
     def test_divergent_skip(self) -> None:
         self.assert_next_is_unharmed("ERROR", Status.ERROR, "test_skips_alone")
 
+    def test_group_destroyed_by_its_test(self) -> None:
+        first = self.passes(pooled.Shared, "test_destroys_group")
+        self.assertTrue(any("destroyed" in line for line in first.rank(0).left), first.rank(0).left)
+        self.assertFalse(set(pids(self.passes(pooled.Shared, "test_sum"))) & set(pids(first)))
+
     def test_death_between_tests(self) -> None:
         first = self.passes(pooled.Shared, "test_sum")
         victim = first.outcome.ranks[0].pid
@@ -116,6 +121,13 @@ class Pollution(Pooled):
     def test_pollution_is_told_from_a_fault(self) -> None:
         self.passes(pooled.Shared, "test_leaves_residue")
         polluted = self.play(pooled.Shared, "test_minds_residue")
+        self.assertEqual(polluted.verdict, "FAIL")
+        self.assertIn("pollution: it passes on fresh ranks", polluted.text)
+
+    def test_pollution_of_a_test_with_a_group_of_its_own(self) -> None:
+        """The fresh ranks meet at another file: the first one leads to the ranks that failed."""
+        self.passes(pooled.FreshGroup, "test_leaves_residue", HARNESS_RANKS="pooled")
+        polluted = self.play(pooled.FreshGroup, "test_minds_residue_after_a_sum", HARNESS_RANKS="pooled")
         self.assertEqual(polluted.verdict, "FAIL")
         self.assertIn("pollution: it passes on fresh ranks", polluted.text)
 

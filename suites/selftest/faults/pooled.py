@@ -62,6 +62,9 @@ class Shared(MultiProcContinuousTest):
         while self.rank == 1:
             time.sleep(60)
 
+    def test_destroys_group(self) -> None:
+        dist.destroy_process_group()
+
     def test_leaves_residue(self) -> None:
         residue.append("left")
 
@@ -115,6 +118,13 @@ class FreshGroup(MultiProcessTestCase):
         tensor = torch.tensor([self.rank + 1.0])
         dist.all_reduce(tensor)
         self.assertEqual(tensor, torch.tensor([3.0]))
+
+    def test_leaves_residue(self) -> None:
+        residue.append("left")
+
+    def test_minds_residue_after_a_sum(self) -> None:
+        self.test_sum()
+        self.assertEqual(residue, [])
 
 
 class Leaves(Shared):

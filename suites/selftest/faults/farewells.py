@@ -1,0 +1,79 @@
+"""Ranks whose trouble begins when their test is over, or lies with the harness rather than the test."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import time
+import unittest
+from typing import Any
+
+from suites.selftest.faults.base import FaultyCase, announce
+
+
+class SkipsThenRaises(FaultyCase):
+    """An override of ``_run`` that fails after the test has skipped."""
+
+    @classmethod
+    def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
+        try:
+            super()._run(rank, test_name, file_name, parent_pipe, **kwargs)
+        finally:
+            if rank == 1:
+                raise RuntimeError("after the skip")
+
+    def test_skips(self) -> None:
+        raise unittest.SkipTest("not today")
+
+
+class DiesAfterwards(FaultyCase):
+    """Rank 1 dies when it is let go."""
+
+    def setUpRank(self) -> None:
+        if self.rank == 1:
+            atexit.register(os.kill, os.getpid(), signal.SIGSEGV)
+
+    def test_passes(self) -> None:
+        pass
+
+    def test_skips(self) -> None:
+        raise unittest.SkipTest("not today")
+
+
+class LeavesSlowly(FaultyCase):
+    """Rank 0 passes and takes its time to leave, rank 1 fails, rank 2 hangs with SIGTERM ignored."""
+
+    world_size = 3
+
+    def test_rows(self) -> None:
+        if self.rank == 0:
+            atexit.register(time.sleep, 3600)
+        elif self.rank == 1:
+            self.fail("the real cause")
+        else:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(3600)
+
+
+class ExpectsToFail(FaultyCase):
+    """Tests that expect to fail, but not because no rank could run them."""
+
+    @unittest.expectedFailure
+    def test_kills_server(self) -> None:
+        announce(os.getpid())
+        if self.rank == 0:
+            self.hear("announced")
+            os.kill(os.getppid(), signal.SIGKILL)
+        self.tell("announced")
+        time.sleep(3600)
+
+    @unittest.expectedFailure
+    def test_fails(self) -> None:
+        self.fail("as expected")
+
+
+class ExpectsOfNobody(ExpectsToFail):
+    """No rank can be started."""
+
+    world_size = 0
