@@ -60,8 +60,8 @@ class ForkServerLauncher:
             server = self._ready_server(request.module.name, request.sys_path)
             ranks.start(server.control, request, request.start_timeout_s)
         except BaseException as error:
-            if isinstance(error, StartTimeout) and self._server is not None:
-                self._server.kill()
+            if self._server is not None and not _answered(error):
+                self._server.stop()
             ranks.close()
             if self._server is not None and not self._server.alive():
                 self.close()
@@ -91,26 +91,15 @@ def _without_preload(request: Launch) -> Launch:
     return dataclasses.replace(request, preload=False)
 
 
+def _answered(error: BaseException) -> bool:
+    """False where a launch ended before the server's answer came: by a time-out, or by Ctrl-C."""
+    return isinstance(error, LaunchError) and not isinstance(error, StartTimeout)
+
+
 def is_clean() -> bool:
-    """True where this process may be forked into a server: one thread, counted by the operating system, and
-    no accelerator context.
-
-    Some pools (OpenBLAS's) end their threads before a fork and start them again when needed; a trial fork
-    tells them from those (OpenMP's, autograd's) that would be missing in the child.
-    """
-    if sys.platform != "linux" or threading.active_count() > 1 or _has_accelerator_context():
-        return False
-    if posix.os_threads() == 1:
-        return True
-    _trial_fork()
-    return posix.os_threads() == 1
-
-
-def _trial_fork() -> None:
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
+    """True where this process may be forked into a server: no thread that a fork would miss, and no
+    accelerator context."""
+    return threading.active_count() == 1 and not _has_accelerator_context() and posix.forkable()
 
 
 def _has_accelerator_context() -> bool:

@@ -1,19 +1,20 @@
-"""The few system calls around processes that the standard library has no name for.
-
-Linux only in part: where a call is missing the function says so by its result, and its caller has
-another way.
-"""
+"""The few questions and requests around processes that the standard library has no name for. Linux only."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import sys
+import select
+import time
+import warnings
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+# There where the kernel was built with CONFIG_PROC_CHILDREN.
+_CHILDREN = "/proc/{pid}/task/{pid}/children"
 
 
 @lru_cache(maxsize=1)
@@ -22,13 +23,13 @@ def _libc() -> ctypes.CDLL:
 
 
 def die_with_parent(signum: int) -> bool:
-    """Asks for a signal when the parent *thread* ends, however it ends; False where there is no such call."""
-    return sys.platform == "linux" and bool(_libc().prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0) == 0)
+    """Asks for a signal when the parent *thread* ends, however it ends; False where the kernel refuses."""
+    return bool(_libc().prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0) == 0)
 
 
 def adopt_orphans() -> bool:
     """Makes this process the parent of its descendants' orphans, so that it can find and end them."""
-    return sys.platform == "linux" and bool(_libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    return bool(_libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def flush_c_streams() -> None:
@@ -38,18 +39,63 @@ def flush_c_streams() -> None:
 
 def os_threads() -> int:
     """Threads of this process as the operating system counts them, Python's and others'."""
-    try:
-        return len(os.listdir("/proc/self/task"))
-    except FileNotFoundError:
-        import threading
+    return len(os.listdir("/proc/self/task"))
 
-        return threading.active_count()
+
+def forkable() -> bool:
+    """True where a fork of this process misses no thread: it has one, or pools that end before a fork.
+
+    Some pools (OpenBLAS's) end their threads before a fork and start them again when needed; a trial fork
+    tells them from those (OpenMP's, autograd's) that would be missing in the child.
+    """
+    if os_threads() == 1:
+        return True
+    _trial_fork()
+    return os_threads() == 1
+
+
+def _trial_fork() -> None:
+    with warnings.catch_warnings():
+        # Python 3.12 and later warn of a fork beside threads, which is what this one is to find out about.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
 
 
 def children() -> list[int]:
     """Process ids of this process's children, adopted ones too (main thread's; servers have only that)."""
     pid = os.getpid()
-    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    try:
+        return [int(p) for p in Path(_CHILDREN.format(pid=pid)).read_text().split()]
+    except FileNotFoundError:
+        import psutil  # costs 20 ms, and hardly any kernel needs it
+
+        return [child.pid for child in psutil.Process().children()]
+
+
+def still_running(pids: Iterable[int], seconds: float) -> list[int]:
+    """Those of these processes that have not ended within so many seconds, counted once for all of them.
+
+    They must be children that nobody reaps meanwhile, or it is the caller's risk that a number is somebody
+    else's by now; a number that is free counts as ended.
+    """
+    deadline = time.monotonic() + seconds
+    return [pid for pid in pids if not _ends_until(pid, deadline)]
+
+
+def _ends_until(pid: int, deadline: float) -> bool:
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+    finally:
+        os.close(pidfd)
 
 
 def is_zombie(pid: int) -> bool:

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
+from harness.launch import posix
 from harness.launch.server import Parent
 from harness.outcomes import exit_text
 from harness.protocol import Release, encode
@@ -28,10 +29,17 @@ _BOOT = (
 # Pools that a library would start while it is imported would leave the server with threads: keep each of
 # them at one thread until ranks get the parent's environment.
 _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "GOTO_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+# Seconds for a dismissed server to end its ranks, what they leave behind, and itself.
+CLOSE_WAIT_S = 5.0
+# Seconds for the same where the server was told by a signal, too: one whose import cannot be broken off, and
+# only such a one, is worth no longer a wait.
+STOP_WAIT_S = 2.0
 
 
 class ServerProcess:
-    """Owns a server: ``close`` ends it and waits for it. A fork of this process does not own it."""
+    """Owns a server: ``close`` or ``stop`` ends it and waits for it, for a bounded time before it is killed.
+    A fork of this process does not own it.
+    """
 
     def __init__(self, pid: int, control: socket.socket) -> None:
         self.pid = pid
@@ -57,18 +65,28 @@ class ServerProcess:
         """Its end in words; it must have ended."""
         return f"process {self.pid} ended with {exit_text(self._poll(0))}"
 
-    def kill(self) -> None:
-        """Ends a server that does not listen any more, and with it its ranks."""
-        if self.alive():
-            os.kill(self.pid, signal.SIGKILL)
-        self.close()
-
     def close(self) -> None:
-        """Dismisses the server and waits for its end."""
-        if self._owner == os.getpid():
+        """Dismisses a server that listens, and waits for its end."""
+        self._dismiss()
+        self._await_end(CLOSE_WAIT_S)
+
+    def stop(self) -> None:
+        """Ends a server that does not listen, because it imports a module, say; and with it its ranks."""
+        self._dismiss()  # first, so that it knows the scratch directory to be in use still
+        if self.alive():
+            os.kill(self.pid, signal.SIGTERM)
+        self._await_end(STOP_WAIT_S)
+
+    def _dismiss(self) -> None:
+        if self._owner == os.getpid() and self.control.fileno() >= 0:
+            self.control.settimeout(0)  # no room for a word: it has not listened for a long time
             with contextlib.suppress(OSError):  # it is gone already
                 send_frame(self.control, encode(Release()))
         self.control.close()
+
+    def _await_end(self, seconds: float) -> None:
+        if self.alive() and posix.still_running([self.pid], seconds):
+            os.kill(self.pid, signal.SIGKILL)  # the kernel ends its ranks with it
         if self._owner == os.getpid():
             self._poll(0)
 

@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import gc
 import os
-import select
 import selectors
 import shutil
 import signal
@@ -19,17 +18,16 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 from harness.errors import ProtocolError
 from harness.launch import imports, pages, posix
 from harness.launch.base import remote_fd_count, split_fds
-from harness.protocol import Exited, Launch, Refused, Release, Signal, Started, Swept, decode, encode
-from harness.wire import FrameReader, read_available, recv_fds, recv_frame, send_frame
-
-# How long an orphan may take to end by itself before it counts as left behind: helper processes of
-# multiprocessing notice the end of their rank within milliseconds.
-ORPHAN_GRACE_S = 0.25
+from harness.launch.litter import Litter
+from harness.launch.reaper import Reaper
+from harness.protocol import Launch, Refused, Release, Signal, Started, Swept, decode
+from harness.wire import read_available, recv_fds, recv_frame
 
 # Turns a fork or an exec into a rank: (request, rank, its descriptors, what to close) -> process id.
 Birth = Callable[["Newborn"], int]
@@ -49,17 +47,6 @@ class Newborn:
     server_pid: int
 
 
-@dataclass(slots=True)
-class _Litter:
-    """The ranks of one launch that still live, and the socket on which their ends are reported."""
-
-    events: socket.socket
-    pids: dict[int, int]  # rank -> pid
-    pidfds: dict[int, int] = field(default_factory=dict)  # pidfd -> rank
-    reader: FrameReader = field(default_factory=FrameReader)
-    abandoned: bool = False
-
-
 class Server:
     """The loop of a server process; ``run`` returns when the parent has closed its end of ``control``."""
 
@@ -68,11 +55,13 @@ class Server:
         self._birth = birth
         self._preload = preload
         self._selector = selectors.DefaultSelector()
-        self._litters: list[_Litter] = []
+        self._litters: list[Litter] = []
+        self._reaper = Reaper()
         self._pid = os.getpid()
         self._scratch: str | None = None  # the parent's, which may be killed before it can remove it
         self._dismissed = False
         self._stopping = self._importing = False
+        self._wakeup: tuple[socket.socket, ...] = ()
         self._born = 0
         self._collapsed = False
 
@@ -82,21 +71,24 @@ class Server:
         self._listen_for_signals()
         try:
             while self._control.fileno() >= 0 and not self._stopping:
-                for key, _ in self._selector.select():
-                    key.data()
+                self.step()
         finally:
             self._end_everything()
-            if self._scratch is not None and not self._dismissed:
+            if self._scratch is not None and not self._is_dismissed():
                 shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def step(self) -> None:
+        """Waits until something happens, and sees to it."""
+        for key, _ in self._selector.select():
+            key.data()
 
     def _listen_for_signals(self) -> None:
         """SIGTERM, which is also how the parent's death is told, ends the loop between two of its steps, so
         that no step is left half done; only an import, which may never end, is broken off."""
-        readable, writable = socket.socketpair()
-        for end in (readable, writable):
+        readable, writable = self._wakeup = socket.socketpair()
+        for end in self._wakeup:
             end.setblocking(False)
         self._selector.register(readable, selectors.EVENT_READ, lambda: readable.recv(64))
-        self._wakeup = (readable, writable)
         signal.set_wakeup_fd(writable.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._stop)
 
@@ -105,16 +97,25 @@ class Server:
         if self._importing:
             raise SystemExit(0)
 
-    # -- requests
+    def _is_dismissed(self) -> bool:
+        """True where the parent needs no cleaning up by us; its word may wait behind the request that an
+        import was part of."""
+        if not self._dismissed and self._control.fileno() >= 0:
+            self._control.settimeout(0)
+            with contextlib.suppress(OSError, ProtocolError):
+                frame = recv_frame(self._control)
+                self._dismissed = frame is not None and isinstance(decode(frame), Release)
+        return self._dismissed
 
     def _end_everything(self) -> None:
         for litter in self._litters:
-            self._kill_all(litter)
+            litter.kill()
         for litter in self._litters:
-            for pid in litter.pids.values():
-                _reap(pid)  # only now are those that it started orphans, and found
+            litter.kill_and_bury()  # only now are those that it started orphans, and found
         self._litters.clear()
-        self._sweep()
+        self._reaper.sweep(())
+
+    # -- requests
 
     def _take_request(self) -> None:
         try:
@@ -124,126 +125,116 @@ class Server:
         message = decode(frame) if frame is not None else None
         if not isinstance(message, Launch):
             self._dismissed = isinstance(message, Release)
-            self._selector.unregister(self._control)
-            self._control.close()
+            self._hang_up()
             return
-        request = message
-        self._scratch = request.scratch or self._scratch
-        fds = recv_fds(self._control, remote_fd_count(request.world_size))
-        events = socket.socket(fileno=fds[0])
-        refusal = self._prepare(request)
-        if refusal is not None:
+        self._scratch = message.scratch or self._scratch
+        fds = recv_fds(self._control, remote_fd_count(message.world_size))
+        litter = Litter(socket.socket(fileno=fds[0]))
+        try:
+            refusal = self._prepare(message) or self._bear(message, litter, fds)
+        finally:
             for fd in fds[1:]:
                 os.close(fd)
-            with contextlib.suppress(OSError):  # the parent gave up waiting
-                send_frame(events, encode(refusal))
-            events.close()
-            if refusal.dirty:
-                self._selector.unregister(self._control)
-                self._control.close()
+        if refusal is None:
+            self.watch(litter)
+            litter.tell(Started(list(litter.pids.values())))
             return
-        self._bear(request, events, fds)
+        litter.tell(refusal)
+        litter.events.close()
+        if refusal.dirty:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        """Takes no more requests, which ends the loop."""
+        self._selector.unregister(self._control)
+        self._control.close()
 
     def _prepare(self, request: Launch) -> Refused | None:
         """Takes over the parent's surroundings and imports what ranks need, before any of them exists."""
         try:
             imports.take_over(request)
             if self._preload and request.preload:
-                self._importing = True
-                imports.ensure(request.module)
-                imports.warm()
+                self._import(request)
         except BaseException as error:
             if self._stopping:
                 raise
             return Refused(f"module {request.module.name} does not import:\n{_brief(error)}")
-        finally:
-            self._importing = False
-        if self._preload and posix.os_threads() > 1:
+        if self._preload and not posix.forkable():
             return Refused(f"importing {request.module.name} started threads", dirty=True)
         gc.freeze()  # what ranks share with the server stays shared: no collection writes to it
         return None
 
-    def _bear(self, request: Launch, events: socket.socket, fds: list[int]) -> None:
+    def _import(self, request: Launch) -> None:
+        before = posix.children()
+        try:
+            self._importing = True
+            imports.ensure(request.module)
+            imports.warm()
+        finally:
+            self._importing = False
+            self._reaper.take_as_helpers(before)
+
+    def _bear(self, request: Launch, litter: Litter, fds: list[int]) -> Refused | None:
+        """Gives birth to all ranks, or to none."""
         _, ledger, per_rank = split_fds(fds)
-        litter = _Litter(events, {})
         mine = self._own_fds()
-        for rank, (channel, output, stack) in enumerate(per_rank):
-            others = [fd for trio in per_rank if trio[0] != channel for fd in trio]
-            close = (*mine, events.fileno(), *litter.pidfds, *others)
-            newborn = Newborn(request, rank, channel, output, stack, ledger, close, self._pid)
-            pid = self._birth(newborn)
-            litter.pids[rank] = pid
-            litter.pidfds[os.pidfd_open(pid)] = rank
+        try:
+            for rank, (channel, output, stack) in enumerate(per_rank):
+                others = [fd for trio in per_rank if trio[0] != channel for fd in trio]
+                close = (*mine, *litter.fds(), *others)
+                newborn = Newborn(request, rank, channel, output, stack, ledger, close, self._pid)
+                litter.add(rank, self._birth(newborn))
+        except OSError as error:  # no more processes, descriptors or memory for this user
+            litter.kill_and_bury()
+            self._reaper.sweep(self._ranks())
+            return Refused(f"rank {rank} of {len(per_rank)} could not be started: {error}")
         self._born += len(per_rank)
-        for fd in fds[1:]:
-            os.close(fd)
-        self._litters.append(litter)
-        for pidfd in litter.pidfds:
-            self._selector.register(pidfd, selectors.EVENT_READ, _bind(self._rank_ended, litter, pidfd))
-        self._selector.register(events, selectors.EVENT_READ, _bind(self._hear, litter))
-        with contextlib.suppress(OSError):  # a parent that is gone already is noticed by the selector
-            send_frame(events, encode(Started(list(litter.pids.values()))))
-        events.setblocking(False)
+        return None
 
     def _own_fds(self) -> list[int]:
         mine = [self._control.fileno(), *(end.fileno() for end in self._wakeup)]
         if isinstance(self._selector, selectors.EpollSelector):
             mine.append(self._selector.fileno())
         for litter in self._litters:
-            mine += [litter.events.fileno(), *litter.pidfds]
+            mine += litter.fds()
         return mine
 
     # -- a launch's life
 
-    def _hear(self, litter: _Litter) -> None:
+    def watch(self, litter: Litter) -> None:
+        """Sees to what happens to these ranks, and to what their parent says, from now on."""
+        self._litters.append(litter)
+        litter.events.setblocking(False)
+        for pidfd in litter.pidfds:
+            self._selector.register(pidfd, selectors.EVENT_READ, partial(self._rank_ended, litter, pidfd))
+        self._selector.register(litter.events, selectors.EVENT_READ, partial(self._hear, litter))
+
+    def _hear(self, litter: Litter) -> None:
+        if litter not in self._litters:
+            return  # closed by an earlier event of the same batch
         data = read_available(litter.events.fileno())
         if data is None:
             self._selector.unregister(litter.events)
             litter.abandoned = True
-            self._kill_all(litter)
+            litter.kill()
             self._close_if_done(litter)
             return
         for frame in litter.reader.feed(data):
             message = decode(frame)
             assert isinstance(message, Signal), message
-            self._signal(litter, message)
+            litter.signal(message)
 
-    def _signal(self, litter: _Litter, message: Signal) -> None:
-        pid = litter.pids.get(message.rank)
-        if pid is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            (os.killpg if message.group else os.kill)(pid, message.signum)
-
-    def _kill_all(self, litter: _Litter) -> None:
-        for pid in litter.pids.values():
-            with contextlib.suppress(ProcessLookupError):  # not yet its own group leader
-                os.killpg(pid, signal.SIGKILL)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-    def _rank_ended(self, litter: _Litter, pidfd: int) -> None:
-        rank = litter.pidfds.pop(pidfd)
+    def _rank_ended(self, litter: Litter, pidfd: int) -> None:
         self._selector.unregister(pidfd)
-        os.close(pidfd)
-        pid = litter.pids[rank]
-        code, peak = _reap(pid)
-        del litter.pids[rank]
-        self._tell(litter, Exited(rank, code, peak))
+        litter.tell(litter.bury(pidfd))
         if not litter.pids:
-            leaked = self._sweep()
-            self._tell(litter, Swept(leaked))
+            litter.tell(Swept(self._reaper.sweep(self._ranks())))
         self._close_if_done(litter)
 
-    def _tell(self, litter: _Litter, message: Exited | Swept) -> None:
-        if litter.abandoned:
-            return
-        litter.events.setblocking(True)
-        with contextlib.suppress(OSError):  # the parent died or lost interest: the selector tells
-            send_frame(litter.events, encode(message))
-        litter.events.setblocking(False)
+    def _ranks(self) -> set[int]:
+        return {pid for litter in self._litters for pid in litter.pids.values()}
 
-    def _close_if_done(self, litter: _Litter) -> None:
+    def _close_if_done(self, litter: Litter) -> None:
         if litter.pids or litter not in self._litters:
             return
         self._litters.remove(litter)
@@ -254,44 +245,11 @@ class Server:
             self._selector.unregister(litter.events)
         litter.events.close()
 
-    # -- what ranks leave behind
-
-    def _sweep(self) -> list[str]:
-        """Ends the orphans of ranks that are gone; says which had not ended by themselves."""
-        leaked: list[str] = []
-        while orphans := self._orphans():
-            for pid in orphans:
-                if not _ends_soon(pid):
-                    leaked.append(f"process {pid}: {posix.command_line(pid)}")
-                    os.kill(pid, signal.SIGKILL)
-                _reap(pid)
-        return leaked
-
-    def _orphans(self) -> list[int]:
-        ranks = {pid for litter in self._litters for pid in litter.pids.values()}
-        return [pid for pid in posix.children() if pid not in ranks]
-
-
-def _bind(method: Callable[..., None], *arguments: object) -> Callable[[], None]:
-    return lambda: method(*arguments)
-
-
-def _reap(pid: int) -> tuple[int, int]:
-    """Exit code as ``subprocess`` has it, and peak memory in bytes."""
-    _, status, usage = os.wait4(pid, 0)
-    return os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024
-
-
-def _ends_soon(pid: int) -> bool:
-    if posix.is_zombie(pid):
-        return True
-    pidfd = os.pidfd_open(pid)
-    try:
-        poll = select.poll()
-        poll.register(pidfd, select.POLLIN)
-        return bool(poll.poll(ORPHAN_GRACE_S * 1000))
-    finally:
-        os.close(pidfd)
+    def end_helpers(self) -> None:
+        """The last that a server does: lets go of all that it has open, and ends its helpers."""
+        if self._reaper.helpers:
+            close_on_to_null(set())
+            self._reaper.end_helpers()
 
 
 def _brief(error: BaseException) -> str:
@@ -317,8 +275,12 @@ def main(control: socket.socket, birth: Birth, *, preload: bool, parent: Parent)
         return  # it died before we could ask
     atexit._clear()  # what the parent registered is the parent's to run
     gc.disable()
-    with contextlib.suppress(SystemExit):
-        Server(control, birth, preload=preload).run()
+    server = Server(control, birth, preload=preload)
+    try:
+        with contextlib.suppress(SystemExit):
+            server.run()
+    finally:
+        server.end_helpers()
 
 
 def close_on_to_null(keep: set[int]) -> None:
