@@ -34,6 +34,8 @@ SHARED_FDS = 2
 FDS_A_RANK = 3
 # A killed process that does not go away for this long sits in an uninterruptible system call.
 REAP_WAIT_S = 10.0
+# A peer that leaves a full socket unread for this long is stuck; half a frame would be worse than none.
+SEND_WAIT_S = 5.0
 
 
 class DirtyModule(LaunchError):
@@ -45,12 +47,24 @@ class StartTimeout(LaunchError):
 
 
 class Launcher(Protocol):
-    """A strategy that brings ranks to life."""
+    """A strategy that brings ranks to life, kept from test to test."""
 
     name: str
 
+    def ready(self, module: str, sys_path: Sequence[str]) -> None:
+        """Prepares for the first launch of a test of that module; LaunchError where that is impossible."""
+        ...
+
     def launch(self, request: Launch) -> RankSet:
         """Starts the ranks of one test; LaunchError where that is impossible."""
+        ...
+
+    def how_it_ended(self) -> str:
+        """What became of the server, in words, where a test has lost it."""
+        ...
+
+    def close(self) -> None:
+        """Ends what it keeps; a later launch starts it anew."""
         ...
 
 
@@ -89,22 +103,33 @@ class RankSet:
     """
 
     def __init__(self, request: Launch) -> None:
+        """OSError where there are not enough descriptors; none is left open then."""
         self.world_size = request.world_size
         self.pids: list[int] = []
-        self.events, self._far_events = socket.socketpair()
         self.links: list[RankLink] = []
-        memory = os.memfd_create("harness-ledger")
-        os.ftruncate(memory, ledger.size(request.world_size))
-        self.ledger = mmap.mmap(memory, ledger.size(request.world_size))
-        self._remote = _Remote([self._far_events.detach(), memory])
-        for rank in range(request.world_size):
-            self._open_link(rank)
         self.swept: list[str] | None = None
+        self.events, far_events = socket.socketpair()
+        self._remote = _Remote([far_events.detach()])
+        try:
+            self.ledger = self._open_ledger()
+            for rank in range(request.world_size):
+                self._open_link(rank)
+        except BaseException:
+            self._close_descriptors()
+            raise
+
+    def _open_ledger(self) -> mmap.mmap:
+        memory = os.memfd_create("harness-ledger")
+        self._remote.fds.append(memory)
+        os.ftruncate(memory, ledger.size(self.world_size))
+        return mmap.mmap(memory, ledger.size(self.world_size))
 
     def _open_link(self, rank: int) -> None:
-        near, far = socket.socketpair()
-        output, output_far = os.pipe()
-        stack, stack_far = os.pipe()
+        with contextlib.ExitStack() as undo:
+            near, far = (undo.enter_context(end) for end in socket.socketpair())
+            output, output_far = _open_pipe(undo)
+            stack, stack_far = _open_pipe(undo)
+            undo.pop_all()
         for fd in (output, stack):
             os.set_blocking(fd, False)
         near.setblocking(False)
@@ -147,12 +172,12 @@ class RankSet:
     def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
         """Has the server signal a rank, or its whole process group; nothing happens to one that is gone."""
         with contextlib.suppress(OSError):  # a server that is gone has taken its ranks with it
-            send_frame(self.events, encode(Signal(rank, int(signum), group)))
+            send_whole(self.events, encode(Signal(rank, int(signum), group)))
 
     def release(self, rank: int) -> None:
         """Lets a rank that has reported go on to its end."""
         with contextlib.suppress(OSError):  # it may have died since
-            send_frame(self.links[rank].channel, encode(Release()))
+            send_whole(self.links[rank].channel, encode(Release()))
 
     def __enter__(self) -> RankSet:
         return self
@@ -172,11 +197,14 @@ class RankSet:
             with contextlib.suppress(OSError):
                 self.events.shutdown(socket.SHUT_WR)
             self.wait_until_swept(REAP_WAIT_S)
+        self._close_descriptors()
+        self.ledger.close()
+
+    def _close_descriptors(self) -> None:
         self.events.close()
         self._remote.close()
         for link in self.links:
             link.close()
-        self.ledger.close()
 
     def wait_until_swept(self, timeout_s: float) -> None:
         """Waits until every rank is gone: the server closes its end then. ``timeout_s`` at most."""
@@ -185,6 +213,23 @@ class RankSet:
             while self.events.recv(65536):
                 continue
             self.swept = self.swept or []
+
+
+def _open_pipe(undo: contextlib.ExitStack) -> tuple[int, int]:
+    ends = os.pipe()
+    for fd in ends:
+        undo.callback(os.close, fd)
+    return ends
+
+
+def send_whole(sock: socket.socket, frame: bytes) -> None:
+    """Sends a frame on a socket that is not blocking, because others read from it when it is ready; OSError
+    where the peer is gone or does not read."""
+    sock.settimeout(SEND_WAIT_S)
+    try:
+        send_frame(sock, frame)
+    finally:
+        sock.setblocking(False)
 
 
 def per_rank_threads(environ: dict[str, str], world_size: int) -> int:

@@ -13,87 +13,78 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from harness.errors import LaunchError, ServerLost
 from harness.launch import posix, server
-from harness.launch.base import DirtyModule, RankSet, StartTimeout
+from harness.launch.base import DirtyModule, Launcher, RankSet
+from harness.launch.keeper import ServerKeeper
 from harness.launch.process import ServerProcess, start_interpreter, this_process
 from harness.protocol import Launch
 from harness.rank import main as rank_main
 
 
-class ForkServerLauncher:
+class ForkServerLauncher(ServerKeeper):
     """Forks ranks from a server that is kept for the life of this process.
 
-    A server that is found dead is replaced at the next launch.
+    A module that starts threads when imported is left to ranks to import. Where a new server has threads even
+    so (because of sitecustomize, a debugger, a library that torch loads), no fork of it is safe: from then on
+    ``fallback`` starts the ranks, if there is one.
     """
 
     name = "forkserver"
 
-    def __init__(self) -> None:
-        self._server: ServerProcess | None = None
+    def __init__(self, fallback: Callable[[], Launcher] | None = None) -> None:
+        super().__init__()
+        self._fallback = fallback
+        self._instead: Launcher | None = None
         self._dirty: set[str] = set()
 
     def ready(self, module: str, sys_path: Sequence[str]) -> None:
-        """Starts the server if there is none, before a test changes what the server would inherit."""
-        self._ready_server(module, sys_path)
+        """Starts the server if there is none; see ``ServerKeeper``."""
+        if self._instead is not None:
+            self._instead.ready(module, sys_path)
+        else:
+            super().ready(module, sys_path)
 
     def launch(self, request: Launch) -> RankSet:
         """Starts ranks; LaunchError if the test's module does not import, ServerLost if the server dies."""
-        lost: ServerLost | None = None
-        for _ in range(2):
-            request = _without_preload(request) if request.module.name in self._dirty else request
+        lost = False
+        while self._instead is None:
+            trial = _without_preload(request) if request.module.name in self._dirty else request
             try:
-                return self._attempt(request)
-            except DirtyModule:
+                return self._attempt(trial)
+            except DirtyModule as error:
+                self.close()
+                if not trial.preload:
+                    self._instead = self._resort(error)
                 self._dirty.add(request.module.name)
-                self.close()
-            except ServerLost as error:  # it died since we looked, and no rank has run anything yet
-                lost = error
-        raise lost or LaunchError(f"{request.module.name} leaves threads in every process that imports it")
+            except ServerLost:  # it died since we looked, and no rank has run anything yet
+                if lost:
+                    raise
+                lost = True
+        return self._instead.launch(request)
 
-    def _attempt(self, request: Launch) -> RankSet:
-        ranks = RankSet(request)
-        try:
-            server = self._ready_server(request.module.name, request.sys_path)
-            ranks.start(server.control, request, request.start_timeout_s)
-        except BaseException as error:
-            if self._server is not None and not _answered(error):
-                self._server.stop()
-            ranks.close()
-            if self._server is not None and not self._server.alive():
-                self.close()
-            raise
-        return ranks
+    def _resort(self, error: DirtyModule) -> Launcher:
+        if self._fallback is None:
+            raise LaunchError(
+                "every new Python process has threads here (started by sitecustomize, a debugger, a library "
+                "that torch loads?), so ranks cannot be forked: set HARNESS_LAUNCHER=spawn, or leave it unset"
+            ) from error
+        return self._fallback()
 
-    def _ready_server(self, module: str, sys_path: Sequence[str]) -> ServerProcess:
-        if self._server is not None and not self._server.alive():
-            self.close()
-        if self._server is None:
-            fork_here = is_clean() and module not in self._dirty
-            self._server = _fork_server() if fork_here else _fresh_server(sys_path)
-        return self._server
+    def _start_server(self, module: str, sys_path: Sequence[str]) -> ServerProcess:
+        fork_here = module not in self._dirty and is_clean()
+        return _fork_server() if fork_here else _fresh_server(sys_path)
 
     def how_it_ended(self) -> str:
         """What became of a server that was lost, for the message of the test that ran."""
-        return self._server.how_it_ended() if self._server is not None else "not running"
-
-    def close(self) -> None:
-        """Ends the server and waits for it."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        return self._instead.how_it_ended() if self._instead is not None else super().how_it_ended()
 
 
 def _without_preload(request: Launch) -> Launch:
     return dataclasses.replace(request, preload=False)
-
-
-def _answered(error: BaseException) -> bool:
-    """False where a launch ended before the server's answer came: by a time-out, or by Ctrl-C."""
-    return isinstance(error, LaunchError) and not isinstance(error, StartTimeout)
 
 
 def is_clean() -> bool:
@@ -117,15 +108,17 @@ def fork_birth(newborn: server.Newborn) -> int:
 
 
 def _fork_server() -> ServerProcess:
-    near, far = socket.socketpair()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError, OSError):  # None, closed, or somebody's stand-in
             stream.flush()
     parent = this_process()
-    pid = os.fork()
-    if pid == 0:
-        near.close()
-        _serve_forked(far, parent)
+    with contextlib.ExitStack() as undo:
+        near, far = (undo.enter_context(end) for end in socket.socketpair())
+        pid = os.fork()
+        if pid == 0:
+            near.close()
+            _serve_forked(far, parent)
+        undo.pop_all()
     far.close()
     return ServerProcess(pid, near)
 

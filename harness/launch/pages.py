@@ -8,7 +8,6 @@ or with huge pages off) answers with an error, and nothing changes.
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Iterator
 
 _HUGE_BYTES = 2 * 1024 * 1024
@@ -20,8 +19,6 @@ WORTHWHILE_FORKS = 24
 
 def collapse() -> int:
     """Collapses this process's writable anonymous memory; how many bytes the kernel took into huge pages."""
-    if sys.platform != "linux":
-        return 0
     madvise = ctypes.CDLL(None, use_errno=True).madvise
     done = 0
     for start, end in _ranges():

@@ -13,10 +13,9 @@ import select
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
-from harness.launch.base import RankSet
+from harness.launch.base import RankSet, send_whole
 from harness.launch.scratch import scratch
 from harness.protocol import Launch, encode
-from harness.wire import send_frame
 
 # Seconds that the ranks of a set get to leave when it is retired; they sit in a read and leave at once.
 RETIRE_WAIT_S = 5.0
@@ -36,10 +35,8 @@ class PooledSet:
         frame = encode(replace(request, pooled=True))
         self.tests_run += 1
         for link in self.ranks.links:
-            link.channel.setblocking(True)
             with contextlib.suppress(OSError):
-                send_frame(link.channel, frame)
-            link.channel.setblocking(False)
+                send_whole(link.channel, frame)
 
     def idle_and_well(self) -> bool:
         """True where no rank has died since the last test."""
@@ -74,8 +71,12 @@ class Pool:
         if kept is not None and kept.key == key and kept.idle_and_well():
             return kept
         self.retire()
-        ranks = make()
-        self._kept = PooledSet(key, ranks, scratch().new_file("pool"))
+        file = scratch().new_file("pool")  # first: nobody would own ranks that are there without it
+        try:
+            self._kept = PooledSet(key, make(), file)
+        except BaseException:
+            os.remove(file)
+            raise
         return self._kept
 
     def retire(self) -> None:

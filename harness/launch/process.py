@@ -13,6 +13,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 from harness.launch import posix
 from harness.launch.server import Parent
@@ -21,7 +23,7 @@ from harness.protocol import Release, encode
 from harness.wire import send_frame
 
 # The package's parent directory: a new interpreter finds `harness` there before it has our sys.path.
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _BOOT = (
     "import json, sys; a = json.loads(sys.argv.pop(1)); sys.path.insert(0, a['root']); "
     "from harness.launch.process import boot; boot(a)"
@@ -96,38 +98,51 @@ def this_process() -> Parent:
     return Parent(os.getpid(), watch=threading.current_thread() is threading.main_thread())
 
 
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """What a new interpreter is told on its command line, as JSON: which function of which module to call, on
+    which descriptor, with which ``sys.path``, and by whom it was started."""
+
+    module: str
+    function: str
+    fd: int
+    sys_path: list[str]
+    parent: Parent
+    root: str = ROOT
+
+
 def start_interpreter(module: str, function: str, sys_path: Sequence[str]) -> ServerProcess:
-    """Starts a new interpreter that calls ``module.function(control, parent)``."""
-    near, far = socket.socketpair()
-    with far:
-        argument = {
-            "root": _ROOT,
-            "module": module,
-            "function": function,
-            "fd": far.fileno(),
-            "sys_path": list(sys_path),
-            "parent": dataclasses.asdict(this_process()),
-        }
+    """Starts a new interpreter that calls ``module.function(control, parent)``.
+
+    OSError where no process or descriptor is left.
+    """
+    with contextlib.ExitStack() as undo:
+        near, far = (undo.enter_context(end) for end in socket.socketpair())
+        what = Boot(module, function, far.fileno(), list(sys_path), this_process())
         # The interpreter's own flags (-W, -X, -O ...) decide verdicts, so ranks get them too;
         # multiprocessing asks the same function, which has no public name.
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
         child = subprocess.Popen(
-            [sys.executable, *flags, "-c", _BOOT, json.dumps(argument)],
+            [sys.executable, *flags, "-c", _BOOT, json.dumps(dataclasses.asdict(what))],
             stdin=subprocess.DEVNULL,
             pass_fds=[far.fileno()],
             env={**_SINGLE_THREADED, **os.environ, **_SINGLE_THREADED},
         )
+        undo.pop_all()
+    far.close()
     child.returncode = 0  # ours to wait for: Popen's finaliser must not
     return ServerProcess(child.pid, near)
 
 
-def boot(argument: dict[str, object]) -> None:
-    """First call in a new interpreter."""
-    control = socket.socket(fileno=int(str(argument["fd"])))
+def boot(argument: dict[str, Any]) -> NoReturn:
+    """First call in a new interpreter, with the fields of a ``Boot``. What the function raises, other than
+    Ctrl-C, ends the process with a traceback."""
+    what = Boot(**{**argument, "parent": Parent(**argument["parent"])})
+    control = socket.socket(fileno=what.fd)
     control.set_inheritable(False)
-    sys.path[:] = [str(p) for p in argument["sys_path"]]  # type: ignore[attr-defined]  # a list, by start_interpreter
-    entry = getattr(importlib.import_module(str(argument["module"])), str(argument["function"]))
+    sys.path[:] = what.sys_path
+    entry = getattr(importlib.import_module(what.module), what.function)
     with contextlib.suppress(KeyboardInterrupt):
-        entry(control, Parent(**argument["parent"]))  # type: ignore[arg-type]  # a dict, by start_interpreter
+        entry(control, what.parent)
     sys.stdout.flush()
     os._exit(0)

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 
 from harness.launch import select
+from harness.launch.perprocess import PerProcess
 
 
 class Scratch:
@@ -21,34 +22,32 @@ class Scratch:
         self._numbers = itertools.count()
 
     def new_file(self, stem: str) -> str:
-        """The path of a new empty file."""
+        """The path of a new empty file. OSError where the directory takes none."""
         path = os.path.join(self.path, f"{stem}-{next(self._numbers)}")
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         return path
+
+    def ready(self) -> None:
+        """Makes the directory anew where somebody has removed it."""
+        if not os.path.isdir(self.path):
+            self.path = tempfile.mkdtemp(prefix="harness-")
 
     def close(self) -> None:
         """Removes the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-# By process id: a fork of this process must neither use nor remove its parent's directory.
-_kept: dict[int, Scratch] = {}
+def _begin() -> Scratch:
+    made = Scratch()
+    select.on_close(made.close)
+    return made
+
+
+_kept = PerProcess(_begin)
 
 
 def scratch() -> Scratch:
-    """This process's directory, made anew where somebody has removed it."""
-    pid = os.getpid()
-    kept = _kept.get(pid)
-    if kept is None or not os.path.isdir(kept.path):
-        if kept is None:
-            select.on_close(close)
-        _kept.clear()
-        kept = _kept[pid] = Scratch()
+    """This process's directory; it exists."""
+    kept = _kept.get()
+    kept.ready()
     return kept
-
-
-def close() -> None:
-    """Removes this process's directory, if it has one."""
-    kept = _kept.pop(os.getpid(), None)
-    if kept is not None:
-        kept.close()

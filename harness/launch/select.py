@@ -1,48 +1,72 @@
 """Which launcher this process uses: one of each kind, kept for its life and ended with it.
 
-The only state of the launch layer that outlives a test. It is keyed by process id, because a fork of this
-process must start servers of its own.
+Here is also where whoever else keeps something for the life of a process has it ended, in the right order:
+ranks and their files first, then the servers.
 """
 
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from harness.errors import LaunchError
+from harness.launch.base import Launcher
 from harness.launch.forkserver import ForkServerLauncher
+from harness.launch.perprocess import PerProcess
 from harness.launch.spawn import SpawnLauncher
 
-AnyLauncher = ForkServerLauncher | SpawnLauncher
 
-_kept: dict[tuple[int, str], AnyLauncher] = {}
-_before_close: list[tuple[int, Callable[[], None]]] = []
+@dataclass(slots=True)
+class _Kept:
+    """A process's launchers by name, and what is to be done before they end."""
+
+    launchers: dict[str, Launcher] = field(default_factory=dict)
+    before: list[Callable[[], None]] = field(default_factory=list)
 
 
-def launcher(name: str | None) -> AnyLauncher:
-    """The process's launcher of that name; None chooses the fastest that is safe on this platform."""
+def _begin() -> _Kept:
+    atexit.register(close_all)
+    return _Kept()
+
+
+_kept = PerProcess(_begin)
+
+
+def launcher(name: str | None) -> Launcher:
+    """The process's launcher of that name; None for the fork server where forks are safe, else for spawn.
+
+    LaunchError on another platform than Linux: ranks as threads, or simulated in one process, need none.
+    """
     if sys.platform != "linux":
         raise LaunchError(f"ranks as processes need Linux (pidfd, SCM_RIGHTS); this is {sys.platform}")
-    key = (os.getpid(), name or "forkserver")
-    if key not in _kept:
-        if not any(pid == key[0] for pid, _ in _kept):
-            atexit.register(close_all)
-        _kept[key] = SpawnLauncher() if key[1] == "spawn" else ForkServerLauncher()
-    return _kept[key]
+    launchers = _kept.get().launchers
+    key = name or "auto"
+    if key not in launchers:
+        launchers[key] = _MAKE[key]()
+    return launchers[key]
+
+
+_MAKE: dict[str, Callable[[], Launcher]] = {
+    "auto": lambda: ForkServerLauncher(fallback=lambda: launcher("spawn")),
+    "forkserver": ForkServerLauncher,
+    "spawn": SpawnLauncher,
+}
 
 
 def on_close(call: Callable[[], None]) -> None:
-    """Has something done before this process's servers end: for owners of ranks that outlive a test."""
-    _before_close.append((os.getpid(), call))
+    """Has something done before this process's servers end, at each ``close_all`` and at exit: for owners of
+    what outlives a test. The last that asks is the first that is called."""
+    _kept.get().before.append(call)
 
 
 def close_all() -> None:
-    """Ends the servers that this process started. A later launch starts new ones."""
-    for pid, call in _before_close:
-        if pid == os.getpid():
-            call()
-    _before_close.clear()
-    for key in [k for k in _kept if k[0] == os.getpid()]:
-        _kept.pop(key).close()
+    """Ends what this process keeps, its servers last. A later launch starts new ones."""
+    kept = _kept.held()
+    if kept is None:
+        return
+    for call in reversed(kept.before):
+        call()
+    while kept.launchers:
+        kept.launchers.popitem()[1].close()

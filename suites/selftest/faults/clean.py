@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from harness.launch import posix, scratch, select
+from harness.launch.keeper import ServerKeeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,9 @@ def _servers() -> tuple[set[tuple[int, str]], set[int]]:
     """Control descriptors and process ids of the servers that this process keeps."""
     controls: set[tuple[int, str]] = set()
     pids: set[int] = set()
-    for launcher in select._kept.values():
+    kept = select._kept.held()
+    for launcher in kept.launchers.values() if kept is not None else ():
+        assert isinstance(launcher, ServerKeeper), launcher
         server = launcher._server
         if server is not None and server.control.fileno() >= 0:
             fd = server.control.fileno()
@@ -112,7 +115,8 @@ def _servers() -> tuple[set[tuple[int, str]], set[int]]:
 
 def _scratch_directory() -> set[str]:
     """The directory that this process keeps for rendezvous files."""
-    return {kept.path for pid, kept in scratch._kept.items() if pid == os.getpid()}
+    kept = scratch._kept.held()
+    return {kept.path} if kept is not None else set()
 
 
 def _descriptors() -> set[tuple[int, str]]:

@@ -15,6 +15,7 @@ from types import ModuleType
 from harness import Status
 from harness.errors import ServerLost
 from harness.launch import select
+from harness.launch.keeper import ServerKeeper
 from suites.selftest.faults import ends, orphans
 from suites.selftest.faults.base import ANNOUNCE, FaultyCase
 from suites.selftest.faults.processes import Announced, still_there
@@ -59,7 +60,9 @@ class LostServerRows(Rows):
     def test_killed_between_tests(self) -> None:
         """Nobody's test fails by it."""
         self.play(ends.Ends, "test_passes")
-        server = select.launcher(self.launcher)._server
+        launcher = select.launcher(self.launcher)
+        assert isinstance(launcher, ServerKeeper), launcher
+        server = launcher._server
         assert server is not None
         os.kill(server.pid, signal.SIGKILL)
         os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)
