@@ -9,9 +9,30 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harness.cases.comms import with_comms as with_comms
     from harness.cases.continuous import MultiProcContinuousTest as MultiProcContinuousTest
+    from harness.cases.converter import DTensorConverter as DTensorConverter
+    from harness.cases.draws import same_draws as same_draws
+    from harness.cases.dtensor import DTensorContinuousTestBase as DTensorContinuousTestBase
+    from harness.cases.dtensor import DTensorOpTestBase as DTensorOpTestBase
+    from harness.cases.dtensor import DTensorTestBase as DTensorTestBase
+    from harness.cases.dtensor import DTensorTestMixin as DTensorTestMixin
+    from harness.cases.dtensor import LocalDTensorContinuousTestBase as LocalDTensorContinuousTestBase
+    from harness.cases.dtensor import LocalDTensorOpTestBase as LocalDTensorOpTestBase
+    from harness.cases.dtensor import LocalDTensorTestBase as LocalDTensorTestBase
+    from harness.cases.dtensor import create_local_tensor_test_class as create_local_tensor_test_class
+    from harness.cases.dtensor import map_local_for_rank as map_local_for_rank
+    from harness.cases.dtensor import map_local_tensor_for_rank as map_local_tensor_for_rank
+    from harness.cases.dtensor import reduce_local_int as reduce_local_int
+    from harness.cases.dtensor import skip_unless_torch_gpu as skip_unless_torch_gpu
+    from harness.cases.dynamo import DynamoDistributedMultiProcTestCase as DynamoDistributedMultiProcTestCase
+    from harness.cases.dynamo import (
+        DynamoDistributedSingleProcTestCase as DynamoDistributedSingleProcTestCase,
+    )
+    from harness.cases.dynamo import DynamoTestCase as DynamoTestCase
     from harness.cases.multiprocess import DistributedTestBase as DistributedTestBase
     from harness.cases.multiprocess import MultiProcessTestCase as MultiProcessTestCase
+    from harness.cases.subtests import run_subtests as run_subtests
     from harness.cases.threaded import MultiThreadedTestCase as MultiThreadedTestCase
     from harness.cases.threaded import spawn_threads_and_init_comms as spawn_threads_and_init_comms
     from harness.errors import HarnessError as HarnessError
@@ -26,9 +47,9 @@ if TYPE_CHECKING:
     from harness.outcomes import RankOutcome as RankOutcome
     from harness.outcomes import Status as Status
     from harness.outcomes import TestOutcome as TestOutcome
-    from harness.parametrize import instantiate_parametrized_tests as instantiate_parametrized_tests
-    from harness.parametrize import parametrize as parametrize
-    from harness.parametrize import subtest as subtest
+    from harness.parametrization import instantiate_parametrized_tests as instantiate_parametrized_tests
+    from harness.parametrization import parametrize as parametrize
+    from harness.parametrization import subtest as subtest
     from harness.requirements import ADDRESS_IN_USE as ADDRESS_IN_USE
     from harness.requirements import CONNECT_TIMEOUT as CONNECT_TIMEOUT
     from harness.requirements import MachineFacts as MachineFacts
@@ -118,7 +139,7 @@ _HOMES = {
     "harness.cases.threaded": ("MultiThreadedTestCase", "spawn_threads_and_init_comms"),
     "harness.testcase": ("TestCase",),
     "harness.modules": ("load_tests", "run_tests"),
-    "harness.parametrize": ("parametrize", "subtest", "instantiate_parametrized_tests"),
+    "harness.parametrization": ("parametrize", "subtest", "instantiate_parametrized_tests"),
     "harness.errors": (
         "HarnessError",
         "UsageError",

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from harness.comparison import Comparison, Difference, Rules
 from harness.expectations import ExpectationTestCase
-from harness.parametrize import require_instantiated
+from harness.parametrization import require_instantiated
 from harness.seeding import add_reproduction, base_seed, seed_all
 
 __unittest = True  # For unittest, which then leaves this module's frames out of a failure's traceback.

@@ -138,6 +138,11 @@ class RankOrchestration(_AnyTestCase):
         self.special_return_code_checks = {}
         self.skip_return_code_checks = []
         self.rank = self.MAIN_PROCESS_RANK
+        self.file_name = ""
+        if not self._keeps_group():  # whose ranks meet at a file of their own
+            self._make_rendezvous()
+
+    def _make_rendezvous(self) -> None:
         self.file_name = scratch().new_file("rendezvous")
         self.addCleanup(_remove, self.file_name)
 
@@ -179,6 +184,8 @@ class RankOrchestration(_AnyTestCase):
     def _start(self, mode: str, settings: Settings) -> None:
         """Starts ranks of one mode."""
         self._launched_s = time.monotonic()
+        if not self.file_name and mode != "pooled":
+            self._make_rendezvous()
         job = Job(
             case=type(self),
             test_id=self.id(),
@@ -273,8 +280,7 @@ class RankOrchestration(_AnyTestCase):
         """Runs a test that failed on pooled ranks once more on fresh ones; says what that tells."""
         if "fresh" not in self.rank_modes:
             return "this class runs on pooled ranks only, so earlier tests cannot be ruled out as the cause"
-        self.file_name = scratch().new_file("rendezvous")  # the old one leads to ranks that are gone
-        self.addCleanup(_remove, self.file_name)
+        self._make_rendezvous()  # the old one leads to ranks that are gone
         try:
             # the logs stay those of the failure that is reported
             self._start("fresh", replace(Settings.from_environ(os.environ), log_dir=None))

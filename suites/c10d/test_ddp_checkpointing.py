@@ -19,7 +19,7 @@ from torch.nn.functional import mse_loss
 from torch.utils.checkpoint import checkpoint
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from harness.parametrize import instantiate_parametrized_tests, parametrize
+from harness.parametrization import instantiate_parametrized_tests, parametrize
 from suites.c10d.ddp_base import SEED, DdpTestCase
 from suites.c10d.ddp_models import (
     CheckpointOnceModule,

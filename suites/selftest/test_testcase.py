@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from harness.parametrize import parametrize
+from harness.parametrization import parametrize
 from harness.testcase import TestCase
 
 ARGUMENTS: list[tuple[Any, Any, dict[str, Any]]] = [

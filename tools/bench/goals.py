@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.settings import GRACE_S
-from tools.bench.kinds import DEATH_SEEN, DEATH_UNSEEN, TEST
+from tools.bench.kinds import CLASS_START, DEATH_SEEN, DEATH_UNSEEN, KEPT_TEST, TEST
 from tools.bench.series import Measured, median, per_added_rank, ratio, sizes
-from tools.bench.tables import LIMIT, OURS, UPSTREAM, memory, seconds
+from tools.bench.tables import LIMIT, OURS, UPSTREAM, brief, memory, seconds
 
 OF_BARE = 1.5  # at most so many times the bare program, at each world size
 OF_UPSTREAM = 100.0  # at least so many times faster than upstream, at the sizes that most tests have
 UPSTREAM_SIZES = (2, 4)
 RANK_MB = 25.0
+CLASS_START_S = 0.1  # on pooled ranks
+KEPT_TEST_S = 0.0005  # on pooled ranks
 VERDICT_S = 0.1  # beyond the grace that the peers get, by default
 
 
@@ -43,6 +45,7 @@ def reached(measured: Measured) -> Iterator[Goal]:
     added = per_added_rank(measured, OURS)
     if added is not None:
         yield Goal(f"at most {RANK_MB:g} MB an added rank", memory(added), added <= RANK_MB)
+    yield from _kept(measured)
     for kind in (DEATH_SEEN, DEATH_UNSEEN):
         for size in sizes(measured, kind.name):
             late = median(measured, kind.name, size, OURS)
@@ -51,3 +54,12 @@ def reached(measured: Measured) -> Iterator[Goal]:
                     f"{kind.title}: verdict within the grace of {seconds(GRACE_S)} and {seconds(VERDICT_S)}"
                 )
                 yield Goal(text, seconds(late), late <= GRACE_S + VERDICT_S)
+
+
+def _kept(measured: Measured) -> Iterator[Goal]:
+    for kind, most in ((CLASS_START, CLASS_START_S), (KEPT_TEST, KEPT_TEST_S)):
+        for size in sizes(measured, kind.name):
+            value = median(measured, kind.name, size, "pooled")
+            if value is not None:
+                text = f"pooled, {kind.title}, {size} ranks: at most {brief(most)}"
+                yield Goal(text, brief(value), value <= most)

@@ -37,7 +37,12 @@ DEATH_SEEN = Kind(
 DEATH_UNSEEN = Kind(
     "death-unseen", "rank killed, peers wait at a store", "s", "test_death_unseen", passes=False, sizes=(4,)
 )
-KINDS = {kind.name: kind for kind in (TEST, MEMORY, DEATH_SEEN, DEATH_UNSEEN)}
+# Of classes whose ranks are kept from test to test (contenders/kept.py).
+CLASS_START = Kind("class-start", "first no-op test of a class", "s", "test_nothing", sizes=(2, 4))
+KEPT_TEST = Kind("kept-test", "each later no-op test", "s", "test_nothing", sizes=(2, 4))
+DTENSOR_TEST = Kind("dtensor-test", "each later DTensor test", "s", "test_dtensor", sizes=(4,))
+KEPT = (CLASS_START, KEPT_TEST, DTENSOR_TEST)
+KINDS = {kind.name: kind for kind in (TEST, MEMORY, DEATH_SEEN, DEATH_UNSEEN, *KEPT)}
 
 MEGABYTE = 1e6
 

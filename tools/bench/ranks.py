@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     it was interrupted; what was measured until then is shown."""
     arguments = _parser().parse_args(argv)
     plan = session.Plan(
-        contenders=[c for c in arguments.contenders if arguments.upstream or c != tables.UPSTREAM],
+        contenders=[
+            c for c in arguments.contenders if arguments.upstream or not c.startswith(tables.UPSTREAM)
+        ],
         kinds=arguments.kinds,
         sizes=arguments.sizes,
         rounds=arguments.rounds,
@@ -116,7 +118,8 @@ def _show(measured: Mapping[Cell, Series], *, rst: bool) -> None:
     if sys.stderr.isatty():
         print(f"\r{'':<70}\r", end="", file=sys.stderr)
     print(", ".join(f"{name} {value}" for name, value in _machine().items()))
-    medians = tables.rst(tables.medians(measured))
+    shown = [table for table in (tables.medians(measured), tables.kept(measured)) if table.rows]
+    medians = "\n\n".join(tables.rst(table) for table in shown)
     if rst:
         print(medians)
         return

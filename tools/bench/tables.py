@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from tools.bench.contenders import KEPT as KEPT_CONTENDERS
 from tools.bench.contenders import TITLES
-from tools.bench.kinds import DEATH_SEEN, DEATH_UNSEEN, MEMORY, TEST
+from tools.bench.kinds import DEATH_SEEN, DEATH_UNSEEN, KEPT, MEMORY, TEST
 from tools.bench.series import Cell, Measured, Series, median, names, per_added_rank, ratio, sizes
 
 LIMIT = "bare"
@@ -24,7 +25,7 @@ class Table:
 
 def medians(measured: Measured) -> Table:
     """Medians of each contender, a row a measurement; then the fork server against the others."""
-    columns = names(measured, TITLES)
+    columns = [name for name in names(measured, TITLES) if name not in KEPT_CONTENDERS]
     rows = [_test_row(measured, columns, size) for size in sizes(measured)]
     if sizes(measured, MEMORY.name):
         rows.append(_row("memory per added rank", [per_added_rank(measured, c) for c in columns], memory))
@@ -33,6 +34,19 @@ def medians(measured: Measured) -> Table:
             values = [median(measured, kind.name, size, c) for c in columns]
             rows.append(_row(f"{kind.title}: time to verdict", values, seconds))
     return Table(("measured", *(TITLES[c] for c in columns), "of bare", "of upstream"), tuple(rows))
+
+
+def kept(measured: Measured) -> Table:
+    """Medians of the classes whose ranks are kept: their first test, and the later ones."""
+    columns = [name for name in names(measured, TITLES) if name in KEPT_CONTENDERS]
+    rows = [
+        _row(f"{kind.title}, {size} ranks", [median(measured, kind.name, size, c) for c in columns], brief)[
+            :-2
+        ]
+        for kind in KEPT
+        for size in sizes(measured, kind.name)
+    ]
+    return Table(("measured", *(TITLES[c] for c in columns)), tuple(rows))
 
 
 def _test_row(measured: Measured, columns: Sequence[str], size: int) -> tuple[str, ...]:
@@ -79,6 +93,11 @@ def _spread_row(cell: Cell, series: Series) -> tuple[str, ...]:
 def seconds(value: float) -> str:
     """Seconds in the unit that a reader wants."""
     return f"{value:.2f} s" if abs(value) >= 1 else f"{value * 1e3:.1f} ms"
+
+
+def brief(value: float) -> str:
+    """Seconds of something that takes less than a millisecond, or more."""
+    return f"{value * 1e3:.2f} ms" if abs(value) < 0.01 else seconds(value)
 
 
 def memory(value: float) -> str:

@@ -12,13 +12,27 @@ _HOMES = {
     "forkserver": ("tools.bench.contenders.ours", "ForkServer"),
     "spawn": ("tools.bench.contenders.ours", "Spawn"),
     "upstream": ("tools.bench.contenders.upstream", "Upstream"),
+    "pooled": ("tools.bench.contenders.kept", "Pooled"),
+    "threads": ("tools.bench.contenders.kept", "Threads"),
+    "local": ("tools.bench.contenders.kept", "Local"),
+    "fresh": ("tools.bench.contenders.kept", "FreshDTensor"),
+    "upstream-pooled": ("tools.bench.contenders.kept", "UpstreamPooled"),
+    "upstream-threads": ("tools.bench.contenders.kept", "UpstreamThreads"),
 }
 TITLES = {
     "bare": "bare program",
     "forkserver": "fork server",
     "spawn": "spawn",
     "upstream": "upstream",
+    "pooled": "pooled",
+    "threads": "threads",
+    "local": "local tensor",
+    "fresh": "fresh",
+    "upstream-pooled": "upstream pooled",
+    "upstream-threads": "upstream threads",
 }
+# Those that are measured by the start of a class and its later tests.
+KEPT = ("pooled", "threads", "local", "fresh", "upstream-pooled", "upstream-threads")
 assert _HOMES.keys() == TITLES.keys()
 
 

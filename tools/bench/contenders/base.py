@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tools.bench import bodies
-from tools.bench.kinds import KINDS, TEST, Kind, MeasureError, value
+from tools.bench.kinds import KEPT, KINDS, TEST, Kind, MeasureError, value
 
 
 class Contender(abc.ABC):
@@ -21,7 +21,7 @@ class Contender(abc.ABC):
     ``kinds`` are the names of the kinds that it can be measured by.
     """
 
-    kinds: Collection[str] = tuple(KINDS)
+    kinds: Collection[str] = tuple(name for name, kind in KINDS.items() if kind not in KEPT)
 
     @abc.abstractmethod
     def measure(self, kind: Kind, world_size: int) -> float:
@@ -50,7 +50,7 @@ class CaseContender(Contender):
         try:
             return value(kind, started, ended, written, result.wasSuccessful())
         except MeasureError as error:
-            raise MeasureError(f"{error}\n{_account(result)}") from None
+            raise MeasureError(f"{error}\n{account(result)}") from None
 
 
 @contextlib.contextmanager
@@ -63,5 +63,6 @@ def spot(world_size: int) -> Iterator[Path]:
         yield file
 
 
-def _account(result: unittest.TestResult) -> str:
+def account(result: unittest.TestResult) -> str:
+    """What unittest would print of a test that failed."""
     return "\n".join(text for _, text in [*result.failures, *result.errors])

@@ -2,9 +2,9 @@
 
 import unittest
 
-from tools.bench.contenders import TITLES
+from tools.bench.contenders import KEPT, TITLES
 from tools.bench.series import Cell, Series
-from tools.bench.tables import Table, medians, memory, rst, seconds, spread
+from tools.bench.tables import Table, kept, medians, memory, rst, seconds, spread
 
 
 class Rows(unittest.TestCase):
@@ -54,7 +54,19 @@ class Rows(unittest.TestCase):
 
     def test_every_contender_has_a_title(self) -> None:
         """The columns of the README."""
-        self.assertEqual(set(TITLES), {"bare", "forkserver", "spawn", "upstream"})
+        fresh = {"bare", "forkserver", "spawn", "upstream"}
+        self.assertEqual(set(TITLES), fresh | set(KEPT))
+        self.assertFalse(fresh & set(KEPT))
+
+    def test_kept_ranks_have_a_table_of_their_own(self) -> None:
+        """Neither table has the other's columns."""
+        measured = {
+            Cell("class-start", 2, "pooled"): Series([0.03]),
+            Cell("kept-test", 2, "pooled"): Series([0.0005]),
+        }
+        self.assertEqual(kept(measured).heading, ("measured", "pooled"))
+        self.assertEqual([row[1] for row in kept(measured).rows], ["30.0 ms", "0.50 ms"])
+        self.assertEqual(medians(measured).rows, ())
 
 
 class Rst(unittest.TestCase):

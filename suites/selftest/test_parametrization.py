@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing._internal import common_utils
 
-from harness import parametrize as harness_parametrize
-from harness.parametrize import (
+from harness import parametrization as harness_parametrize
+from harness.parametrization import (
     decorateIf,
     instantiate_parametrized_tests,
     parametrize,
@@ -197,7 +197,7 @@ class MethodTest(unittest.TestCase):
     def test_another_process_finds_it_by_name(self) -> None:
         source = (
             "import unittest\n"
-            "from harness.parametrize import *\n"
+            "from harness.parametrization import *\n"
             "@instantiate_parametrized_tests\n"
             "class C(unittest.TestCase):\n"
             "    @parametrize('x', iter([1, 2]))\n"
