@@ -1,4 +1,4 @@
-"""What a module starts while a server imports it, and what ranks leave behind: told apart, and all of it ended."""
+"""What a module starts while a server imports it, and what ranks leave: told apart, and all of it ended."""
 
 from __future__ import annotations
 
