@@ -119,10 +119,10 @@ class Task(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.p = nn.Parameter(torch.ones(2, 2))
+        self.register_parameter("p", nn.Parameter(torch.ones((2, 2))))
 
     def forward(self, x: Tensor | int) -> Tensor:
-        return self.p + x
+        return x + self.p
 
 
 class ModuleForDdpCommHook(nn.Module):
