@@ -1,0 +1,54 @@
+"""What passes between a parent and its ranks' server, seen from the parent."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import unittest
+from unittest import mock
+
+from harness.launch import base
+from harness.launch.base import send_whole
+from harness.wire import recv_frame, send_frame
+
+
+class SendWholeTest(unittest.TestCase):
+    """Frames on a socket that is not blocking."""
+
+    def setUp(self) -> None:
+        self.near, self.far = socket.socketpair()
+        self.addCleanup(self.near.close)
+        self.addCleanup(self.far.close)
+        self.near.setblocking(False)
+
+    def test_more_than_the_socket_takes_at_once(self) -> None:
+        """It arrives whole, and so does the next."""
+        large = bytes(4 << 20)
+        got: list[bytes | None] = []
+        reader = threading.Thread(target=lambda: got.extend(recv_frame(self.far) for _ in range(2)))
+        reader.start()
+        try:
+            send_whole(self.near, large)
+            send_whole(self.near, b"next")
+        finally:
+            self.near.close()
+            reader.join()
+        self.assertEqual(got, [large, b"next"])
+
+    def test_the_socket_stays_as_it_was(self) -> None:
+        """Its reader relies on it."""
+        send_whole(self.near, b"word")
+        self.assertEqual(self.near.gettimeout(), 0.0)
+
+    def test_a_peer_that_does_not_read(self) -> None:
+        """An OSError after a while, not a wait for ever."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                send_frame(self.near, b"filler")
+        with mock.patch.object(base, "SEND_WAIT_S", 0.01), self.assertRaises(OSError):
+            send_whole(self.near, b"word")
+
+
+if __name__ == "__main__":
+    unittest.main()
