@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from harness.cases.comms import with_comms as with_comms
     from harness.cases.continuous import MultiProcContinuousTest as MultiProcContinuousTest
     from harness.cases.converter import DTensorConverter as DTensorConverter
+    from harness.cases.distributed import DistributedTestBase as DistributedTestBase
     from harness.cases.draws import same_draws as same_draws
     from harness.cases.dtensor import DTensorContinuousTestBase as DTensorContinuousTestBase
     from harness.cases.dtensor import DTensorOpTestBase as DTensorOpTestBase
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         DynamoDistributedSingleProcTestCase as DynamoDistributedSingleProcTestCase,
     )
     from harness.cases.dynamo import DynamoTestCase as DynamoTestCase
-    from harness.cases.multiprocess import DistributedTestBase as DistributedTestBase
     from harness.cases.multiprocess import MultiProcessTestCase as MultiProcessTestCase
     from harness.cases.subtests import run_subtests as run_subtests
     from harness.cases.threaded import MultiThreadedTestCase as MultiThreadedTestCase
@@ -111,7 +111,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "harness.cases.multiprocess": ("MultiProcessTestCase", "DistributedTestBase"),
+    "harness.cases.distributed": ("DistributedTestBase",),
+    "harness.cases.multiprocess": ("MultiProcessTestCase",),
     "harness.cases.continuous": ("MultiProcContinuousTest",),
     "harness.cases.comms": ("with_comms",),
     "harness.cases.converter": ("DTensorConverter",),

@@ -42,7 +42,8 @@ class Launch:
     ``scratch`` is the parent's directory of temporary files, for the server to remove if the parent dies
     before it can. With ``pooled`` the ranks run no test of their own accord: each test comes to them as
     another Launch on their channels, until a Release. ``keeps_group`` where the test runs on the group that
-    earlier ones made.
+    earlier ones made; ``same_surroundings`` where environment, directory, path and arguments are those of
+    the Launch before, and left out.
     """
 
     module: ModuleRef
@@ -60,6 +61,7 @@ class Launch:
     preload: bool = True
     pooled: bool = False
     keeps_group: bool = False
+    same_surroundings: bool = False
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 

@@ -23,7 +23,7 @@ from torch._dynamo import config
 
 from harness.cases import devices
 from harness.cases.comms import give_up_groups
-from harness.cases.multiprocess import DistributedTestBase
+from harness.cases.distributed import DistributedTestBase
 from harness.cases.subtests import reset_compiler
 from harness.errors import UsageError
 from harness.launch import local

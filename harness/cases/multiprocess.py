@@ -1,4 +1,4 @@
-"""``MultiProcessTestCase`` and ``DistributedTestBase``: a unittest method that runs on N real ranks.
+"""``MultiProcessTestCase``: a unittest method that runs on N real ranks.
 
 Upstream's visible contract (``torch.testing._internal.common_distributed``): ``setUp`` and ``tearDown``
 run in the parent, the method runs in a fresh instance in each rank with ``rank``, ``world_size`` and
@@ -32,7 +32,7 @@ from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, MergeRules, RankOutcome, 
 from harness.protocol import Launch
 from harness.rank import groups
 from harness.rank.account import Account, run_body
-from harness.requirements import reason_to_skip, requirements_of
+from harness.requirements import Requirements, reason_to_skip, requirements_of
 from harness.settings import Settings
 from harness.supervise.supervisor import Watch
 from harness.testcase import TestCase
@@ -72,6 +72,7 @@ class RankOrchestration(_AnyTestCase):
         self.special_return_code_checks: dict[Callable[..., object], int] = {}
         self.skip_return_code_checks: list[Callable[..., object]] = []
         self._running: Running | None = None
+        self._wants: Requirements | None = None
         self._launched_s = 0.0
         self._watch: Watch | None = None
         self._harness_outcome: TestOutcome | None = None
@@ -219,7 +220,7 @@ class RankOrchestration(_AnyTestCase):
                 "test classes at the top of a module"
             )
         world_size = _checked_world_size(self.world_size)
-        environ = dict(os.environ)
+        environ = _environment()
         return Launch(
             module=imports.reference(case.__module__),
             qualname=case.__qualname__,
@@ -241,7 +242,9 @@ class RankOrchestration(_AnyTestCase):
         return {"fake_pg": getattr(self, "fake_pg", False)}
 
     def _timeout_s(self, settings: Settings) -> float:
-        own = requirements_of(type(self), self._testMethodName).timeout_s
+        if self._wants is None:
+            self._wants = requirements_of(type(self), self._testMethodName)
+        own = self._wants.timeout_s
         return settings.timeout_s if own is None else own
 
     def _join_processes(self, fn: Callable[..., object]) -> None:
@@ -363,48 +366,18 @@ class MultiProcessTestCase(RankOrchestration, TestCase):
     """
 
 
-class DistributedTestBase(MultiProcessTestCase):
-    """Starts its ranks in ``setUp`` and makes the process group that fits a device.
+# The environment as it was last decoded, by its undecoded form: decoding it takes longer than a pooled test's
+# other steps, and from test to test it is the same.
+_decoded: tuple[dict[Any, Any], dict[str, str]] = ({}, {})
 
-    Source of the contract: ``common_distributed.DistributedTestBase``.
-    """
 
-    def setUp(self) -> None:
-        """Starts the ranks, with ``WORLD_SIZE`` in their environment."""
-        super().setUp()
-        before = os.environ.get("WORLD_SIZE")
-        os.environ["WORLD_SIZE"] = str(self.world_size)
-        self.addCleanup(_restore, "WORLD_SIZE", before)
-        self._spawn_processes()
-
-    def backend(self, device: str) -> str:
-        """The name of the collective backend for a device such as ``"cuda:0"``; gloo where none is better."""
-        kind = str(device).partition(":")[0]
-        return {"cuda": "nccl", "hpu": "hccl", "xpu": "xccl"}.get(kind, "gloo")
-
-    def create_pg(self, device: str, world_size: int | None = None) -> Any:
-        """Makes the default process group over ``file_name`` and returns it; on an accelerator also makes
-        this rank's device the current and default one."""
-        import torch
-        import torch.distributed as dist
-
-        size = self.world_size if world_size is None else world_size
-        backend = self.backend(device)
-        store = dist.FileStore(self.file_name, size)
-        dist.init_process_group(backend=backend, world_size=size, rank=self.rank, store=store)
-        if backend != "gloo":
-            kind = str(device).partition(":")[0]
-            own = self.rank_to_device(kind)[self.rank][0]
-            torch.set_default_device(f"{kind}:{own}")
-            torch.get_device_module(kind).set_device(own)
-        return dist.group.WORLD
-
-    def rank_to_device(self, device: str) -> dict[int, list[int]]:
-        """Device indices by rank: ranks go round the visible devices of that kind."""
-        import torch
-
-        visible = torch.get_device_module(str(device).partition(":")[0]).device_count()
-        return {rank: [rank % visible] for rank in range(self.world_size)}
+def _environment() -> dict[str, str]:
+    """The current environment; not to be changed."""
+    global _decoded
+    raw = os.environ._data  # type: ignore[attr-defined]  # what os.environ decodes at each access
+    if _decoded[0] != raw:
+        _decoded = (dict(raw), dict(os.environ))
+    return _decoded[1]
 
 
 def _remove(path: str) -> None:
@@ -412,13 +385,6 @@ def _remove(path: str) -> None:
     for each in (path, *glob.glob(f"{glob.escape(path)}.*")):
         with contextlib.suppress(FileNotFoundError, IsADirectoryError):
             os.remove(each)
-
-
-def _restore(name: str, value: str | None) -> None:
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = value
 
 
 def _checked_world_size(value: Any) -> int:

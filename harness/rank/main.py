@@ -117,8 +117,10 @@ def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> Non
     while (request := channel.next_test()) is not None:
         started = time.monotonic()
         destroyed = groups.destroy_unless(request.keeps_group)
-        changed = imports.take_over(request, previous)
-        previous = request
+        changed = False
+        if not request.same_surroundings:
+            changed = imports.take_over(request, previous)
+            previous = request
         watch.begin(unchanged=not (destroyed or changed))
         final = _run(place, request, channel, book)
         _flush()  # or the end of what it printed would come with the next test

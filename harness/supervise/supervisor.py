@@ -227,8 +227,11 @@ class Supervisor:
     def _drain(self, watched: _Watched) -> None:
         """Takes what the pipes still hold; a grandchild may keep them open, so not until their end."""
         for _ in range(DRAIN_READS):
-            watched.output.feed(read_available(watched.link.output) or b"")
-            watched.dump += read_available(watched.link.stack) or b""
+            output, dump = read_available(watched.link.output), read_available(watched.link.stack)
+            if not (output or dump):
+                return
+            watched.output.feed(output or b"")
+            watched.dump += dump or b""
 
     # -- deciding
 
