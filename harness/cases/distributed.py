@@ -1,4 +1,4 @@
-"""``DistributedTestBase``: a case that starts its ranks in ``setUp`` and makes the group that fits a device."""
+"""``DistributedTestBase``: starts its ranks in ``setUp``, and makes the process group that fits a device."""
 
 from __future__ import annotations
 
