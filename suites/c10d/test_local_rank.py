@@ -20,6 +20,8 @@ LOCAL_RANK = "LOCAL_RANK"
 class LocalRankTest(MultiProcessTestCase):
     """Four ranks, each of which the environment tells its own local rank, or none."""
 
+    # Each rank has an environment of its own, which threads have not.
+    rank_modes = ("fresh", "pooled")
     world_size = 4
 
     def setUpRank(self):

@@ -84,6 +84,8 @@ def create_dummy(store, rank, size, timeout):
 class PythonProcessGroupExtensionTest(MultiProcessTestCase):
     """Four ranks that register a backend of their own."""
 
+    # A backend that is registered stays so for the rest of the process.
+    rank_modes = ("fresh",)
     world_size = 4
 
     def setUpRank(self):

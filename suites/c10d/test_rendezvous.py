@@ -40,6 +40,8 @@ BARRIER_PATIENCE = timedelta(seconds=3)
 class InitMethodsTest(MultiProcessTestCase):
     """Three ranks that meet in each of the ways, and find out that they have."""
 
+    # Each rank has an environment of its own, which threads have not.
+    rank_modes = ("fresh", "pooled")
     world_size = 3
 
     def setUpRank(self):
