@@ -47,6 +47,9 @@ class PooledSet:
             return False
         poll = select.poll()
         poll.register(self.ranks.events, select.POLLIN)
+        for link in self.ranks.links:
+            # A rank's end of its channel goes a moment before the server hears of its death.
+            poll.register(link.channel, 0)
         return not poll.poll(0)
 
     def retire(self) -> None:
