@@ -7,8 +7,12 @@ import errno
 import os
 import resource
 import socket
+import subprocess
+import sys
+import textwrap
 import unittest
 from collections.abc import Iterator
+from pathlib import Path
 from unittest import mock
 
 from harness.errors import LaunchError
@@ -19,7 +23,29 @@ from harness.launch.spawn import SpawnLauncher
 from harness.protocol import Launch, ModuleRef
 from suites.selftest.faults.clean import CleanTestCase
 
+ROOT = str(Path(__file__).resolve().parents[3])
 WORLD_SIZE = 4
+
+# A test file that imports numpy, and a run that has a server before it has numpy.
+NUMERIC = """
+    import numpy
+    from harness import MultiProcessTestCase
+
+    class Cases(MultiProcessTestCase):
+        world_size = 2
+
+        def test(self):
+            pass
+"""
+NUMERIC_RUN = """
+    import sys, unittest
+    from harness.launch import select
+
+    launcher = select.launcher(None)
+    launcher.ready("numeric", sys.path)
+    run = unittest.main(module="numeric", argv=["run"], exit=False)
+    print(f"passed {run.result.wasSuccessful()}, dirty {launcher._dirty}")
+"""
 
 
 def request(world_size: int = WORLD_SIZE) -> Launch:
@@ -75,6 +101,25 @@ class BirthTest(CleanTestCase):
             with RankSet(two) as ranks:
                 ranks.start(control, two)
                 self.assertEqual(len(ranks.pids), 2)
+
+
+class PoolTest(CleanTestCase):
+    """A module whose pool of threads ends before a fork."""
+
+    def test_ranks_are_forked(self) -> None:
+        """The server, which is older than the module, is not taken for one that cannot be forked."""
+        file = Path(self.temporary, "numeric.py")
+        file.write_text(textwrap.dedent(NUMERIC))
+        self.addCleanup(file.unlink)
+        environ = {n: v for n, v in os.environ.items() if not n.endswith("_NUM_THREADS")}
+        run = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(NUMERIC_RUN)],
+            env={**environ, "PYTHONPATH": f"{self.temporary}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(run.stdout.strip(), "passed True, dirty set()", run.stderr)
 
 
 class ParentTest(CleanTestCase):
