@@ -69,7 +69,7 @@ def _root(outcome: TestOutcome) -> RankOutcome | None:
 
 def _verdict(test_id: str, outcome: TestOutcome) -> list[str]:
     size = len(outcome.ranks)
-    on = f" on {size} rank{'s' if size != 1 else ''}" if size else ""
+    on = f" (world size {size})" if size else ""
     return [f"{test_id}: {outcome.status.value}{on} after {outcome.duration_s:.2f} s"]
 
 

@@ -32,7 +32,7 @@ class FailureLinesTest(unittest.TestCase):
         record = by_name(".test_sum")
         lines = said(record)
         self.assertTrue(lines[0].startswith(f"FAIL {record.id} (4 ranks) ---"))
-        self.assertEqual(lines[1], "failed on 4 ranks after 0.40 s")
+        self.assertEqual(lines[1], "failed (world size 4) after 0.40 s")
         self.assertEqual(lines[2:], record.details.splitlines()[1:])
 
     def test_single_process_failure_gets_its_command(self) -> None:

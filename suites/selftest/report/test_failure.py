@@ -38,7 +38,7 @@ class OrdinaryFailureTest(unittest.TestCase):
         said = text(waiting(0), failing(1), waiting(2), waiting(3))
         self.assertEqual(
             said,
-            f"{TEST_ID}: failed on 4 ranks after 0.40 s\n"
+            f"{TEST_ID}: failed (world size 4) after 0.40 s\n"
             "cause: rank 1 failed: AssertionError: 3 != 4\n"
             f"{TRACE}\n"
             "meanwhile: ranks 0, 2, 3 wait in all_reduce #5 of group 0 (test_sum.py:21 in test_sum)\n"
@@ -101,7 +101,7 @@ class TimeoutTest(unittest.TestCase):
         out = Status.TIMED_OUT
         said = text(*(waiting(r, "broadcast" if r == 1 else "all_reduce", status=out) for r in range(4)))
         self.assertTrue(
-            said.startswith(f"{TEST_ID}: timed out on 4 ranks after 0.40 s\ncause: rank 0 timed out\n")
+            said.startswith(f"{TEST_ID}: timed out (world size 4) after 0.40 s\ncause: rank 0 timed out\n")
         )
         self.assertIn("stack of ranks 0, 2, 3, innermost first:\n", said)
         self.assertIn("stack of rank 1, innermost first:\n", said)
