@@ -64,7 +64,7 @@ def left_behind(watched: Watch) -> tuple[str, ...]:
         for change in outcome.left:
             found.setdefault(change, []).append(outcome.rank)
     lines += [f"left changed in {ranks_text(ranks)}: {change}" for change, ranks in found.items()]
-    return tuple(lines)
+    return (*lines, *watched.notes)
 
 
 def rerun_command(case: unittest.TestCase) -> str:

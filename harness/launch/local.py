@@ -94,7 +94,7 @@ def of_every_rank(outcome: RankOutcome, world_size: int) -> tuple[RankOutcome, .
 
 def _polluted(watched: Any) -> Any:
     """The failure of a test that passes in a new process, which the verdict then says."""
-    return replace(watched, outcomes=tuple(replace(o, left=(*o.left, POLLUTED)) for o in watched.outcomes))
+    return replace(watched, notes=(*watched.notes, f"pollution: {POLLUTED}"))
 
 
 # -- in the process that plays the ranks

@@ -56,13 +56,15 @@ class _Watched:
 class Watch:
     """What came of a test's ranks: every rank's outcome, and lines about processes that they left behind.
 
-    ``server_lost`` where the server died under them, ``interrupted`` where Ctrl-C ended them.
+    ``server_lost`` where the server died under them, ``interrupted`` where Ctrl-C ended them;
+    ``notes`` are further lines for whoever reads the verdict.
     """
 
     outcomes: tuple[RankOutcome, ...]
     leaked: tuple[str, ...]
     server_lost: bool = False
     interrupted: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class Supervisor:

@@ -38,7 +38,8 @@ class Played(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             results = Path(directory, "results")
             command = [sys.executable, "-m", "tools.bench.upstream_file", "drop-in", str(results)]
-            environ = {k: v for k, v in os.environ.items() if not k.startswith("HARNESS_")}
+            # On a CI system upstream's own run_tests wants a library for XML reports.
+            environ = {k: v for k, v in os.environ.items() if not k.startswith("HARNESS_") and k != "CI"}
             done = subprocess.run(
                 [*command, str(FILES / cls.file), "-v", *cls.tests],
                 cwd=ROOT,

@@ -173,6 +173,7 @@ class ShownOnFailureTest(unittest.TestCase):
             with open(path, "w") as file:
                 file.write(FAILING)
             environ = {**os.environ, "HARNESS_SEED": seed, "PYTHONPATH": SEARCH_PATH}
+            environ.pop("CI", None)  # where pytest tells every failure twice
             done = subprocess.run(
                 [sys.executable, *command, path],
                 env=environ, capture_output=True, text=True, check=False, cwd=directory,
