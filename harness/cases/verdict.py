@@ -14,7 +14,7 @@ from harness.errors import HarnessError, RankError, RankFailure, RankLeakWarning
 from harness.launch import imports
 from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
 from harness.report.failure import failure_text
-from harness.settings import Settings
+from harness.settings import WORKER, Settings
 from harness.supervise.supervisor import Watch
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -85,7 +85,8 @@ def _problem(status: Status, text: str, outcome: TestOutcome) -> RankProblem:
 
 def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
     # The case itself names the seed, on whatever its test raises.
-    return failure_text(case.id(), outcome, rerun=rerun_command(case), seed=None)
+    rerun = "" if os.environ.get(WORKER) else rerun_command(case)
+    return failure_text(case.id(), outcome, rerun=rerun, seed=None)
 
 
 def _refuse_expected(case: unittest.TestCase, problem: RankProblem, outcome: TestOutcome) -> None:

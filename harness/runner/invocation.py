@@ -21,7 +21,7 @@ from harness.runner.messages import Fork
 from harness.runner.options import PROG, parse
 from harness.runner.plan import Policy
 from harness.runner.session import Limits
-from harness.settings import DROP_IN, Settings
+from harness.settings import DROP_IN, WORKER, Settings
 from harness.supervise import deadlines
 
 # Seconds on top of all graces of the ranks' supervisor, before the watchdog over a worker takes it for stuck:
@@ -96,7 +96,9 @@ class Invocation:
     def fork_options(self, logs: Path | None) -> Fork:
         """How every worker of the run is to be."""
         options = self.options
-        environ = {} if logs is None or self.settings.log_dir else {"HARNESS_LOG_DIR": str(logs)}
+        environ = {WORKER: "1"}
+        if logs is not None and not self.settings.log_dir:
+            environ["HARNESS_LOG_DIR"] = str(logs)
         return Fork(
             worker="",
             items=[],

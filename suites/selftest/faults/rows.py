@@ -22,6 +22,7 @@ PATIENT = {
     "HARNESS_STRICT": "0",
     "HARNESS_LOG_DIR": "",
     "HARNESS_RANK_OUTPUT": "capture",
+    "HARNESS_WORKER": "",
 }
 # For rows with ranks that never come back, once all of them have come to where they wait.
 IMPATIENT = {"HARNESS_GRACE": "0.3", "HARNESS_SKIP_GRACE": "0.3"}
