@@ -217,7 +217,8 @@ class _Missing(unittest.TestCase):
 def run_batch(order: Fork, tests: Mapping[str, unittest.TestCase], channel: socket.socket) -> None:
     """Runs a batch in this process, which is a worker, and reports on ``channel``."""
     reporter = Reporter(channel, None if order.stream or order.terminal else order.marker)
-    set_threads(order.threads)
+    if not any(starts_ranks(tests[item.id]) for item in order.items if item.id in tests):
+        set_threads(order.threads)  # else a pool of threads would keep this process from forking ranks
     if not order.terminal and not os.environ.get("PYTHONBREAKPOINT"):
         sys.breakpointhook = refuse_breakpoint
     Batch(order, tests, reporter).run()
@@ -231,6 +232,11 @@ def refuse_breakpoint(*_: object, **__: object) -> NoReturn:
         "breakpoint() in a test: tests have no terminal. run_tests.py --pdb gives it this one, with all "
         "time limits off"
     )
+
+
+def starts_ranks(test: unittest.TestCase) -> bool:
+    """Whether a test starts ranks as processes, be it one: by the method that all harnesses call for it."""
+    return hasattr(test, "_spawn_processes")
 
 
 def set_threads(count: int | None) -> None:
