@@ -16,9 +16,9 @@ from harness.requirements.merged import Requirements
 from harness.runner.unit import Demand, Unit, of_id
 from harness.settings import DROP_IN
 
-# Ranks that share a CPU slot: most of a rank's time goes by waiting for its peers, so two ranks keep about
-# one processor busy.
-RANKS_A_SLOT = 2
+# Ranks that share a CPU slot: most of a rank's time goes by waiting for its peers. On two cores the suites
+# finish 1.6 x sooner with two tests of four ranks at once than with one at a time; with half as many, 1.2 x.
+RANKS_A_SLOT = 4
 _PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
 

@@ -25,7 +25,7 @@ from typing import NoReturn
 
 from harness import coverage_hook
 from harness.errors import ProtocolError
-from harness.launch import posix
+from harness.launch import pages, posix
 from harness.launch.forkserver import is_clean
 from harness.runner import worker
 from harness.runner.listing import list_module
@@ -120,6 +120,8 @@ class Zygote:
         posix.die_with_parent(0)
         gc.collect()
         gc.freeze()  # what workers share with the zygote stays shared: no collection writes to it
+        if "torch" in sys.modules and len(self._tests) >= pages.WORTHWHILE_FORKS:
+            pages.collapse()  # for the forks of workers, and of all that these fork
         self._tell(Ready())
 
     def _load_one(self, name: str) -> Loaded:
