@@ -33,8 +33,8 @@ class DTensorConverter:
     def __init__(
         self,
         mesh: DeviceMesh,
-        args: tuple[object, ...],
-        kwargs: dict[str, object],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
         replicate_only: bool = False,
     ) -> None:
         self.hit, self.miss = 0, 0
