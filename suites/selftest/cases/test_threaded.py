@@ -281,7 +281,7 @@ class DecoratorTest(unittest.TestCase):
         _, verdict, text = self.play("test_bare")
         self.assertEqual(verdict, "FAIL", text)
         self.assertIn("(rank=1): failed on rank 1", text)
-        self.assertIn("on 4 ranks", text)
+        self.assertIn("(world size 4)", text)
 
     def test_times_out(self) -> None:
         """Its own deadline."""

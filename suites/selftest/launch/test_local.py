@@ -103,15 +103,14 @@ class LocalModeTest(unittest.TestCase):
     def test_failure_in_a_kept_process(self) -> None:
         """Is tried in a new one: a second failure is the test's own, a pass tells of what was left there."""
         second = replace(FAILED, note="second")
-        table = ((end(second), "second", ()), (end(PASSED), "", (local.POLLUTED,)))
-        for again, note, left in table:
+        table = ((end(second), "second", ()), (end(PASSED), "", (f"pollution: {local.POLLUTED}",)))
+        for again, note, told in table:
             with self.subTest(again=again):
                 played = Played(end(FAILED), again)
                 watched = local.Local(job(), played).join(PLAIN)
                 self.assertEqual(len(played.started), 2)
-                self.assertEqual(
-                    {(o.status, o.note, o.left) for o in watched.outcomes}, {(Status.FAILED, note, left)}
-                )
+                self.assertEqual({(o.status, o.note) for o in watched.outcomes}, {(Status.FAILED, note)})
+                self.assertEqual(watched.notes, told)
 
     def test_lost_server(self) -> None:
         """Says nothing of the test: it is passed on."""
