@@ -42,7 +42,7 @@ def take_over(request: Launch, previous: Launch | None = None) -> bool:
     After a ``previous`` request only what the parent has changed since: what this process has added to its
     environment for itself stays.
     """
-    if previous is not None and _same_surroundings(request, previous):
+    if previous is not None and same_surroundings(request, previous):
         return False
     known = dict(os.environ) if previous is None else previous.environ
     if known != request.environ:
@@ -67,7 +67,8 @@ def _forget_cached_environment() -> None:
     time.tzset()
 
 
-def _same_surroundings(a: Launch, b: Launch) -> bool:
+def same_surroundings(a: Launch, b: Launch) -> bool:
+    """Whether two requests come from a parent with the same environment, directory, path and arguments."""
     return (a.environ, a.cwd, a.sys_path, a.argv) == (b.environ, b.cwd, b.sys_path, b.argv)
 
 

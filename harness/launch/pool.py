@@ -13,6 +13,7 @@ import select
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
+from harness.launch import imports
 from harness.launch.base import RankSet, send_whole
 from harness.launch.scratch import scratch
 from harness.protocol import Launch, encode
@@ -34,7 +35,11 @@ class PooledSet:
     def send(self, request: Launch) -> None:
         """Sends a test to every rank; a rank that is gone is the supervisor's to notice."""
         request = replace(request, pooled=True)
-        frame = encode(_shorter(request) if self.sent is not None and _alike(request, self.sent) else request)
+        frame = encode(
+            _shorter(request)
+            if self.sent is not None and imports.same_surroundings(request, self.sent)
+            else request
+        )
         self.sent = request
         self.tests_run += 1
         for link in self.ranks.links:
@@ -63,10 +68,6 @@ class PooledSet:
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self.rdvz_file)
-
-
-def _alike(a: Launch, b: Launch) -> bool:
-    return (a.environ, a.cwd, a.sys_path, a.argv) == (b.environ, b.cwd, b.sys_path, b.argv)
 
 
 def _shorter(request: Launch) -> Launch:
