@@ -71,6 +71,9 @@ VARIABLES = (
     Variable("HARNESS_SKIP_GRACE", "seconds, default 10", "for peers to report after a rank skipped"),
     Variable("HARNESS_PDB_RANK", "rank", "that rank gets the terminal, and no deadline is kept"),
     Variable(DROP_IN, "1", "unmodified PyTorch test files get this harness's ranks (harness.dropin)"),
+    Variable(
+        "HARNESS_EXAMPLES", "number", "random examples of each property test; unset: few, the same each time"
+    ),
     Variable("PYTORCH_TEST_WITH_SLOW", "1", "the exhaustive operator and module sweeps run too"),
 )
 
@@ -80,7 +83,8 @@ class Settings:
     """What the library goes by in this process. Durations in seconds, all finite.
 
     ``launcher`` None is the fastest launcher that is safe here, ``ranks`` None the mode that the test's class
-    says. ``pdb_rank`` is the rank that has the terminal; no deadline or grace is kept while it is set.
+    says, ``examples`` None the few and fixed examples of each property test. ``pdb_rank`` is the rank that has
+    the terminal; no deadline or grace is kept while it is set.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -94,6 +98,7 @@ class Settings:
     exit_grace_s: float = EXIT_GRACE_S
     skip_grace_s: float = SKIP_GRACE_S
     pdb_rank: int | None = None
+    examples: int | None = None
     slow: bool = False
 
     @classmethod
@@ -119,6 +124,7 @@ class Settings:
             exit_grace_s=read("HARNESS_EXIT_GRACE", _duration, EXIT_GRACE_S),
             skip_grace_s=read("HARNESS_SKIP_GRACE", _duration, SKIP_GRACE_S),
             pdb_rank=read("HARNESS_PDB_RANK", _whole, None),
+            examples=read("HARNESS_EXAMPLES", _counted, None),
             slow=environ.get("PYTORCH_TEST_WITH_SLOW") == "1",
         )
 
@@ -137,6 +143,7 @@ class Settings:
             "HARNESS_EXIT_GRACE": repr(self.exit_grace_s),
             "HARNESS_SKIP_GRACE": repr(self.skip_grace_s),
             "HARNESS_PDB_RANK": "" if self.pdb_rank is None else str(self.pdb_rank),
+            "HARNESS_EXAMPLES": "" if self.examples is None else str(self.examples),
             "PYTORCH_TEST_WITH_SLOW": "1" if self.slow else "0",
         }
 
@@ -180,6 +187,13 @@ def _whole(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ValueError("write a whole number, 0 or more")
     return int(text)
+
+
+def _counted(text: str) -> int:
+    number = _whole(text)
+    if number == 0:
+        raise ValueError("write a whole number, 1 or more")
+    return number
 
 
 def _seed(text: str) -> int:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import hypothesis
 from hypothesis.strategies import SearchStrategy
 
+from harness.examples import wanted
 from harness.seeding import base_seed
 
 Value = TypeVar("Value")
@@ -26,12 +27,13 @@ def same_draws(
 
     ``seed`` None is the test's base seed (``HARNESS_SEED``). Fewer where the strategy has no more. Ranks have
     to have imported the same modules of the tests', from which hypothesis takes some of its values.
+    ``HARNESS_EXAMPLES`` asks for another count.
     """
     drawn: list[Value] = []
 
     @hypothesis.seed(base_seed() if seed is None else seed)
     @hypothesis.settings(
-        max_examples=count,
+        max_examples=wanted(count),
         database=None,
         deadline=None,
         phases=[hypothesis.Phase.generate],

@@ -202,6 +202,7 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str], earlier: 
         "seed": seed,
         "ranks": options.ranks,
         "pdb_rank": options.pdb_rank,
+        "examples": options.examples,
         "slow": options.slow or None,
         "strict": options.strict or None,
         "rank_output": "stream" if options.stream else None,

@@ -122,6 +122,8 @@ def _repetition(parser: argparse.ArgumentParser) -> None:
     add("--until-fail", action="store_true", help="run everything again and again until something fails")
     add("--shuffle", metavar="SEED", nargs="?", type=_seed, const=-1,
         help="run the tests of each module in random order; the seed is printed")  # fmt: skip
+    add("--examples", metavar="N", type=_count(1),
+        help="random examples of each property test, other ones each time (HARNESS_EXAMPLES)")  # fmt: skip
     add("--seed", metavar="N", type=_seed, help="seed of every random generator in tests (HARNESS_SEED)")
 
 

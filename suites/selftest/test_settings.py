@@ -35,6 +35,7 @@ settings = st.builds(
     exit_grace_s=durations,
     skip_grace_s=durations,
     pdb_rank=st.none() | st.integers(0, 10**6),
+    examples=st.none() | st.integers(1, 10**6),
     slow=st.booleans(),
 )
 
@@ -63,6 +64,7 @@ class FromEnvironTest(unittest.TestCase):
             ("HARNESS_EXIT_GRACE", "2", "exit_grace_s", 2.0),
             ("HARNESS_SKIP_GRACE", " 3 ", "skip_grace_s", 3.0),
             ("HARNESS_PDB_RANK", "3", "pdb_rank", 3),
+            ("HARNESS_EXAMPLES", "5000", "examples", 5000),
             ("PYTORCH_TEST_WITH_SLOW", "1", "slow", True),
             ("PYTORCH_TEST_WITH_SLOW", "0", "slow", False),
             ("PYTORCH_TEST_WITH_SLOW", "yes", "slow", False),
@@ -90,6 +92,7 @@ class FromEnvironTest(unittest.TestCase):
             ("HARNESS_EXIT_GRACE", "soon"),
             ("HARNESS_SKIP_GRACE", "nan"),
             ("HARNESS_PDB_RANK", "all"),
+            ("HARNESS_EXAMPLES", "0"),
         )
         for name, text in table:
             with self.subTest(name=name, text=text[:20]):

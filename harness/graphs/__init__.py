@@ -1,0 +1,26 @@
+"""Capture helpers for tests of graphs: what the compiler made of a function, as values to assert on.
+
+The public names, resolved when they are first used, as in ``harness`` itself: no module here imports another
+piece's dependencies.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOMES: dict[str, tuple[str, ...]] = {}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'harness.graphs' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,42 @@
+"""How many examples property tests draw: few and the same, or as many as were asked for."""
+
+from __future__ import annotations
+
+import os
+import unittest
+from unittest import mock
+
+import hypothesis
+from hypothesis import strategies as st
+
+from harness.examples import bounded
+
+
+class BoundedTest(unittest.TestCase):
+    def drawn(self, **environ: str) -> list[int]:
+        """What a property of ten examples draws in an environment."""
+        values: list[int] = []
+        with mock.patch.dict(os.environ, environ):
+
+            @bounded(10)
+            @hypothesis.given(st.integers())
+            def collect(value: int) -> None:
+                values.append(value)
+
+        collect()
+        return values
+
+    def test_examples_are_few_and_the_same_each_time(self) -> None:
+        first = self.drawn()
+        self.assertLessEqual(len(first), 10)
+        self.assertEqual(first, self.drawn())
+
+    def test_the_environment_asks_for_more(self) -> None:
+        self.assertGreater(len(self.drawn(HARNESS_EXAMPLES="60")), 40)
+
+    def test_more_examples_are_other_ones_each_time(self) -> None:
+        self.assertNotEqual(self.drawn(HARNESS_EXAMPLES="60"), self.drawn(HARNESS_EXAMPLES="60"))
+
+
+if __name__ == "__main__":
+    unittest.main()
