@@ -83,7 +83,7 @@ class Settings:
     """What the library goes by in this process. Durations in seconds, all finite.
 
     ``launcher`` None is the fastest launcher that is safe here, ``ranks`` None the mode that the test's class
-    says, ``examples`` None the few and fixed examples of each property test. ``pdb_rank`` is the rank that has
+    says, ``examples`` None the few and fixed ones of each property test. ``pdb_rank`` is the rank that has
     the terminal; no deadline or grace is kept while it is set.
     """
 
