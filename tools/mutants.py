@@ -1,0 +1,295 @@
+"""Plants one fault at a time and lists the tests that it concerns and that pass all the same.
+
+    python tools/mutants.py c10d
+    python tools/mutants.py c10d --mutant all_reduce_is_identity -k test_ddp
+    python tools/mutants.py c10d --baseline /tmp/c10d --mutant 'barrier*'
+
+The faults of a suite stand in ``suites/<suite>/mutants.py`` (see ``suites/planting.py``). First the suite
+runs without one: what fails then counts for nothing afterwards, and the run watches where the faults would
+act. Then it runs once with each fault, planted in every worker and rank; only the tests that would execute
+it, where the fault can be watched. A test is concerned if it executed the fault in that run; a concerned test
+that passed is a survivor, explained if SURVIVORS in the same file has a reason for it. ``--baseline DIR``
+keeps the first run there, or takes it from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from harness.errors import HarnessError, UsageError
+from harness.outcomes import Status
+from harness.record import TestRecord
+from harness.runner import journal
+from harness.runner.exits import ExitCode
+from suites import planting
+from suites.planting import EVERY, Faults, Marks, Mutant
+
+ROOT = Path(__file__).resolve().parents[1]
+# Of the tests that a suite's faults concern, so many per cent must fail (DESIGN, section 9).
+WANTED_RATE = 95
+# Seconds that a test gets under a fault, at least and as a multiple of the slowest test without one: a test
+# that hangs is as good as a test that fails, and should not take much longer.
+TIMEOUT_S, TIMEOUT_RATIO = 10.0, 4.0
+# Seconds that peers get to report after the first rank has failed, here where most tests fail.
+GRACE_S = 0.3
+
+EXIT_CODES = f"""exit codes:
+  0  at least {WANTED_RATE} % of the concerned tests failed, and there is a reason for each of the others
+  1  too many survivors, or one without a reason, or a fault that no test executes
+  2  a wrong argument, or a suite whose mutants cannot be used
+  3  without a fault some tests fail (and no --keep-going), or a run did not come to its end"""
+
+
+class RunFailed(HarnessError):
+    """A run of the tests did not come to an end that tells anything; the message says where to look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of one mutant: the ids of the tests that executed it, and of those the ones that passed, with
+    the reason that is known. ``stale`` are the patterns whose tests ran and did not survive."""
+
+    mutant: Mutant
+    concerned: frozenset[str]
+    survivors: Mapping[str, str | None]
+    stale: tuple[str, ...] = ()
+
+    @property
+    def killed(self) -> int:
+        """How many concerned tests failed."""
+        return len(self.concerned) - len(self.survivors)
+
+    @property
+    def unexplained(self) -> tuple[str, ...]:
+        """The survivors without a reason."""
+        return tuple(test for test, reason in self.survivors.items() if reason is None)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the tool; the exit code, as ``--help`` lists them."""
+    options = _parser().parse_args(argv)
+    try:
+        faults = planting.faults_of(options.suite)
+        chosen = _chosen(faults, options)
+        if options.list:
+            for mutant in chosen:
+                print(f"{mutant.name}: {mutant.what}")
+            return 0
+        with contextlib.ExitStack() as stack:
+            temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants-"))
+            runs = Runs(
+                options, faults, Path(options.baseline or Path(temporary, "baseline")), Path(temporary)
+            )
+            return _report([*_verdicts(faults, chosen, runs)])
+    except UsageError as error:
+        print(f"mutants: {error}", file=sys.stderr)
+        return 2
+    except RunFailed as error:
+        print(f"mutants: {error}", file=sys.stderr)
+        return 3
+
+
+def _parser() -> argparse.ArgumentParser:
+    description, _, details = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="mutants.py",
+        description=description,
+        epilog=f"{details}\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("suite", metavar="SUITE", help="a package below suites that has mutants.py (c10d)")
+    add("--mutant", metavar="NAME", action="append", default=[],
+        help="only this one, or those that match a shell pattern; repeatable")  # fmt: skip
+    add("-k", dest="keywords", metavar="PATTERN", action="append", default=[],
+        help="only tests whose id contains PATTERN; repeatable")  # fmt: skip
+    add("--list", action="store_true", help="print the mutants and run nothing")
+    add("--slow", action="store_true", help="the exhaustive sweeps too")
+    add("-j", "--jobs", metavar="N", default="auto", help="as run_tests.py's")
+    add("--timeout", metavar="SECONDS", type=float,
+        help="deadline of a test under a fault (default: four times the slowest without one, at least "
+        f"{TIMEOUT_S:g})")  # fmt: skip
+    add("--baseline", metavar="DIR", help="keep the run without a fault in DIR, or take it from there")
+    add("--keep-going", action="store_true", help="leave out tests that fail without a fault, and go on")
+    return parser
+
+
+def _chosen(faults: Faults, options: argparse.Namespace) -> list[Mutant]:
+    patterns = options.mutant or [EVERY]
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in faults.mutants):
+            known = ", ".join(faults.mutants)
+            raise UsageError(f"{options.suite} has no mutant {pattern!r}; it has {known}")
+    return [m for name, m in faults.mutants.items() if any(fnmatchcase(name, p) for p in patterns)]
+
+
+# -- running
+
+
+class Runs:
+    """Runs the tests of a suite by ``run_tests.py``, in processes of their own."""
+
+    def __init__(self, options: argparse.Namespace, faults: Faults, baseline: Path, directory: Path) -> None:
+        self._options = options
+        self._faults = faults
+        self._baseline = baseline
+        self._directory = directory
+        self._slowest_s = 0.0
+
+    def baseline(self) -> tuple[frozenset[str], Marks]:
+        """The tests that pass without a fault, and the marks of where each mutant would act."""
+        marks = Marks(self._baseline / "marks")
+        if not (self._baseline / journal.NAME).exists():
+            self._run(EVERY, self._baseline, [f"-k={keyword}" for keyword in self._options.keywords], {})
+        records = [record for record in _records(self._baseline) if self._is_named(record.id)]
+        bad = [record.id for record in records if not record.ok]
+        if bad and not self._options.keep_going:
+            raise RunFailed(
+                f"{len(bad)} tests fail without a fault, {bad[0]} first; "
+                "--keep-going leaves them out (and --baseline DIR keeps the run's files)"
+            )
+        passed = [record for record in records if record.status is Status.PASSED]
+        if not passed:
+            raise RunFailed("no test passes without a fault")
+        self._slowest_s = max(record.duration_s for record in passed)
+        return frozenset(record.id for record in passed), marks
+
+    def _is_named(self, test: str) -> bool:
+        """Whether ``-k`` names a test: an earlier run may have had more of them."""
+        keywords = self._options.keywords
+        return not keywords or any(fnmatchcase(test, k) if "*" in k else k in test for k in keywords)
+
+    def mutated(self, mutant: Mutant, tests: frozenset[str]) -> tuple[list[TestRecord], set[str]]:
+        """Runs ``tests`` with a fault; the records, and the ids of the tests that executed it."""
+        directory = self._directory / mutant.name
+        seconds = self._options.timeout or max(TIMEOUT_S, TIMEOUT_RATIO * self._slowest_s)
+        arguments = [*(f"-k={test}" for test in sorted(tests)), f"--timeout={seconds:g}"]
+        self._run(mutant.name, directory, arguments, {"HARNESS_GRACE": f"{GRACE_S:g}"})
+        return _records(directory), Marks(directory / "marks").of(mutant.name)
+
+    def _run(
+        self, mutant: str, directory: Path, arguments: Sequence[str], environ: Mapping[str, str]
+    ) -> None:
+        marks = directory / "marks"
+        marks.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, str(ROOT / "run_tests.py"), *self._faults.tests, *arguments]
+        command += ["-q", f"--jobs={self._options.jobs}", f"--report-dir={directory}"]
+        command += ["--slow"] if self._options.slow else []
+        mine = {
+            planting.MUTANT: f"{self._options.suite}:{mutant}",
+            planting.MARKS: str(marks),
+            "HARNESS_STATE_DIR": str(self._directory / "state"),  # the user's last run stays the last
+        }
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, **environ, **mine},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode not in (ExitCode.OK, ExitCode.FAILED):
+            words = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
+            raise RunFailed(f"the run with {mutant!r} ended with exit code {done.returncode}: {words[-1]}")
+
+
+def _records(directory: Path) -> list[TestRecord]:
+    """The results of a run, one a test; RunFailed where it did not come to its end."""
+    contents = journal.read(directory)
+    if contents.ended not in (ExitCode.OK, ExitCode.FAILED):
+        raise RunFailed(f"the run in {directory} did not come to its end; remove the directory")
+    return list(contents.records)
+
+
+# -- judging
+
+
+def _verdicts(faults: Faults, chosen: Sequence[Mutant], runs: Runs) -> Iterator[Verdict]:
+    passing, watched = runs.baseline()
+    print(f"{len(passing)} tests pass without a fault", flush=True)
+    for mutant in chosen:
+        tests = passing if mutant.watch is None else passing & watched.of(mutant.name)
+        verdict = Verdict(mutant, frozenset(), {})
+        if tests:
+            records, marked = runs.mutated(mutant, tests)
+            verdict = judge(mutant, passing, records, marked, faults.survivors.get(mutant.name, {}))
+        _print(verdict)
+        yield verdict
+
+
+def judge(
+    mutant: Mutant,
+    passing: frozenset[str],
+    records: Sequence[TestRecord],
+    marked: set[str],
+    reasons: Mapping[str, str],
+) -> Verdict:
+    """What the records of a run with a fault say. ``marked`` are the tests that executed it, ``reasons`` the
+    survivors that are expected, by id or shell pattern."""
+    ran = {record.id: record for record in records if record.id in passing}
+    concerned = frozenset(ran) & marked
+    survivors = {
+        test: next((why for pattern, why in reasons.items() if matches(test, pattern)), None)
+        for test in sorted(concerned)
+        if ran[test].status is Status.PASSED
+    }
+    stale = tuple(
+        pattern
+        for pattern in reasons
+        if any(matches(test, pattern) for test in ran) and not any(matches(t, pattern) for t in survivors)
+    )
+    return Verdict(mutant, concerned, survivors, stale)
+
+
+def matches(test: str, pattern: str) -> bool:
+    """Whether a test is meant by an entry of SURVIVORS: its id, or a shell pattern."""
+    return test == pattern or fnmatchcase(test, pattern)
+
+
+# -- saying
+
+
+def _print(verdict: Verdict) -> None:
+    mutant, total = verdict.mutant, len(verdict.concerned)
+    print(f"{mutant.name} ({mutant.what}): {_score(verdict.killed, total)}", flush=True)
+    for test in verdict.unexplained:
+        print(f"    survives: {test}")
+    explained = len(verdict.survivors) - len(verdict.unexplained)
+    if explained:
+        print(f"    and {explained} for known reasons")
+    for pattern in verdict.stale:
+        print(f"    SURVIVORS has {pattern!r}, and nothing like it survives")
+    if not total:
+        print("    no test executes it")
+
+
+def _report(verdicts: Sequence[Verdict]) -> int:
+    concerned = sum(len(verdict.concerned) for verdict in verdicts)
+    killed = sum(verdict.killed for verdict in verdicts)
+    unexplained = sum(len(verdict.unexplained) for verdict in verdicts)
+    unseen = [verdict.mutant.name for verdict in verdicts if not verdict.concerned]
+    print(f"{len(verdicts)} mutants: {_score(killed, concerned)}, {unexplained} survivors without a reason")
+    good = not unexplained and not unseen and 100 * killed >= WANTED_RATE * concerned
+    return 0 if good else 1
+
+
+def _score(killed: int, concerned: int) -> str:
+    rate = f" ({100 * killed / concerned:.1f} %)" if concerned else ""
+    return f"{killed} of {concerned} concerned tests fail{rate}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
