@@ -1,0 +1,126 @@
+"""The ground that the suites of compiled DDP stand on: groups, counted graphs, and what a model has learned.
+
+A compiled model is compared with a copy that nothing compiled, wrapped or shared anything with: what a step
+made of it is read and taken away (``learn``), so that no comparison can be one of a thing with itself.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+from torch._dynamo.testing import CompileCounterWithBackend
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils._pytree import tree_map_only
+
+from harness.cases.dynamo import (
+    DynamoDistributedMultiProcTestCase,
+    DynamoDistributedSingleProcTestCase,
+    _dynamo_dist_per_rank_init,
+)
+
+#: What wrappers put in front of a parameter's name.
+WRAPPERS = ("_orig_mod.", "module.", "_checkpoint_wrapped_module.")
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a step has made of a model: its output and loss, and by name the gradients and the parameters.
+
+    A parameter without a gradient has None.
+    """
+
+    output: Any
+    loss: Tensor
+    gradients: dict[str, Tensor | None]
+    parameters: dict[str, Tensor]
+
+
+def plain_name(name: str) -> str:
+    """A parameter's name without what DDP, the compiler and checkpointing put into it."""
+    for wrapper in WRAPPERS:
+        name = name.replace(wrapper, "")
+    return name
+
+
+def mean_square(output: Tensor) -> Tensor:
+    """A loss that every element of the output has a part in."""
+    return output.float().square().mean()
+
+
+def learn(
+    model: Callable[..., Any],
+    *inputs: Any,
+    of: nn.Module | None = None,
+    loss: Callable[[Any], Tensor] = mean_square,
+    **named: Any,
+) -> Learned:
+    """Run a forward and a backward, take the gradients away from the model, and return copies of it all.
+
+    ``of`` has the parameters where ``model`` is a function.
+    """
+    module = model if of is None else of
+    assert isinstance(module, nn.Module), "what is no module has to say whose parameters it trains"
+    output = model(*inputs, **named)
+    value = loss(output)
+    value.backward()
+    gradients, parameters = {}, {}
+    for name, parameter in module.named_parameters():
+        gradients[plain_name(name)] = None if parameter.grad is None else parameter.grad.clone()
+        parameters[plain_name(name)] = parameter.detach().clone()
+        parameter.grad = None
+    outputs = tree_map_only(Tensor, lambda each: each.detach().clone(), output)
+    return Learned(outputs, value.detach().clone(), gradients, parameters)
+
+
+class ComparesLearned:
+    """What cases have to compare models with."""
+
+    def same_learned(self, actual: Learned, expected: Learned, **tolerance: float) -> None:
+        """Check the output, the loss, every gradient (present in both or in neither) and every parameter."""
+        self.assertEqual(actual.output, expected.output, **tolerance)
+        self.assertEqual(actual.loss, expected.loss, **tolerance)
+        self.assertEqual(list(actual.gradients), list(expected.gradients))
+        for name, gradient in expected.gradients.items():
+            with self.subTest(gradient=name):
+                self.assertEqual(actual.gradients[name], gradient, **tolerance)
+        self.assertEqual(actual.parameters, expected.parameters, **tolerance)
+
+    def counted(self, backend: str = "eager") -> CompileCounterWithBackend:
+        """A backend that counts and keeps the graphs it is given, before the named one compiles them."""
+        return CompileCounterWithBackend(backend)
+
+
+class DdpCompileTestCase(ComparesLearned, DynamoDistributedSingleProcTestCase):
+    """A test of compiled DDP in one process, which is all of its process group."""
+
+    def wrap(self, model: nn.Module, **options: Any) -> DistributedDataParallel:
+        """Put a copy of the model into DDP."""
+        options = {"device_ids": self.device_ids, **options}
+        return DistributedDataParallel(copy.deepcopy(model), **options)
+
+
+class DdpRanksTestCase(ComparesLearned, DynamoDistributedMultiProcTestCase):
+    """A test of compiled DDP on ranks that have joined a group, with a clean compiler, when it starts.
+
+    The generators are seeded alike in all ranks.
+    """
+
+    rank_modes = ("pooled", "fresh")
+
+    def setUpRank(self) -> None:
+        super().setUpRank()
+        joined = _dynamo_dist_per_rank_init(self.rank, self.world_size)
+        joined.__enter__()
+        self.addCleanup(joined.__exit__, None, None, None)
+
+    def wrap(self, model: nn.Module, **options: Any) -> DistributedDataParallel:
+        """Put a copy of the model, where this rank's tensors live, into DDP."""
+        return DistributedDataParallel(copy.deepcopy(model).to(self.device_type), **options)
+
+    def mine(self, rows: Tensor) -> Tensor:
+        """Return this rank's part of the rows of all ranks."""
+        return rows.chunk(self.world_size)[self.rank].to(self.device_type)
