@@ -59,7 +59,7 @@ class RunFailed(HarnessError):
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What came of one mutant: the ids of the tests that executed it, and of those the ones that passed, with
-    the reason that is known. ``stale`` are the patterns whose tests ran and did not survive."""
+    the reason that is known. ``stale`` are the entries of SURVIVORS that none of them answers to."""
 
     mutant: Mutant
     concerned: frozenset[str]
@@ -147,6 +147,7 @@ class Runs:
         self._baseline = baseline
         self._directory = directory
         self._slowest_s = 0.0
+        self.whole = not options.keywords
 
     def baseline(self) -> tuple[frozenset[str], Marks]:
         """The tests that pass without a fault, and the marks of where each mutant would act."""
@@ -225,7 +226,8 @@ def _verdicts(faults: Faults, chosen: Sequence[Mutant], runs: Runs) -> Iterator[
         verdict = Verdict(mutant, frozenset(), {})
         if tests:
             records, marked = runs.mutated(mutant, tests)
-            verdict = judge(mutant, passing, records, marked, faults.survivors.get(mutant.name, {}))
+            reasons = faults.survivors.get(mutant.name, {})
+            verdict = judge(mutant, passing, records, marked, reasons, whole=runs.whole)
         _print(verdict)
         yield verdict
 
@@ -236,9 +238,12 @@ def judge(
     records: Sequence[TestRecord],
     marked: set[str],
     reasons: Mapping[str, str],
+    *,
+    whole: bool,
 ) -> Verdict:
     """What the records of a run with a fault say. ``marked`` are the tests that executed it, ``reasons`` the
-    survivors that are expected, by id or shell pattern."""
+    survivors that are expected, by id or shell pattern. Entries for tests that were left out are stale only
+    where the ``whole`` suite was to run."""
     ran = {record.id: record for record in records if record.id in passing}
     concerned = frozenset(ran) & marked
     survivors = {
@@ -249,7 +254,8 @@ def judge(
     stale = tuple(
         pattern
         for pattern in reasons
-        if any(matches(test, pattern) for test in ran) and not any(matches(t, pattern) for t in survivors)
+        if not any(matches(test, pattern) for test in survivors)
+        and (whole or any(matches(test, pattern) for test in ran))
     )
     return Verdict(mutant, concerned, survivors, stale)
 
