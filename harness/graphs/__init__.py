@@ -9,7 +9,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_HOMES: dict[str, tuple[str, ...]] = {}
+_HOMES: dict[str, tuple[str, ...]] = {
+    "harness.graphs.waits": ("collectives", "unwaited", "wait_for_works", "without_waits"),
+}
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = sorted(_HOME)
