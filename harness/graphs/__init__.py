@@ -10,6 +10,12 @@ import importlib
 from typing import Any
 
 _HOMES: dict[str, tuple[str, ...]] = {
+    "harness.graphs.aot": ("UnbackedSize", "Verified", "verify_aot"),
+    "harness.graphs.capture": ("Capture", "CapturedGraph"),
+    "harness.graphs.compilers": ("Compilers", "compilers_of", "nop"),
+    "harness.graphs.front_ends": ("AotFunction", "Compilation", "FrontEnd"),
+    "harness.graphs.releases": ("torch_at_least",),
+    "harness.graphs.text": ("graph_text",),
     "harness.graphs.waits": ("collectives", "unwaited", "wait_for_works", "without_waits"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -1,0 +1,73 @@
+"""Who shares memory with whom, and who is a view of whom, among the inputs and outputs of a function."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+Named = tuple[str, torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Aliases:
+    """What one output has in common with the inputs and the other outputs, by their names.
+
+    ``memory``: they share a storage. ``views``: they are views of one base for autograd, or one is the
+    other's base. ``same``: they are the input object itself.
+    """
+
+    memory: tuple[str, ...]
+    views: tuple[str, ...]
+    same: tuple[str, ...]
+
+
+def aliases_of_outputs(inputs: Sequence[Named], outputs: Sequence[Named]) -> dict[str, Aliases]:
+    """The aliases of each output, in the order of the inputs and then of the outputs."""
+    everyone = [*inputs, *outputs]
+    return {
+        name: Aliases(
+            memory=_related(name, output, everyone, _share_memory),
+            views=_related(name, output, everyone, _share_base),
+            same=_related(name, output, inputs, operator.is_),
+        )
+        for name, output in outputs
+    }
+
+
+def _related(
+    name: str,
+    output: torch.Tensor,
+    everyone: Sequence[Named],
+    related: Callable[[torch.Tensor, torch.Tensor], bool],
+) -> tuple[str, ...]:
+    return tuple(other for other, tensor in everyone if other != name and related(output, tensor))
+
+
+def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return bool(storages(one) & storages(other))
+
+
+def _share_base(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return base_of(one) is base_of(other)
+
+
+def storages(tensor: torch.Tensor) -> set[Hashable]:
+    """The storages that a tensor's data lies in: none of a sparse tensor, several of a wrapper subclass."""
+    if is_traceable_wrapper_subclass(tensor):
+        names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]  # what the check found
+        return set().union(*(storages(getattr(tensor, name)) for name in names))
+    if tensor.layout != torch.strided:
+        return set()
+    return {tensor.untyped_storage()._cdata}
+
+
+def base_of(tensor: torch.Tensor) -> torch.Tensor:
+    """What autograd takes ``tensor`` for a view of; itself if it is none."""
+    base = tensor._base
+    return tensor if base is None else base

@@ -1,0 +1,249 @@
+"""``verify_aot``: a function compiled ahead of time does all that it does in eager, and these are its graphs.
+
+::
+
+    from harness.graphs import verify_aot
+
+    result = verify_aot(lambda a, b: (a.mul_(2), a.view(-1) + b), [torch.ones(2, 2), torch.ones(4)],
+                        backend=my_compiler, test_mutation=True)
+    print(result.forward_text)
+
+For people who write a compiler of graphs, and for the suites. Eager and compiled run on independent copies
+of the inputs. Compared are the outputs, what happened to the inputs, what aliases what, and the gradients from
+each output to each leaf: values, dtypes, shapes, strides, ``requires_grad``, ``is_leaf``, types.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch._functorch.config
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+from harness.errors import UsageError
+from harness.graphs.capture import Capture, CapturedGraph, Role
+from harness.graphs.compilers import Compilers, Decompositions, Partitioner, compilers_of
+from harness.graphs.differences import Difference, Tolerance, differences
+from harness.graphs.front_ends import AotFunction, Compilation, FrontEnd
+from harness.graphs.grounds import Grounds
+from harness.graphs.observation import Observation, observe
+from harness.seeding import append_to_message
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+# What a function may return besides tensors.
+PLAIN = (int, float, complex, bool, str, torch.dtype, torch.device, torch.SymInt, type(None))
+# How torch says that a function wants a number that is only known once there is data.
+UNBACKED = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
+
+
+class UnbackedSize(UsageError):
+    """A function needs a size or number that depends on data, so that it cannot be compiled ahead of time.
+
+    The function's author's fault, or the choice of what to compile; torch's own error is its cause.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What ``verify_aot`` found in order.
+
+    ``graphs`` are those of the last round's first run, in the order in which they were compiled, and
+    ``returned`` is what the compiled function returned there. A graph that was not made is None, its text "".
+    """
+
+    graphs: tuple[CapturedGraph, ...]
+    returned: Any
+
+    @property
+    def forward(self) -> torch.fx.GraphModule | None:
+        """The forward graph, or the inference graph where nothing needs a backward."""
+        return self._module("forward", "inference")
+
+    @property
+    def backward(self) -> torch.fx.GraphModule | None:
+        """The backward graph."""
+        return self._module("backward")
+
+    @property
+    def joint(self) -> torch.fx.GraphModule | None:
+        """The graph of forward and backward, before it was cut in two."""
+        return self._module("joint")
+
+    @property
+    def forward_text(self) -> str:
+        """``forward`` as ``graph_text`` prints it; its first word is the role, forward or inference."""
+        return self._text("forward", "inference")
+
+    @property
+    def backward_text(self) -> str:
+        """``backward`` as ``graph_text`` prints it."""
+        return self._text("backward")
+
+    @property
+    def joint_text(self) -> str:
+        """``joint`` as ``graph_text`` prints it."""
+        return self._text("joint")
+
+    def graph(self, *roles: Role) -> CapturedGraph | None:
+        """The last graph that had one of ``roles``."""
+        return next((graph for graph in reversed(self.graphs) if graph.role in roles), None)
+
+    def _module(self, *roles: Role) -> torch.fx.GraphModule | None:
+        found = self.graph(*roles)
+        return None if found is None else found.module
+
+    def _text(self, *roles: Role) -> str:
+        found = self.graph(*roles)
+        return "" if found is None else found.text
+
+
+def verify_aot(
+    function: Callable[..., Any],
+    inputs: Sequence[Any] | Callable[[], tuple[Sequence[Any], Sequence[Any]]],
+    *,
+    backend: str | Callable[..., Any] | tuple[Callable[..., Any], Callable[..., Any]] | Compilers = "nop",
+    dynamic: bool = False,
+    requires_grad: bool | Sequence[bool] | None = None,
+    subclasses: Any = None,
+    keep_input_mutations: bool | None = None,
+    decompositions: Decompositions | None = None,
+    partitioner: Partitioner | None = None,
+    test_mutation: bool = False,
+    rtol: float | None = None,
+    atol: float | None = None,
+    front_end: FrontEnd | None = None,
+) -> Verified:
+    """Raise AssertionError unless ``function``, compiled ahead of time, does what it does in eager.
+
+    ``function``: a callable of positional arguments, or a module, of which each side has a copy.
+
+    ``inputs``: the arguments, in containers of any kind. They stay as they are: each side has copies, which
+    share storages and are views of each other as these are. Or a callable that makes
+    ``(leaves, arguments)``, called once for each side; gradients are read off the leaves.
+
+    ``backend``: ``"nop"``, ``"aot_eager"``, ``"inductor"``; a compiler of graphs, or a pair for forward
+    and backward; ``Compilers``. ``partitioner`` and ``decompositions`` replace the backend's.
+
+    ``dynamic``: sizes are symbolic. ``requires_grad``: whether the copies of the tensors do, one for all or
+    one each; None, as they are. ``subclasses``: a function that makes a tensor subclass of each tensor in a
+    list, or a context manager class within which a callable makes them. ``keep_input_mutations``: whether
+    writes to inputs stay in the graph; None, both are tried, and the graphs are those without.
+    ``test_mutation``: arguments that require grad are no leaves, so that ``function`` may write to them, and in
+    the end each output is written to, which shows in all that shares its memory. ``rtol``, ``atol``: as in
+    ``torch.testing.assert_close``, together or not at all.
+
+    The message says of each difference in which output, input or gradient it is. UsageError where the
+    arguments or ``function`` are not what can be compiled. What the eager run raises comes through with a note
+    that says so; what the compilation or the compiled function raises comes through as it is.
+    """
+    if (rtol is None) != (atol is None):
+        raise UsageError("rtol and atol go together: give both or neither")
+    compilers = compilers_of(backend)
+    if decompositions is not None:
+        compilers = replace(compilers, decompositions=decompositions)
+    if partitioner is not None:
+        compilers = replace(compilers, partitioner=partitioner)
+    verifier = _Verifier(
+        function=function,
+        grounds=Grounds(inputs, requires_grad=requires_grad, subclasses=subclasses, writable=test_mutation),
+        compilers=compilers,
+        dynamic=dynamic,
+        write=test_mutation,
+        tolerance=Tolerance(rtol, atol),
+        front_end=front_end or AotFunction(),
+    )
+    rounds = (True, False) if keep_input_mutations is None else (keep_input_mutations,)
+    return [verifier.round(keep) for keep in rounds][-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verifier:
+    """The arguments of one verification, checked."""
+
+    function: Callable[..., Any]
+    grounds: Grounds
+    compilers: Compilers
+    dynamic: bool
+    write: bool
+    tolerance: Tolerance
+    front_end: FrontEnd
+
+    def round(self, keep: bool) -> Verified:
+        """All runs of one round; what the first found."""
+        with self.front_end.round():
+            first, *_ = [self._run(keep, number) for number in range(self.front_end.runs)]
+        return first
+
+    def _run(self, keep: bool, number: int) -> Verified:
+        with torch.random.fork_rng():
+            eager = self._eager()
+        capture = Capture()
+        compilation = Compilation(capture.around(self.compilers), self.dynamic, keep)
+        with self.front_end.run(number):
+            compiled = self._compiled(compilation)
+        found = differences(eager, compiled, self.tolerance)
+        if found:
+            raise AssertionError(self._message(found, keep, number, capture))
+        return Verified(tuple(capture.graphs), compiled.returned)
+
+    def _eager(self) -> Observation:
+        function = self._own_copy()
+        ground = self.grounds.make(function)
+        try:
+            observed = observe(function, ground, write=self.write)
+        except Exception as error:
+            add_note(error, "This is the function itself, in eager: nothing was compiled yet.")
+            raise
+        require_known(observed.plain)
+        return observed
+
+    def _compiled(self, compilation: Compilation) -> Observation:
+        function = self._own_copy()
+        ground = self.grounds.make(function)
+        with torch._functorch.config.patch(debug_assert=True):
+            try:
+                compiled = self.front_end.compile(function, compilation)
+                return observe(compiled, ground, write=self.write)
+            except UNBACKED as error:
+                raise UnbackedSize(
+                    f"the function needs a size or number that is only known from data, which a graph made "
+                    f"ahead of time cannot have ({error}): leave that out, or compute it outside"
+                ) from error
+
+    def _own_copy(self) -> Callable[..., Any]:
+        return copy.deepcopy(self.function) if isinstance(self.function, torch.nn.Module) else self.function
+
+    def _message(self, found: Sequence[Difference], keep: bool, number: int, capture: Capture) -> str:
+        said = [f"backend {self.compilers.name!r}", "dynamic" if self.dynamic else "static"]
+        said.append("input mutations in the graph" if keep else "input mutations after the graph")
+        if self.front_end.runs > 1:
+            said.append(f"run {number + 1}")
+        name = getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
+        lines = [f"{name} compiled by {self.front_end.name} differs from eager ({', '.join(said)}):"]
+        lines += [f"  {difference}" for difference in found]
+        lines += [f"\n{graph.text}" for graph in capture.graphs if graph.role != "joint"]
+        return "\n".join(lines)
+
+
+def require_known(plain: Mapping[str, Any]) -> None:
+    """UsageError for an output that no compiled function can return."""
+    for name, value in plain.items():
+        if not isinstance(value, PLAIN):
+            raise UsageError(
+                f"{name} is a {type(value).__name__}: a function that is compiled ahead of time returns "
+                "tensors, numbers, strings and None, in containers"
+            )
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Show ``note`` with ``error``."""
+    if hasattr(error, "add_note"):
+        error.add_note(note)
+    else:
+        append_to_message(error, note)

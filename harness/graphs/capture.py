@@ -1,0 +1,93 @@
+"""``Capture``: the graphs that went through a pair of compilers, each as it was when the compiler got it.
+
+Compilers may change a graph in place, so a copy is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import torch
+import torch.fx
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch.partitioners import default_partition
+
+from harness.graphs.compilers import Compiler, Compilers, Partitioner
+from harness.graphs.text import graph_text
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+Role = Literal["forward", "inference", "backward", "joint"]
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedGraph:
+    """One graph that was handed to a compiler, or as ``joint`` to the partitioner.
+
+    ``forward`` is a forward graph that has a backward, ``inference`` one that has none.
+    """
+
+    role: Role
+    module: torch.fx.GraphModule
+
+    @property
+    def text(self) -> str:
+        """The graph as ``graph_text`` prints it."""
+        return graph_text(self.module, name=self.role)
+
+    @property
+    def placeholders(self) -> list[torch.fx.Node]:
+        """What the graph takes, in order."""
+        return self.module.graph.find_nodes(op="placeholder")
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What the graph returns, in order: nodes, and constants such as None."""
+        (output,) = self.module.graph.find_nodes(op="output")
+        returned = output.args[0]
+        return list(returned) if isinstance(returned, (list, tuple)) else [returned]
+
+
+@dataclass(slots=True)
+class Capture:
+    """Collects graphs; ``graphs`` is in the order in which they came."""
+
+    graphs: list[CapturedGraph] = field(default_factory=list)
+
+    def around(self, compilers: Compilers) -> Compilers:
+        """The same compilers, with each graph that they get noted here first."""
+        return replace(
+            compilers,
+            forward=self._noting("forward", compilers.forward),
+            backward=self._noting("backward", compilers.backward),
+            inference=self._noting("inference", compilers.inference or compilers.forward),
+            partitioner=self._noting_joint(compilers.partitioner or default_partition),
+        )
+
+    def _noting(self, role: Role, compiler: Compiler) -> Compiler:
+        def noting(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+            self.graphs.append(CapturedGraph(role, _copied(graph)))
+            compiled = compiler(graph, inputs)
+            # AOTAutograd warns of a function that takes its arguments one by one, and wraps it the same way.
+            return compiled if getattr(compiled, "_boxed_call", False) else make_boxed_func(compiled)
+
+        return noting
+
+    def _noting_joint(self, partitioner: Partitioner) -> Partitioner:
+        def noting(graph: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
+            self.graphs.append(CapturedGraph("joint", _copied(graph)))
+            return partitioner(graph, inputs, **options)
+
+        return noting
+
+
+def _copied(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """``module`` with a graph of its own: same names, same metadata, same sub-modules."""
+    graph = torch.fx.Graph()
+    output = graph.graph_copy(module.graph, {}, return_output_node=True)
+    if output is not None:
+        value, original = output
+        graph.output(value).meta.update(original.meta)
+    return torch.fx.GraphModule(module, graph)

@@ -1,0 +1,111 @@
+"""What compiles a graph: a forward and a backward compiler, and what goes with them.
+
+A compiler takes a ``torch.fx.GraphModule`` and example inputs (fake tensors) and returns a callable. The
+callable takes the graph's inputs one by one, or, with a true attribute ``_boxed_call``, as one list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch.fx
+
+from harness.errors import UsageError
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+Compiler: TypeAlias = Callable[..., Callable[..., Any]]
+Partitioner: TypeAlias = Callable[..., Any]
+Decompositions: TypeAlias = Mapping[Any, Callable[..., Any]]
+
+
+def nop(graph: torch.fx.GraphModule, inputs: Any) -> torch.fx.GraphModule:
+    """A compiler that runs the graph as it is."""
+    return graph
+
+
+@dataclass(frozen=True, slots=True)
+class Compilers:
+    """What one backend is made of.
+
+    ``inference`` compiles the graphs that have no backward (None: ``forward`` does). ``partitioner`` cuts
+    the joint graph in two, as ``torch._functorch.partitioners`` do; None is ``default_partition``.
+    ``decompositions`` maps operators to what is traced in their place.
+    """
+
+    name: str
+    forward: Compiler
+    backward: Compiler
+    inference: Compiler | None = None
+    partitioner: Partitioner | None = None
+    decompositions: Decompositions | None = None
+
+
+def compilers_of(backend: Any) -> Compilers:
+    """The compilers that ``backend`` stands for.
+
+    A name of ``BACKENDS``, a compiler for forward and backward, a pair of them, or ``Compilers``. UsageError
+    for anything else.
+    """
+    if isinstance(backend, Compilers):
+        return backend
+    if isinstance(backend, str):
+        if backend not in BACKENDS:
+            known = ", ".join(map(repr, BACKENDS))
+            raise UsageError(f"backend={backend!r} is not known here: give one of {known}, or compilers")
+        return BACKENDS[backend]()
+    if callable(backend):
+        return Compilers(_name_of(backend), backend, backend)
+    if isinstance(backend, tuple) and len(backend) == 2 and all(map(callable, backend)):
+        forward, backward = backend
+        return Compilers(f"({_name_of(forward)}, {_name_of(backward)})", forward, backward)
+    raise UsageError(
+        f"backend={backend!r}: give a name, a compiler (callable of a graph and its inputs), "
+        "a pair (forward compiler, backward compiler), or Compilers"
+    )
+
+
+def _name_of(compiler: Any) -> str:
+    return getattr(compiler, "__name__", None) or type(compiler).__name__
+
+
+def _nop() -> Compilers:
+    return Compilers("nop", nop, nop)
+
+
+def _aot_eager() -> Compilers:
+    """As ``torch.compile(backend="aot_eager")``: no compiler, and the partitioner that recomputes."""
+    from torch._dynamo.backends.debugging import boxed_nop
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    return Compilers("aot_eager", boxed_nop, boxed_nop, partitioner=min_cut_rematerialization_partition)
+
+
+def _inductor() -> Compilers:
+    """Inductor's compiler below AOTAutograd, with its decompositions and its joint-graph passes."""
+    from torch._inductor.compile_fx import compile_fx_inner, partition_fn
+    from torch._inductor.decomposition import select_decomp_table
+
+    def compiler(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Callable[..., Any]:
+        # Says whose strides inductor has to keep; torch.compile's own path sets it from the user's outputs.
+        (output,) = graph.graph.find_nodes(op="output")
+        output.meta["user_visible_output_idxs"] = list(range(len(output.args[0])))
+        compiled: Callable[..., Any] = compile_fx_inner(graph, inputs, **options)
+        return compiled
+
+    def forward(graph: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        return compiler(graph, inputs)
+
+    def backward(graph: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        return compiler(graph, inputs, is_backward=True)
+
+    def inference(graph: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        return compiler(graph, inputs, is_inference=True)
+
+    return Compilers("inductor", forward, backward, inference, partition_fn, select_decomp_table())
+
+
+#: The backends that have a name, and what makes their compilers.
+BACKENDS: dict[str, Callable[[], Compilers]] = {"nop": _nop, "aot_eager": _aot_eager, "inductor": _inductor}

@@ -1,0 +1,151 @@
+"""``Copier``: copies of inputs that are independent of them and related to each other as they were.
+
+Tensors that share a storage share one in the copy; a view is a view of its base's copy, made by the same
+operations; a tensor that occurs twice is one object. So a function finds every aliasing in the copies that it
+would find in the inputs, and what it does to them leaves the inputs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from torch.utils._pytree import tree_map_only
+
+from harness.errors import UsageError
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+Wrapper = Callable[[torch.Tensor], torch.Tensor]
+
+
+class Copier:
+    """Makes one set of copies.
+
+    ``wrap`` makes a tensor of the wanted subclass from a plain one. With ``writable`` no copy that requires
+    grad is a leaf, so that a function may write to it. ``requires_grad`` says by ``id`` which copies require
+    grad where the originals do not, or the reverse. ``leaves`` holds, in order, pairs of an original and the
+    leaf that its gradient arrives in: the copy itself, or what it was computed from.
+    """
+
+    def __init__(
+        self,
+        *,
+        wrap: Wrapper | None = None,
+        writable: bool = False,
+        requires_grad: Mapping[int, bool] | None = None,
+    ) -> None:
+        self.leaves: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._requires_grad = requires_grad or {}
+        self._wrap = wrap
+        self._writable = writable
+        # By identity; the original is kept beside the copy so that its identity stays taken.
+        self._copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._storages: dict[int, torch.UntypedStorage] = {}
+
+    def tree(self, value: Any) -> Any:
+        """``value``, a container of any depth, with its tensors copied and everything else as it is."""
+        return tree_map_only(torch.Tensor, self.tensor, value)
+
+    def tensor(self, original: torch.Tensor) -> torch.Tensor:
+        """The copy of ``original``; UsageError where it cannot be made to look the same."""
+        if id(original) not in self._copies:
+            copy = self._view(original) if original._is_view() else self._base(original)
+            self._require_alike(original, copy)
+            self._copies[id(original)] = (original, copy)
+        return self._copies[id(original)][1]
+
+    def _view(self, original: torch.Tensor) -> torch.Tensor:
+        base = original._base
+        assert base is not None, "a view has a base"
+        copied_base = self.tensor(base)
+        # A view of a base that requires grad does not if it was taken under no_grad, and only then.
+        taken_under_no_grad = copied_base.requires_grad and not self._wanted(original)
+        with torch.no_grad() if taken_under_no_grad else nullcontext():
+            copy: torch.Tensor = original._view_func_unsafe(copied_base)  # type: ignore[attr-defined]  # torch's stubs have no private names
+        if self._wanted(original) and not copy.requires_grad:
+            copy.requires_grad_()
+            self.leaves.append((original, copy))
+        return copy
+
+    def _base(self, original: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            copy = self._plain(original)
+            if self._wrap is not None and not is_traceable_wrapper_subclass(copy):
+                copy = self._wrap(copy).detach()
+        if isinstance(original, torch.nn.Parameter):
+            copy = torch.nn.Parameter(copy, requires_grad=self._wanted(original))
+        if not self._wanted(original):
+            return copy
+        if original.is_leaf and not self._writable:
+            copy.requires_grad_()
+            self.leaves.append((original, copy))
+            return copy
+        leaf = copy.detach().clone().requires_grad_()
+        self.leaves.append((original, leaf))
+        placed: torch.Tensor = _Place.apply(leaf, copy)
+        return placed
+
+    def _plain(self, original: torch.Tensor) -> torch.Tensor:
+        """A copy without autograd's part."""
+        if is_traceable_wrapper_subclass(original):
+            names, context = original.__tensor_flatten__()  # type: ignore[attr-defined]  # what the check found
+            parts = {name: self._plain(getattr(original, name)) for name in names}
+            rebuild = type(original).__tensor_unflatten__  # type: ignore[attr-defined]  # as above
+            wrapper: torch.Tensor = rebuild(parts, context, original.size(), original.stride())
+            return wrapper.detach()
+        if original.layout != torch.strided or original.is_quantized:
+            return original.detach().clone()
+        copy = torch.empty(0, dtype=original.dtype, device=original.device)
+        copy.set_(  # type: ignore[call-overload]  # torch's stubs leave UntypedStorage out
+            self._storage(original), original.storage_offset(), original.size(), original.stride()
+        )
+        if original.is_conj():
+            copy = copy.conj()
+        if original.is_neg():
+            copy = torch._neg_view(copy)
+        return (
+            copy if type(original) in (torch.Tensor, torch.nn.Parameter) else copy.as_subclass(type(original))
+        )
+
+    def _storage(self, original: torch.Tensor) -> torch.UntypedStorage:
+        storage = original.untyped_storage()
+        return self._storages.setdefault(storage._cdata, storage.clone())
+
+    def _wanted(self, original: torch.Tensor) -> bool:
+        return self._requires_grad.get(id(original), original.requires_grad)
+
+    def _require_alike(self, original: torch.Tensor, copy: torch.Tensor) -> None:
+        said = [
+            f"{name} {found} for {wanted}"
+            for name, found, wanted in (
+                ("shape", tuple(copy.shape), tuple(original.shape)),
+                ("dtype", copy.dtype, original.dtype),
+                ("requires_grad", copy.requires_grad, self._wanted(original)),
+                ("type", type(copy), type(original) if self._wrap is None else type(copy)),
+            )
+            if found != wanted
+        ]
+        if said:
+            raise UsageError(
+                f"an input cannot be copied ({', '.join(said)}): "
+                "give a callable that makes (leaves, arguments) anew"
+            )
+
+
+class _Place(torch.autograd.Function):
+    """``target``, a tensor of the leaf's values, as something computed from the leaf.
+
+    A plain ``leaf.clone()`` would come with a storage of its own, and lose what aliases the original's.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, leaf: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return target.detach()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return gradients[0], None

@@ -1,0 +1,194 @@
+"""What differs between an eager and a compiled run, said in terms of the user's function.
+
+``differences`` lists all of them; none hides another, but what follows from one at an earlier moment is left
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.graphs.aliasing import Aliases
+from harness.graphs.naming import joined
+from harness.graphs.observation import Moment, Observation, Snapshot
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+# Written out whole where a tensor has no more elements.
+FEW = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference: of which output, input or gradient, and what."""
+
+    subject: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How close is close enough; None is what ``torch.testing.assert_close`` takes for the dtype."""
+
+    rtol: float | None = None
+    atol: float | None = None
+
+
+def differences(eager: Observation, compiled: Observation, tolerance: Tolerance) -> list[Difference]:
+    """All differences between two observations of one function on equal ground."""
+    if eager.structure != compiled.structure:
+        what = f"eager returned {eager.structure}, compiled {compiled.structure}"
+        return [Difference("the outputs' structure", what)]
+    found = list(_plain(eager, compiled))
+    seen: set[str] = set()
+    for before, after in zip(eager.moments, compiled.moments, strict=True):
+        fresh = [d for d in _moments(before, after, eager, tolerance) if d.subject not in seen]
+        found += fresh
+        seen |= {difference.subject for difference in fresh}
+    found += _aliases(eager, compiled)
+    found += _gradients(eager, compiled, tolerance)
+    return found
+
+
+def _plain(eager: Observation, compiled: Observation) -> Iterator[Difference]:
+    for name in eager.plain.keys() | compiled.plain.keys():
+        one, other = (o.plain.get(name, _Tensor) for o in (eager, compiled))
+        if type(one) is not type(other) or one != other:
+            yield Difference(name, f"{other!r} compiled, {one!r} in eager")
+
+
+class _Tensor:
+    """Stands for an output that is a tensor on one side only."""
+
+
+def _moments(eager: Moment, compiled: Moment, run: Observation, tolerance: Tolerance) -> Iterator[Difference]:
+    if type(eager.error) is not type(compiled.error):
+        yield Difference(eager.label.removeprefix("after "), _errors(eager.error, compiled.error))
+    first = eager.label == run.moments[0].label
+    when = "" if first else f" {eager.label}"
+    for name, snapshot in eager.outputs.items():
+        if name in compiled.outputs:
+            placed = bool(run.aliases[name].memory)
+            for what in different(snapshot, compiled.outputs[name], tolerance, offset=placed):
+                yield Difference(name, what + when)
+    for name, snapshot in eager.inputs.items():
+        for what in different(snapshot, compiled.inputs[name], tolerance):
+            yield Difference(name, f"{what}{when or ' after the call'}")
+
+
+def _errors(eager: Exception | None, compiled: Exception | None) -> str:
+    def said(error: Exception | None) -> str:
+        return "nothing" if error is None else f"{type(error).__name__}: {error}"
+
+    return f"raised {said(compiled)} compiled, {said(eager)} in eager"
+
+
+def _aliases(eager: Observation, compiled: Observation) -> Iterator[Difference]:
+    for name in eager.aliases.keys() & compiled.aliases.keys():
+        yield from _aliases_of(name, eager.aliases[name], compiled.aliases[name])
+
+
+def _aliases_of(name: str, eager: Aliases, compiled: Aliases) -> Iterator[Difference]:
+    for wanted, got, verb in (
+        (eager.memory, compiled.memory, "shares memory with"),
+        (eager.views, compiled.views, "is a view of, or of the same base as,"),
+        (eager.same, compiled.same, "is the object of"),
+    ):
+        if wanted != got:
+            yield Difference(name, f"{verb} {joined(got)} compiled, {joined(wanted)} in eager")
+
+
+def _gradients(eager: Observation, compiled: Observation, tolerance: Tolerance) -> Iterator[Difference]:
+    """Of each leaf through each output.
+
+    A compiled backward computes the gradients of all outputs at once, with zeros for those that nothing was
+    sent to. So where eager has none through one output, zeros are right if there is one through another.
+    """
+    through = {leaf: [o for o, to in eager.gradients if to == leaf] for _, leaf in eager.gradients}
+    for leaf, outputs in through.items():
+        reached = any(eager.gradients[output, leaf] is not None for output in outputs)
+        for output in outputs:
+            one, other = eager.gradients[output, leaf], compiled.gradients.get((output, leaf))
+            subject = f"gradient of {leaf} through {output}"
+            if one is None and other is None:
+                continue
+            if one is None and reached and _is_zero(other):
+                continue
+            if one is None or other is None:
+                yield Difference(subject, f"there is none {'compiled' if other is None else 'in eager'}")
+                continue
+            for what in different(one, other, tolerance):
+                yield Difference(subject, what)
+
+
+def _is_zero(snapshot: Snapshot | None) -> bool:
+    """Whether there is a gradient and it is zero everywhere."""
+    if snapshot is None:
+        return False
+    if snapshot.values is None:
+        return bool(snapshot.parts) and all(map(_is_zero, snapshot.parts.values()))
+    return not snapshot.values.any()
+
+
+def different(
+    eager: Snapshot, compiled: Snapshot, tolerance: Tolerance, *, offset: bool = True, path: str = ""
+) -> Iterator[str]:
+    """What differs between two snapshots, a text each. ``path`` leads to a part of a wrapper subclass."""
+    at = f"its part {path} has " if path else ""
+    for key, wanted in eager.metadata.items():
+        got = compiled.metadata.get(key)
+        if wanted != got and (offset or key != "storage_offset"):
+            yield f"{at}{key} {_said(got)} compiled, {_said(wanted)} in eager"
+    if eager.context != compiled.context:
+        yield f"{at}context {compiled.context!r} compiled, {eager.context!r} in eager"
+    for name in eager.parts.keys() & compiled.parts.keys():
+        part = compiled.parts[name]
+        yield from different(eager.parts[name], part, tolerance, offset=offset, path=f"{path}.{name}")
+    if eager.metadata["shape"] == compiled.metadata["shape"]:
+        said = _values(eager.values, compiled.values, tolerance)
+        if said is not None:
+            yield at + said
+
+
+def _said(value: Any) -> str:
+    return value.__qualname__ if isinstance(value, type) else str(value).removeprefix("torch.")
+
+
+def _values(eager: torch.Tensor | None, compiled: torch.Tensor | None, tolerance: Tolerance) -> str | None:
+    if eager is None or compiled is None:
+        if eager is compiled:
+            return None
+        return "has no data compiled" if compiled is None else "has no data in eager"
+    if eager.dtype != compiled.dtype or eager.device != compiled.device:
+        compiled = compiled.to(eager.device, eager.dtype)
+    apart = ~_close(compiled, eager, tolerance)
+    if not apart.any():
+        return None
+    places = apart.nonzero()
+    index = tuple(places[0].tolist())
+    where = f"at {list(index)} " if index else ""
+    said = f"values differ: {where}{compiled[index].item()!r} compiled, {eager[index].item()!r} in eager"
+    return said if eager.numel() == 1 else f"{said} ({len(places)} of {eager.numel()} elements)"
+
+
+def _close(compiled: torch.Tensor, eager: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
+    if torch.equal(compiled, eager):
+        return torch.ones_like(eager, dtype=torch.bool)
+    rtol, atol = tolerances(eager.dtype, tolerance)
+    return torch.isclose(compiled, eager, rtol=rtol, atol=atol, equal_nan=True)
+
+
+def tolerances(dtype: torch.dtype, tolerance: Tolerance) -> tuple[float, float]:
+    """Relative and absolute tolerance for values of ``dtype``."""
+    if tolerance.rtol is not None and tolerance.atol is not None:
+        return tolerance.rtol, tolerance.atol
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return 0.0, 0.0
+    return torch.testing._comparison.default_tolerances(dtype)  # type: ignore[no-any-return]  # untyped in torch

@@ -1,0 +1,185 @@
+"""What one run of a function shows: outputs, inputs afterwards, gradients, and what writing to outputs does.
+
+Two runs, eager and compiled, are observed in the same way and their ``Observation``s compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from torch.utils._pytree import tree_structure
+
+from harness.graphs.aliasing import Aliases, Named, aliases_of_outputs
+from harness.graphs.naming import named_outputs
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+# Weights of an output's elements on the way to a gradient repeat after this many: a prime, so that rows
+# of usual sizes get different ones. As quarters they are exact in every floating dtype.
+WEIGHTS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A tensor as it was at one moment. ``values`` is None where its storage holds no data for it.
+
+    ``parts`` and ``context`` are a wrapper subclass's, by its ``__tensor_flatten__``.
+    """
+
+    metadata: dict[str, Any]
+    values: torch.Tensor | None
+    parts: dict[str, Snapshot] = field(default_factory=dict)
+    context: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Everything that the caller of a function can see at one moment, by name.
+
+    ``error`` is what the step that led here raised.
+    """
+
+    label: str
+    outputs: dict[str, Snapshot]
+    inputs: dict[str, Snapshot]
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One run. ``plain`` holds the outputs that are no tensors; ``gradients`` by output and leaf."""
+
+    structure: Any
+    plain: dict[str, Any]
+    aliases: dict[str, Aliases]
+    moments: tuple[Moment, ...]
+    gradients: dict[tuple[str, str], Snapshot | None]
+    returned: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a function is run on: its arguments, and by name all tensors among or behind them.
+
+    ``inputs`` are the tensors that the function can write to; ``leaves`` those that gradients arrive in.
+    """
+
+    arguments: Sequence[Any]
+    inputs: Sequence[Named]
+    leaves: Sequence[Named]
+
+
+def observe(function: Callable[..., Any], ground: Ground, *, write: bool) -> Observation:
+    """Run ``function`` on ``ground``, then backward from each output, then with ``write`` write to each.
+
+    What the function or a backward raises comes through; what a write raises is part of the observation.
+    """
+    returned = function(*ground.arguments)
+    leaves = named_outputs(returned)
+    outputs = [(name, value) for name, value in leaves if isinstance(value, torch.Tensor)]
+    aliases = aliases_of_outputs(ground.inputs, outputs)
+    moments = [_moment("after the call", outputs, ground)]
+    gradients = _gradients(outputs, ground.leaves)
+    moments.append(_moment("after the backward", outputs, ground))
+    if write:
+        moments += [_written(name, output, outputs, ground) for name, output in outputs]
+    return Observation(
+        structure=_structure(returned),
+        plain={name: value for name, value in leaves if not isinstance(value, torch.Tensor)},
+        aliases=aliases,
+        moments=tuple(moments),
+        gradients=gradients,
+        returned=returned,
+    )
+
+
+def _structure(value: Any) -> Any:
+    """The containers of ``value``; a tuple counts as a list: a compiled function returns lists for both."""
+    if type(value) in (list, tuple):
+        return [_structure(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _structure(item) for key, item in value.items()}
+    return str(tree_structure(value))
+
+
+def _moment(label: str, outputs: Sequence[Named], ground: Ground, error: Exception | None = None) -> Moment:
+    return Moment(
+        label,
+        {name: snapshot(tensor) for name, tensor in outputs},
+        {name: snapshot(tensor) for name, tensor in ground.inputs},
+        error,
+    )
+
+
+def _gradients(outputs: Sequence[Named], leaves: Sequence[Named]) -> dict[tuple[str, str], Snapshot | None]:
+    """What each output alone sends back to each leaf."""
+    found: dict[tuple[str, str], Snapshot | None] = {}
+    for name, output in outputs:
+        if output.requires_grad:
+            weighted_sum(output).backward(retain_graph=True)
+            for leaf_name, leaf in leaves:
+                found[name, leaf_name] = None if leaf.grad is None else snapshot(leaf.grad)
+                leaf.grad = None
+    return found
+
+
+def weighted_sum(output: torch.Tensor) -> torch.Tensor:
+    """A real number whose gradient differs from element to element, so that none can stand for another."""
+    if output.layout != torch.strided:
+        return output.sum()
+    weights = torch.arange(output.numel(), device=output.device) % WEIGHTS + 1
+    total = (output * (weights.reshape(output.shape) / 4).to(output.dtype)).sum()
+    return total.real + 2 * total.imag if total.is_complex() else total
+
+
+def _written(name: str, output: torch.Tensor, outputs: Sequence[Named], ground: Ground) -> Moment:
+    error: Exception | None = None
+    try:
+        output.mul_(2)
+    except RuntimeError as raised:
+        error = raised
+    return _moment(f"after writing to {name}", outputs, ground, error)
+
+
+def snapshot(tensor: torch.Tensor) -> Snapshot:
+    """``tensor`` as it is now."""
+    metadata = {
+        "type": type(tensor),
+        "dtype": tensor.dtype,
+        "device": tensor.device,
+        "layout": tensor.layout,
+        "shape": tuple(tensor.shape),
+        "requires_grad": tensor.requires_grad,
+        "is_leaf": tensor.is_leaf,
+    }
+    if tensor.layout == torch.strided:
+        metadata["stride"] = _telling_strides(tensor)
+        metadata["storage_offset"] = tensor.storage_offset()
+    if is_traceable_wrapper_subclass(tensor):
+        names, context = tensor.__tensor_flatten__()  # type: ignore[attr-defined]  # what the check found
+        parts = {name: snapshot(getattr(tensor, name)) for name in names}
+        return Snapshot(metadata, None, parts, context)
+    return Snapshot(metadata, _values(tensor))
+
+
+def _telling_strides(tensor: torch.Tensor) -> tuple[int | None, ...]:
+    """The strides; None where the size is 1, and in all of an empty tensor: they lead nowhere there."""
+    if tensor.numel() == 0:
+        return (None,) * tensor.dim()
+    return tuple(
+        None if size == 1 else stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+
+
+def _values(tensor: torch.Tensor) -> torch.Tensor | None:
+    with torch.no_grad():
+        if tensor.layout != torch.strided:
+            return tensor.detach().to_dense().clone()
+        if tensor.numel() and not tensor.untyped_storage().size():
+            return None
+        plain = tensor.detach().as_subclass(torch.Tensor)
+        return plain.resolve_conj().resolve_neg().clone()

@@ -1,0 +1,33 @@
+"""Which release of torch runs: graphs differ between releases, and so do the expected ones.
+
+::
+
+    if torch_at_least("2.13"):
+        self.assertExpectedGraph(result.forward_text, \"\"\"...\"\"\")
+    else:
+        self.assertExpectedGraph(result.forward_text, \"\"\"...\"\"\")
+
+``EXPECTTEST_ACCEPT=1`` then writes the text of the release that runs.
+"""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from harness.errors import UsageError
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+
+def torch_at_least(release: str) -> bool:
+    """Whether torch is of ``release`` ("2.13") or later; builds on the way to a release count as it."""
+    return _numbers(torch.__version__) >= _numbers(release)
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is None:
+        raise UsageError(f"{version!r} is no release of torch: write it as major.minor, '2.13'")
+    return int(found[1]), int(found[2])

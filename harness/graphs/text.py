@@ -1,0 +1,109 @@
+"""``graph_text``: a graph as lines of text that stay the same from run to run, machine to machine.
+
+What ``GraphModule.code`` prints also depends on the device and on the release of torch (it marks where names
+are dropped, and has changed how it prints a return); what is printed here depends on the graph alone::
+
+    forward(primals_1)
+      clone = aten.clone.default(primals_1)
+      mul = aten.mul.Tensor(clone, 2)
+      return (mul,)
+
+Devices are numbered in the order in which the graph names them. A graph's own graph modules, the branches of
+a ``cond`` for example, follow it under their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+INDENT = "  "
+
+
+def graph_text(graph: torch.fx.GraphModule, *, name: str = "forward", shapes: bool = False) -> str:
+    """``graph`` as text under ``name``; with ``shapes`` each value has its dtype and sizes beside it.
+
+    Shapes come from what the compiler left in ``node.meta["val"]``; a node without it has none.
+    """
+    return "\n".join(_Printer(shapes).lines(graph, name))
+
+
+class _Printer:
+    """One graph's text; it remembers which devices were named."""
+
+    def __init__(self, shapes: bool) -> None:
+        self._shapes = shapes
+        self._devices: dict[torch.device, int] = {}
+
+    def lines(self, module: torch.fx.GraphModule, name: str) -> Iterator[str]:
+        nodes = list(module.graph.nodes)
+        placeholders = (self._declared(node) for node in nodes if node.op == "placeholder")
+        yield f"{name}({', '.join(placeholders)})"
+        for node in nodes:
+            if node.op != "placeholder":
+                yield INDENT + self._statement(node)
+        for child, sub in module.named_children():
+            if isinstance(sub, torch.fx.GraphModule):
+                yield ""
+                yield from self.lines(sub, f"{name}.{child}")
+
+    def _statement(self, node: torch.fx.Node) -> str:
+        if node.op == "output":
+            return f"return {self._value(node.args[0])}"
+        if node.op == "get_attr":
+            return f"{self._declared(node)} = self.{node.target}"
+        arguments = [self._value(argument) for argument in node.args]
+        arguments += [f"{key}={self._value(value)}" for key, value in node.kwargs.items()]
+        return f"{self._declared(node)} = {self._target(node)}({', '.join(arguments)})"
+
+    def _declared(self, node: torch.fx.Node) -> str:
+        described = _described(node.meta.get("val")) if self._shapes else ""
+        return f"{node.name}: {described}" if described else node.name
+
+    @staticmethod
+    def _target(node: torch.fx.Node) -> str:
+        if node.op == "call_function":
+            return _function_name(node.target)
+        return f"self.{node.target}" if node.op == "call_module" else f".{node.target}"
+
+    def _value(self, value: Any) -> str:
+        if isinstance(value, torch.fx.Node):
+            return value.name
+        if isinstance(value, tuple):
+            inside = ", ".join(map(self._value, value))
+            return f"({inside},)" if len(value) == 1 else f"({inside})"
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return f"[{', '.join(map(self._value, value))}]"
+        if isinstance(value, Mapping):
+            return f"{{{', '.join(f'{key!r}: {self._value(item)}' for key, item in value.items())}}}"
+        if isinstance(value, slice):
+            return ":".join(self._value(part) for part in (value.start, value.stop, value.step))
+        if isinstance(value, torch.device):
+            return f"device{self._devices.setdefault(value, len(self._devices))}"
+        if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
+            return str(value).removeprefix("torch.")
+        return _function_name(value) if callable(value) else repr(value)
+
+
+def _function_name(function: Any) -> str:
+    """``aten.mul.Tensor``, ``operator.getitem``, ``cond``: an operator's name as it is called."""
+    if isinstance(function, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return str(function)
+    module = getattr(function, "__module__", None) or ""
+    name = getattr(function, "__name__", None) or str(function)
+    if module in ("_operator", "math"):
+        return f"{module.lstrip('_')}.{name}"
+    return name
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(_described(item) or '_' for item in value)})"
+    return "" if value is None else str(value)

@@ -1,0 +1,66 @@
+"""The case that the suite's modules share: the verifier behind ``self.verify``, one front end a class.
+
+A class runs through another front end as a subclass that says so::
+
+    class AliasingThroughDynamoTest(AliasingTest):
+        front_end = ThroughDynamo()
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, ClassVar
+from unittest import mock
+
+import torch
+import torch._functorch._aot_autograd.utils
+import torch._functorch.aot_autograd
+from torch.testing._internal.two_tensor import TwoTensor
+
+from harness import DynamoTestCase
+from harness.graphs import AotFunction, FrontEnd, Verified, verify_aot
+
+
+def two_tensors(tensor: torch.Tensor) -> TwoTensor:
+    """A wrapper subclass tensor of ``tensor`` and its double: no half can stand for the other."""
+    return TwoTensor(tensor, tensor * 2)
+
+
+class AotTestCase(DynamoTestCase):
+    """A test that compiles ahead of time; compiled graphs are counted from 0 in each."""
+
+    front_end: ClassVar[FrontEnd] = AotFunction()
+
+    def setUp(self) -> None:
+        """Starts the compiler's count of graphs anew."""
+        super().setUp()
+        counter = mock.patch("torch._functorch.aot_autograd.AOT_COUNTER", new_callable=itertools.count)
+        counter.start()
+        self.addCleanup(counter.stop)
+
+    def verify(self, function: Callable[..., Any], inputs: Any, **options: Any) -> Verified:
+        """``verify_aot`` through the class's front end."""
+        return verify_aot(function, inputs, **{"front_end": self.front_end, **options})
+
+    def verify_both(self, function: Callable[..., Any], inputs: Any, **options: Any) -> Verified:
+        """``verify`` with inputs that require grad, then with ones that do not; the result is the first's.
+
+        In a list all floating tensors require grad or none does. A callable is given the flag and makes
+        ``(leaves, arguments)``.
+        """
+        result = self._verify_with(function, inputs, True, options)
+        self._verify_with(function, inputs, False, options)
+        return result
+
+    def _verify_with(self, function: Any, inputs: Any, grad: bool, options: dict[str, Any]) -> Verified:
+        if callable(inputs):
+            return self.verify(function, lambda: inputs(grad), **options)
+        tensors = [leaf for leaf in torch.utils._pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
+        flags = [grad and (leaf.is_floating_point() or leaf.is_complex()) for leaf in tensors]
+        return self.verify(function, inputs, requires_grad=flags, **options)
+
+    def assertExpectedGraph(self, text: str, expect: str, skip: int = 0) -> None:
+        """``assertExpectedInline`` where the class's front end leaves graphs as the function makes them."""
+        if self.front_end.shows_graphs:
+            self.assertExpectedInline(text, expect, skip + 1)
