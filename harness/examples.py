@@ -7,19 +7,18 @@ the same in each run, so that what passed passes again. ``HARNESS_EXAMPLES=10000
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import hypothesis
 
-from harness.settings import Settings
+from harness import surroundings
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
 def wanted(count: int) -> int:
     """``count``, unless ``HARNESS_EXAMPLES`` asks for another number."""
-    return Settings.from_environ(os.environ).examples or count
+    return surroundings.settings().examples or count
 
 
 def bounded(count: int, **settings: Any) -> hypothesis.settings:
@@ -28,7 +27,7 @@ def bounded(count: int, **settings: Any) -> hypothesis.settings:
     With ``HARNESS_EXAMPLES`` that many, each run others. No deadline an example and no complaint about slow
     drawing: a loaded machine may take any time. ``settings`` are further ones of hypothesis.
     """
-    asked = Settings.from_environ(os.environ).examples
+    asked = surroundings.settings().examples
     return hypothesis.settings(
         max_examples=asked or count,
         derandomize=asked is None,

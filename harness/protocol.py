@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -164,7 +166,8 @@ def _to_json(message: Any) -> dict[str, Any]:
     if isinstance(message, Assignment):
         return {**_fields(message), "launch": _to_json(message.launch)}
     if isinstance(message, Launch):
-        return {**_fields(message), "module": _fields(message.module)}
+        told = {n: v for n, v in _fields(message).items() if v != _LAUNCH_DEFAULTS[n]}
+        return {**told, "module": _fields(message.module)}
     return _fields(message)
 
 
@@ -179,17 +182,29 @@ def _from_json(kind: type, value: dict[str, Any]) -> Any:
 
 
 def _fields(message: Any) -> dict[str, Any]:
-    return {f.name: getattr(message, f.name) for f in dataclasses.fields(message)}
+    return {name: getattr(message, name) for name in _names(message.__class__)}
+
+
+@functools.cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(kind))
 
 
 def outcome_to_json(outcome: RankOutcome) -> dict[str, Any]:
-    """A rank's outcome as JSON-able values; lossless with ``outcome_from_json``."""
-    value = _fields(outcome)
+    """A rank's outcome as JSON-able values; lossless with ``outcome_from_json``. Defaults are left out."""
+    value = {n: v for n, v in _fields(outcome).items() if v != _OUTCOME_DEFAULTS[n]}
     value["status"] = outcome.status.value
-    value["error"] = _error_to_json(outcome.error)
-    value["subtests"] = [_subtest_to_json(s) for s in outcome.subtests]
-    value["collectives"] = [_fields(c) for c in outcome.collectives]
+    if outcome.error is not None:
+        value["error"] = _error_to_json(outcome.error)
+    if outcome.subtests:
+        value["subtests"] = [_subtest_to_json(s) for s in outcome.subtests]
+    if outcome.collectives:
+        value["collectives"] = [_fields(c) for c in outcome.collectives]
     return value
+
+
+_LAUNCH_DEFAULTS = {f.name: f.default for f in dataclasses.fields(Launch)}
+_OUTCOME_DEFAULTS = {f.name: f.default for f in dataclasses.fields(RankOutcome)}
 
 
 # What a rank may send in the plain fields of its outcome: it may lie, and the parent must not believe it.
@@ -213,20 +228,12 @@ _PLAIN_FIELDS: dict[str, tuple[type, ...]] = {
 
 def outcome_from_json(value: dict[str, Any]) -> RankOutcome:
     """The outcome of JSON values; KeyError, TypeError or ValueError where they are not one."""
-    for name, kinds in _PLAIN_FIELDS.items():
-        if not isinstance(value[name], kinds):
-            raise TypeError(f"{name} is {value[name]!r}")
-    return RankOutcome(
-        **{
-            **value,
-            "status": Status(value["status"]),
-            "error": _error_from_json(value["error"]),
-            "subtests": tuple(_subtest_from_json(s) for s in value["subtests"]),
-            "collectives": tuple(CollectiveRecord(**c) for c in value["collectives"]),
-            "accepted": tuple(value["accepted"]),
-            "left": tuple(value["left"]),
-        }
-    )
+    for name, field_value in value.items():
+        kinds = _PLAIN_FIELDS.get(name)
+        if kinds is not None and not isinstance(field_value, kinds):
+            raise TypeError(f"{name} is {field_value!r}")
+    rich = {name: read(value[name]) for name, read in _RICH_FIELDS.items() if name in value}
+    return RankOutcome(**{**value, **rich})
 
 
 def _error_to_json(error: ErrorInfo | None) -> dict[str, Any] | None:
@@ -255,3 +262,13 @@ def _subtest_from_json(value: dict[str, Any]) -> SubtestOutcome:
         error=_error_from_json(value["error"]),
         skip_reason=value["skip_reason"],
     )
+
+
+_RICH_FIELDS: dict[str, Callable[[Any], Any]] = {
+    "status": Status,
+    "error": _error_from_json,
+    "subtests": lambda values: tuple(_subtest_from_json(s) for s in values),
+    "collectives": lambda values: tuple(CollectiveRecord(**c) for c in values),
+    "accepted": tuple,
+    "left": tuple,
+}

@@ -6,6 +6,7 @@ suite, and in whichever order.
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import sys
@@ -24,7 +25,12 @@ def base_seed(environ: Mapping[str, str] | None = None) -> int:
     ``harness.errors.UsageError``, a ValueError, where the variable holds no whole number of 32 bits.
     """
     text = (os.environ if environ is None else environ).get(VARIABLE)
-    return Settings.from_environ({VARIABLE: text}).seed if text else DEFAULT_SEED
+    return _seed_in(text) if text else DEFAULT_SEED
+
+
+@functools.lru_cache(maxsize=16)
+def _seed_in(text: str) -> int:
+    return Settings.from_environ({VARIABLE: text}).seed
 
 
 def seed_all(seed: int) -> None:

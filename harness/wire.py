@@ -22,7 +22,12 @@ _FDS_A_MESSAGE = 240  # Linux refuses more than 253 descriptors in one message (
 
 def send_frame(sock: socket.socket, payload: bytes) -> None:
     """Sends one frame on a blocking socket; OSError where the peer is gone."""
-    sock.sendall(_LENGTH.pack(len(payload)) + payload)
+    sock.sendall(framed(payload))
+
+
+def framed(payload: bytes) -> bytes:
+    """The bytes of one frame."""
+    return _LENGTH.pack(len(payload)) + payload
 
 
 def recv_frame(sock: socket.socket) -> bytes | None:
@@ -60,6 +65,11 @@ class FrameReader:
 
     def __init__(self) -> None:
         self._data = bytearray()
+
+    @property
+    def pending(self) -> bool:
+        """Whether the beginning of a further frame has come."""
+        return bool(self._data)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Adds bytes and yields each complete frame; ProtocolError on an impossible length."""

@@ -113,7 +113,7 @@ class Pooled:
         self._started = time.monotonic()
         self._joined = False
         file = self._set.rdvz_file if job.keeps_group else job.request.file_name
-        self._set.send(replace(job.request, file_name=file, keeps_group=job.keeps_group))
+        self._set.send(job.request, file_name=file, keeps_group=job.keeps_group)
 
     def _make(self) -> RankSet:
         return self._launcher.launch(replace(self._job.request, pooled=True))

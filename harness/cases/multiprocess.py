@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness import expect, seeding
+from harness import expect, seeding, surroundings
 from harness.cases import verdict
 from harness.cases.modes import MODES, Job, Pooled, Running
 from harness.errors import HarnessError, LaunchError
@@ -127,7 +127,7 @@ class RankOrchestration(_AnyTestCase):
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
         """unittest's. The server that ranks come from is there before ``setUp`` changes this process."""
         with contextlib.suppress(HarnessError, OSError):  # the test meets it again when it launches
-            settings = Settings.from_environ(os.environ)
+            settings = surroundings.settings()
             if self._mode(settings) in ("fresh", "pooled"):
                 launcher(settings.launcher).ready(type(self).__module__, sys.path)
         return super().run(result)
@@ -178,7 +178,7 @@ class RankOrchestration(_AnyTestCase):
         if reason is not None:
             raise unittest.SkipTest(reason)
         self._end_ranks()
-        settings = Settings.from_environ(os.environ)
+        settings = surroundings.settings()
         self._start(self._mode(settings), settings)
         self.addCleanup(self._end_ranks)
 
@@ -220,7 +220,7 @@ class RankOrchestration(_AnyTestCase):
                 "test classes at the top of a module"
             )
         world_size = _checked_world_size(self.world_size)
-        environ = _environment()
+        environ = surroundings.environment()
         return Launch(
             module=imports.reference(case.__module__),
             qualname=case.__qualname__,
@@ -286,7 +286,7 @@ class RankOrchestration(_AnyTestCase):
         self._make_rendezvous()  # the old one leads to ranks that are gone
         try:
             # the logs stay those of the failure that is reported
-            self._start("fresh", replace(Settings.from_environ(os.environ), log_dir=None))
+            self._start("fresh", replace(surroundings.settings(), log_dir=None))
             assert self._running is not None
             watched = self._running.join(self._rules(fn))
         except HarnessError as error:
@@ -333,7 +333,9 @@ class RankOrchestration(_AnyTestCase):
         self._seed_rank()
         with expect.collecting() as accepted:
             account = run_body(self, self.setUpRank, self.tearDownRank)
-        account = replace(self._account(account), accepted=tuple(u.to_json() for u in accepted.updates))
+        account = self._account(account)
+        if accepted.updates:
+            account = replace(account, accepted=tuple(u.to_json() for u in accepted.updates))
         finish_in_rank(channel, account)
 
     def _seed_rank(self) -> None:
@@ -364,20 +366,6 @@ class MultiProcessTestCase(RankOrchestration, TestCase):
     test. ``_spawn_processes`` starts the ranks; a class whose ``setUp`` does not call it gets its ranks when
     the method runs. Source of the contract: ``common_distributed.MultiProcessTestCase``.
     """
-
-
-# The environment as it was last decoded, by its undecoded form: decoding it takes longer than a pooled test's
-# other steps, and from test to test it is the same.
-_decoded: tuple[dict[Any, Any], dict[str, str]] = ({}, {})
-
-
-def _environment() -> dict[str, str]:
-    """The current environment; not to be changed."""
-    global _decoded
-    raw = os.environ._data  # type: ignore[attr-defined]  # what os.environ decodes at each access
-    if _decoded[0] != raw:
-        _decoded = (dict(raw), dict(os.environ))
-    return _decoded[1]
 
 
 def _remove(path: str) -> None:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast, overload
 
-from harness import expect, seeding
+from harness import expect, seeding, surroundings
 from harness.cases import verdict
 from harness.cases.modes import Running
 from harness.cases.multiprocess import DEFAULT_WORLD_SIZE, RankOrchestration, finish_in_rank
@@ -215,7 +215,7 @@ def spawn_threads_and_init_comms(
     @functools.wraps(method)
     def on_ranks(self: unittest.TestCase, *args: Any, **kwargs: Any) -> None:
         __tracebackhide__ = True
-        settings = Settings.from_environ(os.environ)
+        settings = surroundings.settings()
         own = requirements_of(type(self), self._testMethodName).timeout_s
         limit = next(t for t in (timeout, own, settings.timeout_s) if t is not None)
         _run_on_threads(self, functools.partial(_call, method, args, kwargs), world_size, settings, limit)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from harness import surroundings
 from harness.errors import HarnessError, RankError, RankFailure, RankLeakWarning, RankProblem, ServerLost
 from harness.launch import imports
 from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
 from harness.report.failure import failure_text
-from harness.settings import WORKER, Settings
+from harness.settings import WORKER
 from harness.supervise.supervisor import Watch
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -161,7 +162,7 @@ def _short(merged: MergedSubtest) -> str:
 
 
 def _warn_of_leaks(case: unittest.TestCase, outcome: TestOutcome) -> None:
-    if Settings.from_environ(os.environ).strict:
+    if surroundings.settings().strict:
         strict = replace(
             outcome, status=Status.ERROR, reason="ranks left something behind (HARNESS_STRICT=1)"
         )

@@ -27,7 +27,7 @@ from typing import Protocol
 from harness.errors import LaunchError, ServerLost
 from harness.protocol import Launch, Refused, Release, Signal, Started, decode, encode
 from harness.rank import ledger
-from harness.wire import recv_frame, send_fds, send_frame
+from harness.wire import framed, recv_frame, send_fds, send_frame
 
 # Descriptors that follow a Launch: the launch's socket and the ledger, then three a rank.
 SHARED_FDS = 2
@@ -225,9 +225,14 @@ def _open_pipe(undo: contextlib.ExitStack) -> tuple[int, int]:
 def send_whole(sock: socket.socket, frame: bytes) -> None:
     """Sends a frame on a socket that is not blocking, because others read from it when it is ready; OSError
     where the peer is gone or does not read."""
+    data = framed(frame)
+    with contextlib.suppress(BlockingIOError):
+        data = data[sock.send(data) :]
+    if not data:
+        return
     sock.settimeout(SEND_WAIT_S)
     try:
-        send_frame(sock, frame)
+        sock.sendall(data)
     finally:
         sock.setblocking(False)
 

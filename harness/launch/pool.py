@@ -12,6 +12,7 @@ import os
 import select
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from harness.launch import imports
 from harness.launch.base import RankSet, send_whole
@@ -32,15 +33,16 @@ class PooledSet:
     tests_run: int = 0
     sent: Launch | None = None
 
-    def send(self, request: Launch) -> None:
-        """Sends a test to every rank; a rank that is gone is the supervisor's to notice."""
-        request = replace(request, pooled=True)
-        frame = encode(
-            _shorter(request)
-            if self.sent is not None and imports.same_surroundings(request, self.sent)
-            else request
-        )
-        self.sent = request
+    def send(self, request: Launch, **changes: Any) -> None:
+        """Sends a test, with ``changes`` to its fields, to every rank.
+
+        A rank that is gone is the supervisor's to notice.
+        """
+        if self.sent is not None and imports.same_surroundings(request, self.sent):
+            changes.update(_KNOWN)
+        else:
+            self.sent = request
+        frame = encode(replace(request, pooled=True, **changes))
         self.tests_run += 1
         for link in self.ranks.links:
             with contextlib.suppress(OSError):
@@ -70,8 +72,8 @@ class PooledSet:
                 os.remove(self.rdvz_file)
 
 
-def _shorter(request: Launch) -> Launch:
-    return replace(request, environ={}, cwd="", sys_path=[], argv=[], same_surroundings=True)
+# What ranks need not be told again.
+_KNOWN: dict[str, Any] = {"environ": {}, "cwd": "", "sys_path": [], "argv": [], "same_surroundings": True}
 
 
 class Pool:

@@ -6,6 +6,7 @@ repaired: a rank set in which anything changed is replaced, so a test never sees
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # without signal's enum, which takes most of its time
 import os
 import signal
 import sys
@@ -33,7 +34,7 @@ def _torch_state() -> tuple[Any, ...]:
 
 _TORCH_STATE: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("default dtype", lambda t: t.get_default_dtype()),
-    ("default device", lambda t: str(t.get_default_device())),
+    ("default device", lambda t: str(t.get_default_device()) if t._C._len_torch_function_stack() else "cpu"),
     ("deterministic algorithms", lambda t: t.are_deterministic_algorithms_enabled()),
     ("deterministic warn-only", lambda t: t.is_deterministic_algorithms_warn_only_enabled()),
     ("grad mode", lambda t: t.is_grad_enabled()),
@@ -55,11 +56,11 @@ def _rng_tracker() -> Any | None:
 
 
 def _signal_handlers() -> tuple[Any, ...]:
-    return tuple(map(signal.getsignal, _SIGNALS))
+    return tuple(map(_signal.getsignal, _SIGNALS))
 
 
 # The named ones: real-time signals are the harness's own.
-_SIGNALS = sorted(signal.Signals)
+_SIGNALS = sorted(map(int, signal.Signals))
 
 
 def _descriptor_count() -> int:
@@ -142,11 +143,6 @@ class Guard:
         return lines
 
 
-def _same_count(last: dict[str, Any]) -> bool:
-    count = _descriptor_count()
-    return count > 0 and count == last["descriptor count"]
-
-
 def _children() -> frozenset[int]:
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -156,6 +152,8 @@ def _children() -> frozenset[int]:
 
 
 def _snapshot(last: dict[str, Any] | None = None) -> dict[str, Any]:
+    count = _descriptor_count()
+    as_many = last is not None and count > 0 and count == last["descriptor count"]
     return {
         "environment": dict(os.environ._data),  # type: ignore[attr-defined]  # undecoded: a tenth of the time
         "working directory": _working_directory(),
@@ -165,8 +163,8 @@ def _snapshot(last: dict[str, Any] | None = None) -> dict[str, Any]:
         "groups": groups.names(),
         "threads": frozenset(f"{t.name} ({t.ident})" for t in threading.enumerate()),
         "children": _children(),
-        "descriptors": _descriptors() if last is None or not _same_count(last) else last["descriptors"],
-        "descriptor count": _descriptor_count(),
+        "descriptors": last["descriptors"] if last is not None and as_many else _descriptors(),
+        "descriptor count": count,
     }
 
 
@@ -182,5 +180,5 @@ def _difference(old: Any, new: Any) -> str:
         names = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
         return ", ".join(os.fsdecode(n) for n in names)
     if isinstance(old, tuple):
-        return ", ".join(s.name for s, a, b in zip(_SIGNALS, old, new, strict=True) if a != b)
+        return ", ".join(signal.Signals(s).name for s, a, b in zip(_SIGNALS, old, new, strict=True) if a != b)
     return f"{old} became {new}"

@@ -17,7 +17,7 @@ import socket
 import sys
 import time
 import traceback
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from harness import coverage_hook
@@ -124,8 +124,7 @@ def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> Non
         watch.begin(unchanged=not (destroyed or changed))
         final = _run(place, request, channel, book)
         _flush()  # or the end of what it printed would come with the next test
-        outcome = _outcome(place, final, started)
-        channel.report(replace(outcome, left=watch.what_changed(request.keeps_group)))
+        channel.report(_outcome(place, final, started, watch.what_changed(request.keeps_group)))
 
 
 def _run(place: Place, request: Launch, channel: RankChannel, book: ledger.Ledger) -> account.Account:
@@ -145,7 +144,7 @@ def _run(place: Place, request: Launch, channel: RankChannel, book: ledger.Ledge
     return account.conclude(channel.account, ending, channel.texts)
 
 
-def _outcome(place: Place, final: account.Account, started: float) -> RankOutcome:
+def _outcome(place: Place, final: account.Account, started: float, left: tuple[str, ...] = ()) -> RankOutcome:
     return RankOutcome(
         rank=place.rank,
         status=final.status,
@@ -157,6 +156,7 @@ def _outcome(place: Place, final: account.Account, started: float) -> RankOutcom
         pid=os.getpid(),
         note=final.note,
         accepted=final.accepted,
+        left=left,
     )
 
 

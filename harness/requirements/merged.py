@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
@@ -77,7 +78,11 @@ def merge(on_method: Iterable[Requirement], on_class: Iterable[Requirement] = ()
     Demands of which there can be only one (world size, timeout) are taken from the outermost decorator of the
     method, else of the class. Amounts take the largest, conditions hold all together.
     """
-    method, cls = tuple(on_method), tuple(on_class)
+    return _merged(tuple(on_method), tuple(on_class))
+
+
+@functools.lru_cache(maxsize=256)
+def _merged(method: tuple[Requirement, ...], cls: tuple[Requirement, ...]) -> Requirements:
     nearest, items = method + cls, cls + method
     sizes, timeouts = _of(WorldSizeDemand, nearest), _of(Timeout, nearest)
     counts = _of(Accelerators, items)

@@ -22,6 +22,7 @@ from harness.rank.signals import STACK_SIGNAL
 from harness.supervise import stacks
 from harness.supervise.deadlines import STACKS_QUIET_S, Action, Limits, Step, View, Why, decide
 from harness.supervise.output import Output
+from harness.supervise.quick import Heard
 from harness.wire import FrameReader, read_available
 
 # So many reads empty a pipe, also one that somebody has enlarged to the kernel's 1 MiB. What comes after that
@@ -80,6 +81,7 @@ class Supervisor:
         clock: Clock = time.monotonic,
         keep: bool = False,
         patient_with: int | None = None,
+        heard: Heard | None = None,
     ) -> None:
         self._ranks = ranks
         self._watched = [_Watched(link, out) for link, out in zip(ranks.links, outputs, strict=True)]
@@ -88,18 +90,26 @@ class Supervisor:
         self._clock = clock
         self._keep = keep
         self._patient_with = patient_with
+        self._heard = heard or Heard()
         self._events = FrameReader()
         self._order = 0
         self._server_lost = False
         self._why: Why | None = None
         self._last_dump = 0.0
-        self._view = View(started, unsettled=len(self._watched), alive=len(self._watched))
+        self._view = View(
+            started,
+            unsettled=len(self._watched),
+            alive=len(self._watched),
+            interrupted=self._heard.interrupted,
+        )
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> Watch:
         """Watches until all ranks are gone and swept, or with ``keep`` until all have reported."""
         with self._selector:
             self._register()
+            for rank, data in self._heard.data.items():
+                self._take_reports(self._watched[rank], bytes(data))
             while (step := self._decide()).action is not Action.DONE:
                 if step.action is Action.GIVE_UP:
                     break
@@ -189,15 +199,18 @@ class Supervisor:
                 if data is None:
                     self._forget(watched.link.channel)
                 return
-            try:
-                for frame in watched.reader.feed(data):
-                    message = decode(frame)
-                    if not isinstance(message, Report) or message.outcome.rank != watched.link.rank:
-                        raise ProtocolError(f"a rank sent {type(message).__name__}")
-                    self._note(watched, message.outcome)
-            except ProtocolError as error:
-                watched.lie = f"its channel carried something that is no report: {error}"[:300]
-                self._forget(watched.link.channel)
+            self._take_reports(watched, data)
+
+    def _take_reports(self, watched: _Watched, data: bytes) -> None:
+        try:
+            for frame in watched.reader.feed(data):
+                message = decode(frame)
+                if not isinstance(message, Report) or message.outcome.rank != watched.link.rank:
+                    raise ProtocolError(f"a rank sent {type(message).__name__}")
+                self._note(watched, message.outcome)
+        except ProtocolError as error:
+            watched.lie = f"its channel carried something that is no report: {error}"[:300]
+            self._forget(watched.link.channel)
 
     def _note(self, watched: _Watched, outcome: RankOutcome) -> None:
         if watched.report is not None:

@@ -11,6 +11,7 @@ from harness.rank.terminal import give_back_terminal
 from harness.settings import Settings
 from harness.supervise.deadlines import Limits
 from harness.supervise.output import Output, log_file
+from harness.supervise.quick import listen
 from harness.supervise.supervisor import Supervisor, Watch
 
 
@@ -36,15 +37,22 @@ def watch(
         skip_grace_s=settings.skip_grace_s,
         exit_grace_s=max(patience, settings.exit_grace_s),
     )
+    begun = time.monotonic() if started is None else started
+    heard = None
+    if keep and settings.pdb_rank is None:
+        heard = listen(ranks, begun + limits.timeout_s)
+        if heard.outcomes is not None:
+            return Watch(heard.outcomes, ())
     stream = settings.rank_output == "stream"
     outputs = [
         Output(rank, stream=stream, log=log_file(settings.log_dir, test_id, rank))
         for rank in range(ranks.world_size)
     ]
-    begun = time.monotonic() if started is None else started
     try:
         debugged = settings.pdb_rank
-        result = Supervisor(ranks, outputs, limits, begun, rules, keep=keep, patient_with=debugged).run()
+        result = Supervisor(
+            ranks, outputs, limits, begun, rules, keep=keep, patient_with=debugged, heard=heard
+        ).run()
     except BaseException:
         ranks.close()
         raise

@@ -122,9 +122,34 @@ class RoundTripTest(unittest.TestCase):
         self.assertEqual(set(protocol._KINDS), drawn)
 
     def test_every_field_of_an_outcome_travels(self) -> None:
-        """A field that is added to RankOutcome is in the JSON form."""
-        value = protocol.outcome_to_json(RankOutcome(0, Status.PASSED))
+        """A field that is added to RankOutcome has to be added here; defaults are left out."""
+        self.assertEqual(set(protocol.outcome_to_json(RankOutcome(0, Status.PASSED))), {"rank", "status"})
+        error = ErrorInfo("E", "message", "trace", is_assertion=True, pickled=b"p")
+        outcome = RankOutcome(
+            1,
+            Status.FAILED,
+            error=error,
+            skip_reason="none",
+            subtests=(SubtestOutcome("m", (("i", "1"),), Status.FAILED, error),),
+            exit_code=1,
+            duration_s=1.5,
+            started_s=2.5,
+            peak_memory=1,
+            output="printed",
+            collectives=(CollectiveRecord("all_reduce", "0", 1, 1.0, None),),
+            stack="stack",
+            phase="exit",
+            order=1,
+            at_s=3.5,
+            pid=1,
+            accepted=(["text"],),
+            note="note",
+            log="log",
+            left=("thread",),
+        )
+        value = protocol.outcome_to_json(outcome)
         self.assertEqual(set(value), {f.name for f in fields(RankOutcome)})
+        self.assertEqual(protocol.outcome_from_json(json.loads(json.dumps(value))), outcome)
 
     def test_tuples_stay_tuples(self) -> None:
         """Equality of dataclasses depends on it."""

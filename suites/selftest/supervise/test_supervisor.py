@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import mmap
-import os
 import signal
-import socket
 import time
 import unittest
 from collections.abc import Callable
 from typing import Any
 
-from harness.launch.base import RankLink
 from harness.outcomes import ErrorInfo, RankOutcome, Status, merge
-from harness.protocol import Exited, Report, Swept, encode
+from harness.protocol import Report, encode
 from harness.rank import ledger
 from harness.rank.signals import STACK_SIGNAL
 from harness.supervise.deadlines import Limits
 from harness.supervise.output import Output
 from harness.supervise.supervisor import Supervisor, Watch
-from harness.wire import send_frame
+from suites.selftest.supervise.played import Played
 
 # Seconds; what a played rank does, it does at once, so these only end what is meant to hang.
 SHORT = Limits(timeout_s=0.05, grace_s=0.05, skip_grace_s=0.05, exit_grace_s=0.05)
@@ -29,107 +25,12 @@ FAILURE = ErrorInfo("AssertionError", "no", "trace", is_assertion=True)
 # Calls of the clock until the supervisor has looked at its descriptors for the first time, and some more.
 FIRST_LOOK = 6
 
-Deed = Callable[[], None]
-
-
-class Played:
-    """Stands in for a ``RankSet``: ranks without processes. ``on`` says what a rank does when it is told
-    something: (rank, signal's number or "release") -> deed."""
-
-    def __init__(self, world_size: int) -> None:
-        self.world_size = world_size
-        self.pids = [1000 + rank for rank in range(world_size)]
-        self.events, self._server = socket.socketpair()
-        self.ledger = mmap.mmap(-1, ledger.size(world_size))
-        self.swept: list[str] | None = None
-        self.links: list[RankLink] = []
-        self._channels: list[socket.socket] = []
-        self._outputs: list[int] = []
-        self._stacks: list[int] = []
-        for rank in range(world_size):
-            self._open(rank)
-        self.on: dict[tuple[int, int | str], Deed] = {}
-        self.told: list[tuple[int, int | str]] = []
-        self._left = world_size
-
-    def _open(self, rank: int) -> None:
-        near, far = socket.socketpair()
-        output, output_far = os.pipe()
-        stack, stack_far = os.pipe()
-        near.setblocking(False)
-        os.set_blocking(output, False)
-        os.set_blocking(stack, False)
-        self.links.append(RankLink(rank, near, output, stack))
-        self._channels.append(far)
-        self._outputs.append(output_far)
-        self._stacks.append(stack_far)
-
-    def close(self) -> None:
-        """Both ends of everything."""
-        for link, channel, output, stack in zip(
-            self.links, self._channels, self._outputs, self._stacks, strict=True
-        ):
-            link.close()
-            channel.close()
-            os.close(output)
-            os.close(stack)
-        self.events.close()
-        self._server.close()
-        self.ledger.close()
-
-    # -- what the supervisor does to ranks
-
-    def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
-        """Part of ``RankSet``."""
-        self._tell(rank, int(signum))
-
-    def release(self, rank: int) -> None:
-        """Part of ``RankSet``."""
-        self._tell(rank, "release")
-
-    def _tell(self, rank: int, what: int | str) -> None:
-        self.told.append((rank, what))
-        self.on.get((rank, what), _nothing)()
-
-    # -- what ranks do
-
-    def says(self, rank: int, status: Status, **fields: Any) -> None:
-        """A rank reports."""
-        self.sends(rank, encode(Report(RankOutcome(rank, status, **fields))))
-
-    def sends(self, rank: int, frame: bytes) -> None:
-        """A rank writes to its channel."""
-        send_frame(self._channels[rank], frame)
-
-    def prints(self, rank: int, data: bytes) -> None:
-        """A rank writes to its output."""
-        os.write(self._outputs[rank], data)
-
-    def dumps(self, rank: int, data: bytes) -> None:
-        """A rank's stack comes."""
-        os.write(self._stacks[rank], data)
-
-    def exits(self, rank: int, code: int, leaked: tuple[str, ...] = ()) -> None:
-        """A rank's process is gone; after the last, everything is swept."""
-        send_frame(self._server, encode(Exited(rank, code, 1 << 20)))
-        self._left -= 1
-        if self._left == 0:
-            send_frame(self._server, encode(Swept(list(leaked))))
-
-    def server_dies(self) -> None:
-        """The server's end of the launch closes."""
-        self._server.close()
-
 
 def patient_clock() -> Callable[[], float]:
     """The monotonic clock, standing still until what ranks did beforehand has been seen: however long this
     process is kept waiting for a processor, none of it comes too late."""
     start, calls = time.monotonic(), itertools.count()
     return lambda: start if next(calls) < FIRST_LOOK else time.monotonic()
-
-
-def _nothing() -> None:
-    """What a rank does that does not listen."""
 
 
 class SupervisorTest(unittest.TestCase):

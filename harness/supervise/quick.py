@@ -1,0 +1,92 @@
+"""The usual test of kept ranks: every rank passes, quietly. Then the supervisor is not needed at all.
+
+``listen`` hears reports and nothing else. Whatever else happens (a failure, output, a death, the deadline,
+Ctrl-C) ends it at once, and the supervisor goes on from there with what was heard so far.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from harness.errors import ProtocolError
+from harness.launch.base import RankSet
+from harness.outcomes import RankOutcome, Status
+from harness.protocol import Report, decode
+from harness.rank import ledger
+from harness.wire import FrameReader, read_available
+
+
+@dataclass(slots=True)
+class Heard:
+    """What the ranks' channels carried: bytes by rank, which the supervisor takes as if it had read them.
+
+    ``outcomes`` is every rank's, in the order of ranks, where all passed; else None. ``interrupted`` is when
+    Ctrl-C came, in seconds on the monotonic clock.
+    """
+
+    data: dict[int, bytearray] = field(default_factory=dict)
+    outcomes: tuple[RankOutcome, ...] | None = None
+    interrupted: float | None = None
+
+
+def listen(ranks: RankSet, until: float) -> Heard:
+    """Listens until all ranks have passed, something else happens, or ``until`` (monotonic seconds)."""
+    heard = Heard()
+    try:
+        passed = _passes(ranks, until, heard)
+    except KeyboardInterrupt:
+        heard.interrupted = time.monotonic()
+        return heard
+    if passed is not None:
+        heard.outcomes = tuple(passed[rank] for rank in range(ranks.world_size))
+    return heard
+
+
+def _passes(ranks: RankSet, until: float, heard: Heard) -> dict[int, RankOutcome] | None:
+    poll = select.poll()
+    printed = ((link.output, link.stack) for link in ranks.links)
+    for other in (ranks.events.fileno(), *chain.from_iterable(printed)):
+        poll.register(other, select.POLLIN)
+    awaited = {link.channel.fileno(): link.rank for link in ranks.links}
+    for channel in awaited:
+        poll.register(channel, select.POLLIN)
+    passed: dict[int, RankOutcome] = {}
+    while awaited:
+        ready = poll.poll(max(0.0, until - time.monotonic()) * 1000)
+        if not ready:
+            return None
+        for descriptor, _ in ready:
+            rank = awaited.pop(descriptor, None)
+            outcome = None if rank is None else _passed(descriptor, rank, heard)
+            if outcome is None:
+                return None
+            poll.unregister(descriptor)
+            passed[outcome.rank] = replace(
+                outcome,
+                order=len(passed),
+                at_s=time.monotonic(),
+                pid=outcome.pid or ranks.pids[outcome.rank],
+                collectives=ledger.read(ranks.ledger, outcome.rank),
+            )
+    # What the ranks printed came before their reports.
+    return None if poll.poll(0) else passed
+
+
+def _passed(descriptor: int, rank: int, heard: Heard) -> RankOutcome | None:
+    """The rank's outcome where its channel holds the whole report of a pass, and no more."""
+    data = read_available(descriptor)
+    if not data:
+        return None
+    heard.data[rank] = bytearray(data)
+    reader = FrameReader()
+    try:
+        messages = [decode(frame) for frame in reader.feed(data)]
+    except ProtocolError:
+        return None
+    if len(messages) != 1 or reader.pending or not isinstance(messages[0], Report):
+        return None
+    outcome = messages[0].outcome
+    return outcome if outcome.rank == rank and outcome.status is Status.PASSED else None
