@@ -1,0 +1,230 @@
+"""``captured_splits``: while it lasts, every graph that DDPOptimizer is given becomes a ``Split``.
+
+DDPOptimizer is asked, not modelled: its buckets are read when it has made them, and its graphs as it hands
+them to the backend. (The model of the rule is ``harness.graphs.ddp_bucketing``.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from unittest import mock
+
+import torch
+from torch import fx
+from torch._dynamo.backends.distributed import DDPOptimizer
+from torch.nn.parallel import DistributedDataParallel
+
+from harness.graphs.ddp_splits import Boundary, Bucket, CountedParameter, Split
+
+# A step of the way to a parameter, as dynamo writes it: ._modules['net'], ._parameters['weight'].
+_STEP = re.compile(r"_(?:modules|parameters)\['([^']+)'\]")
+
+
+@contextlib.contextmanager
+def captured_splits() -> Iterator[list[Split]]:
+    """A region in which each graph that DDPOptimizer compiles is recorded; yields the list that grows.
+
+    One entry a graph that dynamo captures while DDP's forward runs, in the order of compilation, also where
+    one bucket holds it all. Nothing is recorded where DDPOptimizer is not asked (``optimize_ddp`` off) or
+    raises. Compiled code and results are the same as outside of the region. The parameters of an optimizer
+    that somebody made by hand are named after the place where dynamo found them.
+    """
+    found: list[Split] = []
+    original = DDPOptimizer.compile_fn
+
+    def compile_fn(self: Any, graph: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
+        capture = _Capture(graph, inputs)
+        compiler = self.backend_compile_fn
+        self.backend_compile_fn = capture.watching(compiler)
+        try:
+            compiled = original(self, graph, inputs, **options)
+        finally:
+            self.backend_compile_fn = compiler
+        found.append(capture.split(self, compiled))
+        return compiled
+
+    with mock.patch.object(DDPOptimizer, "compile_fn", compile_fn):
+        yield found
+
+
+class _Piece(NamedTuple):
+    """A graph as the backend was given it: what it takes besides parameters, and its code."""
+
+    inputs: tuple[Boundary, ...]
+    code: str
+
+
+class _Capture:
+    """What is known of one graph before, while and after DDPOptimizer compiles it."""
+
+    def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> None:
+        self._graph = graph
+        self._code = _code(graph)  # now: where it stays whole, the backend may change it
+        self._results = _results(graph)
+        self._parameters = _Parameters(graph, inputs)
+        self._pieces: list[_Piece] = []
+
+    def watching(self, compiler: Callable[..., Any]) -> Callable[..., Any]:
+        """The compiler; each graph that it is given is recorded first."""
+
+        def watched(graph: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
+            values = [_value(node) for node in graph.graph.nodes if _is_input(node)]
+            self._pieces.append(_Piece(tuple(values), _code(graph)))
+            return compiler(graph, inputs, **options)
+
+        return watched
+
+    def split(self, optimizer: Any, compiled: Any) -> Split:
+        """The finished value."""
+        caps = optimizer.first_bucket_cap, optimizer.bucket_bytes_cap
+        made = list(reversed(optimizer.buckets))  # the optimizer keeps the bucket nearest the input first
+        pieces = self._by_bucket(compiled, len(made))
+        sources = {node.name: index for index, bucket in enumerate(made) for node in bucket.nodes}
+        sources |= _passed_on(compiled, len(made))
+        buckets = tuple(
+            Bucket(
+                cap=caps[min(index, 1)],
+                parameters=self._parameters.counted(bucket),
+                ops=tuple(_operator(node) for node in reversed(bucket.nodes) if node.op != "get_attr"),
+                inputs=tuple(_from(value, sources) for value in piece.inputs),
+                graph=piece.code,
+                extended_by=bucket.opcount_increased_to_capture_external_output,
+            )
+            for index, (bucket, piece) in enumerate(zip(made, pieces, strict=True))
+        )
+        return Split(
+            *caps,
+            buckets=buckets,
+            results=tuple(_from(value, sources) for value in self._results),
+            missed=self._parameters.missed(made),
+            graph=self._code,
+        )
+
+    def _by_bucket(self, compiled: Any, count: int) -> list[_Piece]:
+        """The recorded pieces, by bucket; they were compiled in the order in which they run."""
+        assert len(self._pieces) == count, "the backend was not given one graph a bucket"
+        if count == 1:
+            return self._pieces
+        ran = [int(n.target.rsplit("_", 1)[1]) for n in compiled.graph.nodes if n.op == "call_module"]
+        by_number = dict(zip(ran, self._pieces, strict=True))
+        return [by_number[number] for number in reversed(range(count))]
+
+
+class _Parameters:
+    """The parameters that a graph uses: what the optimizer calls them, and what the user calls them."""
+
+    def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> None:
+        self._names = _names_in_ddp()
+        self._found: dict[str, tuple[torch.Tensor, str]] = {}
+        placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+        for node, value in zip(placeholders, inputs, strict=True):
+            real = value if isinstance(value, torch.nn.Parameter) else node.meta.get("example_value")
+            if isinstance(real, torch.nn.Parameter):
+                self._found[str(node.target)] = (real, self._names.get(id(real)) or _place(node))
+        for node in graph.graph.nodes:
+            for label, name, real in _held(graph, node):
+                self._found[label] = (real, self._names.get(id(real)) or name)
+
+    def counted(self, bucket: Any) -> tuple[CountedParameter, ...]:
+        """A bucket's parameters, in the order in which it counted them."""
+        values = tuple(self._value(label) for label in bucket.params)
+        assert sum(each.size for each in values) == bucket.size, "a parameter counts for its bytes"
+        return values
+
+    def missed(self, buckets: Sequence[Any]) -> tuple[CountedParameter, ...]:
+        """What DDP reduces and no bucket counted."""
+        counted = {self._value(label).name for bucket in buckets for label in bucket.params}
+        values = [
+            self._value(label) for label, (parameter, _) in self._found.items() if parameter.requires_grad
+        ]
+        return tuple(each for each in values if each.name not in counted and not each.ignored)
+
+    def _value(self, label: str) -> CountedParameter:
+        parameter, name = self._found[label]
+        return CountedParameter(
+            name=name,
+            shape=tuple(parameter.shape),
+            dtype=_dtype(parameter.dtype),
+            size=parameter.untyped_storage().nbytes(),
+            ignored=bool(getattr(parameter, "_ddp_ignored", False)),
+        )
+
+
+def _names_in_ddp() -> dict[int, str]:
+    """The names of the parameters of the DDP module whose forward runs, by id."""
+    ddp = DistributedDataParallel._active_ddp_module
+    if ddp is None:
+        return {}
+    module = getattr(ddp, "module", ddp)  # a stand-in may be the model itself
+    return {id(parameter): name for name, parameter in module.named_parameters()}
+
+
+def _place(node: fx.Node) -> str:
+    """Where dynamo found a graph's input, as a path of attributes; else its name in the graph."""
+    source = getattr(node, "_dynamo_source", None)
+    name = getattr(source, "name", None)
+    text = name() if callable(name) else name  # a method before torch 2.11
+    return ".".join(_STEP.findall(text or "")) or str(node.target)
+
+
+def _held(graph: fx.GraphModule, node: fx.Node) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """The parameters that a graph itself holds: what the optimizer calls them, their paths, they."""
+    if node.op == "call_module":
+        for name, parameter in graph.get_submodule(str(node.target)).named_parameters():
+            yield f"{node.target}_{name}", f"{node.target}.{name}", parameter
+    elif node.op == "get_attr":
+        value = getattr(graph, str(node.target), None)
+        if isinstance(value, torch.nn.Parameter):
+            yield str(node.target), str(node.target), value
+
+
+def _passed_on(compiled: Any, count: int) -> dict[str, int]:
+    """The buckets of values that split_module hands from piece to piece on its own account: sizes."""
+    if count == 1:
+        return {}
+    found: dict[str, int] = {}
+    for node in compiled.graph.nodes:
+        origin = node.args[0] if node.op == "call_function" and node.args else node
+        if isinstance(origin, fx.Node) and origin.op == "call_module":
+            found[node.name] = count - 1 - int(str(origin.target).rsplit("_", 1)[1])
+    return found
+
+
+def _from(value: Boundary, sources: Mapping[str, int]) -> Boundary:
+    return Boundary(value.name, value.shape, value.dtype, sources.get(value.name))
+
+
+def _results(graph: fx.GraphModule) -> tuple[Boundary, ...]:
+    output = next(node for node in graph.graph.nodes if node.op == "output")
+    return tuple(_value(node) for node in output.all_input_nodes)
+
+
+def _is_input(node: fx.Node) -> bool:
+    if node.op != "placeholder":
+        return False
+    return not isinstance(node.meta.get("example_value"), torch.nn.Parameter)
+
+
+def _value(node: fx.Node) -> Boundary:
+    value = node.meta.get("example_value")
+    if isinstance(value, torch.Tensor):
+        shape = tuple(int(n) if isinstance(n, int) else str(n) for n in value.shape)
+        return Boundary(node.name, shape, _dtype(value.dtype))
+    plain = {torch.SymInt: "int", torch.SymFloat: "float", torch.SymBool: "bool"}
+    return Boundary(node.name, (), plain.get(type(value), type(value).__name__))
+
+
+def _operator(node: fx.Node) -> str:
+    """An operator as a reader knows it: linear, tag_activation_checkpoint, relu, t."""
+    return str(getattr(node.target, "__name__", node.target))
+
+
+def _dtype(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _code(graph: fx.GraphModule) -> str:
+    return str(graph.print_readable(print_output=False))

@@ -1,0 +1,199 @@
+"""The model of the bucketing rule: by examples worked out by hand, and by what must hold of any model."""
+
+from __future__ import annotations
+
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.examples import bounded
+from harness.graphs.ddp_bucketing import (
+    CALLER,
+    DOCUMENTED,
+    Deviations,
+    Step,
+    Weight,
+    expected_buckets,
+)
+
+
+def chain(*weights: tuple[Weight, ...]) -> list[Step]:
+    """Steps that each read the one before, the last of which the caller reads."""
+    last = len(weights) - 1
+    return [
+        Step(each, readers=(CALLER if index == last else index + 1,)) for index, each in enumerate(weights)
+    ]
+
+
+def of(*sizes: int) -> tuple[Weight, ...]:
+    """Weights called after their bytes."""
+    return tuple(Weight(str(size), size) for size in sizes)
+
+
+class ExamplesTest(unittest.TestCase):
+    """Small models whose buckets can be counted on fingers."""
+
+    def check(
+        self,
+        steps: list[Step],
+        expected: list[str],
+        cap: int = 10,
+        first_cap: int = 5,
+        deviations: Deviations = DOCUMENTED,
+    ) -> None:
+        """``expected``: the names of each bucket, with spaces between."""
+        found = expected_buckets(steps, cap, first_cap, deviations)
+        self.assertEqual([" ".join(bucket.names) for bucket in found], expected)
+
+    def test_backwards(self) -> None:
+        """From the last step to the first; within a step in the order of its arguments."""
+        self.check(chain(of(11, 1), of(12, 2), of(13, 3)), ["13 3", "12 2", "11 1"])
+
+    def test_first_limit(self) -> None:
+        """It is for the first bucket alone; a bucket is full when it has reached its limit."""
+        self.check(chain(of(9), of(1), of(4), of(5)), ["5", "4 1 9"])
+        self.check(chain(of(9), of(6), of(4), of(5)), ["5", "4 6", "9"])
+        self.check(chain(of(9), of(6), of(3), of(4)), ["4 3", "6 9"])
+
+    def test_a_step_is_not_torn(self) -> None:
+        """All parameters of one operator are in one bucket."""
+        self.check(chain(of(7), of(8, 9, 6)), ["8 9 6", "7"])
+
+    def test_steps_without_parameters(self) -> None:
+        """Belong to the bucket that is not yet full; ahead of everything they are no bucket."""
+        found = expected_buckets(chain((), (), of(12), (), of(13), ()), 10, 5)
+        self.assertEqual([bucket.steps for bucket in found], [(5, 4), (3, 2, 1, 0)])
+
+    def test_what_does_not_count(self) -> None:
+        """Frozen and ignored parameters; their steps are in buckets all the same."""
+        frozen, ignored = Weight("frozen", 50, trainable=False), Weight("ignored", 50, ignored=True)
+        self.check(chain((frozen,), of(3), (ignored,), of(4)), ["4 3"])
+        self.check(chain((frozen,), of(5), (ignored,), of(6)), ["6", "5"])
+
+    def test_no_parameters_at_all(self) -> None:
+        """One bucket with nothing in it."""
+        self.check(chain((), ()), [""])
+        self.check([], [""])
+
+    def test_used_twice(self) -> None:
+        """Counts once, where its gradient comes first."""
+        tied = Weight("tied", 6)
+        self.check(chain((tied,), of(5), (tied,)), ["tied", "5"])
+        self.check(chain((tied, tied), of(5)), ["5", "tied"])
+
+    def test_by_keyword(self) -> None:
+        """Counts as any other."""
+        steps = [Step(of(4), readers=(1,)), Step((), aside=of(7), readers=(CALLER,))]
+        self.check(steps, ["7", "4"])
+
+    def test_useless_pieces(self) -> None:
+        """A full bucket that nobody reads from goes on until somebody does."""
+        steps = [
+            Step(of(8), readers=(1, CALLER)),
+            Step(of(7), readers=(2,)),
+            Step(of(6)),
+        ]
+        self.check(steps, ["6 7 8"])
+        self.check([Step(of(11), readers=(1,)), *steps[1:2], Step(of(6), readers=(CALLER,))], ["6", "7 11"])
+
+    def test_deviations(self) -> None:
+        """Each by itself."""
+        tied, ignored = Weight("tied", 6), Weight("ignored", 6, ignored=True)
+        self.check(
+            chain((tied,), (tied, tied)), ["tied tied", "tied"], 10, 5, Deviations(counts_each_use=True)
+        )
+        self.check(chain(of(4), (ignored,)), ["ignored", "4"], 10, 5, Deviations(counts_ignored=True))
+        steps = [Step(of(4), readers=(1,)), Step((), aside=of(7), readers=(CALLER,))]
+        self.check(steps, ["4"], 10, 5, Deviations(misses_aside=True))
+
+    def test_mistakes(self) -> None:
+        """Say what to do."""
+        with self.assertRaisesRegex(UsageError, "bucket_cap_mb of at least 1"):
+            expected_buckets([], cap=4, first_cap=5)
+        for reader in (0, 1, -2):
+            with self.subTest(reader), self.assertRaisesRegex(UsageError, "later steps' indices"):
+                expected_buckets([Step(readers=(reader,))], 10, 5)
+
+
+WEIGHTS = st.builds(Weight, st.sampled_from("abcdefgh"), st.integers(1, 12), st.booleans(), st.booleans())
+
+
+@st.composite
+def models(draw: st.DrawFn) -> list[Step]:
+    """Steps with any parameters, read by any later ones."""
+    count = draw(st.integers(1, 12))
+    sizes = {name: draw(st.integers(1, 12)) for name in "abcdefgh"}
+    weights = WEIGHTS.map(lambda w: Weight(w.name, sizes[w.name], w.name < "g", w.name in "bd"))
+    return [
+        Step(
+            tuple(draw(st.lists(weights, max_size=3))),
+            tuple(draw(st.lists(weights, max_size=1))),
+            tuple(sorted(draw(st.sets(st.sampled_from([*range(index + 1, count), CALLER]), max_size=3)))),
+        )
+        for index in range(count)
+    ]
+
+
+CAPS = st.tuples(st.integers(1, 30), st.integers(1, 30)).map(lambda pair: (max(pair), min(pair)))
+DEVIATIONS = st.builds(Deviations, st.booleans(), st.booleans(), st.booleans())
+
+
+class PropertiesTest(unittest.TestCase):
+    """What holds of every model, found by other means than the rule's own walk."""
+
+    @bounded(200)
+    @given(models(), CAPS, DEVIATIONS)
+    def test_every_step_once_backwards(
+        self, steps: list[Step], caps: tuple[int, int], deviations: Deviations
+    ) -> None:
+        """Buckets share the steps out, in the order of the backward."""
+        found = expected_buckets(steps, *caps, deviations)
+        self.assertEqual(
+            [index for bucket in found for index in bucket.steps], list(reversed(range(len(steps))))
+        )
+
+    @bounded(200)
+    @given(models(), CAPS)
+    def test_documented_parameters_once(self, steps: list[Step], caps: tuple[int, int]) -> None:
+        """Each parameter that DDP reduces counts in exactly one bucket, no other in any."""
+        found = expected_buckets(steps, *caps)
+        names = [name for bucket in found for name in bucket.names]
+        used = {w.name for s in steps for w in (*s.weights, *s.aside) if w.trainable and not w.ignored}
+        self.assertEqual(sorted(names), sorted(used))
+
+    @bounded(200)
+    @given(models(), CAPS, DEVIATIONS)
+    def test_full_but_no_fuller(
+        self, steps: list[Step], caps: tuple[int, int], deviations: Deviations
+    ) -> None:
+        """Each bucket but the last has its limit; without its last step it had not, or gave nothing."""
+        found = expected_buckets(steps, *caps, deviations)
+        for index, bucket in enumerate(found[:-1]):
+            cap = caps[1] if index == 0 else caps[0]
+            self.assertGreaterEqual(bucket.size, cap)
+            shorter = bucket.steps[:-1]
+            counted = sum(
+                b.size
+                for b in expected_buckets(
+                    [self.emptied(s, i in shorter) for i, s in enumerate(steps)], 10**6, 10**6, deviations
+                )
+            )
+            if counted >= cap and deviations.counts_each_use:
+                readers = {reader for step in shorter for reader in steps[step].readers}
+                self.assertLessEqual(readers, set(shorter))
+
+    def emptied(self, step: Step, keep: bool) -> Step:
+        """The step, without its parameters if it is not to be kept."""
+        return step if keep else Step(readers=step.readers)
+
+    @bounded(200)
+    @given(models(), DEVIATIONS)
+    def test_limits_out_of_reach(self, steps: list[Step], deviations: Deviations) -> None:
+        """One bucket."""
+        self.assertEqual(len(expected_buckets(steps, 10**6, 10**6, deviations)), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,133 @@
+"""Captured splits as values: what they tell, and how they are written and read again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+import unittest
+
+from harness.errors import UsageError
+from harness.graphs.ddp_splits import (
+    MIB,
+    Boundary,
+    Bucket,
+    CountedParameter,
+    Split,
+    splits_from_json,
+    splits_to_json,
+)
+
+
+def parameter(name: str, size: int, ignored: bool = False) -> CountedParameter:
+    """A float32 vector of ``size`` bytes."""
+    return CountedParameter(name, (size // 4,), "float32", size, ignored)
+
+
+def bucket(cap: int, *parameters: CountedParameter, inputs: tuple[Boundary, ...] = ()) -> Bucket:
+    """A bucket of these parameters."""
+    return Bucket(cap, parameters, ("linear", "relu"), inputs, "a graph")
+
+
+OUTSIDE = Boundary("x", ("s77", 8), "float32")
+MIDDLE = Boundary("relu", ("s77", 8), "float32", 1)
+SIZE = Boundary("s77", (), "int")
+RESULT = Boundary("relu_1", ("s77", 8), "float32", 0)
+SPLIT = Split(
+    first_cap=MIB,
+    cap=25 * MIB,
+    buckets=(
+        bucket(MIB, parameter("b.weight", MIB), parameter("b.bias", 32), inputs=(MIDDLE, SIZE)),
+        bucket(25 * MIB, parameter("a.bias", 32, ignored=True), inputs=(OUTSIDE,)),
+    ),
+    results=(RESULT, MIDDLE),
+    missed=(parameter("c", 400),),
+    graph="the whole",
+)
+
+
+class ValuesTest(unittest.TestCase):
+    """What a split tells."""
+
+    def test_buckets(self) -> None:
+        """Names and bytes, bucket by bucket."""
+        self.assertEqual(SPLIT.names, (("b.weight", "b.bias"), ("a.bias",)))
+        self.assertEqual(SPLIT.sizes, (MIB + 32, 32))
+
+    def test_crossing(self) -> None:
+        """The parameter with which the cap was reached; none where it never was."""
+        self.assertEqual(SPLIT.buckets[0].crossing, parameter("b.weight", MIB))
+        self.assertIsNone(SPLIT.buckets[1].crossing)
+        late = bucket(100, parameter("p", 60), parameter("q", 40), parameter("r", 40))
+        self.assertEqual(late.crossing, parameter("q", 40))
+        self.assertIsNone(bucket(100).crossing)
+
+    def test_boundaries(self) -> None:
+        """What goes between buckets, and what each gives to others and to the caller, each once."""
+        self.assertEqual(SPLIT.crossings, (MIDDLE,))
+        self.assertEqual(SPLIT.outputs(0), (RESULT,))
+        self.assertEqual(SPLIT.outputs(1), (MIDDLE,))
+
+    def test_frozen(self) -> None:
+        """It is a value: it cannot be changed, and is equal to its like."""
+        with self.assertRaises(dataclasses.FrozenInstanceError):
+            SPLIT.cap = 1  # type: ignore[misc]  # that is the test
+        self.assertEqual(SPLIT, dataclasses.replace(SPLIT))
+        self.assertEqual(len({SPLIT, dataclasses.replace(SPLIT)}), 1)
+
+    def test_text(self) -> None:
+        """All of it but the code, a line a thing."""
+        self.assertEqual(
+            str(SPLIT).splitlines(),
+            [
+                "2 buckets, nearest the output first; full at 1 MiB, the others at 25 MiB",
+                "  bucket 0: 1,048,608 bytes, filled by b.weight",
+                "    b.weight  float32[262144]  1,048,576 bytes",
+                "    b.bias  float32[8]  32 bytes",
+                "    in   relu  float32[s77, 8]  from bucket 1",
+                "    in   s77  int  from outside",
+                "    out  relu_1  float32[s77, 8]",
+                "  bucket 1: 32 bytes",
+                "    a.bias  float32[8]  32 bytes, ignored by DDP",
+                "    in   x  float32[s77, 8]  from outside",
+                "    out  relu  float32[s77, 8]",
+                "  in no bucket: c  float32[100]  400 bytes",
+            ],
+        )
+
+    def test_text_of_an_extended_bucket(self) -> None:
+        """Says by how much."""
+        extended = dataclasses.replace(SPLIT.buckets[0], extended_by=2)
+        text = str(dataclasses.replace(SPLIT, buckets=(extended,)))
+        self.assertIn("1 bucket, nearest", text)
+        self.assertIn("bucket 0: 1,048,608 bytes, filled by b.weight, 2 ops taken when full", text)
+
+
+class JsonTest(unittest.TestCase):
+    """Splits in a file."""
+
+    def test_round_trip(self) -> None:
+        """What is read is what was written."""
+        for splits in ((), (SPLIT,), (SPLIT, dataclasses.replace(SPLIT, cap=2 * MIB))):
+            self.assertEqual(splits_from_json(splits_to_json(splits)), splits)
+
+    def test_other_texts(self) -> None:
+        """Are a mistake of the user's."""
+        unknown = json.loads(splits_to_json([SPLIT]))
+        unknown[0]["colour"] = "red"
+        for text in ("", "nothing", "3", '{"a": 1}', "[3]", '[{"cap": 3}]', json.dumps(unknown)):
+            with self.subTest(text[:20]), self.assertRaisesRegex(UsageError, "splits_to_json"):
+                splits_from_json(text)
+
+    def test_without_torch(self) -> None:
+        """Whoever reads or draws a split needs no torch."""
+        code = (
+            "import sys, harness.graphs.ddp_splits, harness.graphs.ddp_bucketing;"
+            "assert not any(name.split('.')[0] == 'torch' for name in sys.modules)"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
