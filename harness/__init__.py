@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.cases.comms import with_comms as with_comms
+    from harness.cases.compiler import preload_compiler as preload_compiler
     from harness.cases.continuous import MultiProcContinuousTest as MultiProcContinuousTest
     from harness.cases.converter import DTensorConverter as DTensorConverter
     from harness.cases.distributed import DistributedTestBase as DistributedTestBase
@@ -115,6 +116,7 @@ _HOMES = {
     "harness.cases.multiprocess": ("MultiProcessTestCase",),
     "harness.cases.continuous": ("MultiProcContinuousTest",),
     "harness.cases.comms": ("with_comms",),
+    "harness.cases.compiler": ("preload_compiler",),
     "harness.cases.converter": ("DTensorConverter",),
     "harness.cases.dtensor": (
         "DTensorContinuousTestBase",

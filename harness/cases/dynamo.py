@@ -23,6 +23,7 @@ from torch._dynamo import config
 
 from harness.cases import devices
 from harness.cases.comms import give_up_groups
+from harness.cases.compiler import preload_compiler
 from harness.cases.distributed import DistributedTestBase
 from harness.cases.subtests import reset_compiler
 from harness.errors import UsageError
@@ -32,6 +33,8 @@ from harness.requirements import get_required_world_size
 from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+preload_compiler()  # once here, and not in each rank and each worker by itself
 
 # Ranks of a test on a machine with no accelerator: the fewest that can disagree.
 CPU_RANKS = 2

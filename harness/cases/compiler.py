@@ -1,0 +1,85 @@
+"""``preload_compiler``: what a process's first ``torch.compile`` imports, imported before ranks are forked.
+
+dynamo, AOTAutograd and inductor import most of themselves, networkx and half of sympy when something is
+compiled for the first time. A rank that is forked from a process which has done so compiles its first
+function in a fifth of the time; the modules are imported once for all ranks, and their memory is shared.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+
+# What imports the rest, by who asks for it. Found by comparing sys.modules before and after a first compile;
+# the self-test of this module says when a version of torch imports something else.
+TRACING = (
+    "torch._dynamo.testing",
+    "torch._dynamo.dce_extra_outputs",
+    "torch._dynamo.repro.after_dynamo",
+    "torch._export.passes._node_metadata_hook",
+    "torch._higher_order_ops.passes.inline_invoke_subgraph",
+    "torch._inductor.compiler_bisector",
+    "torch._subclasses.schema_check_mode",
+    "torch.distributed.tensor.experimental",
+    "torch.export._trace",
+    "torch.fx.experimental.validator",
+)
+AOT = (
+    "torch._functorch.aot_autograd",
+    "torch._functorch._aot_autograd.subclass_codegen",
+    "torch._inductor.compile_fx",
+)
+INDUCTOR = (
+    "sympy.physics.units",
+    "sympy.tensor.tensor",
+    "torch._inductor.choices",
+    "torch._inductor.codegen.cpp_wrapper_cpu_array_ref",
+    "torch._inductor.codegen.cpp_wrapper_mps",
+    "torch._inductor.codegen.cpu_device_op_overrides",
+    "torch._inductor.codegen.cuda.device_op_overrides",
+    "torch._inductor.codegen.cuda_combined_scheduling",
+    "torch._inductor.codegen.halide",
+    "torch._inductor.codegen.memory_planning",
+    "torch._inductor.codegen.mps_device_op_overrides",
+    "torch._inductor.codegen.mtia.device_op_overrides",
+    "torch._inductor.codegen.pallas",
+    "torch._inductor.codegen.python_wrapper_mtia",
+    "torch._inductor.codegen.rocm.rocm_cpp_scheduling",
+    "torch._inductor.codegen.wrapper_fxir",
+    "torch._inductor.codegen.xpu.device_op_overrides",
+    "torch._inductor.codegen.xpu.xpu_combined_scheduling",
+    "torch._inductor.extern_node_serializer",
+    "torch._inductor.fx_passes.apply_gumbel_max_trick",
+    "torch._inductor.fx_passes.efficient_conv_bn_eval",
+    "torch._inductor.fx_passes.freezing_patterns",
+    "torch._inductor.fx_passes.fuse_attention",
+    "torch._inductor.fx_passes.mkldnn_fusion",
+    "torch._inductor.fx_passes.pad_mm",
+    "torch._inductor.fx_passes.quantization",
+    "torch._inductor.runtime.caching",
+    "torch.utils._cpp_embed_headers",
+    "torch.utils.cpp_extension",
+)
+
+
+def preload_compiler() -> None:
+    """Imports what compiling takes; for the top of a module whose tests compile.
+
+    Runs no operator and starts neither thread nor process, so that this process can still be forked. About a
+    second, once; the bases of ``harness.cases.dynamo`` come with it. Modules that this version of torch does
+    not have are left out.
+    """
+    import torch.compiler
+
+    for name in (*TRACING, *AOT, *INDUCTOR):
+        if name not in sys.modules and _exists(name):
+            importlib.import_module(name)
+    torch.compiler.list_backends()  # the first look-up of a backend's name imports all of them
+
+
+def _exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # its package is missing as well
+        return False
