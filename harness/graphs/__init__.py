@@ -13,7 +13,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "harness.graphs.aot": ("UnbackedSize", "Verified", "verify_aot"),
     "harness.graphs.capture": ("Capture", "CapturedGraph"),
     "harness.graphs.compilers": ("Compilers", "compilers_of", "nop"),
-    "harness.graphs.ddp_bucketing": ("DOCUMENTED", "TRACED", "Deviations", "Step", "Weight", "expected_buckets"),
+    "harness.graphs.ddp_bucketing": ("CALLER", "TRACED", "Step", "Weight", "expected_buckets"),
     "harness.graphs.ddp_capture": ("captured_splits",),
     "harness.graphs.ddp_splits": ("Split", "splits_from_json", "splits_to_json"),
     "harness.graphs.front_ends": ("AotFunction", "Compilation", "FrontEnd"),
