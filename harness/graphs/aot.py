@@ -9,8 +9,8 @@
     print(result.forward_text)
 
 For people who write a compiler of graphs, and for the suites. Eager and compiled run on independent copies
-of the inputs. Compared are the outputs, what happened to the inputs, what aliases what, and the gradients from
-each output to each leaf: values, dtypes, shapes, strides, ``requires_grad``, ``is_leaf``, types.
+of the inputs. Compared are the outputs, what happened to the inputs, what aliases what, and the gradients
+from each output to each leaf: values, dtypes, shapes, strides, ``requires_grad``, ``is_leaf``, types.
 """
 
 from __future__ import annotations
@@ -134,13 +134,13 @@ def verify_aot(
     one each; None, as they are. ``subclasses``: a function that makes a tensor subclass of each tensor in a
     list, or a context manager class within which a callable makes them. ``keep_input_mutations``: whether
     writes to inputs stay in the graph; None, both are tried, and the graphs are those without.
-    ``test_mutation``: arguments that require grad are no leaves, so that ``function`` may write to them, and in
-    the end each output is written to, which shows in all that shares its memory. ``rtol``, ``atol``: as in
+    ``test_mutation``: arguments that require grad are no leaves, so that ``function`` may write to them, and
+    in the end each output is written to, which shows in all that shares its memory. ``rtol``, ``atol``: as in
     ``torch.testing.assert_close``, together or not at all.
 
     The message says of each difference in which output, input or gradient it is. UsageError where the
-    arguments or ``function`` are not what can be compiled. What the eager run raises comes through with a note
-    that says so; what the compilation or the compiled function raises comes through as it is.
+    arguments or ``function`` are not what can be compiled. What the eager run raises comes through with a
+    note that says so; what the compilation or the compiled function raises comes through as it is.
     """
     if (rtol is None) != (atol is None):
         raise UsageError("rtol and atol go together: give both or neither")

@@ -53,10 +53,19 @@ class Copier:
     def tensor(self, original: torch.Tensor) -> torch.Tensor:
         """The copy of ``original``; UsageError where it cannot be made to look the same."""
         if id(original) not in self._copies:
-            copy = self._view(original) if original._is_view() else self._base(original)
+            copy = self._view(original) if self._remains_view(original) else self._base(original)
             self._require_alike(original, copy)
             self._copies[id(original)] = (original, copy)
         return self._copies[id(original)][1]
+
+    def _remains_view(self, original: torch.Tensor) -> bool:
+        """Whether the copy is a view for autograd, too.
+
+        Not one that is asked to require grad while its base does not: that could be no more than a leaf.
+        """
+        base = original._base
+        asked = self._requires_grad.get(id(original), False)
+        return base is not None and not (asked and not self._wanted(base))
 
     def _view(self, original: torch.Tensor) -> torch.Tensor:
         base = original._base
@@ -103,6 +112,10 @@ class Copier:
         copy.set_(  # type: ignore[call-overload]  # torch's stubs leave UntypedStorage out
             self._storage(original), original.storage_offset(), original.size(), original.stride()
         )
+        if (held := original.untyped_storage().nbytes()) < copy.untyped_storage().nbytes():
+            copy.untyped_storage().resize_(
+                held
+            )  # a tensor whose data was given up; set_ has made room for it
         if original.is_conj():
             copy = copy.conj()
         if original.is_neg():

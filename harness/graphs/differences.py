@@ -18,8 +18,8 @@ from harness.graphs.observation import Moment, Observation, Snapshot
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# Written out whole where a tensor has no more elements.
-FEW = 8
+# What says where a tensor's data lies; a compiler may choose it for tensors that it makes.
+PLACE = ("storage_offset", "storage_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _moments(eager: Moment, compiled: Moment, run: Observation, tolerance: Toler
     for name, snapshot in eager.outputs.items():
         if name in compiled.outputs:
             placed = bool(run.aliases[name].memory)
-            for what in different(snapshot, compiled.outputs[name], tolerance, offset=placed):
+            for what in different(snapshot, compiled.outputs[name], tolerance, placed=placed):
                 yield Difference(name, what + when)
     for name, snapshot in eager.inputs.items():
         for what in different(snapshot, compiled.inputs[name], tolerance):
@@ -124,7 +124,7 @@ def _gradients(eager: Observation, compiled: Observation, tolerance: Tolerance) 
             if one is None or other is None:
                 yield Difference(subject, f"there is none {'compiled' if other is None else 'in eager'}")
                 continue
-            for what in different(one, other, tolerance):
+            for what in different(one, other, tolerance, placed=False):
                 yield Difference(subject, what)
 
 
@@ -138,19 +138,23 @@ def _is_zero(snapshot: Snapshot | None) -> bool:
 
 
 def different(
-    eager: Snapshot, compiled: Snapshot, tolerance: Tolerance, *, offset: bool = True, path: str = ""
+    eager: Snapshot, compiled: Snapshot, tolerance: Tolerance, *, placed: bool = True, path: str = ""
 ) -> Iterator[str]:
-    """What differs between two snapshots, a text each. ``path`` leads to a part of a wrapper subclass."""
+    """What differs between two snapshots, a text each.
+
+    ``placed``: where in which storage the data lies counts as well. ``path`` leads to a part of a wrapper
+    subclass.
+    """
     at = f"its part {path} has " if path else ""
     for key, wanted in eager.metadata.items():
         got = compiled.metadata.get(key)
-        if wanted != got and (offset or key != "storage_offset"):
+        if wanted != got and (placed or key not in PLACE):
             yield f"{at}{key} {_said(got)} compiled, {_said(wanted)} in eager"
     if eager.context != compiled.context:
         yield f"{at}context {compiled.context!r} compiled, {eager.context!r} in eager"
     for name in eager.parts.keys() & compiled.parts.keys():
         part = compiled.parts[name]
-        yield from different(eager.parts[name], part, tolerance, offset=offset, path=f"{path}.{name}")
+        yield from different(eager.parts[name], part, tolerance, placed=placed, path=f"{path}.{name}")
     if eager.metadata["shape"] == compiled.metadata["shape"]:
         said = _values(eager.values, compiled.values, tolerance)
         if said is not None:

@@ -101,10 +101,6 @@ def _requirements(inputs: Sequence[Any], requires_grad: bool | Sequence[bool] | 
                 f"tensor {number} of the inputs is {str(tensor.dtype).removeprefix('torch.')} and cannot "
                 "require grad: give requires_grad= a value for each tensor, or a floating or complex tensor"
             )
-        if value != tensor.requires_grad and tensor._is_view():
-            raise UsageError(
-                f"tensor {number} of the inputs is a view: set requires_grad on its base instead"
-            )
     return {id(tensor): value for tensor, value in zip(tensors, wanted, strict=True)}
 
 

@@ -158,11 +158,14 @@ def snapshot(tensor: torch.Tensor) -> Snapshot:
     }
     if tensor.layout == torch.strided:
         metadata["stride"] = _telling_strides(tensor)
-        metadata["storage_offset"] = tensor.storage_offset()
     if is_traceable_wrapper_subclass(tensor):
+        # Its own storage is a pretence; those of its parts count.
         names, context = tensor.__tensor_flatten__()  # type: ignore[attr-defined]  # what the check found
         parts = {name: snapshot(getattr(tensor, name)) for name in names}
         return Snapshot(metadata, None, parts, context)
+    if tensor.layout == torch.strided:
+        metadata["storage_offset"] = tensor.storage_offset()
+        metadata["storage_bytes"] = tensor.untyped_storage().nbytes()
     return Snapshot(metadata, _values(tensor))
 
 

@@ -14,6 +14,8 @@ a ``cond`` for example, follow it under their names.
 
 from __future__ import annotations
 
+import operator
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +25,8 @@ import torch.fx
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 INDENT = "  "
+# Characters to a line, so that a text can stand in a test's source.
+WIDTH = 100
 
 
 def graph_text(graph: torch.fx.GraphModule, *, name: str = "forward", shapes: bool = False) -> str:
@@ -43,10 +47,10 @@ class _Printer:
     def lines(self, module: torch.fx.GraphModule, name: str) -> Iterator[str]:
         nodes = list(module.graph.nodes)
         placeholders = (self._declared(node) for node in nodes if node.op == "placeholder")
-        yield f"{name}({', '.join(placeholders)})"
+        yield from _wrapped(f"{name}({', '.join(placeholders)})", indent="")
         for node in nodes:
             if node.op != "placeholder":
-                yield INDENT + self._statement(node)
+                yield from _wrapped(self._statement(node))
         for child, sub in module.named_children():
             if isinstance(sub, torch.fx.GraphModule):
                 yield ""
@@ -57,6 +61,8 @@ class _Printer:
             return f"return {self._value(node.args[0])}"
         if node.op == "get_attr":
             return f"{self._declared(node)} = self.{node.target}"
+        if node.target is operator.getitem:
+            return f"{self._declared(node)} = {self._value(node.args[0])}[{self._value(node.args[1])}]"
         arguments = [self._value(argument) for argument in node.args]
         arguments += [f"{key}={self._value(value)}" for key, value in node.kwargs.items()]
         return f"{self._declared(node)} = {self._target(node)}({', '.join(arguments)})"
@@ -88,6 +94,18 @@ class _Printer:
         if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
             return str(value).removeprefix("torch.")
         return _function_name(value) if callable(value) else repr(value)
+
+
+def _wrapped(line: str, indent: str = INDENT) -> Iterator[str]:
+    """``line`` in pieces that fit in ``WIDTH``, cut at spaces."""
+    yield from textwrap.wrap(
+        line,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + 2 * INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _function_name(function: Any) -> str:

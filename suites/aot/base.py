@@ -9,6 +9,7 @@ A class runs through another front end as a subclass that says so::
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 from unittest import mock
@@ -19,7 +20,12 @@ import torch._functorch.aot_autograd
 from torch.testing._internal.two_tensor import TwoTensor
 
 from harness import DynamoTestCase
-from harness.graphs import AotFunction, FrontEnd, Verified, verify_aot
+from harness.graphs import AotFunction, Capture, Compilation, FrontEnd, Verified, compilers_of, verify_aot
+
+
+def ramp(*shape: int, start: float = 1.0) -> torch.Tensor:
+    """A float32 tensor whose elements all differ: ``start`` and up, by one."""
+    return torch.arange(start, start + math.prod(shape), dtype=torch.float32).reshape(shape).clone()
 
 
 def two_tensors(tensor: torch.Tensor) -> TwoTensor:
@@ -59,6 +65,15 @@ class AotTestCase(DynamoTestCase):
         tensors = [leaf for leaf in torch.utils._pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
         flags = [grad and (leaf.is_floating_point() or leaf.is_complex()) for leaf in tensors]
         return self.verify(function, inputs, requires_grad=flags, **options)
+
+    def compile(self, function: Callable[..., Any], **options: Any) -> tuple[Callable[..., Any], Capture]:
+        """``function`` by ``aot_function`` or ``aot_module``, and what captures its graphs when it is called.
+
+        For what ``verify`` cannot say. ``options`` are ``Compilation``'s; input mutations stay in the graph.
+        """
+        capture = Capture()
+        how = Compilation(capture.around(compilers_of("nop")), **{"keep_input_mutations": True, **options})
+        return AotFunction().compile(function, how), capture
 
     def assertExpectedGraph(self, text: str, expect: str, skip: int = 0) -> None:
         """``assertExpectedInline`` where the class's front end leaves graphs as the function makes them."""
