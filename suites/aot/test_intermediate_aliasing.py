@@ -28,11 +28,14 @@ class IntermediateAliasingTest(AotTestCase):
             out = torch.mul(a, 3)
             return out.view(-1)
 
-        self.assertExpectedGraph(self.verify_views(f).forward_text, """\
+        self.assertExpectedGraph(
+            self.verify_views(f).forward_text,
+            """\
 forward(primals_1)
   mul = aten.mul.Tensor(primals_1, 3)
   view = aten.view.default(mul, [-1])
-  return (view,)""")
+  return (view,)""",
+        )
 
     def test_output_aliases_intermediate_mutation_linear(self):
         def f(x):
@@ -50,12 +53,15 @@ forward(primals_1)
         for grad in (False, True):
             inputs = [ramp(3, 3), ramp(3, 3, start=20)]
             result = self.verify(f, inputs, requires_grad=[False, grad], test_mutation=True)
-        self.assertExpectedGraph(result.forward_text, """\
+        self.assertExpectedGraph(
+            result.forward_text,
+            """\
 forward(primals_1, primals_2)
   mul = aten.mul.Tensor(primals_1, 3)
   view = aten.view.default(mul, [-1])
   add = aten.add.Tensor(primals_2, 1)
-  return (view, add)""")
+  return (view, add)""",
+        )
 
     def test_output_aliases_intermediate_returned_multiple_times(self):
         def f(a):
@@ -69,47 +75,59 @@ forward(primals_1, primals_2)
             out = torch.mul(a, 3)
             return out.view(-1), out.view(-1)
 
-        self.assertExpectedGraph(self.verify_views(f).forward_text, """\
+        self.assertExpectedGraph(
+            self.verify_views(f).forward_text,
+            """\
 forward(primals_1)
   mul = aten.mul.Tensor(primals_1, 3)
   view = aten.view.default(mul, [-1])
   view_1 = aten.view.default(mul, [-1])
-  return (view, view_1, mul)""")
+  return (view, view_1, mul)""",
+        )
 
     def test_output_aliases_intermediate_and_returned(self):
         def f(a):
             out = torch.mul(a, 3)
             return out.view(-1), out
 
-        self.assertExpectedGraph(self.verify_views(f).forward_text, """\
+        self.assertExpectedGraph(
+            self.verify_views(f).forward_text,
+            """\
 forward(primals_1)
   mul = aten.mul.Tensor(primals_1, 3)
   view = aten.view.default(mul, [-1])
-  return (view, mul)""")
+  return (view, mul)""",
+        )
 
     def test_output_aliases_intermediate_and_returned_flipped(self):
         def f(a):
             out = torch.mul(a, 3)
             return out, out.view(-1)
 
-        self.assertExpectedGraph(self.verify_views(f).forward_text, """\
+        self.assertExpectedGraph(
+            self.verify_views(f).forward_text,
+            """\
 forward(primals_1)
   mul = aten.mul.Tensor(primals_1, 3)
   view = aten.view.default(mul, [-1])
-  return (mul, view)""")
+  return (mul, view)""",
+        )
 
     def test_output_aliases_intermediate_and_returned_different_grad(self):
         def f(a):
             out = torch.mul(a, 3)
             return out.view(-1), out, out[0].detach()
 
-        self.assertExpectedGraph(self.verify_views(f).forward_text, """\
+        self.assertExpectedGraph(
+            self.verify_views(f).forward_text,
+            """\
 forward(primals_1)
   mul = aten.mul.Tensor(primals_1, 3)
   view = aten.view.default(mul, [-1])
   select = aten.select.int(mul, 0, 0)
   detach = aten.detach.default(select)
-  return (view, mul, detach)""")
+  return (view, mul, detach)""",
+        )
 
     def test_output_aliases_intermediate_inplace_view_and_view(self):
         def f(a):
@@ -136,14 +154,17 @@ forward(primals_1)
             out1, out2 = torch.mul(a, 3), torch.mul(a, 4)
             return out1.view(-1), out2.transpose(1, 0), out1.transpose(1, 0)
 
-        self.assertExpectedGraph(self.verify_views(f).forward_text, """\
+        self.assertExpectedGraph(
+            self.verify_views(f).forward_text,
+            """\
 forward(primals_1)
   mul = aten.mul.Tensor(primals_1, 3)
   mul_1 = aten.mul.Tensor(primals_1, 4)
   view = aten.view.default(mul, [-1])
   transpose = aten.transpose.int(mul_1, 1, 0)
   transpose_1 = aten.transpose.int(mul, 1, 0)
-  return (view, transpose, transpose_1, mul)""")
+  return (view, transpose, transpose_1, mul)""",
+        )
 
     def test_composite_impl_compile(self):
         class Foo(torch.nn.Module):
@@ -155,11 +176,14 @@ forward(primals_1)
                 return self.linear(a)
 
         result = self.verify_views(Foo())
-        self.assertExpectedGraph(result.forward_text, """\
+        self.assertExpectedGraph(
+            result.forward_text,
+            """\
 forward(primals_1, primals_2, primals_3)
   t = aten.t.default(primals_1)
   addmm = aten.addmm.default(primals_2, primals_3, t)
-  return (addmm, primals_3, t)""")
+  return (addmm, primals_3, t)""",
+        )
 
 
 class OutputsWithoutGradTest(AotTestCase):

@@ -41,7 +41,9 @@ class SyntheticBasesTest(AotTestCase):
 
         self.verify(f, functools.partial(halves, True), test_mutation=True)
         result = self.verify(f, functools.partial(halves, False), test_mutation=True)
-        self.assertExpectedGraph(result.forward_text, """\
+        self.assertExpectedGraph(
+            result.forward_text,
+            """\
 inference(arg0_1, arg1_1)
   mul = aten.mul.Tensor(arg0_1, 3)
   mul_1 = aten.mul.Tensor(arg1_1, 2)
@@ -50,7 +52,8 @@ inference(arg0_1, arg1_1)
   clone_1 = aten.clone.default(mul_1)
   view_1 = aten.view.default(clone_1, [-1])
   add = aten.add.Tensor(view, view_1)
-  return (mul, mul_1, add)""")
+  return (mul, mul_1, add)""",
+        )
         self.verify_both(f, halves, test_mutation=True, subclasses=TwoTensorMode)
 
     def test_input_mutation_aliases_other_input(self):
@@ -63,7 +66,9 @@ inference(arg0_1, arg1_1)
             return [base], [x[0], x[0]]
 
         result = self.verify_both(f, same_row, test_mutation=True)
-        self.assertExpectedGraph(result.forward_text, """\
+        self.assertExpectedGraph(
+            result.forward_text,
+            """\
 forward(primals_1)
   clone = aten.clone.default(primals_1)
   as_strided = aten.as_strided.default(clone, [2], [1], 0)
@@ -72,7 +77,8 @@ forward(primals_1)
   as_strided_2 = aten.as_strided.default(as_strided_scatter, [2], [1], 0)
   as_strided_5 = aten.as_strided.default(as_strided_scatter, [2], [1], 0)
   add_1 = aten.add.Tensor(as_strided_2, as_strided_5)
-  return (as_strided_scatter, add_1)""")
+  return (as_strided_scatter, add_1)""",
+        )
 
     def test_input_mutation_aliases_other_input2(self):
         def f(a, b):
@@ -84,7 +90,9 @@ forward(primals_1)
             return [base], [x[0], x]
 
         result = self.verify_both(f, row_and_base, test_mutation=True)
-        self.assertExpectedGraph(result.forward_text, """\
+        self.assertExpectedGraph(
+            result.forward_text,
+            """\
 forward(primals_1)
   clone = aten.clone.default(primals_1)
   as_strided = aten.as_strided.default(clone, [2], [1], 0)
@@ -93,7 +101,8 @@ forward(primals_1)
   as_strided_2 = aten.as_strided.default(as_strided_scatter, [2], [1], 0)
   as_strided_5 = aten.as_strided.default(as_strided_scatter, [2, 2], [2, 1], 0)
   add_1 = aten.add.Tensor(as_strided_2, as_strided_5)
-  return (as_strided_scatter, add_1)""")
+  return (as_strided_scatter, add_1)""",
+        )
 
     def test_input_mutation_aliases_and_output_alias(self):
         def f(a, b):
@@ -105,7 +114,9 @@ forward(primals_1)
             return [base], [x.view(-1), x.view(-1)]
 
         result = self.verify_both(f, twice_flat, test_mutation=True)
-        self.assertExpectedGraph(result.forward_text, """\
+        self.assertExpectedGraph(
+            result.forward_text,
+            """\
 forward(primals_1)
   clone = aten.clone.default(primals_1)
   as_strided = aten.as_strided.default(clone, [4], [1], 0)
@@ -113,7 +124,8 @@ forward(primals_1)
   as_strided_scatter = aten.as_strided_scatter.default(clone, add, [4], [1], 0)
   as_strided_9 = aten.as_strided.default(as_strided_scatter, [4], [1], 0)
   view_1 = aten.view.default(as_strided_9, [4])
-  return (as_strided_scatter, view_1)""")
+  return (as_strided_scatter, view_1)""",
+        )
 
     def test_input_aliased_with_mutation_output_alias(self):
         def f(a, b, c):
@@ -127,7 +139,9 @@ forward(primals_1)
             return [base1, base2], [x.view(-1), y.view(-1), x.view(-1)]
 
         result = self.verify_both(f, two_of_three, test_mutation=True)
-        self.assertExpectedGraph(result.forward_text, """\
+        self.assertExpectedGraph(
+            result.forward_text,
+            """\
 forward(primals_1, primals_2)
   clone = aten.clone.default(primals_1)
   as_strided_1 = aten.as_strided.default(clone, [4], [1], 0)
@@ -136,7 +150,8 @@ forward(primals_1, primals_2)
   add = aten.add.Tensor(primals_2, 1)
   as_strided_7 = aten.as_strided.default(as_strided_scatter, [4], [1], 0)
   view_1 = aten.view.default(as_strided_7, [-1])
-  return (as_strided_scatter, add, view_1)""")
+  return (as_strided_scatter, add, view_1)""",
+        )
 
     def test_input_mutation_aliases_and_none_require_gradients(self):
         def f(a, b, c):
@@ -156,7 +171,9 @@ forward(primals_1, primals_2)
                 subclasses=TwoTensorMode,
             )
         result = self.verify_both(f, aliases_without_grad, test_mutation=True)
-        self.assertExpectedGraph(result.forward_text, """\
+        self.assertExpectedGraph(
+            result.forward_text,
+            """\
 forward(primals_1, primals_2)
   as_strided = aten.as_strided.default(primals_1, [4], [1], 0)
   mul = aten.mul.Tensor(as_strided, 2)
@@ -164,7 +181,8 @@ forward(primals_1, primals_2)
   as_strided_3 = aten.as_strided.default(as_strided_scatter, [4], [1], 0)
   add = aten.add.Tensor(as_strided_3, 1)
   add_1 = aten.add.Tensor(primals_2, 1)
-  return (as_strided_scatter, add, add_1)""")
+  return (as_strided_scatter, add, add_1)""",
+        )
 
     def test_input_mutation_aliases_bases_out_of_order(self):
         def f(a, b, c, d):
@@ -178,7 +196,9 @@ forward(primals_1, primals_2)
             return [base1, base2], [base1.add(1), x2.view(-1), base1.add(1), x2.view(-1)]
 
         result = self.verify_both(f, second_and_fourth, test_mutation=True)
-        self.assertExpectedGraph(result.forward_text, """\
+        self.assertExpectedGraph(
+            result.forward_text,
+            """\
 forward(primals_1, primals_2, primals_3)
   clone = aten.clone.default(primals_1)
   as_strided = aten.as_strided.default(clone, [4], [1], 0)
@@ -190,7 +210,8 @@ forward(primals_1, primals_2, primals_3)
   add_2 = aten.add.Tensor(add_1, unsqueeze)
   as_strided_14 = aten.as_strided.default(as_strided_scatter, [4], [1], 0)
   view_2 = aten.view.default(as_strided_14, [-1])
-  return (as_strided_scatter, add_2, view_2, unsqueeze)""")
+  return (as_strided_scatter, add_2, view_2, unsqueeze)""",
+        )
 
     def test_input_mutation_alias_everything(self):
         def f(a, b, c):
@@ -207,7 +228,9 @@ forward(primals_1, primals_2, primals_3)
             return [base1, base2], [x.view(-1), b, x.view(-1)]
 
         result = self.verify_both(f, first_and_third, test_mutation=True)
-        self.assertExpectedGraph(result.forward_text, """\
+        self.assertExpectedGraph(
+            result.forward_text,
+            """\
 forward(primals_1, primals_2)
   clone = aten.clone.default(primals_1)
   view = aten.view.default(primals_2, [2, 2])
@@ -221,7 +244,8 @@ forward(primals_1, primals_2)
   view_1 = aten.view.default(add, [-1])
   t_1 = aten.t.default(t)
   unsqueeze = aten.unsqueeze.default(view_1, 0)
-  return (as_strided_scatter, t, view_1, t_1, unsqueeze, add)""")
+  return (as_strided_scatter, t, view_1, t_1, unsqueeze, add)""",
+        )
 
 
 if __name__ == "__main__":
