@@ -60,7 +60,7 @@ def _share_base(one: torch.Tensor, other: torch.Tensor) -> bool:
 def storages(tensor: torch.Tensor) -> set[Hashable]:
     """The storages that a tensor's data lies in: none of a sparse tensor, several of a wrapper subclass."""
     if is_traceable_wrapper_subclass(tensor):
-        names, _ = tensor.__tensor_flatten__()  # type: ignore[attr-defined]  # what the check found
+        names, _ = tensor.__tensor_flatten__()
         return set().union(*(storages(getattr(tensor, name)) for name in names))
     if tensor.layout != torch.strided:
         return set()

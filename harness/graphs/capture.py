@@ -40,7 +40,7 @@ class CapturedGraph:
     @property
     def placeholders(self) -> list[torch.fx.Node]:
         """What the graph takes, in order."""
-        return self.module.graph.find_nodes(op="placeholder")
+        return list(self.module.graph.find_nodes(op="placeholder"))
 
     @property
     def outputs(self) -> list[Any]:

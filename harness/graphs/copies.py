@@ -74,7 +74,7 @@ class Copier:
         # A view of a base that requires grad does not if it was taken under no_grad, and only then.
         taken_under_no_grad = copied_base.requires_grad and not self._wanted(original)
         with torch.no_grad() if taken_under_no_grad else nullcontext():
-            copy: torch.Tensor = original._view_func_unsafe(copied_base)  # type: ignore[attr-defined]  # torch's stubs have no private names
+            copy: torch.Tensor = original._view_func_unsafe(copied_base)
         if self._wanted(original) and not copy.requires_grad:
             copy.requires_grad_()
             self.leaves.append((original, copy))
@@ -101,17 +101,15 @@ class Copier:
     def _plain(self, original: torch.Tensor) -> torch.Tensor:
         """A copy without autograd's part."""
         if is_traceable_wrapper_subclass(original):
-            names, context = original.__tensor_flatten__()  # type: ignore[attr-defined]  # what the check found
+            names, context = original.__tensor_flatten__()
             parts = {name: self._plain(getattr(original, name)) for name in names}
-            rebuild = type(original).__tensor_unflatten__  # type: ignore[attr-defined]  # as above
+            rebuild = type(original).__tensor_unflatten__
             wrapper: torch.Tensor = rebuild(parts, context, original.size(), original.stride())
             return wrapper.detach()
         if original.layout != torch.strided or original.is_quantized:
             return original.detach().clone()
         copy = torch.empty(0, dtype=original.dtype, device=original.device)
-        copy.set_(  # type: ignore[call-overload]  # torch's stubs leave UntypedStorage out
-            self._storage(original), original.storage_offset(), original.size(), original.stride()
-        )
+        copy.set_(self._storage(original), original.storage_offset(), original.size(), original.stride())
         if (held := original.untyped_storage().nbytes()) < copy.untyped_storage().nbytes():
             copy.untyped_storage().resize_(
                 held
@@ -149,7 +147,7 @@ class Copier:
             )
 
 
-class _Place(torch.autograd.Function):
+class _Place(torch.autograd.Function):  # type: ignore[misc]  # torch is untyped to mypy here
     """``target``, a tensor of the leaf's values, as something computed from the leaf.
 
     A plain ``leaf.clone()`` would come with a storage of its own, and lose what aliases the original's.

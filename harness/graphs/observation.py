@@ -160,7 +160,7 @@ def snapshot(tensor: torch.Tensor) -> Snapshot:
         metadata["stride"] = _telling_strides(tensor)
     if is_traceable_wrapper_subclass(tensor):
         # Its own storage is a pretence; those of its parts count.
-        names, context = tensor.__tensor_flatten__()  # type: ignore[attr-defined]  # what the check found
+        names, context = tensor.__tensor_flatten__()
         parts = {name: snapshot(getattr(tensor, name)) for name in names}
         return Snapshot(metadata, None, parts, context)
     if tensor.layout == torch.strided:
@@ -171,11 +171,9 @@ def snapshot(tensor: torch.Tensor) -> Snapshot:
 
 def _telling_strides(tensor: torch.Tensor) -> tuple[int | None, ...]:
     """The strides; None where the size is 1, and in all of an empty tensor: they lead nowhere there."""
-    if tensor.numel() == 0:
-        return (None,) * tensor.dim()
-    return tuple(
-        None if size == 1 else stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
-    )
+    telling = tensor.numel() > 0
+    strides = zip(tensor.shape, tensor.stride(), strict=True)
+    return tuple(int(stride) if telling and size != 1 else None for size, stride in strides)
 
 
 def _values(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -79,7 +79,7 @@ class _Printer:
 
     def _value(self, value: Any) -> str:
         if isinstance(value, torch.fx.Node):
-            return value.name
+            return str(value.name)
         if isinstance(value, tuple):
             inside = ", ".join(map(self._value, value))
             return f"({inside},)" if len(value) == 1 else f"({inside})"

@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 from unittest import mock
 
 import torch
-import torch._functorch._aot_autograd.utils
 import torch._functorch.aot_autograd
 from torch.testing._internal.two_tensor import TwoTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from harness import DynamoTestCase
 from harness.graphs import AotFunction, Capture, Compilation, FrontEnd, Verified, compilers_of, verify_aot
@@ -31,6 +32,17 @@ def ramp(*shape: int, start: float = 1.0) -> torch.Tensor:
 def two_tensors(tensor: torch.Tensor) -> TwoTensor:
     """A wrapper subclass tensor of ``tensor`` and its double: no half can stand for the other."""
     return TwoTensor(tensor, tensor * 2)
+
+
+class TwoTensors(TorchDispatchMode):
+    """A region in which every tensor that is made, and not computed, is one of ``two_tensors``."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        given = tree_leaves((args, kwargs))
+        made = isinstance(out, torch.Tensor) and not any(isinstance(value, torch.Tensor) for value in given)
+        return two_tensors(out) if made else out
 
 
 class AotTestCase(DynamoTestCase):
@@ -62,7 +74,7 @@ class AotTestCase(DynamoTestCase):
     def _verify_with(self, function: Any, inputs: Any, grad: bool, options: dict[str, Any]) -> Verified:
         if callable(inputs):
             return self.verify(function, lambda: inputs(grad), **options)
-        tensors = [leaf for leaf in torch.utils._pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
+        tensors = [leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
         flags = [grad and (leaf.is_floating_point() or leaf.is_complex()) for leaf in tensors]
         return self.verify(function, inputs, requires_grad=flags, **options)
 

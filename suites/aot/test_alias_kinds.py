@@ -9,7 +9,6 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import torch
-from torch.testing._internal.two_tensor import TwoTensorMode
 
 from harness import (  # noqa: F401  (unittest calls load_tests)
     instantiate_parametrized_tests,
@@ -17,7 +16,7 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     parametrize,
     run_tests,
 )
-from suites.aot.base import AotTestCase, ramp
+from suites.aot.base import AotTestCase, TwoTensors, ramp
 
 
 class ViewOfInput(torch.autograd.Function):
@@ -109,7 +108,7 @@ forward(primals_1)
                     function,
                     lambda: transposed_inputs(req_grad),
                     test_mutation=True,
-                    subclasses=TwoTensorMode,
+                    subclasses=TwoTensors,
                 )
 
 

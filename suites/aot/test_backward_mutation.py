@@ -146,7 +146,8 @@ class BackwardMutationTest(AotTestCase):
         loss = compiled(x, x1).sum()
         with self.assertRaisesRegex(
             RuntimeError,
-            "aot_autograd does not support input mutations with requires_grad in backward for create_graph=True",
+            "aot_autograd does not support input mutations with requires_grad in backward for "
+            "create_graph=True",
         ):
             torch.autograd.grad(loss, x, create_graph=True)
         self.assertEqual(x1, ramp(3))

@@ -1,4 +1,4 @@
-"""The same tensor given twice, and functions that were compiled for other arguments than they are called with."""
+"""The same tensor given twice, and functions that are called with what they were not compiled for."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ class AssumptionsTest(AotTestCase):
     def assumed(self, graph, assumption):
         """Expect the error that a graph's assumption does not hold; ``graph`` is its number in this test."""
         message = (
-            f"At compilation time, graph {graph} was compiled under the assumption that {assumption}, but at "
-            "runtime this was not the case.  This indicates a guard bug in AOTAutograd or Dynamo, please file "
-            "a bug to PyTorch."
+            f"At compilation time, graph {graph} was compiled under the assumption that {assumption}, but "
+            "at runtime this was not the case.  This indicates a guard bug in AOTAutograd or Dynamo, please "
+            "file a bug to PyTorch."
         )
         return self.assertRaisesRegex(AssertionError, f"^{re.escape(message)}$")
 
@@ -104,7 +104,7 @@ class AssumptionsTest(AotTestCase):
             compiled(x, y)
 
     def check_invalid_dupe(self, example):
-        """Compile for two tensors, then for one twice; ``example`` makes of arguments what is compiled for."""
+        """Compile for two tensors, then for one twice; ``example`` makes arguments to compile for."""
         for_two = aot_module_simplified(Unsqueezes(), example(*self.pair()), nop)
         x, y = self.pair()
         expected = (x + y).detach().reshape(1, 3, 3)

@@ -11,10 +11,9 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 import torch
 from torch._decomp import get_decompositions
-from torch.testing._internal.two_tensor import TwoTensorMode
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.aot.base import AotTestCase, ramp
+from suites.aot.base import AotTestCase, TwoTensors, ramp
 
 aten = torch.ops.aten
 
@@ -84,7 +83,7 @@ inference(arg0_1, arg1_1)
             return [base], [base.add(1)[:, 0]]
 
         self.verify_both(f, column, test_mutation=True)
-        self.verify_both(f, column, test_mutation=True, subclasses=TwoTensorMode)
+        self.verify_both(f, column, test_mutation=True, subclasses=TwoTensors)
 
     def test_input_mutation_hidden_from_autograd_aliasing(self):
         def f(a):
@@ -207,7 +206,7 @@ forward(primals_1)
             with self.assertRaisesRegex(
                 RuntimeError, "Encountered aliased inputs that are mutated in the graph, but"
             ):
-                self.verify(f, functools.partial(rows, grad), test_mutation=True, subclasses=TwoTensorMode)
+                self.verify(f, functools.partial(rows, grad), test_mutation=True, subclasses=TwoTensors)
 
 
 class StorageMutationTest(AotTestCase):

@@ -12,11 +12,8 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-import torch
-from torch.testing._internal.two_tensor import TwoTensorMode
-
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.aot.base import AotTestCase, ramp
+from suites.aot.base import AotTestCase, TwoTensors, ramp
 
 
 def base_and_argument(*shape, grad, start=1.0):
@@ -54,7 +51,7 @@ inference(arg0_1, arg1_1)
   add = aten.add.Tensor(view, view_1)
   return (mul, mul_1, add)""",
         )
-        self.verify_both(f, halves, test_mutation=True, subclasses=TwoTensorMode)
+        self.verify_both(f, halves, test_mutation=True, subclasses=TwoTensors)
 
     def test_input_mutation_aliases_other_input(self):
         def f(a, b):
@@ -168,7 +165,7 @@ forward(primals_1, primals_2)
                 f,
                 functools.partial(aliases_without_grad, False),
                 test_mutation=True,
-                subclasses=TwoTensorMode,
+                subclasses=TwoTensors,
             )
         result = self.verify_both(f, aliases_without_grad, test_mutation=True)
         self.assertExpectedGraph(
