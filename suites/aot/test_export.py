@@ -38,14 +38,17 @@ class TestAOTExport(ExportTestCase):
             graph_text(gm),
             """\
 forward(arg0_1, arg1_1, arg2_1, arg3_1, arg4_1, arg5_1, arg6_1, arg7_1)
-  convolution = aten.convolution.default(arg7_1, arg0_1, arg1_1, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+  convolution = aten.convolution.default(arg7_1, arg0_1, arg1_1, [1, 1], [0, 0], [1, 1], False, [0,
+      0], 1)
   add = aten.add.Tensor(arg6_1, 1)
-  _native_batch_norm_legit_functional = aten._native_batch_norm_legit_functional.default(convolution, arg2_1, arg3_1, arg4_1, arg5_1, True, 0.1, 1e-05)
-  getitem = operator.getitem(_native_batch_norm_legit_functional, 0)
-  getitem_1 = operator.getitem(_native_batch_norm_legit_functional, 1)
-  getitem_2 = operator.getitem(_native_batch_norm_legit_functional, 2)
-  getitem_3 = operator.getitem(_native_batch_norm_legit_functional, 3)
-  getitem_4 = operator.getitem(_native_batch_norm_legit_functional, 4)
+  _native_batch_norm_legit_functional =
+      aten._native_batch_norm_legit_functional.default(convolution, arg2_1, arg3_1, arg4_1, arg5_1,
+      True, 0.1, 1e-05)
+  getitem = _native_batch_norm_legit_functional[0]
+  getitem_1 = _native_batch_norm_legit_functional[1]
+  getitem_2 = _native_batch_norm_legit_functional[2]
+  getitem_3 = _native_batch_norm_legit_functional[3]
+  getitem_4 = _native_batch_norm_legit_functional[4]
   relu = aten.relu.default(getitem)
   detach = aten.detach.default(relu)
   detach_1 = aten.detach.default(relu)
@@ -55,15 +58,18 @@ forward(arg0_1, arg1_1, arg2_1, arg3_1, arg4_1, arg5_1, arg6_1, arg7_1)
   expand = aten.expand.default(ones_like, [1, 3, 3, 3])
   detach_3 = aten.detach.default(detach_1)
   threshold_backward = aten.threshold_backward.default(expand, detach_3, 0)
-  native_batch_norm_backward = aten.native_batch_norm_backward.default(threshold_backward, convolution, arg2_1, getitem_3, getitem_4, getitem_1, getitem_2, True, 1e-05, [True, True, True])
-  getitem_5 = operator.getitem(native_batch_norm_backward, 0)
-  getitem_6 = operator.getitem(native_batch_norm_backward, 1)
-  getitem_7 = operator.getitem(native_batch_norm_backward, 2)
-  convolution_backward = aten.convolution_backward.default(getitem_5, arg7_1, arg0_1, [3], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [False, True, True])
-  getitem_8 = operator.getitem(convolution_backward, 0)
-  getitem_9 = operator.getitem(convolution_backward, 1)
-  getitem_10 = operator.getitem(convolution_backward, 2)
-  return (getitem_3, getitem_4, add, sum_1, detach_2, getitem_9, getitem_10, getitem_6, getitem_7)""",  # noqa: E501  (a node a line)
+  native_batch_norm_backward = aten.native_batch_norm_backward.default(threshold_backward,
+      convolution, arg2_1, getitem_3, getitem_4, getitem_1, getitem_2, True, 1e-05, [True, True,
+      True])
+  getitem_5 = native_batch_norm_backward[0]
+  getitem_6 = native_batch_norm_backward[1]
+  getitem_7 = native_batch_norm_backward[2]
+  convolution_backward = aten.convolution_backward.default(getitem_5, arg7_1, arg0_1, [3], [1, 1],
+      [0, 0], [1, 1], False, [0, 0], 1, [False, True, True])
+  getitem_8 = convolution_backward[0]
+  getitem_9 = convolution_backward[1]
+  getitem_10 = convolution_backward[2]
+  return (getitem_3, getitem_4, add, sum_1, detach_2, getitem_9, getitem_10, getitem_6, getitem_7)""",
         )
         backward = signature.backward_signature
         self.assertEqual(
@@ -93,17 +99,21 @@ forward(arg0_1, arg1_1, arg2_1, arg3_1, arg4_1, arg5_1, arg6_1, arg7_1)
         self.assertExpectedGraph(
             graph_text(gm, shapes=True),
             """\
-forward(arg0_1: float32[3, 1, 1, 1], arg1_1: float32[3], arg2_1: float32[3], arg3_1: float32[3], arg4_1: float32[3], arg5_1: float32[3], arg6_1: int64[], arg7_1: float32[1, 1, 3, 3])
-  convolution: float32[1, 3, 3, 3] = aten.convolution.default(arg7_1, arg0_1, arg1_1, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+forward(arg0_1: float32[3, 1, 1, 1], arg1_1: float32[3], arg2_1: float32[3], arg3_1: float32[3],
+    arg4_1: float32[3], arg5_1: float32[3], arg6_1: int64[], arg7_1: float32[1, 1, 3, 3])
+  convolution: float32[1, 3, 3, 3] = aten.convolution.default(arg7_1, arg0_1, arg1_1, [1, 1], [0,
+      0], [1, 1], False, [0, 0], 1)
   add: int64[] = aten.add.Tensor(arg6_1, 1)
-  _native_batch_norm_legit_functional: (float32[1, 3, 3, 3], float32[3], float32[3], float32[3], float32[3]) = aten._native_batch_norm_legit_functional.default(convolution, arg2_1, arg3_1, arg4_1, arg5_1, True, 0.1, 1e-05)
-  getitem: float32[1, 3, 3, 3] = operator.getitem(_native_batch_norm_legit_functional, 0)
-  getitem_3: float32[3] = operator.getitem(_native_batch_norm_legit_functional, 3)
-  getitem_4: float32[3] = operator.getitem(_native_batch_norm_legit_functional, 4)
+  _native_batch_norm_legit_functional: (float32[1, 3, 3, 3], float32[3], float32[3], float32[3],
+      float32[3]) = aten._native_batch_norm_legit_functional.default(convolution, arg2_1, arg3_1,
+      arg4_1, arg5_1, True, 0.1, 1e-05)
+  getitem: float32[1, 3, 3, 3] = _native_batch_norm_legit_functional[0]
+  getitem_3: float32[3] = _native_batch_norm_legit_functional[3]
+  getitem_4: float32[3] = _native_batch_norm_legit_functional[4]
   relu: float32[1, 3, 3, 3] = aten.relu.default(getitem)
   sum_1: float32[] = aten.sum.default(relu)
   detach: float32[1, 3, 3, 3] = aten.detach.default(relu)
-  return (getitem_3, getitem_4, add, sum_1, detach)""",  # noqa: E501  (a node a line)
+  return (getitem_3, getitem_4, add, sum_1, detach)""",
         )
         self.assertIsNone(signature.backward_signature)
         self.assertEqual(

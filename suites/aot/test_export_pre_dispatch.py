@@ -160,11 +160,12 @@ forward(arg0_1, arg1_1)
 forward(arg0_1, arg1_1, arg2_1, arg3_1, arg4_1, arg5_1, arg6_1, arg7_1)
   conv2d = aten.conv2d.default(arg7_1, arg0_1, arg1_1)
   add = aten.add.Tensor(arg6_1, 1)
-  _native_batch_norm_legit_functional = aten._native_batch_norm_legit_functional.default(conv2d, arg2_1, arg3_1, arg4_1, arg5_1, True, 0.1, 1e-05)
-  getitem = operator.getitem(_native_batch_norm_legit_functional, 0)
-  getitem_3 = operator.getitem(_native_batch_norm_legit_functional, 3)
-  getitem_4 = operator.getitem(_native_batch_norm_legit_functional, 4)
-  return (getitem_3, getitem_4, add, getitem)""",  # noqa: E501  (a node a line)
+  _native_batch_norm_legit_functional = aten._native_batch_norm_legit_functional.default(conv2d,
+      arg2_1, arg3_1, arg4_1, arg5_1, True, 0.1, 1e-05)
+  getitem = _native_batch_norm_legit_functional[0]
+  getitem_3 = _native_batch_norm_legit_functional[3]
+  getitem_4 = _native_batch_norm_legit_functional[4]
+  return (getitem_3, getitem_4, add, getitem)""",
         )
         self.assertEqual(
             signature.buffers_to_mutate,
@@ -232,7 +233,7 @@ forward(arg0_1)
   true_graph_0 = self.true_graph_0
   false_graph_0 = self.false_graph_0
   cond = cond(gt, true_graph_0, false_graph_0, (arg0_1,))
-  getitem = operator.getitem(cond, 0)
+  getitem = cond[0]
   add = aten.add.Tensor(getitem, 3)
   add_1 = aten.add.Tensor(getitem, 4)
   return (add, add_1)
@@ -247,7 +248,7 @@ forward.true_graph_0(arg0_1)
   true_graph_0 = self.true_graph_0
   false_graph_0 = self.false_graph_0
   cond = cond(gt, true_graph_0, false_graph_0, (cos_1,))
-  getitem = operator.getitem(cond, 0)
+  getitem = cond[0]
   return (getitem,)
 
 forward.true_graph_0.true_graph_0(arg0_1)
@@ -299,7 +300,7 @@ forward(arg0_1)
   true_graph_0 = self.true_graph_0
   false_graph_0 = self.false_graph_0
   cond = cond(gt, true_graph_0, false_graph_0, (arg0_1,))
-  getitem = operator.getitem(cond, 0)
+  getitem = cond[0]
   add = aten.add.Tensor(getitem, 3)
   add_1 = aten.add.Tensor(getitem, 4)
   return (add, add_1)
@@ -369,7 +370,7 @@ forward(arg0_1, arg1_1)
   true_graph_0 = self.true_graph_0
   false_graph_0 = self.false_graph_0
   cond = cond(gt, true_graph_0, false_graph_0, (arg0_1, arg1_1))
-  getitem = operator.getitem(cond, 0)
+  getitem = cond[0]
   add = aten.add.Tensor(getitem, 3)
   add_1 = aten.add.Tensor(getitem, 4)
   return (add, add_1)
@@ -386,12 +387,12 @@ forward.false_graph_0(arg0_1, arg1_1)
   cos = aten.cos.default(arg0_1)
   body_graph_0 = self.body_graph_0
   map_impl = map_impl(body_graph_0, [cos], [arg1_1])
-  getitem = operator.getitem(map_impl, 0)
+  getitem = map_impl[0]
   sum_1 = aten.sum.default(getitem)
   add = aten.add.Tensor(cos, sum_1)
   body_graph_1 = self.body_graph_1
   map_impl_1 = map_impl(body_graph_1, [cos], [arg1_1])
-  getitem_1 = operator.getitem(map_impl_1, 0)
+  getitem_1 = map_impl_1[0]
   sum_2 = aten.sum.default(getitem_1)
   add_1 = aten.add.Tensor(add, sum_2)
   return (add_1,)
@@ -436,7 +437,7 @@ forward(arg0_1, arg1_1)
   cos = aten.cos.default(arg0_1)
   body_graph_0 = self.body_graph_0
   map_impl = map_impl(body_graph_0, [cos], [arg1_1])
-  getitem = operator.getitem(map_impl, 0)
+  getitem = map_impl[0]
   sum_1 = aten.sum.default(getitem)
   add = aten.add.Tensor(cos, sum_1)
   return (add,)
@@ -478,7 +479,7 @@ forward(arg0_1)
   true_graph_0 = self.true_graph_0
   false_graph_0 = self.false_graph_0
   cond = cond(gt, true_graph_0, false_graph_0, (arg0_1,))
-  getitem = operator.getitem(cond, 0)
+  getitem = cond[0]
   add = aten.add.Tensor(getitem, 3)
   add_1 = aten.add.Tensor(getitem, 4)
   return (add, add_1)
