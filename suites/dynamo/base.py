@@ -30,13 +30,14 @@ WRAPPERS = ("_orig_mod.", "module.", "_checkpoint_wrapped_module.")
 class Learned:
     """What a step has made of a model: its output and loss, and by name the gradients and the parameters.
 
-    A parameter without a gradient has None.
+    A parameter without a gradient has None. ``inputs``: the gradients of those inputs that want one.
     """
 
     output: Any
     loss: Tensor
     gradients: dict[str, Tensor | None]
     parameters: dict[str, Tensor]
+    inputs: tuple[Tensor | None, ...]
 
 
 def plain_name(name: str) -> str:
@@ -72,15 +73,19 @@ def learn(
         gradients[plain_name(name)] = None if parameter.grad is None else parameter.grad.clone()
         parameters[plain_name(name)] = parameter.detach().clone()
         parameter.grad = None
+    leaves = [each for each in inputs if isinstance(each, Tensor) and each.requires_grad]
+    of_inputs = tuple(None if leaf.grad is None else leaf.grad.clone() for leaf in leaves)
+    for leaf in leaves:
+        leaf.grad = None
     outputs = tree_map_only(Tensor, lambda each: each.detach().clone(), output)
-    return Learned(outputs, value.detach().clone(), gradients, parameters)
+    return Learned(outputs, value.detach().clone(), gradients, parameters, of_inputs)
 
 
 class ComparesLearned:
     """What cases have to compare models with."""
 
     def same_learned(self, actual: Learned, expected: Learned, **tolerance: float) -> None:
-        """Check the output, the loss, every gradient (present in both or in neither) and every parameter."""
+        """Check all of it, each gradient by its name; one that is missing has to miss in both."""
         self.assertEqual(actual.output, expected.output, **tolerance)
         self.assertEqual(actual.loss, expected.loss, **tolerance)
         self.assertEqual(list(actual.gradients), list(expected.gradients))
@@ -88,6 +93,7 @@ class ComparesLearned:
             with self.subTest(gradient=name):
                 self.assertEqual(actual.gradients[name], gradient, **tolerance)
         self.assertEqual(actual.parameters, expected.parameters, **tolerance)
+        self.assertEqual(actual.inputs, expected.inputs, **tolerance)
 
     def counted(self, backend: str = "eager") -> CompileCounterWithBackend:
         """A backend that counts and keeps the graphs it is given, before the named one compiles them."""

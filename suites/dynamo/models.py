@@ -15,12 +15,16 @@ import torch
 import torch._dynamo
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 
 MIB = 1024 * 1024
 #: The widths before, between and after the layers of the toy: its layers weigh 220,000, 100,020,000,
 #: 100,020,000 and 100,020 bytes.
 TOY_WIDTHS = (10, 5000, 5000, 5000, 5)
 TOY_BATCH = 20
+#: The same in small: with a cap of 1 MiB it falls apart as the large one does with 25 MiB. Its layers weigh
+#: 26,400, 1,442,400, 1,442,400 and 12,020 bytes.
+SMALL_WIDTHS = (10, 600, 600, 600, 5)
 
 
 class ToyModel(nn.Module):
@@ -56,6 +60,11 @@ def toy(
     model = ToyModel(widths, context).to(device)
     x = torch.randn(batch, widths[0], device=device)
     return model, x, model(x)
+
+
+def weight(width: int) -> nn.Parameter:
+    """A square weight that keeps a row's size about what it was; of width 512, just a bucket of 1 MiB."""
+    return nn.Parameter(torch.randn(width, width) / width**0.5)
 
 
 class OwnLinear(nn.Module):
@@ -99,6 +108,24 @@ class CustomModel(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return self.seq(x + y)
+
+
+class CheckpointedLayers(nn.Module):
+    """Two pairs of layers of 8,008,000 bytes, each recomputed in the backward, with a cosine after it."""
+
+    WIDTH = 1000
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pairs = nn.ModuleList(
+            nn.Sequential(nn.Linear(self.WIDTH, self.WIDTH), nn.Linear(self.WIDTH, self.WIDTH))
+            for _ in range(2)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        for pair in self.pairs:
+            x = checkpoint(pair, x, use_reentrant=False).cos()
+        return x
 
 
 class FakeDDP(nn.Module):
