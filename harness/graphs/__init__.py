@@ -12,6 +12,13 @@ from typing import Any
 _HOMES: dict[str, tuple[str, ...]] = {
     "harness.graphs.aot": ("UnbackedSize", "Verified", "verify_aot"),
     "harness.graphs.capture": ("Capture", "CapturedGraph"),
+    "harness.graphs.collectives": (
+        "Collective",
+        "collectives_of",
+        "communication_bytes",
+        "count_collectives",
+        "summarize_collectives",
+    ),
     "harness.graphs.compilers": ("Compilers", "compilers_of", "nop"),
     "harness.graphs.ddp_bucketing": ("CALLER", "TRACED", "Step", "Weight", "expected_buckets"),
     "harness.graphs.ddp_capture": ("captured_splits",),
@@ -19,6 +26,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "harness.graphs.front_ends": ("AotFunction", "Compilation", "FrontEnd"),
     "harness.graphs.releases": ("torch_at_least",),
     "harness.graphs.text": ("graph_text",),
+    "harness.graphs.train_step": ("CompiledStep", "Override"),
     "harness.graphs.waits": ("collectives", "unwaited", "wait_for_works", "without_waits"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -1,0 +1,124 @@
+"""Bucketed all-reduces: gradients that are ready one after another are summed over the ranks together."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
+
+MIB = 1024 * 1024
+
+_ALL_REDUCE = torch.ops._c10d_functional.all_reduce.default
+_WAIT = torch.ops._c10d_functional.wait_tensor.default
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """All-reduces that may be one: of one kind, none of whose results is read before the last is ready."""
+
+    reduces: list[Node] = field(default_factory=list)
+    size: int = 0
+
+    def takes(self, reduce: Node, limit: float) -> bool:
+        """Whether one more all-reduce, later in the graph than these, may join them."""
+        if not self.reduces:
+            return True
+        readers = [reader for each in self.reduces for reader in _followed(each)[1]]
+        return self.size + _bytes(reduce) <= limit and all(reduce < reader for reader in readers)
+
+
+def bucket_all_reduces(gm: GraphModule, bucket_mb: float) -> None:
+    """Makes one all-reduce of those that are next to each other and together at most ``bucket_mb`` MiB.
+
+    One that is larger stays alone. Their order is that in which backward comes to them, the last layer's
+    first. Sums are the same bit by bit: each is of the same numbers.
+    """
+    for bucket in list(_buckets(gm, bucket_mb * MIB)):
+        if len(bucket) > 1:
+            _merge(gm, bucket)
+
+
+def _buckets(gm: GraphModule, limit: float) -> Iterator[Sequence[Node]]:
+    """The all-reduces of gradients, in buckets. One whose result is not waited for once is no gradient's."""
+    open_: dict[Any, _Bucket] = {}
+    for reduce in gm.graph.find_nodes(op="call_function", target=_ALL_REDUCE):
+        if [user.target for user in reduce.users] != [_WAIT]:
+            continue
+        bucket = open_.setdefault(_kind(reduce), _Bucket())
+        if not bucket.takes(reduce, limit):
+            yield bucket.reduces
+            bucket = open_[_kind(reduce)] = _Bucket()
+        bucket.reduces.append(reduce)
+        bucket.size += _bytes(reduce)
+    yield from (bucket.reduces for bucket in open_.values())
+
+
+def _kind(reduce: Node) -> tuple[Any, ...]:
+    """What all-reduces have to share to be one: dtype, device, reduction and group."""
+    value = reduce.meta["val"]
+    return (value.dtype, value.device, *reduce.args[1:])
+
+
+def _bytes(reduce: Node) -> int:
+    value = reduce.meta["val"]
+    size: int = value.numel() * value.dtype.itemsize
+    return size
+
+
+def _wait_of(reduce: Node) -> Node:
+    return next(iter(reduce.users))
+
+
+def _followed(reduce: Node) -> tuple[list[Node], list[Node]]:
+    """What is made of one reduced gradient alone (detached, laid out as its parameter), and who reads that.
+
+    The former may be moved behind any later all-reduce, as long as the latter come later still.
+    """
+    made: list[Node] = [_wait_of(reduce)]
+    readers: list[Node] = []
+    for node in made:
+        for user in node.users:
+            alone = user.all_input_nodes == [node] and _may_come_later(user)
+            (made if alone else readers).append(user)
+    return made, readers
+
+
+def _may_come_later(node: Node) -> bool:
+    """Whether a node calls an operator that changes nothing and draws no random numbers."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    return not (target._schema.is_mutable or torch.Tag.nondeterministic_seeded in target.tags)
+
+
+def _merge(gm: GraphModule, reduces: Sequence[Node]) -> None:
+    """Puts one all-reduce of the flattened gradients in the place of the last of ``reduces``."""
+    shapes = [reduce.meta["val"].shape for reduce in reduces]
+    made = sorted(node for reduce in reduces[:-1] for node in _followed(reduce)[0][1:])
+    sizes = [shape.numel() for shape in shapes]
+    with gm.graph.inserting_before(reduces[-1]):
+        flat = [_call(gm, torch.ops.aten.reshape.default, reduce.args[0], [-1]) for reduce in reduces]
+        bucket = _call(gm, torch.ops.aten.cat.default, flat)
+        summed = _call(gm, _WAIT, _call(gm, _ALL_REDUCE, bucket, *reduces[0].args[1:]))
+        parts = _call(gm, torch.ops.aten.split_with_sizes.default, summed, sizes)
+        for index, (reduce, shape) in enumerate(zip(reduces, shapes, strict=True)):
+            part = _call(gm, operator.getitem, parts, index)
+            whole = _call(gm, torch.ops.aten.view.default, part, list(shape))
+            _wait_of(reduce).replace_all_uses_with(whole)
+    for node in reversed(made):
+        whole.append(node)
+    for reduce in reduces:
+        gm.graph.erase_node(_wait_of(reduce))
+        gm.graph.erase_node(reduce)
+
+
+def _call(gm: GraphModule, target: Any, *args: Any) -> Node:
+    """A new node, with the value that it has in the trace, as the tracer's nodes have theirs."""
+    node = gm.graph.call_function(target, args)
+    node.meta["val"] = target(*map_arg(args, lambda each: each.meta["val"]))
+    return node

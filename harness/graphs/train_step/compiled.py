@@ -1,0 +1,198 @@
+"""``CompiledStep``: a train step's graphs, each with what it is right for.
+
+call -> taken apart -> checked -> a graph that was traced for the same?  -> run
+                                  none: traced, reduced, transformed, kept, run
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch import Tensor, nn
+from torch.fx import GraphModule
+from torch.optim import Optimizer
+
+from harness.errors import UsageError
+from harness.graphs.train_step import checks, transformation, warm_up
+from harness.graphs.train_step.calls import StepCall, read_call
+from harness.graphs.train_step.hyperparameters import lift_hyperparameters
+from harness.graphs.train_step.overrides import Override, replace_modules
+from harness.graphs.train_step.reduction import Group, name_of_group
+from harness.graphs.train_step.snapshots import Snapshot, shown
+from harness.graphs.train_step.state import (
+    describe_captured,
+    describe_lifted,
+    describe_modes,
+    describe_module,
+    describe_optimizer,
+    lift_state,
+)
+from harness.graphs.train_step.tracing import Returned, StepInputs, trace_step
+
+GmTransformation = Callable[[GraphModule], GraphModule]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What ``compile`` was given."""
+
+    overrides: Sequence[Override] = ()
+    gm_transformation: GmTransformation | None = None
+    group: Group = None
+    bucket_mb: float | None = None
+    warm_up: bool = False
+    max_graphs: int = 8
+
+
+@dataclass(slots=True)
+class StepGraph:
+    """One graph, and what it is right for.
+
+    ``flat_state`` are the tensors for its first placeholders; those that were lifted are taken anew in each
+    call, by their place among the lifted (None: an override's own).
+    """
+
+    gm: GraphModule
+    mod: nn.Module
+    opt: Optimizer | None
+    flat_state: list[Tensor]
+    places: Sequence[int | None]
+    returned: Returned
+    snapshot: Snapshot
+    free: frozenset[str]
+
+    def run(self, inputs: StepInputs) -> Any:
+        """Runs the graph on the tensors of a call that it is right for; returns what the step returns."""
+        lifted = list(inputs.state.values())
+        for index, place in enumerate(self.places):
+            if place is not None:
+                self.flat_state[index] = lifted[place]
+        flat = [*self.flat_state, *inputs.call.tensors.values()]
+        flat += [each.value for each in inputs.hyperparameters]
+        with torch.no_grad(), ExitStack() as casts:
+            # The casts of the caller's autocast are in the graph.
+            for kind in {tensor.device.type for tensor in flat if isinstance(tensor, Tensor)}:
+                casts.enter_context(torch.autocast(kind, enabled=False))
+            values = self.gm(*flat)
+        if len(values) != self.returned.count:
+            raise UsageError(
+                f"the graph returns {len(values)} values after its transformations, and the step "
+                f"{self.returned.count}: an override has to keep the graph's output"
+            )
+        return self.returned.filled(values)
+
+
+@dataclass(slots=True)
+class CompiledStep:
+    """A decorated train step: call it as the function. ``graphs`` are all that it has, the oldest first."""
+
+    function: Callable[..., Any]
+    options: Options
+    graphs: list[StepGraph] = field(default_factory=list)
+    _current: StepGraph | None = None
+    _replaced: WeakSet[nn.Module] = field(default_factory=WeakSet)
+
+    @property
+    def gm(self) -> GraphModule:
+        """The graph that ran last."""
+        return self._last().gm
+
+    @property
+    def mod(self) -> nn.Module:
+        """The module that was trained last."""
+        return self._last().mod
+
+    @property
+    def opt(self) -> Optimizer | None:
+        """The optimizer that was used last."""
+        return self._last().opt
+
+    @property
+    def flat_state(self) -> list[Tensor]:
+        """Parameters, buffers and optimizer state: what the graph that ran last takes first."""
+        return self._last().flat_state
+
+    def _last(self) -> StepGraph:
+        if self._current is None:
+            raise UsageError("the step has no graph yet: call it first")
+        return self._current
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """One train step."""
+        call = read_call(inspect.signature(self.function), args, kwargs)
+        if call.module not in self._replaced:
+            replace_modules(call.module, self.options.overrides)
+            self._replaced.add(call.module)
+        checks.check_module(call.module)
+        checks.check_optimizer(call.module, call.optimizer)
+        group_name = name_of_group(self.options.group)
+        inputs = _inputs(call)
+        snapshot = self._snapshot(inputs, group_name)
+        for graph in self.graphs:
+            if not graph.snapshot.differences(snapshot, ignored=graph.free):
+                self._current = graph
+                return graph.run(inputs)
+        self._check_bound(snapshot)
+        if self.options.warm_up and warm_up.is_needed(call.optimizer):
+            result = warm_up.run_eagerly(self.function, call, group_name)
+            inputs = _inputs(call)
+            self._current = self._traced(inputs, self._snapshot(inputs, group_name), group_name)
+            return result
+        self._current = self._traced(inputs, snapshot, group_name)
+        return self._current.run(inputs)
+
+    def _snapshot(self, inputs: StepInputs, group_name: str) -> Snapshot:
+        """What a graph for this call depends on beside the numbers in its tensors."""
+        snapshot = Snapshot()
+        inputs.call.describe(snapshot)
+        describe_lifted(inputs.state, snapshot)
+        describe_module(inputs.module, snapshot)
+        if inputs.optimizer is not None:
+            describe_optimizer(inputs.module, inputs.optimizer, snapshot)
+        describe_captured(self.function, snapshot)
+        describe_modes(snapshot)
+        snapshot.note("process group", group_name)
+        return snapshot
+
+    def _check_bound(self, snapshot: Snapshot) -> None:
+        if len(self.graphs) < self.options.max_graphs:
+            return
+        changed = shown(self.graphs[-1].snapshot.differences(snapshot, ignored=self.graphs[-1].free))
+        raise UsageError(
+            f"the step has {len(self.graphs)} graphs and this call fits none ({changed}): keep that the "
+            "same, pass what changes as a tensor, or give compile(max_graphs=...)"
+        )
+
+    def _traced(self, inputs: StepInputs, snapshot: Snapshot, group_name: str) -> StepGraph:
+        traced = trace_step(self.function, inputs, group_name)
+        state = list(inputs.state.values())
+        rest = len(inputs.call.tensors) + len(inputs.hyperparameters)
+        gm = transformation.prepare(traced.graph, self.options.bucket_mb)
+        flat_state = list(state)
+        gm = transformation.apply_overrides(gm, flat_state, rest, self.options.overrides)
+        gm = transformation.apply_gm_transformation(
+            gm, len(flat_state) + rest, self.options.gm_transformation
+        )
+        place = {id(tensor): index for index, tensor in enumerate(state)}
+        graph = StepGraph(
+            gm=gm,
+            mod=inputs.module,
+            opt=inputs.optimizer,
+            flat_state=flat_state,
+            places=[place.get(id(tensor)) for tensor in flat_state],
+            returned=traced.returned,
+            snapshot=snapshot,
+            free=traced.free,
+        )
+        self.graphs.append(graph)
+        return graph
+
+
+def _inputs(call: StepCall) -> StepInputs:
+    return StepInputs(call, lift_state(call.module, call.optimizer), lift_hyperparameters(call.optimizer))

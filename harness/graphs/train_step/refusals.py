@@ -1,0 +1,76 @@
+"""Why a step cannot be one graph, in one line, from the errors of torch's tracers."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+)
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+from harness.errors import UsageError
+
+_TORCH = Path(torch.__file__).parent
+_OPTIMIZERS = _TORCH / "optim"
+_HERE = Path(__file__).parent
+
+# A step decided something by a number that is in a tensor.
+DECISIONS = (GuardOnDataDependentSymNode, DataDependentOutputException)
+_UNSUPPORTED = (DynamicOutputShapeException, UnsupportedFakeTensorException, UnsupportedOperatorException)
+# Part of what FakeTensorMode says, by an AssertionError, to a tensor from outside of the trace.
+_FOREIGN = "Please convert all Tensors to FakeTensors first"
+
+
+def made_by_optimizer(error: BaseException) -> bool:
+    """Whether an error was raised below one of torch's optimizers."""
+    return any(_OPTIMIZERS in Path(f.filename).parents for f in traceback.extract_tb(error.__traceback__))
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """A region whose tracer's errors are told as a UsageError; errors of the step's own go through."""
+    try:
+        yield
+    except Exception as error:
+        told = _told(error)
+        if told is None:
+            raise
+        raise told from error
+
+
+def _told(error: Exception) -> UsageError | None:
+    place = _place(error)
+    if isinstance(error, DECISIONS):
+        return UsageError(
+            f"the step needs the value of a tensor in Python at {place}, so it cannot be one graph: use "
+            "tensor operations (torch.where), or another optimizer"
+        )
+    if isinstance(error, AssertionError) and _FOREIGN in str(error):
+        return UsageError(
+            f"the step uses a tensor at {place} that is neither an argument nor a parameter or buffer of "
+            "the module: pass it, or register it as a buffer"
+        )
+    if isinstance(error, _UNSUPPORTED):
+        return UsageError(f"the step cannot be traced at {place}: {type(error).__name__}: {_line(error)}")
+    return None
+
+
+def _line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "")
+
+
+def _place(error: Exception) -> str:
+    """The innermost line of the user's, and of one of torch's optimizers if it came to that."""
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [f for f in frames if not {_TORCH, _HERE} & set(Path(f.filename).parents)]
+    optimizers = [f for f in frames if _OPTIMIZERS in Path(f.filename).parents]
+    named = [f"{Path(f.filename).name}:{f.lineno}" for f in (*users[-1:], *optimizers[-1:])]
+    return ", in ".join(named) or "an unknown place"

@@ -1,0 +1,103 @@
+"""What a train step reads and writes beside its arguments: tensors are lifted, the rest is noted."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.utils._pytree import keystr, tree_flatten_with_path
+
+from harness.graphs.train_step.hyperparameters import describe_hyperparameters
+from harness.graphs.train_step.snapshots import Snapshot
+
+# What of a module and of an optimizer is looked at by other means than as an attribute.
+MODULE_TENSORS = ("_parameters", "_buffers", "_modules")
+_OPTIMIZER_TENSORS = ("state", "param_groups")
+_OPTIMIZER_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+
+
+def lift_state(module: nn.Module, optimizer: Optimizer | None) -> dict[str, Tensor]:
+    """The tensors by name: parameters, buffers, each under all of its names, then the optimizer's state.
+
+    The latter in the order of the module's parameters.
+    """
+    lifted = {f"parameter {n}": t for n, t in module.named_parameters(remove_duplicate=False)}
+    lifted |= {f"buffer {n}": t for n, t in module.named_buffers(remove_duplicate=False)}
+    return lifted | {n: leaf for n, leaf in state_leaves(module, optimizer) if isinstance(leaf, Tensor)}
+
+
+def describe_lifted(lifted: Mapping[str, Tensor], snapshot: Snapshot) -> None:
+    """Notes what each tensor is, and which names are of one."""
+    first: dict[int, str] = {}
+    for name, tensor in lifted.items():
+        snapshot.note(name, tensor)
+        if first.setdefault(id(tensor), name) != name:
+            snapshot.note(f"{name} is", first[id(tensor)])
+
+
+def state_leaves(module: nn.Module, optimizer: Optimizer | None) -> Iterator[tuple[str, Any]]:
+    """The leaves of the optimizer's state by name, parameter by parameter."""
+    for name, parameter in module.named_parameters() if optimizer else ():
+        entries = optimizer.state.get(parameter, {}) if optimizer else {}
+        for path, leaf in tree_flatten_with_path(dict(entries))[0]:
+            yield f"optimizer state {name}.{_key(path)}", leaf
+
+
+def _key(path: Sequence[Any]) -> str:
+    return f"{path[0].key}{keystr(tuple(path[1:]))}"
+
+
+def describe_module(module: nn.Module, snapshot: Snapshot) -> None:
+    """Notes the structure of a module and the attributes of it and its parts: training, hooks, constants."""
+    for name, part in module.named_modules():
+        where = f"module {name}" if name else "module"
+        snapshot.note(f"class of {where}", type(part))
+        for key, value in vars(part).items():
+            if key not in MODULE_TENSORS:
+                snapshot.note(f"{where} {key}", value)
+
+
+def describe_optimizer(module: nn.Module, optimizer: Optimizer, snapshot: Snapshot) -> None:
+    """Notes the groups' parameters and hyper-parameters, attributes, and what of the state is no tensor."""
+    snapshot.note("class of optimizer", type(optimizer))
+    for key, value in vars(optimizer).items():
+        if key in _OPTIMIZER_HOOKS or not (key.startswith("_") or key in _OPTIMIZER_TENSORS):
+            snapshot.note(f"optimizer {key}", value)
+    names = {id(parameter): name for name, parameter in module.named_parameters()}
+    for index, group in enumerate(optimizer.param_groups):
+        snapshot.note(f"optimizer group {index} params", [names.get(id(p), "?") for p in group["params"]])
+    describe_hyperparameters(optimizer, snapshot)
+    for name, leaf in state_leaves(module, optimizer):
+        if not isinstance(leaf, Tensor):
+            snapshot.note(name, leaf)
+
+
+def describe_captured(function: Callable[..., Any], snapshot: Snapshot) -> None:
+    """Notes what a function refers to that is not its own: variables around it, and globals.
+
+    Only those that the function itself names; what functions read that it calls is not seen.
+    """
+    if not inspect.isroutine(function):
+        return
+    captured = inspect.getclosurevars(inspect.unwrap(function))
+    for name, value in {**captured.globals, **captured.nonlocals}.items():
+        snapshot.note(f"captured {name}", value)
+
+
+def describe_modes(snapshot: Snapshot) -> None:
+    """Notes the thread's modes that change what operators do: grad, autocast, default dtype and device."""
+    snapshot.note("grad mode", torch.is_grad_enabled())
+    for kind in sorted({"cpu", torch.get_default_device().type, _accelerator()}):
+        on = torch.is_autocast_enabled(kind)
+        snapshot.note(f"autocast on {kind}", torch.get_autocast_dtype(kind) if on else None)
+    snapshot.note("default dtype", torch.get_default_dtype())
+    snapshot.note("default device", torch.get_default_device())
+
+
+def _accelerator() -> str:
+    current = torch.accelerator.current_accelerator()
+    return "cpu" if current is None else str(current.type)

@@ -1,0 +1,196 @@
+"""One trace of a train step: forward, backward, reduction and optimizer step become one graph.
+
+Traced is the user's function on fake tensors that stand in the places of the module's, the optimizer's and
+the call's own (see ``substitution.py``), so nothing is executed and nothing changes. Numbers that an
+optimizer takes out of its state, a step count for example, are symbols, so the graph computes with them as
+the optimizer does, bit by bit. An optimizer that decides something by such a number is traced again in its
+capturable form, which computes with tensors; that differs from the other in the last bits of a float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import torch
+import torch._dynamo  # make_fx imports it at the first trace, in every rank by itself: a second
+import torch._inductor.config
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.optim import Optimizer
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+from harness.errors import UsageError
+from harness.graphs.train_step import effects, hyperparameters, refusals
+from harness.graphs.train_step.calls import StepCall
+from harness.graphs.train_step.hyperparameters import Hyperparameter
+from harness.graphs.train_step.reduction import reducing
+from harness.graphs.train_step.snapshots import Snapshot, is_plain
+from harness.graphs.train_step.state import (
+    describe_captured,
+    describe_module,
+    describe_optimizer,
+    lift_state,
+)
+from harness.graphs.train_step.substitution import put_back_after, substitute
+
+# What a traced step computes; all else that it returns is a constant.
+_OF_THE_GRAPH = (Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+@dataclass(frozen=True, slots=True)
+class StepInputs:
+    """All that a graph takes, in the order of its placeholders: state, arguments, hyper-parameters."""
+
+    call: StepCall
+    state: Mapping[str, Tensor]
+    hyperparameters: Sequence[Hyperparameter]
+
+    @property
+    def module(self) -> nn.Module:
+        """The module that is trained."""
+        return self.call.module
+
+    @property
+    def optimizer(self) -> Optimizer | None:
+        """The optimizer, if the step has one."""
+        return self.call.optimizer
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a step returns: values of the graph, and constants, in the user's structure."""
+
+    spec: TreeSpec
+    leaves: Sequence[tuple[bool, Any]]
+
+    @property
+    def count(self) -> int:
+        """How many of the leaves come out of the graph."""
+        return sum(from_graph for from_graph, _ in self.leaves)
+
+    def filled(self, values: Sequence[Any]) -> Any:
+        """The structure with ``values`` where the graph's belong."""
+        rest = iter(values)
+        leaves = [next(rest) if from_graph else constant for from_graph, constant in self.leaves]
+        return tree_unflatten(leaves, self.spec)
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A graph, what it returns, and the names of the hyper-parameters that it takes whatever their value."""
+
+    graph: GraphModule
+    returned: Returned
+    free: frozenset[str]
+
+
+def trace_step(function: Callable[..., Any], inputs: StepInputs, group_name: str) -> Traced:
+    """Traces a call of ``function`` without executing anything.
+
+    UsageError for a step that cannot be a graph, or not one that may be run again; errors of the user's own
+    code as they are.
+    """
+    with refusals.in_words():
+        try:
+            return _Trace(function, inputs, group_name, capturable=False).run()
+        except refusals.DECISIONS as error:
+            if not (refusals.made_by_optimizer(error) and _can_be_captured(inputs.optimizer)):
+                raise
+        return _Trace(function, inputs, group_name, capturable=True).run()
+
+
+def _can_be_captured(optimizer: Optimizer | None) -> bool:
+    return optimizer is not None and all("capturable" in group for group in optimizer.param_groups)
+
+
+class _Trace:
+    """One attempt."""
+
+    def __init__(
+        self, function: Callable[..., Any], inputs: StepInputs, group_name: str, *, capturable: bool
+    ) -> None:
+        self._function, self._inputs, self._group_name = function, inputs, group_name
+        self._capturable = capturable
+        self._returned: Returned | None = None
+
+    def run(self) -> Traced:
+        inputs = self._inputs
+        mode = FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True)
+        real = [*inputs.state.values(), *inputs.call.tensors.values()]
+        fakes = [mode.from_tensor(tensor, static_shapes=True) for tensor in real]
+        numbers = hyperparameters.stand_ins(inputs.hyperparameters, mode)
+        symbols = [hyperparameters.symbol_of(number) for number in numbers]
+        before = effects.generators()
+        tracer = make_fx(self._step, tracing_mode="fake", _error_on_data_dependent_ops=False)
+        with put_back_after(inputs.module, inputs.optimizer), self._as_captured():
+            graph = tracer(*fakes, *numbers)
+        effects.check_generators(before)
+        assert self._returned is not None
+        free = hyperparameters.undecided(inputs.hyperparameters, symbols, mode.shape_env)
+        return Traced(graph, self._returned, free)
+
+    @contextmanager
+    def _as_captured(self) -> Iterator[None]:
+        """Where capturable, optimizers are told that they are compiled: on the CPU they refuse otherwise."""
+        if not self._capturable:
+            yield
+            return
+        assert self._inputs.optimizer is not None
+        for group in self._inputs.optimizer.param_groups:
+            group["capturable"] = True
+        with mock.patch.object(torch.compiler, "is_compiling", lambda: True):
+            yield
+
+    def _step(self, *flat: Any) -> list[Any]:
+        """The traced function: flat tensors in, flat values out."""
+        inputs = self._inputs
+        module, optimizer = inputs.module, inputs.optimizer
+        count = len(inputs.state)
+        tensors = flat[count : count + len(inputs.call.tensors)]
+        substitute(module, optimizer, dict(zip(map(id, inputs.state.values()), flat[:count], strict=True)))
+        if optimizer is not None:
+            values = flat[count + len(tensors) :]
+            hyperparameters.put_hyperparameters(optimizer, inputs.hyperparameters, values)
+        lifted = lift_state(module, optimizer)
+        storages, python_state = effects.storages(lifted), self._python_state()
+        with reducing(module.parameters(), self._group_name):
+            result = inputs.call.run(self._function, tensors)
+        effects.check_python_state(python_state, self._python_state())
+        effects.check_storages(lifted, storages)
+        effects.write_back(lifted, lift_state(module, optimizer))
+        return self._returned_by_graph(result)
+
+    def _python_state(self) -> Snapshot:
+        snapshot = Snapshot()
+        describe_module(self._inputs.module, snapshot)
+        if self._inputs.optimizer is not None:
+            describe_optimizer(self._inputs.module, self._inputs.optimizer, snapshot)
+        describe_captured(self._function, snapshot)
+        return snapshot
+
+    def _returned_by_graph(self, result: Any) -> list[Any]:
+        leaves, spec = tree_flatten(result)
+        marked = [(isinstance(leaf, _OF_THE_GRAPH), leaf) for leaf in leaves]
+        for from_graph, leaf in marked:
+            self._check_returned(from_graph, leaf)
+        self._returned = Returned(spec, [(f, None if f else leaf) for f, leaf in marked])
+        return [leaf for from_graph, leaf in marked if from_graph]
+
+    def _check_returned(self, from_graph: bool, leaf: Any) -> None:
+        if from_graph and isinstance(leaf, Tensor) and not isinstance(leaf, FakeTensor):
+            raise UsageError(
+                "the step returns a tensor that is neither computed by it nor an argument nor the module's"
+            )
+        known = (self._inputs.module, self._inputs.optimizer)
+        if not from_graph and not is_plain(leaf) and not any(leaf is each for each in known):
+            raise UsageError(
+                f"the step returns a {type(leaf).__qualname__}: return tensors and plain values, in lists, "
+                "tuples and dicts"
+            )
