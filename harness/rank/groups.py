@@ -17,6 +17,18 @@ def names() -> frozenset[str]:
     return frozenset(dist.distributed_c10d._world.pg_names.values()) if dist is not None else frozenset()
 
 
+def given_up() -> int:
+    """How many groups this process has begun to make and not made, where it has none.
+
+    torch names groups by counting them, so a rank that counts another number than its peers waits for them
+    for ever under a name that they do not use.
+    """
+    dist = sys.modules.get("torch.distributed")
+    if dist is None or not dist.is_available() or dist.is_initialized():
+        return 0
+    return int(dist.distributed_c10d._world.group_count)
+
+
 def destroy_unless(keep: bool) -> bool:
     """Destroys all groups, for a pooled rank whose next test makes its own; True where there were any.
 

@@ -128,6 +128,8 @@ class Guard:
     def _grown(self, after: dict[str, Any], keeps_group: bool) -> list[str]:
         """What there is more of than before."""
         lines = []
+        if after["groups given up"] > self._before["groups given up"]:
+            lines.append("a process group that was begun and not made")
         group_made = after["groups"] != self._before["groups"]
         if keeps_group:
             gone = self._before["groups"] - after["groups"]
@@ -161,6 +163,7 @@ def _snapshot(last: dict[str, Any] | None = None) -> dict[str, Any]:
         "signal handlers": _signal_handlers(),
         "torch": _torch_state(),
         "groups": groups.names(),
+        "groups given up": groups.given_up(),
         "threads": frozenset(f"{t.name} ({t.ident})" for t in threading.enumerate()),
         "children": _children(),
         "descriptors": last["descriptors"] if last is not None and as_many else _descriptors(),

@@ -40,8 +40,8 @@ BARRIER_PATIENCE = timedelta(seconds=3)
 class InitMethodsTest(MultiProcessTestCase):
     """Three ranks that meet in each of the ways, and find out that they have."""
 
-    # An environment for each rank, which threads have not. On pooled ranks env:// was seen to hang.
-    rank_modes = ("fresh",)
+    # An environment for each rank, which threads have not.
+    rank_modes = ("fresh", "pooled")
     world_size = 3
 
     def setUpRank(self):

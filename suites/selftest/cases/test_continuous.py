@@ -178,6 +178,14 @@ class Dirt(Pooled):
                 after = self.passes(pooled.Shared, "test_sum")
                 self.assertFalse(set(pids(after)) & set(pids(dirty)))
 
+    def test_group_that_was_begun_and_not_made(self) -> None:
+        """The next test on these ranks would wait for ever, so it gets others."""
+        dirty = self.passes(pooled.FreshGroup, "test_gives_up_a_group", HARNESS_RANKS="pooled")
+        self.assertEqual(dirty.rank(0).left, ("a process group that was begun and not made",))
+        self.assertEqual(dirty.rank(1).left, ())
+        after = self.passes(pooled.FreshGroup, "test_sum", HARNESS_RANKS="pooled")
+        self.assertFalse(set(pids(after)) & set(pids(dirty)))
+
     def test_strict(self) -> None:
         dirty = self.play(pooled.Leaves, "test_environment", HARNESS_STRICT="1")
         self.assertEqual(dirty.verdict, "ERROR")

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import unittest
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -121,6 +122,14 @@ class FreshGroup(MultiProcessTestCase):
 
     def test_leaves_residue(self) -> None:
         residue.append("left")
+
+    def test_gives_up_a_group(self) -> None:
+        """Rank 0 alone counts a group that is not made: its next one has another name than its peers'."""
+        if self.rank == 0:
+            with self.assertRaises(RuntimeError):
+                dist.init_process_group(
+                    "gloo", store=dist.HashStore(), rank=0, world_size=2, timeout=timedelta(milliseconds=20)
+                )
 
     def test_minds_residue_after_a_sum(self) -> None:
         self.test_sum()
