@@ -14,7 +14,8 @@ from typing import Any
 
 from harness.rank.ledger import ENTRIES, Ledger
 
-# The process group's method, and the name under which users know the operation.
+# The process group's method, and the name under which users know the operation. What 2.13's Python calls
+# has "single" in its name; the older names are there too, and are what earlier versions call.
 OPERATIONS = {
     "allreduce": "all_reduce",
     "allreduce_coalesced": "all_reduce_coalesced",
@@ -22,15 +23,20 @@ OPERATIONS = {
     "broadcast": "broadcast",
     "allgather": "all_gather",
     "_allgather_base": "all_gather_into_tensor",
+    "all_gather_single": "all_gather_into_tensor",
     "allgather_coalesced": "all_gather_coalesced",
     "allgather_into_tensor_coalesced": "all_gather_into_tensor_coalesced",
+    "all_gather_single_coalesced": "all_gather_into_tensor_coalesced",
     "gather": "gather",
     "scatter": "scatter",
     "reduce_scatter": "reduce_scatter",
     "_reduce_scatter_base": "reduce_scatter_tensor",
+    "reduce_scatter_single": "reduce_scatter_tensor",
     "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor_coalesced",
+    "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced",
     "alltoall": "all_to_all",
     "alltoall_base": "all_to_all_single",
+    "all_to_all_single": "all_to_all_single",
     "send": "send",
     "recv": "recv",
     "recv_anysource": "recv",
@@ -142,7 +148,7 @@ def _recorded(original: Callable[..., Any], operation: str, tap: _Tap) -> Callab
             recorder.returned(token, work)
         return work
 
-    return method
+    return _uncompiled(method)
 
 
 def _waited(original: Callable[..., Any], tap: _Tap) -> Callable[..., Any]:
@@ -154,4 +160,16 @@ def _waited(original: Callable[..., Any], tap: _Tap) -> Callable[..., Any]:
             if tap.recorder is not None:
                 tap.recorder.waited(self)
 
-    return wait
+    return _uncompiled(wait)
+
+
+def _uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which dynamo leaves alone with all that it calls, as it does the method itself.
+
+    Otherwise it would trace the recorder where a compiled module communicates (FSDP1 does): graph breaks and
+    recompiles that are the harness's. ``torch._dynamo.disable`` does the same, and imports the compiler.
+    """
+    dynamo = sys.modules["torch"]._C._dynamo.eval_frame
+    skip = dynamo._FrameAction.SKIP
+    dynamo.set_code_exec_strategy(function.__code__, dynamo._FrameExecStrategy(skip, skip))
+    return function
