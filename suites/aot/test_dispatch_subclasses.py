@@ -18,7 +18,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import AotFunction, Capture, Compilation, compilers_of
 from suites.aot.base import ramp, two_tensors
-from suites.aot.refusals import RefusalTestCase
+from suites.aot.subclass_base import SubclassTestCase, parts
 
 WRONG_GUESS = (
     "During the backward, we encountered a tensor subclass where we guessed its\nmetadata incorrectly.\n"
@@ -37,24 +37,11 @@ def both():
     return (a, b), (a + 1, b + 1)
 
 
-def halves(tensor):
-    """The plain tensors in a tensor, in order."""
-    return [tensor.a, tensor.b] if isinstance(tensor, TwoTensor) else [tensor]
-
-
-class TestAOTDispatch(RefusalTestCase):
+class TestAOTDispatch(SubclassTestCase):
     def compiled(self, f):
         """``f`` compiled with the partitioner that recomputes, and what captures its graphs."""
         capture = Capture()
         return AotFunction().compile(f, Compilation(capture.around(compilers_of("aot_eager")))), capture
-
-    def same_tensors(self, found, expected):
-        """The same types, and the same values in each half."""
-        for one, other in zip(found, expected, strict=True):
-            self.assertIs(type(one), type(other))
-            self.assertEqual(
-                [each.detach() for each in halves(one)], [each.detach() for each in halves(other)]
-            )
 
     def check(self, f, make, loss):
         """Compare ``f`` with eager: outputs, arguments afterwards, gradients of ``loss(arguments, outputs)``.
@@ -169,7 +156,7 @@ backward(primals_1, primals_2, primals_3, tangents_1, tangents_2)
         (_, b), arguments = make()
         alias, _ = compiled(*arguments)
         self.assertIs(alias._base, b)
-        self.assertEqual([each.data_ptr() for each in halves(alias)], [each.data_ptr() for each in halves(b)])
+        self.assertEqual([each.data_ptr() for each in parts(alias)], [each.data_ptr() for each in parts(b)])
 
     def test_aot_dispatch_input_mutation(self):
         def f(a, b):
