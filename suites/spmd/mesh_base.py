@@ -103,12 +103,12 @@ class MeshTestCase(DTensorContinuousTestBase):
         given = self.tensors(self.inputs(program, axis, self.rank, TRACED_ON))
         return make_fx(lambda *tensors: program.call(axis, *tensors), tracing_mode=mode)(*given)
 
-    def check_graph(self, module: GraphModule, program: Program) -> None:
-        """Check which collectives a graph holds, and that each result is waited for before it is read."""
+    def check_graph(self, module: GraphModule, program: Program, times: int = 1) -> None:
+        """Check that a graph holds the program, so many times, and waits for results before it reads them."""
         module.graph.lint()
         names = [node.target._schema.name.rpartition("::")[2] for node in collectives(module.graph)]
-        self.assertEqual(tuple(names), program.collectives)
-        self.assertEqual(len(waits(module.graph)), program.waits)
+        self.assertEqual(tuple(names), times * program.collectives)
+        self.assertEqual(len(waits(module.graph)), times * program.waits)
         self.assertEqual(unwaited(module.graph), [])
         baked = [name for name, _ in (*module.named_parameters(), *module.named_buffers())]
         self.assertEqual(baked, [], "the graph holds tensors of its own")
