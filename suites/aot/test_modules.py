@@ -163,7 +163,9 @@ class MixedPrecisionTest(RefusalTestCase):
 
     def test_nonidempotent_amp(self):
         result = self.check_nonidempotent("cpu", torch.bfloat16)
-        self.assertExpectedGraph(result.forward_text, """\
+        self.assertExpectedGraph(
+            result.forward_text,
+            """\
 forward(primals_1, primals_2)
   unsqueeze = aten.unsqueeze.default(primals_1, 2)
   permute = aten.permute.default(unsqueeze, [2, 0, 1])
@@ -180,7 +182,8 @@ forward(primals_1, primals_2)
   view_3 = aten.view.default(permute_4, [30])
   _log_softmax = aten._log_softmax.default(view_3, 0, False)
   detach = aten.detach.default(_log_softmax)
-  return (_log_softmax, view_1, _to_copy, detach)""")
+  return (_log_softmax, view_1, _to_copy, detach)""",
+        )
 
     @requires_cuda
     def test_nonidempotent_amp_cuda(self):
