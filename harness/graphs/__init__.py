@@ -7,7 +7,22 @@ piece's dependencies.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.graphs.aot import UnbackedSize as UnbackedSize
+    from harness.graphs.aot import Verified as Verified
+    from harness.graphs.aot import verify_aot as verify_aot
+    from harness.graphs.capture import Capture as Capture
+    from harness.graphs.capture import CapturedGraph as CapturedGraph
+    from harness.graphs.compilers import Compilers as Compilers
+    from harness.graphs.compilers import compilers_of as compilers_of
+    from harness.graphs.compilers import nop as nop
+    from harness.graphs.front_ends import AotFunction as AotFunction
+    from harness.graphs.front_ends import Compilation as Compilation
+    from harness.graphs.front_ends import FrontEnd as FrontEnd
+    from harness.graphs.releases import torch_at_least as torch_at_least
+    from harness.graphs.text import graph_text as graph_text
 
 _HOMES: dict[str, tuple[str, ...]] = {
     "harness.graphs.aot": ("UnbackedSize", "Verified", "verify_aot"),

@@ -16,21 +16,22 @@ Named = tuple[str, torch.Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """What one output has in common with the inputs and the other outputs, by their names.
+    """What a tensor has in common with the inputs and outputs, by their names; itself is left out.
 
     ``memory``: they share a storage. ``views``: they are views of one base for autograd, or one is the
-    other's base. ``same``: they are the input object itself.
+    other's base. ``same``: they are the input object itself. The last two are known of outputs only.
     """
 
     memory: tuple[str, ...]
-    views: tuple[str, ...]
-    same: tuple[str, ...]
+    views: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()
 
 
-def aliases_of_outputs(inputs: Sequence[Named], outputs: Sequence[Named]) -> dict[str, Aliases]:
-    """The aliases of each output, in the order of the inputs and then of the outputs."""
+def aliases_of(inputs: Sequence[Named], outputs: Sequence[Named]) -> dict[str, Aliases]:
+    """The aliases of each input among the inputs, and of each output among all, in this order."""
     everyone = [*inputs, *outputs]
-    return {
+    among_inputs = {name: Aliases(_related(name, tensor, inputs, _share_memory)) for name, tensor in inputs}
+    return among_inputs | {
         name: Aliases(
             memory=_related(name, output, everyone, _share_memory),
             views=_related(name, output, everyone, _share_base),

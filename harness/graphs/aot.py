@@ -16,7 +16,7 @@ from each output to each leaf: values, dtypes, shapes, strides, ``requires_grad`
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -117,6 +117,7 @@ def verify_aot(
     test_mutation: bool = False,
     rtol: float | None = None,
     atol: float | None = None,
+    raises: type[Exception] | None = None,
     front_end: FrontEnd | None = None,
 ) -> Verified:
     """Raise AssertionError unless ``function``, compiled ahead of time, does what it does in eager.
@@ -136,12 +137,15 @@ def verify_aot(
     writes to inputs stay in the graph; None, both are tried, and the graphs are those without.
     ``test_mutation``: arguments that require grad are no leaves, so that ``function`` may write to them, and
     in the end each output is written to, which shows in all that shares its memory. ``rtol``, ``atol``: as in
-    ``torch.testing.assert_close``, together or not at all.
+    ``torch.testing.assert_close``, together or not at all. ``raises``: what ``function`` raises in eager, in
+    the call or in a backward; compiled it has to raise it too, and nothing else is compared.
 
     The message says of each difference in which output, input or gradient it is. UsageError where the
     arguments or ``function`` are not what can be compiled. What the eager run raises comes through with a
     note that says so; what the compilation or the compiled function raises comes through as it is.
     """
+    if not callable(function):
+        raise UsageError(f"function is a {type(function).__name__}: give a callable or a module")
     if (rtol is None) != (atol is None):
         raise UsageError("rtol and atol go together: give both or neither")
     compilers = compilers_of(backend)
@@ -156,6 +160,7 @@ def verify_aot(
         dynamic=dynamic,
         write=test_mutation,
         tolerance=Tolerance(rtol, atol),
+        raises=raises,
         front_end=front_end or AotFunction(),
     )
     rounds = (True, False) if keep_input_mutations is None else (keep_input_mutations,)
@@ -172,6 +177,7 @@ class _Verifier:
     dynamic: bool
     write: bool
     tolerance: Tolerance
+    raises: type[Exception] | None
     front_end: FrontEnd
 
     def round(self, keep: bool) -> Verified:
@@ -181,16 +187,27 @@ class _Verifier:
         return first
 
     def _run(self, keep: bool, number: int) -> Verified:
-        with torch.random.fork_rng():
-            eager = self._eager()
         capture = Capture()
         compilation = Compilation(capture.around(self.compilers), self.dynamic, keep)
+        if self.raises is not None:
+            return self._refused(self.raises, compilation, capture)
+        with torch.random.fork_rng():
+            eager = self._eager()
         with self.front_end.run(number):
             compiled = self._compiled(compilation)
-        found = differences(eager, compiled, self.tolerance)
+        found = [*self._idle(capture, number, compiled), *differences(eager, compiled, self.tolerance)]
         if found:
             raise AssertionError(self._message(found, keep, number, capture))
         return Verified(tuple(capture.graphs), compiled.returned)
+
+    def _refused(self, kind: type[Exception], compilation: Compilation, capture: Capture) -> Verified:
+        for where, run in (("in eager", self._eager), ("compiled", lambda: self._compiled(compilation))):
+            try:
+                run()
+            except kind:
+                continue
+            raise AssertionError(f"{self._name()} did not raise {kind.__name__} {where}")
+        return Verified(tuple(capture.graphs), None)
 
     def _eager(self) -> Observation:
         function = self._own_copy()
@@ -216,16 +233,30 @@ class _Verifier:
                     f"ahead of time cannot have ({error}): leave that out, or compute it outside"
                 ) from error
 
+    def _idle(self, capture: Capture, number: int, compiled: Observation) -> Iterator[Difference]:
+        """What shows that the compiled code is not what ran."""
+        graphs = [graph for graph in capture.graphs if graph.role != "joint"]
+        if not graphs and self.front_end.compiles(number):
+            yield Difference("compilation", "no graph came to the compilers: what ran is not compiled code")
+        for graph in graphs:
+            if not any(graph is other for other in capture.ran):
+                yield Difference(f"{graph.role} graph", "it was compiled and never ran")
+        roles = {graph.role for graph in graphs}
+        if "forward" in roles and "backward" not in roles and compiled.computed_gradients():
+            yield Difference("backward", "it was not compiled: the gradients come from elsewhere")
+
     def _own_copy(self) -> Callable[..., Any]:
         return copy.deepcopy(self.function) if isinstance(self.function, torch.nn.Module) else self.function
+
+    def _name(self) -> str:
+        return getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
 
     def _message(self, found: Sequence[Difference], keep: bool, number: int, capture: Capture) -> str:
         said = [f"backend {self.compilers.name!r}", "dynamic" if self.dynamic else "static"]
         said.append("input mutations in the graph" if keep else "input mutations after the graph")
         if self.front_end.runs > 1:
             said.append(f"run {number + 1}")
-        name = getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
-        lines = [f"{name} compiled by {self.front_end.name} differs from eager ({', '.join(said)}):"]
+        lines = [f"{self._name()} compiled by {self.front_end.name} differs from eager ({', '.join(said)}):"]
         lines += [f"  {difference}" for difference in found]
         lines += [f"\n{graph.text}" for graph in capture.graphs if graph.role != "joint"]
         return "\n".join(lines)

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import torch
 import torch.fx
-from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import default_partition
 
+from harness.errors import UsageError
 from harness.graphs.compilers import Compiler, Compilers, Partitioner
 from harness.graphs.text import graph_text
 
@@ -52,9 +52,10 @@ class CapturedGraph:
 
 @dataclass(slots=True)
 class Capture:
-    """Collects graphs; ``graphs`` is in the order in which they came."""
+    """Collects graphs, in the order in which they came; ``ran`` has each as often as its code ran."""
 
     graphs: list[CapturedGraph] = field(default_factory=list)
+    ran: list[CapturedGraph] = field(default_factory=list)
 
     def around(self, compilers: Compilers) -> Compilers:
         """The same compilers, with each graph that they get noted here first."""
@@ -68,12 +69,28 @@ class Capture:
 
     def _noting(self, role: Role, compiler: Compiler) -> Compiler:
         def noting(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-            self.graphs.append(CapturedGraph(role, _copied(graph)))
+            captured = CapturedGraph(role, _copied(graph))
+            self.graphs.append(captured)
             compiled = compiler(graph, inputs)
-            # AOTAutograd warns of a function that takes its arguments one by one, and wraps it the same way.
-            return compiled if getattr(compiled, "_boxed_call", False) else make_boxed_func(compiled)
+            if not callable(compiled):
+                raise UsageError(
+                    f"the {role} compiler returned a {type(compiled).__name__}: a compiler returns a callable"
+                )
+            return self._counting(captured, compiled)
 
         return noting
+
+    def _counting(self, captured: CapturedGraph, compiled: Callable[..., Any]) -> Callable[..., Any]:
+        """``compiled``, which takes its inputs in one list from now on."""
+        boxed = getattr(compiled, "_boxed_call", False)
+
+        def counting(inputs: list[Any]) -> Any:
+            outputs = compiled(inputs) if boxed else compiled(*inputs)
+            self.ran.append(captured)
+            return outputs
+
+        counting._boxed_call = True  # type: ignore[attr-defined]  # how AOTAutograd is told
+        return counting
 
     def _noting_joint(self, partitioner: Partitioner) -> Partitioner:
         def noting(graph: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:

@@ -48,8 +48,12 @@ def differences(eager: Observation, compiled: Observation, tolerance: Tolerance)
         return [Difference("the outputs' structure", what)]
     found = list(_plain(eager, compiled))
     seen: set[str] = set()
-    for before, after in zip(eager.moments, compiled.moments, strict=True):
-        fresh = [d for d in _moments(before, after, eager, tolerance) if d.subject not in seen]
+    of_compiled = {moment.label: moment for moment in compiled.moments}
+    for moment in eager.moments:
+        if moment.label not in of_compiled:
+            continue  # a write to an output that is no tensor here, which is said already
+        other = of_compiled[moment.label]
+        fresh = [d for d in _moments(moment, other, eager, tolerance) if d.subject not in seen]
         found += fresh
         seen |= {difference.subject for difference in fresh}
     found += _aliases(eager, compiled)
@@ -58,14 +62,14 @@ def differences(eager: Observation, compiled: Observation, tolerance: Tolerance)
 
 
 def _plain(eager: Observation, compiled: Observation) -> Iterator[Difference]:
-    for name in eager.plain.keys() | compiled.plain.keys():
-        one, other = (o.plain.get(name, _Tensor) for o in (eager, compiled))
+    for name in sorted(eager.plain.keys() | compiled.plain.keys()):
+        if name not in eager.plain or name not in compiled.plain:
+            said = [repr(run.plain[name]) if name in run.plain else "a tensor" for run in (compiled, eager)]
+            yield Difference(name, f"{said[0]} compiled, {said[1]} in eager")
+            continue
+        one, other = eager.plain[name], compiled.plain[name]
         if type(one) is not type(other) or one != other:
             yield Difference(name, f"{other!r} compiled, {one!r} in eager")
-
-
-class _Tensor:
-    """Stands for an output that is a tensor on one side only."""
 
 
 def _moments(eager: Moment, compiled: Moment, run: Observation, tolerance: Tolerance) -> Iterator[Difference]:
@@ -91,8 +95,9 @@ def _errors(eager: Exception | None, compiled: Exception | None) -> str:
 
 
 def _aliases(eager: Observation, compiled: Observation) -> Iterator[Difference]:
-    for name in eager.aliases.keys() & compiled.aliases.keys():
-        yield from _aliases_of(name, eager.aliases[name], compiled.aliases[name])
+    for name, wanted in eager.aliases.items():
+        if name in compiled.aliases:
+            yield from _aliases_of(name, wanted, compiled.aliases[name])
 
 
 def _aliases_of(name: str, eager: Aliases, compiled: Aliases) -> Iterator[Difference]:

@@ -55,6 +55,10 @@ class FrontEnd:
     runs: ClassVar[int] = 1
     shows_graphs: ClassVar[bool] = True
 
+    def compiles(self, number: int) -> bool:
+        """Whether run ``number`` of a round has to hand graphs to the compilers, or a cache may have them."""
+        return True
+
     def round(self) -> AbstractContextManager[None]:
         """Held around all runs of a round, in which only the inputs are new: the place to make caches."""
         return nullcontext()

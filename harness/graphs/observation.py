@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_structure
 
-from harness.graphs.aliasing import Aliases, Named, aliases_of_outputs
+from harness.graphs.aliasing import Aliases, Named, aliases_of
 from harness.graphs.naming import named_outputs
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -60,6 +60,15 @@ class Observation:
     gradients: dict[tuple[str, str], Snapshot | None]
     returned: Any
 
+    def computed_gradients(self) -> list[tuple[str, str]]:
+        """The gradients, by output and leaf, through outputs that are more than views of inputs."""
+        inputs = self.moments[0].inputs.keys()
+        return [
+            (output, leaf)
+            for (output, leaf), found in self.gradients.items()
+            if found is not None and not inputs & set(self.aliases[output].views)
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Ground:
@@ -81,7 +90,7 @@ def observe(function: Callable[..., Any], ground: Ground, *, write: bool) -> Obs
     returned = function(*ground.arguments)
     leaves = named_outputs(returned)
     outputs = [(name, value) for name, value in leaves if isinstance(value, torch.Tensor)]
-    aliases = aliases_of_outputs(ground.inputs, outputs)
+    aliases = aliases_of(ground.inputs, outputs)
     moments = [_moment("after the call", outputs, ground)]
     gradients = _gradients(outputs, ground.leaves)
     moments.append(_moment("after the backward", outputs, ground))
