@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
+from pathlib import Path
+from unittest import mock
 
+import hypothesis
+import torch.distributed as dist
 from hypothesis import strategies as st
 
-from harness import same_draws
+from harness import MultiThreadedTestCase, UsageError, same_draws
 
 PAIRS = st.tuples(st.integers(), st.text(max_size=5))
-PROGRAM = "from suites.selftest.cases.test_draws import *; print(same_draws(PAIRS, 10))"
+PROGRAM = """
+from harness import same_draws
+from hypothesis import strategies as st
+print(same_draws(st.tuples(st.integers(), st.text(max_size=5)), 10))
+"""
 
 
 class SameDrawsTest(unittest.TestCase):
@@ -38,9 +48,49 @@ class SameDrawsTest(unittest.TestCase):
         ]
         self.assertEqual(said[0], said[1])
 
+    def test_whatever_else_is_imported(self) -> None:
+        """A module's numbers are not among the values; outside of ``same_draws`` hypothesis is as it was."""
+        numbers = [7919 * n + 13 for n in range(300)]
+        before = same_draws(st.integers(), 200)
+        with tempfile.TemporaryDirectory() as directory:
+            Path(directory, "full_of_numbers.py").write_text(f"NUMBERS = {numbers}")
+            with mock.patch.object(sys, "path", [directory, *sys.path]):
+                importlib.import_module("full_of_numbers")
+            self.addCleanup(sys.modules.pop, "full_of_numbers")
+            self.assertEqual(same_draws(st.integers(), 200), before)
+            drawn: set[int] = set()
+
+            @hypothesis.settings(max_examples=1000, database=None, derandomize=True)
+            @hypothesis.given(st.integers())
+            def collect(value: int) -> None:
+                drawn.add(value)
+
+            collect()
+            self.assertTrue(drawn & {*numbers})
+
     def test_small_strategies(self) -> None:
         """Give what they have."""
         self.assertEqual(sorted(same_draws(st.booleans(), 10)), [False, True])
+
+
+class ConfirmTest(MultiThreadedTestCase):
+    """Ranks that compare what they drew."""
+
+    world_size = 3
+
+    def test_same(self) -> None:
+        """What is the same comes back."""
+        self.assertEqual(same_draws(PAIRS, 10, confirm=True), same_draws(PAIRS, 10))
+
+    def test_differs(self) -> None:
+        """All ranks learn which one is different."""
+        with self.assertRaisesRegex(UsageError, "^same_draws: ranks 1, 2 drew other values than rank 0"):
+            same_draws(PAIRS, 10, seed=min(self.rank, 1), confirm=True)
+
+    def test_alone(self) -> None:
+        """Without a group there is nobody to compare with."""
+        with mock.patch.object(dist, "is_initialized", return_value=False):
+            self.assertEqual(len(same_draws(PAIRS, 10, confirm=True)), 10)
 
 
 if __name__ == "__main__":
