@@ -1,0 +1,162 @@
+"""The ground that the FSDP suites stand on: ranks, wrapping, and training beside a reference.
+
+A test trains a sharded, compiled model for three steps, each rank on rows of its own, and compares what this
+rank then holds, shard by shard, with what one process computes from all rows (``reference``). Nothing is
+gathered for the comparison, so that a faulty gather cannot agree with itself.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch._dynamo.testing import CompileCounterWithBackend
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+from torch.distributed.tensor import DTensor
+
+from harness.cases.dynamo import DynamoDistributedMultiProcTestCase, _dynamo_dist_per_rank_init
+from suites.fsdp import reference
+from suites.fsdp.models import Block
+from suites.fsdp.reference import Batch, Tensors
+from suites.fsdp.traffic import Traffic, communicated
+from suites.inductor import settle
+
+#: What the order of adding up a few dozen float32 numbers around 0.1 may change in three steps. A gradient
+#: that lacks a rank's part is off by ten thousand times as much.
+ROUNDED = {"rtol": 1e-5, "atol": 5e-6}
+STEPS = 3
+#: What wrappers put into a parameter's name.
+WRAPPERS = ("_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_orig_mod.")
+
+
+def plain_name(name: str) -> str:
+    """A parameter's name without what FSDP, the compiler and checkpointing put into it."""
+    for wrapper in WRAPPERS:
+        name = name.replace(wrapper, "")
+    return name
+
+
+def checkpointed(model: nn.Module, kind: type[nn.Module] = Block) -> nn.Module:
+    """The model, with every module of a kind to be recomputed in the backward; changes it in place."""
+    apply_activation_checkpointing(model, check_fn=lambda module: isinstance(module, kind))
+    return model
+
+
+def function_name(node: fx.Node) -> str | None:
+    """The name of the function that a node calls; None for a node that calls none."""
+    return node.target.__name__ if node.op == "call_function" else None
+
+
+def held(module: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """What this rank holds by name: its shards of the gradients and of the parameters, copied to the CPU.
+
+    FSDP1's are flat. A parameter of which this rank has nothing has an empty gradient, which FSDP1 gives as
+    None.
+    """
+    gradients, parameters = {}, {}
+    for wrapped, parameter in module.named_parameters():
+        name, gradient = plain_name(wrapped), parameter.grad
+        if isinstance(parameter, DTensor):
+            assert isinstance(gradient, DTensor), f"{name} has no sharded gradient"
+            shard, slope = parameter.to_local(), gradient.to_local()
+        else:
+            shard = parameter.detach().flatten()
+            slope = shard[:0] if gradient is None else gradient.flatten()
+        parameters[name], gradients[name] = shard.detach().cpu().clone(), slope.cpu().clone()
+    return gradients, parameters
+
+
+class FsdpTestCase(DynamoDistributedMultiProcTestCase):
+    """A test on ranks that have joined a group and found the compiler clean.
+
+    The generators are seeded alike in all ranks, so models made in a test are the same on each.
+    """
+
+    world_size = 2
+    rank_modes = ("pooled", "fresh")
+
+    def setUpRank(self) -> None:
+        super().setUpRank()
+        for around in (
+            _dynamo_dist_per_rank_init(self.rank, self.world_size),
+            warnings.catch_warnings(),
+        ):
+            around.__enter__()
+            self.addCleanup(around.__exit__, None, None, None)
+        settle()
+        # What FSDP1 says of a group of one is what is wanted of it here.
+        warnings.filterwarnings("ignore", message="FSDP is switching to use `NO_SHARD`")
+
+    @property
+    def device(self) -> torch.device:
+        """Where this rank's tensors live: one accelerator a rank, or the CPU."""
+        return torch.device(self.device_type, None if self.device_type == "cpu" else self.rank)
+
+    def fsdp1(self, model: nn.Module, *units: type[nn.Module], **options: Any) -> nn.Module:
+        """A copy of the model in FSDP1, with its original parameters; modules of ``units`` in FSDP1 too."""
+        options = {
+            "use_orig_params": True,
+            "device_id": self.device,  # FSDP1 takes the CPU only if it is told to
+            "auto_wrap_policy": ModuleWrapPolicy(set(units)) if units else None,
+            **options,
+        }
+        return FullyShardedDataParallel(copy.deepcopy(model), **options)
+
+    def fsdp2(self, model: nn.Module, *units: type[nn.Module], **options: Any) -> nn.Module:
+        """The model, moved and sharded in place by FSDP2; modules of ``units`` for themselves."""
+        model.to(self.device)
+        for module in list(model.modules()):
+            if isinstance(module, units):
+                fully_shard(module, **options)
+        return fully_shard(model, **options)
+
+    def counted(self, backend: str = "eager") -> CompileCounterWithBackend:
+        """A backend that counts and keeps the graphs that it passes on to the one named."""
+        return CompileCounterWithBackend(backend)
+
+    def train(
+        self,
+        compiled: Callable[[Tensor], Tensor],
+        sharded: nn.Module,
+        plain: nn.Module,
+        shards: Callable[[Tensors], Tensors],
+        rows: Sequence[Batch],
+    ) -> list[Traffic]:
+        """Train beside the plain model and compare after each step; returns what each step communicated.
+
+        ``compiled`` computes with the parameters of ``sharded``; ``shards`` says what this rank holds of
+        whole tensors. Compared are this rank's loss, gradients and updated parameters.
+        """
+        optimizer = torch.optim.SGD(sharded.parameters(), **reference.SGD)
+        traffic = []
+        steps = reference.train_alone(plain, rows, self.world_size)
+        for number, (batch, expected) in enumerate(zip(rows, steps, strict=True)):
+            optimizer.zero_grad()
+            with communicated() as counted:
+                loss = reference.loss_of(compiled, batch.of(self.rank).to(self.device))
+                loss.backward()
+            traffic.append(counted)
+            gradients, _ = held(sharded)
+            optimizer.step()
+            _, parameters = held(sharded)
+            for what, actual, wanted in (
+                ("loss", loss.detach().cpu(), expected.losses[self.rank]),
+                ("gradients", gradients, shards(expected.gradients)),
+                ("parameters", parameters, shards(expected.parameters)),
+            ):
+                self.assertEqual(actual, wanted, f"{what} of step {number}", **ROUNDED)
+        return traffic
+
+    def check_graphs(self, counter: CompileCounterWithBackend, *graphs: Mapping[str, int]) -> None:
+        """Check how many graphs the backend got, and in each how often it calls the functions named."""
+        called = [Counter(map(function_name, graph.graph.nodes)) for graph in counter.graphs]
+        self.assertEqual(counter.frame_count, len(graphs), called)
+        for number, (found, wanted) in enumerate(zip(called, graphs, strict=True)):
+            self.assertEqual({name: found[name] for name in wanted}, dict(wanted), f"in graph {number}")

@@ -1,0 +1,85 @@
+"""The models that the FSDP suites train: small, and with sizes that shard evenly on up to four ranks.
+
+Every parameter's size is a multiple of four, so that FSDP1 puts no padding between the parameters of a flat
+parameter and the shards are plain slices of what they were before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+WIDTH = 8
+
+
+class Block(nn.Module):
+    """Two layers beside a residual connection: the unit that is sharded, compiled or checkpointed alone."""
+
+    def __init__(self, width: int = WIDTH) -> None:
+        super().__init__()
+        self.up = nn.Linear(width, 2 * width)
+        self.down = nn.Linear(2 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.down(torch.relu(self.up(x)))
+
+
+class Net(nn.Module):
+    """A layer of its own, two blocks, and a head: 8 numbers a row in, 4 out."""
+
+    #: Numbers a row, in and out.
+    WIDTHS = (WIDTH, 4)
+
+    @staticmethod
+    def units(blocks: int = 2) -> list[list[str]]:
+        """The names of the parameters of each unit, the root's first, where each block is one."""
+        own = ["stem.weight", "stem.bias", "head.weight", "head.bias"]
+        inner = ["up.weight", "up.bias", "down.weight", "down.bias"]
+        return [own, *([f"blocks.{number}.{name}" for name in inner] for number in range(blocks))]
+
+    def __init__(self, blocks: int = 2) -> None:
+        super().__init__()
+        self.stem = nn.Linear(WIDTH, WIDTH)
+        self.blocks = nn.ModuleList(Block() for _ in range(blocks))
+        self.head = nn.Linear(WIDTH, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.tanh(self.stem(x))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+#: Elements of the parameters of a ``Net``: of all, of a block, and of what belongs to no block.
+ELEMENTS = {"all": 668, "block": 280, "own": 108}
+
+
+class Toy(nn.Module):
+    """Four linear layers with a ReLU after each, in a ``Sequential`` called ``net``: 10 numbers in, 5 out.
+
+    Weights are drawn uniformly after Glorot, biases are 0.01. The forward runs under ``around()``.
+    """
+
+    def __init__(
+        self,
+        hidden: int = 32,
+        around: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+    ) -> None:
+        super().__init__()
+        self.around = around
+        sizes = [10, hidden, hidden, hidden, 5]
+        layers: list[nn.Module] = []
+        for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+            layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+        self.net = nn.Sequential(*layers)
+        for layer in self.net:
+            if isinstance(layer, nn.Linear):
+                nn.init.xavier_uniform_(layer.weight)
+                nn.init.constant_(layer.bias, 0.01)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with self.around():
+            return self.net(x)

@@ -1,0 +1,60 @@
+"""What ranks send: the collectives of a region, by what they do and how much of it this rank puts in."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import torch.distributed as dist
+from torch import Tensor
+from torch._C._dynamo.eval_frame import set_code_exec_strategy
+from torch._dynamo.types import FrameAction, FrameExecStrategy
+
+#: How often each operation was called with so many elements of this rank's.
+Traffic = Counter[tuple[str, int]]
+
+#: Methods of a process group that FSDP's traffic goes through, and what they do. Which of them torch calls
+#: differs by version.
+METHODS = {
+    "_allgather_base": "all_gather",
+    "all_gather_single": "all_gather",
+    "allgather": "all_gather",
+    "_reduce_scatter_base": "reduce_scatter",
+    "reduce_scatter_single": "reduce_scatter",
+    "allreduce": "all_reduce",
+    "broadcast": "broadcast",
+}
+#: Those that take what they write to first.
+OUT_OF_PLACE = ("all_gather", "reduce_scatter")
+#: For code that dynamo is to leave alone with all that it calls. ``torch._dynamo.disable`` is no way to say so
+#: here: it counts as a graph break.
+SKIPPED = FrameExecStrategy(FrameAction.SKIP, FrameAction.SKIP)
+
+
+@contextlib.contextmanager
+def communicated() -> Iterator[Traffic]:
+    """A region whose collectives are counted.
+
+    Seen is what goes through Python: all that FSDP starts by itself, nothing that a compiled graph starts.
+    """
+    counted: Traffic = Counter()
+
+    def tap(original: Callable[..., Any], operation: str) -> Callable[..., Any]:
+        def method(group: dist.ProcessGroup, *tensors: Any, **options: Any) -> Any:
+            put_in = tensors[operation in OUT_OF_PLACE]
+            parts = [put_in] if isinstance(put_in, Tensor) else put_in
+            counted[operation, sum(part.numel() for part in parts)] += 1
+            return original(group, *tensors, **options)
+
+        set_code_exec_strategy(method.__code__, SKIPPED)
+        return method
+
+    with contextlib.ExitStack() as taps:
+        for name, operation in METHODS.items():
+            original = getattr(dist.ProcessGroup, name, None)
+            if original is not None:
+                taps.enter_context(mock.patch.object(dist.ProcessGroup, name, tap(original, operation)))
+        yield counted

@@ -1,0 +1,22 @@
+"""Settings of inductor for suites: what is compiled depends on nothing that another test or rank has left."""
+
+from __future__ import annotations
+
+import torch._functorch.config
+import torch._inductor.config
+
+
+def settle() -> None:
+    """Set inductor up for a test; for a place where the settings are put back (``clean_compiler``).
+
+    A graph in the cache is found by what came into inductor or AOTAutograd, and stands in for what a changed
+    one makes of it now: these two caches are off. Objects of compiled C++ are found by their source text and
+    the compiler's command line; whoever finds one would have made the same, so ranks and tests share them.
+
+    Also off: a pool of compiler processes for each rank, and the vector instructions, which each process
+    would try out on the compiler again before it uses them, for two seconds.
+    """
+    torch._inductor.config.fx_graph_cache = False
+    torch._functorch.config.enable_autograd_cache = False
+    torch._inductor.config.compile_threads = 1
+    torch._inductor.config.cpp.vec_isa_ok = False
