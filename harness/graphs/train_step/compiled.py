@@ -73,19 +73,29 @@ class StepGraph:
         for index, place in enumerate(self.places):
             if place is not None:
                 self.flat_state[index] = lifted[place]
-        flat = [*self.flat_state, *inputs.call.tensors.values()]
-        flat += [each.value for each in inputs.hyperparameters]
-        with torch.no_grad(), ExitStack() as casts:
-            # The casts of the caller's autocast are in the graph.
-            for kind in {tensor.device.type for tensor in flat if isinstance(tensor, Tensor)}:
-                casts.enter_context(torch.autocast(kind, enabled=False))
-            values = self.gm(*flat)
+        given = [*self.flat_state, *inputs.call.tensors.values()]
+        given += [each.value for each in inputs.hyperparameters]
+        values = _without_autograd(self.gm, given)
         if len(values) != self.returned.count:
             raise UsageError(
                 f"the graph returns {len(values)} values after its transformations, and the step "
                 f"{self.returned.count}: an override has to keep the graph's output"
             )
         return self.returned.filled(values)
+
+
+def _without_autograd(gm: GraphModule, given: Sequence[Any]) -> list[Any]:
+    """What a graph makes of values, with nothing recorded for a backward and no casts but its own.
+
+    Grad mode is on all the same, and no tensor requires a gradient: some operators leave out what only their
+    backward reads where it is off, and that backward is in the graph (``mkldnn_rnn_layer``).
+    """
+    detached = [each.detach() if isinstance(each, Tensor) else each for each in given]
+    own = {id(alias): each for alias, each in zip(detached, given, strict=True)}
+    with torch.enable_grad(), ExitStack() as casts:
+        for kind in {tensor.device.type for tensor in detached if isinstance(tensor, Tensor)}:
+            casts.enter_context(torch.autocast(kind, enabled=False))
+        return [own.get(id(value), value) for value in gm(*detached)]
 
 
 @dataclass(slots=True)

@@ -80,8 +80,11 @@ def check_python_state(before: Snapshot, after: Snapshot) -> None:
 def generators() -> list[Any]:
     """The states of the random generators that draw while a step is traced, and not when its graph runs."""
     numpy = sys.modules.get("numpy")
-    states = [random.getstate(), torch.get_rng_state().tolist()]
-    return states if numpy is None else [*states, repr(numpy.random.get_state(legacy=False))]
+    states: list[Any] = [random.getstate(), bytes(torch.get_rng_state().tolist())]
+    if numpy is not None:
+        _, numbers, position, *_ = numpy.random.get_state()
+        states += [numbers.tobytes(), position]
+    return states
 
 
 def check_generators(before: list[Any]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import types
+import weakref
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
@@ -88,7 +89,8 @@ class Snapshot:
             return f"partial{self._words((value.func, value.args, value.keywords), depth + 1)}"
         if isinstance(value, types.MethodType):
             return f"{self._identity(value.__func__)} of {self._identity(value.__self__)}"
-        return self._identity(value) if callable(value) else type(value).__qualname__
+        seen_by_identity = callable(value) and not isinstance(value, weakref.ref)
+        return self._identity(value) if seen_by_identity else type(value).__qualname__
 
     def _contents(self, value: Collection[Any], depth: int) -> str:
         kind = type(value).__name__
