@@ -162,7 +162,7 @@ class CompilerErrorsTest(RefusalTestCase):
 
         with self.assertRaisesRegex(AssertionError, r"(?m)^  the output: values differ"):
             verify_aot(torch.sin, [ramp(3)], backend=(doubling, unchanged), requires_grad=True)
-        with self.assertRaisesRegex(AssertionError, r":\n  gradient of input 0 through the output: values differ"):
+        with self.assertRaisesRegex(AssertionError, r":\n  gradient of input 0 through the output: values"):
             verify_aot(torch.sin, [ramp(3)], backend=(unchanged, doubling), requires_grad=True)
 
 
