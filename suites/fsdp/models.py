@@ -7,6 +7,7 @@ parameter and the shards are plain slices of what they were before.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
 
 import torch
@@ -72,7 +73,7 @@ class Toy(nn.Module):
         self.around = around
         sizes = [10, hidden, hidden, hidden, 5]
         layers: list[nn.Module] = []
-        for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+        for inputs, outputs in itertools.pairwise(sizes):
             layers += [nn.Linear(inputs, outputs), nn.ReLU()]
         self.net = nn.Sequential(*layers)
         for layer in self.net:

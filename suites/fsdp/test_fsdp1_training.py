@@ -23,7 +23,7 @@ class TrainingBodies:
     backend = "aot_eager"
 
     def check_training(self, *, nested: bool, recomputed: bool, calls: dict[str, int]) -> None:
-        """Train; the compiler makes one graph, which calls these functions and serves all steps and blocks."""
+        """Train; the one graph calls these functions so often, and serves all steps and blocks."""
         model = Net()
         sharded = self.fsdp1(model, *([Block] if nested else []))
         if recomputed:

@@ -29,8 +29,8 @@ METHODS = {
 }
 #: Those that take what they write to first.
 OUT_OF_PLACE = ("all_gather", "reduce_scatter")
-#: For code that dynamo is to leave alone with all that it calls. ``torch._dynamo.disable`` is no way to say so
-#: here: it counts as a graph break.
+#: For code that dynamo is to leave alone with all that it calls. ``torch._dynamo.disable`` would say so too,
+#: and count as a graph break.
 SKIPPED = FrameExecStrategy(FrameAction.SKIP, FrameAction.SKIP)
 
 
