@@ -32,6 +32,11 @@ if TYPE_CHECKING:
         DynamoDistributedSingleProcTestCase as DynamoDistributedSingleProcTestCase,
     )
     from harness.cases.dynamo import DynamoTestCase as DynamoTestCase
+    from harness.cases.mesh_draws import layouts as layouts
+    from harness.cases.mesh_draws import mesh_placements as mesh_placements
+    from harness.cases.mesh_draws import mesh_shapes as mesh_shapes
+    from harness.cases.mesh_draws import moves as moves
+    from harness.cases.mesh_draws import tensor_shapes as tensor_shapes
     from harness.cases.multiprocess import MultiProcessTestCase as MultiProcessTestCase
     from harness.cases.subtests import run_subtests as run_subtests
     from harness.cases.threaded import MultiThreadedTestCase as MultiThreadedTestCase
@@ -138,6 +143,7 @@ _HOMES = {
         "DynamoTestCase",
     ),
     "harness.cases.draws": ("same_draws",),
+    "harness.cases.mesh_draws": ("layouts", "mesh_placements", "mesh_shapes", "moves", "tensor_shapes"),
     "harness.cases.subtests": ("run_subtests",),
     "harness.cases.threaded": ("MultiThreadedTestCase", "spawn_threads_and_init_comms"),
     "harness.testcase": ("TestCase",),
