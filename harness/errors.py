@@ -30,7 +30,8 @@ class LaunchError(HarnessError, RuntimeError):
 class ServerLost(LaunchError):
     """The fork server died under a running test (killed, or out of memory).
 
-    Nobody's test failed by it: the test that ran is an error, the next one gets a new server.
+    Nobody's test failed by it: the test that ran is an error, the next one gets a new server. Its ranks end
+    with it; processes that they had started themselves may live on.
     """
 
 

@@ -6,7 +6,6 @@ modes glue launchers to the supervisor; neither knows the other, and a case know
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from harness.launch import select
 from harness.launch.base import RankSet
 from harness.launch.handles import RankProcess
 from harness.launch.local import Local
+from harness.launch.perprocess import PerProcess
 from harness.launch.pool import Pool, PooledSet
 from harness.outcomes import MergeRules, RankOutcome, Status
 from harness.protocol import Launch
@@ -105,7 +105,7 @@ class Pooled:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._launcher = select.launcher(job.settings.launcher)
-        self._pool = _pool()
+        self._pool = _pool.get()
         size = job.request.world_size
         self._set: PooledSet = self._pool.lease((size, self._launcher.name, job.pool_key), self._make)
         self.processes = [RankProcess(self._set.ranks, rank) for rank in range(size)]
@@ -166,21 +166,19 @@ MODES: dict[str, Callable[[Job], Running]] = {
     "local": lambda job: Local(job, Pooled),
 }
 
-# One pool a process, by process id: a fork of this process must not use its parent's ranks. It ends with the
-# servers, at exit or by `select.close_all`.
-_pools: dict[int, Pool] = {}
+def _begin() -> Pool:
+    """A pool that ends before the servers do, at exit or by ``select.close_all``."""
+    pool = Pool()
+    select.on_close(pool.retire)
+    return pool
 
 
-def _pool() -> Pool:
-    pid = os.getpid()
-    if pid not in _pools:
-        _pools.clear()
-        _pools[pid] = Pool()
-        select.on_close(_pools[pid].retire)
-    return _pools[pid]
+# A fork of this process must not use its parent's ranks.
+_pool = PerProcess(_begin)
 
 
 def retire_pool() -> None:
     """Ends the ranks that this process keeps for later tests, if any."""
-    if os.getpid() in _pools:
-        _pools[os.getpid()].retire()
+    pool = _pool.held()
+    if pool is not None:
+        pool.retire()
