@@ -11,7 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+import torch.distributed as dist
 from torch import Tensor, nn
+from torch._dynamo import config
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_map_only
@@ -22,8 +25,8 @@ from harness.cases.dynamo import (
     _dynamo_dist_per_rank_init,
 )
 
-#: What wrappers put in front of a parameter's name.
-WRAPPERS = ("_orig_mod.", "module.", "_checkpoint_wrapped_module.")
+#: What wrappers put into a parameter's name. The last is within the first.
+WRAPPERS = ("_checkpoint_wrapped_module.", "_orig_mod.", "module.")
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,11 @@ class ComparesLearned:
 
 
 class DdpCompileTestCase(ComparesLearned, DynamoDistributedSingleProcTestCase):
-    """A test of compiled DDP in one process, which is all of its process group."""
+    """A test of compiled DDP in one process, which is all of its process group. DDPOptimizer is on."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        config.optimize_ddp = True
 
     def wrap(self, model: nn.Module, **options: Any) -> DistributedDataParallel:
         """Put a copy of the model into DDP."""
@@ -112,16 +119,19 @@ class DdpCompileTestCase(ComparesLearned, DynamoDistributedSingleProcTestCase):
 class DdpRanksTestCase(ComparesLearned, DynamoDistributedMultiProcTestCase):
     """A test of compiled DDP on ranks that have joined a group, with a clean compiler, when it starts.
 
-    The generators are seeded alike in all ranks.
+    DDPOptimizer is on. The generators are seeded alike in all ranks. Tests that use inductor need ranks of
+    their own, because it leaves threads and a variable of the environment behind.
     """
 
-    rank_modes = ("pooled", "fresh")
+    world_size = 2
+    rank_modes: tuple[str, ...] = ("pooled", "fresh")
 
     def setUpRank(self) -> None:
         super().setUpRank()
         joined = _dynamo_dist_per_rank_init(self.rank, self.world_size)
         joined.__enter__()
         self.addCleanup(joined.__exit__, None, None, None)
+        config.optimize_ddp = True
 
     def wrap(self, model: nn.Module, **options: Any) -> DistributedDataParallel:
         """Put a copy of the model, where this rank's tensors live, into DDP."""
@@ -129,4 +139,16 @@ class DdpRanksTestCase(ComparesLearned, DynamoDistributedMultiProcTestCase):
 
     def mine(self, rows: Tensor) -> Tensor:
         """Return this rank's part of the rows of all ranks."""
-        return rows.chunk(self.world_size)[self.rank].to(self.device_type)
+        return rows.chunk(self.world_size)[self.rank]
+
+    def draw(self, *shape: int) -> Tensor:
+        """Return normally distributed numbers, the same on each rank, where this rank's tensors live."""
+        return torch.randn(*shape).to(self.device_type)
+
+    def agreed(self, value: Any) -> Any:
+        """Check that all ranks have come to the same value, and return it."""
+        everywhere: list[Any] = [None] * self.world_size
+        dist.all_gather_object(everywhere, value)
+        for rank, other in enumerate(everywhere):
+            self.assertEqual(other, value, f"rank {rank} beside rank {self.rank}")
+        return value

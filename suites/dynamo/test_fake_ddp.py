@@ -23,7 +23,11 @@ from suites.dynamo.models import MIB, FakeDDP, weight
 
 
 class FakeDdpTestCase(ComparesLearned, DynamoTestCase):
-    """A test in this process alone."""
+    """A test in this process alone, with DDPOptimizer on."""
+
+    def setUp(self):
+        super().setUp()
+        config.optimize_ddp = True
 
     def check_split(self, model, *calls, names, cap_mb=1, backend="eager", graphs=None, **options):
         """Train a compiled stand-in beside the model, one step a call; return the one split.
@@ -44,7 +48,6 @@ class FakeDdpTestCase(ComparesLearned, DynamoTestCase):
 class TestFakeDistributedSingleProc(FakeDdpTestCase):
     """Models that once did not survive the splitting."""
 
-    @config.patch(optimize_ddp=True)
     def test_issue90375(self):
         class NoParameters(nn.Module):
             def forward(self):
@@ -57,7 +60,6 @@ class TestFakeDistributedSingleProc(FakeDdpTestCase):
         self.assertEqual(counter.frame_count, 1)
         self.assertEqual([split.names for split in splits], [((),)])
 
-    @config.patch(optimize_ddp=True)
     def test_symbol_splitting(self):
         class Doubled(nn.Module):
             def __init__(self):
@@ -80,7 +82,6 @@ class TestFakeDistributedSingleProc(FakeDdpTestCase):
         self.assertEqual(split.sizes, (MIB, MIB))
         self.assertIn("int", [value.dtype for value in split.buckets[0].inputs])
 
-    @config.patch(optimize_ddp=True)
     def test_call_method_forward(self):
         class Attentive(nn.Module):
             def __init__(self):
@@ -114,9 +115,13 @@ class TestFakeDistributedSingleProc(FakeDdpTestCase):
         self.assertEqual(split.sizes, (299_520,))
 
 
-@config.patch(optimize_ddp=True, capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
 class TestUnbackedSplits(FakeDdpTestCase):
     """Sizes that only the data tell, made in one piece and needed in another."""
+
+    def setUp(self):
+        super().setUp()
+        config.capture_scalar_outputs = True
+        config.capture_dynamic_output_shape_ops = True
 
     def check_sizes(self, forward, *counts, crossings):
         """Train ``forward(self, x, counts)``, a piece for each of its weights, once with each ``counts``.

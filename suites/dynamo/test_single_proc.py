@@ -58,7 +58,6 @@ class TestSingleProc(DdpCompileTestCase):
         splits = self.check_trained(model, x, backend=backend, graphs=1, bucket_cap_mb=1)
         self.assertEqual(splits, [])
 
-    @config.patch(optimize_ddp=True)
     def test_no_split(self):
         model, x, expected = toy(self.device, (10, 5, 5, 5, 5))
         counter = self.counted()
@@ -78,7 +77,6 @@ class TestSingleProc(DdpCompileTestCase):
 
     # -- split by size
 
-    @config.patch(optimize_ddp=True)
     def test_graph_split(self):
         model, x, expected = toy(self.device)
         ddp = self.wrap(model, bucket_cap_mb=25)
@@ -109,7 +107,6 @@ class TestSingleProc(DdpCompileTestCase):
         for each in explained.break_reasons:
             self.assertIn(BREAK, each.reason)
 
-    @config.patch(optimize_ddp=True)
     def test_graph_split_ctx_manager(self):
         contexts = {
             "autocast": (
@@ -144,13 +141,11 @@ class TestSingleProc(DdpCompileTestCase):
         for each in explained.break_reasons:
             self.assertIn(BREAK, each.reason)
 
-    @config.patch(optimize_ddp=True)
     def test_graph_split_inductor(self):
         model, x, _ = toy(self.device, SMALL_WIDTHS)
         (split,) = self.check_trained(model, x, backend="inductor", graphs=3, bucket_cap_mb=1)
         self.assertEqual([len(bucket.parameters) for bucket in split.buckets], [4, 2, 2])
 
-    @config.patch(optimize_ddp=True)
     def test_aot_autograd(self):
         model, x, _ = toy(self.device, SMALL_WIDTHS)
         expected = learn(copy.deepcopy(model), x, loss=torch.sum)
@@ -163,7 +158,6 @@ class TestSingleProc(DdpCompileTestCase):
 
     # -- layers of the user's own
 
-    @config.patch(optimize_ddp=True)
     def test_custom_layer(self):
         model = CustomModel().to(self.device)
         x = torch.rand(CustomModel.WIDTH, CustomModel.WIDTH, device=self.device)
@@ -199,7 +193,6 @@ class TestSingleProc(DdpCompileTestCase):
         counted = {each.name for bucket in split.buckets for each in bucket.parameters if each.ignored}
         self.assertEqual(counted, ignored)
 
-    @config.patch(optimize_ddp=True)
     def test_higher_order_op(self):
         model = CheckpointedLayers().to(self.device)
         x = torch.randn(1000, 1000, device=self.device, requires_grad=True)
@@ -223,7 +216,6 @@ class TestSingleProc(DdpCompileTestCase):
 
     # -- several DDP modules
 
-    @config.patch(optimize_ddp=True)
     def test_nested_ddp_preserves_active_ddp_module(self):
         seen = []
 

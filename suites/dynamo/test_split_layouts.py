@@ -15,7 +15,6 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 import torch
 from torch import Tensor, nn
-from torch._dynamo import config
 from torch._dynamo.backends.registry import lookup_backend
 from torch._inductor import config as inductor_config
 
@@ -91,18 +90,15 @@ class TestSplitLayouts(DdpCompileTestCase):
         between = self.check_layouts(nn.Identity())
         self.assertTrue(between.is_contiguous(memory_format=torch.channels_last))
 
-    @config.patch(optimize_ddp=True)
     @inductor_config.patch(layout_optimization=True, keep_output_stride=False)
     def test_graph_split_inductor_layout_optimizations_training(self):
         self.check_both()
 
-    @config.patch(optimize_ddp=True)
     @inductor_config.patch(layout_optimization=True, keep_output_stride=False)
     def test_graph_split_inductor_layout_optimizations_inference(self):
         with torch.no_grad():
             self.check_both()
 
-    @config.patch(optimize_ddp=True)
     def test_graph_split_inductor_transpose(self):
         model = Transposed().to(self.device)
         counter = self.counted("inductor")
@@ -113,7 +109,6 @@ class TestSplitLayouts(DdpCompileTestCase):
             self.assertEqual(ddp(x), model(x), **SUMMED)
             self.assertEqual(counter.frame_count, graphs, f"{rows} rows")
 
-    @config.patch(optimize_ddp=True)
     def test_ddp_optimizer_inductor_strides_dont_specialize(self):
         model = nn.ModuleList([nn.Linear(768, 768) for _ in range(2)]).to(self.device)
 
