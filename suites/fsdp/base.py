@@ -43,9 +43,14 @@ def plain_name(name: str) -> str:
     return name
 
 
-def checkpointed(model: nn.Module, kind: type[nn.Module] = Block) -> nn.Module:
-    """The model, with every module of a kind to be recomputed in the backward; changes it in place."""
-    apply_activation_checkpointing(model, check_fn=lambda module: isinstance(module, kind))
+def is_block(module: nn.Module) -> bool:
+    """Whether a module is a ``Block``."""
+    return isinstance(module, Block)
+
+
+def checkpointed(model: nn.Module, which: Callable[[nn.Module], bool] = is_block) -> nn.Module:
+    """The model, with ``which`` of its modules to be recomputed in the backward; changes it in place."""
+    apply_activation_checkpointing(model, check_fn=which)
     return model
 
 

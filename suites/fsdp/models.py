@@ -6,9 +6,7 @@ parameter and the shards are plain slices of what they were before.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -61,16 +59,13 @@ ELEMENTS = {"all": 668, "block": 280, "own": 108}
 class Toy(nn.Module):
     """Four linear layers with a ReLU after each, in a ``Sequential`` called ``net``: 10 numbers in, 5 out.
 
-    Weights are drawn uniformly after Glorot, biases are 0.01. The forward runs under ``around()``.
+    Weights are drawn uniformly after Glorot, biases are 0.01.
     """
 
-    def __init__(
-        self,
-        hidden: int = 32,
-        around: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
-    ) -> None:
+    WIDTHS = (10, 5)
+
+    def __init__(self, hidden: int = 32) -> None:
         super().__init__()
-        self.around = around
         sizes = [10, hidden, hidden, hidden, 5]
         layers: list[nn.Module] = []
         for inputs, outputs in itertools.pairwise(sizes):
@@ -82,5 +77,48 @@ class Toy(nn.Module):
                 nn.init.constant_(layer.bias, 0.01)
 
     def forward(self, x: Tensor) -> Tensor:
-        with self.around():
-            return self.net(x)
+        return self.net(x)
+
+
+class Mutating(Toy):
+    """Sets an attribute of its own in the forward, and multiplies by it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.state = 2
+        return super().forward(x) * self.state
+
+
+class Hidden(nn.Module):
+    """A layer among its modules, and one that only its ``__dict__`` knows of: 10 numbers in, 5 out.
+
+    Nobody shards or trains the hidden one, whose parameters are none of the module's.
+    """
+
+    WIDTHS = (10, 5)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(10, 8)
+        self.__dict__["hidden"] = nn.Linear(8, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.hidden(torch.relu(self.first(x)))
+
+
+class Pairs(nn.Sequential):
+    """Two pairs of linear layers with a ReLU behind each pair: 16 numbers in and out."""
+
+    WIDTHS = (16, 16)
+
+    def __init__(self) -> None:
+        pairs = [nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 16)) for _ in range(2)]
+        super().__init__(pairs[0], nn.ReLU(), pairs[1], nn.ReLU())
+
+    @staticmethod
+    def is_pair(module: nn.Module) -> bool:
+        """Whether a module is one of the pairs, and not what holds them."""
+        return type(module) is nn.Sequential
