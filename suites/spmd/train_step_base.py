@@ -60,9 +60,11 @@ class Steps:
 
     ``function`` is the train step, ``optimizer`` makes its optimizer of the module (None: it has none), and
     ``draw`` its inputs. ``warm_up``: one eager step before, on the same inputs on all ranks. ``rates`` are
-    learning rates, one a step, that all groups are given before it. ``ddp_module`` and ``ddp_function`` are
-    what DDP has instead of a copy of ``module`` and of ``function``. ``all_reduces`` is how many there are,
-    if not one a gradient. ``options`` are those of ``train_step.compile``, ``ddp_options`` DDP's.
+    learning rates, one a step, that the groups are given before it. ``between`` makes of a module and its
+    optimizer what is called after each step: a scheduler's step, for example. ``ddp_module`` and
+    ``ddp_function`` are what DDP has instead of a copy of ``module`` and of ``function``. ``all_reduces`` is
+    how many there are, if not one a gradient. ``options`` are those of ``train_step.compile``,
+    ``ddp_options`` DDP's.
     """
 
     module: nn.Module
@@ -71,6 +73,7 @@ class Steps:
     function: Callable[..., Any] = sum_step
     warm_up: bool = True
     rates: Sequence[float] = ()
+    between: Callable[[nn.Module, Optimizer | None], Callable[[], object]] | None = None
     ddp_module: nn.Module | None = None
     ddp_function: Callable[..., Any] | None = None
     all_reduces: int | None = None
@@ -127,9 +130,11 @@ class TrainStepTestCase(DTensorContinuousTestBase):
         optimizers = [steps.optimizer(each) if steps.optimizer else None for each in (module, reference)]
         if steps.warm_up:
             self.warm_up(steps, [module, reference], optimizers)
-        ddp = self.summing_ddp(steps, reference)
+        ddp = self.summing_ddp(reference, **steps.ddp_options)
         compiled = train_step.compile(**steps.options)(steps.function)
         eager = steps.ddp_function or steps.function
+        pairs = zip((module, reference), optimizers, strict=True)
+        changes = [steps.between(*pair) for pair in pairs] if steps.between else []
         found, expected, gradients = [], [], 0
         for number in range(STEPS):
             inputs = self.drawn(steps.draw, seed=100 + STEPS * self.rank + number)
@@ -140,6 +145,8 @@ class TrainStepTestCase(DTensorContinuousTestBase):
                 arguments = [one] if optimizer is None else [one, optimizer]
                 result = function(*arguments, *copy.deepcopy(inputs))
                 left.append(self.left_by(result, reference if one is ddp else module, optimizer))
+            for change in changes:
+                change()
             gradients = sum(parameter.grad is not None for parameter in ddp.parameters())
             ddp.zero_grad()
         expected_reduces = gradients if steps.all_reduces is None else steps.all_reduces
@@ -163,22 +170,23 @@ class TrainStepTestCase(DTensorContinuousTestBase):
         return tree_map_only(Tensor, lambda tensor: tensor.to(self.device), draw())
 
     def set_rates(self, steps: Steps, number: int, optimizers: Sequence[Optimizer | None]) -> None:
-        """Give all groups of all optimizers the learning rate of a step, where it has one."""
+        """Give the groups the learning rate of a step, where it has one: the first all of it, then parts."""
         for optimizer in optimizers:
-            for group in optimizer.param_groups if optimizer and steps.rates else ():
-                group["lr"] = steps.rates[number]
+            for index, group in enumerate(optimizer.param_groups if optimizer and steps.rates else ()):
+                rate = steps.rates[number] / (index + 1)
+                if isinstance(group["lr"], Tensor):
+                    group["lr"].fill_(rate)
+                else:
+                    group["lr"] = rate
 
-    def summing_ddp(self, steps: Steps, module: nn.Module) -> DistributedDataParallel:
+    def summing_ddp(self, module: nn.Module, **options: Any) -> DistributedDataParallel:
         """DDP around a module that adds the ranks' gradients up, and leaves buffers to themselves."""
-        options = {
-            "device_ids": None if self.device_type == "cpu" else [self.device],
-            "broadcast_buffers": False,
-        }
+        device_ids = None if self.device_type == "cpu" else [self.device]
         with warnings.catch_warnings():
             # torch 2.13's new name for the option does not do the same, as the warning itself says.
             warnings.filterwarnings("ignore", message="`broadcast_buffers`", category=FutureWarning)
-            ddp = DistributedDataParallel(module, **options, **steps.ddp_options)
-        ddp.register_comm_hook(None, _sum)
+            ddp = DistributedDataParallel(module, device_ids=device_ids, broadcast_buffers=False, **options)
+        ddp.register_comm_hook(ddp.process_group, _sum)
         return ddp
 
     def left_by(self, result: Any, module: nn.Module, optimizer: Optimizer | None) -> dict[str, Any]:
@@ -191,7 +199,7 @@ class TrainStepTestCase(DTensorContinuousTestBase):
         return tree_map_only(Tensor, lambda tensor: tensor.detach().clone(), left)
 
 
-def _sum(_, bucket):  # DDP takes no annotations that are strings
-    """A communication hook of DDP's: what the ranks have, added up."""
-    work = dist.all_reduce(bucket.buffer(), async_op=True)
+def _sum(group, bucket):  # DDP takes no annotations that are strings
+    """A communication hook of DDP's: what the ranks of a group have, added up."""
+    work = dist.all_reduce(bucket.buffer(), group=group, async_op=True)
     return work.get_future().then(lambda future: future.value()[0])

@@ -69,10 +69,7 @@ class StepGraph:
 
     def run(self, inputs: StepInputs) -> Any:
         """Runs the graph on the tensors of a call that it is right for; returns what the step returns."""
-        lifted = list(inputs.state.values())
-        for index, place in enumerate(self.places):
-            if place is not None:
-                self.flat_state[index] = lifted[place]
+        self.take(list(inputs.state.values()))
         given = [*self.flat_state, *inputs.call.tensors.values()]
         given += [each.value for each in inputs.hyperparameters]
         values = _without_autograd(self.gm, given)
@@ -82,6 +79,12 @@ class StepGraph:
                 f"{self.returned.count}: an override has to keep the graph's output"
             )
         return self.returned.filled(values)
+
+    def take(self, lifted: Sequence[Tensor]) -> None:
+        """Has the graph work on these from now on: a state that was loaded is made of other tensors."""
+        for index, place in enumerate(self.places):
+            if place is not None:
+                self.flat_state[index] = lifted[place]
 
 
 def _without_autograd(gm: GraphModule, given: Sequence[Any]) -> list[Any]:
@@ -144,10 +147,10 @@ class CompiledStep:
         group_name = name_of_group(self.options.group)
         inputs = _inputs(call)
         snapshot = self._snapshot(inputs, group_name)
-        for graph in self.graphs:
-            if not graph.snapshot.differences(snapshot, ignored=graph.free):
-                self._current = graph
-                return graph.run(inputs)
+        fitting = self._fitting(snapshot)
+        if fitting is not None:
+            self._current = fitting
+            return fitting.run(inputs)
         self._check_bound(snapshot)
         if self.options.warm_up and warm_up.is_needed(call.optimizer):
             result = warm_up.run_eagerly(self.function, call, group_name)
@@ -156,6 +159,11 @@ class CompiledStep:
             return result
         self._current = self._traced(inputs, snapshot, group_name)
         return self._current.run(inputs)
+
+    def _fitting(self, snapshot: Snapshot) -> StepGraph | None:
+        """The graph that was traced for the same, if there is one."""
+        fitting = (g for g in self.graphs if not g.snapshot.differences(snapshot, ignored=g.free))
+        return next(fitting, None)
 
     def _snapshot(self, inputs: StepInputs, group_name: str) -> Snapshot:
         """What a graph for this call depends on beside the numbers in its tensors."""

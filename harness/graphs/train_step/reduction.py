@@ -63,7 +63,12 @@ def _process_group(group: Group) -> Any:
 
 
 def summed(gradient: Tensor, group_name: str) -> Tensor:
-    """The sum of a gradient over the ranks of a group; in a graph, an all-reduce and its wait."""
+    """The sum of a gradient over the ranks of a group; in a graph, an all-reduce and its wait.
+
+    UsageError for a sparse one.
+    """
+    if gradient.layout is not torch.strided:
+        raise UsageError("a gradient is sparse, which no graph can sum: give the embedding sparse=False")
     result = torch.ops._c10d_functional.all_reduce(gradient, "sum", group_name)
     waited: Tensor = torch.ops._c10d_functional.wait_tensor(result)
     return waited
