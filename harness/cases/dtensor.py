@@ -249,6 +249,10 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
         before = meshes.groups_made()
         super()._run_in_rank(channel)
         if meshes.groups_made() != before:
+            for name in [name for name, value in vars(self).items() if isinstance(value, DeviceMesh)]:
+                delattr(
+                    self, name
+                )  # or the groups of self.mesh keep their connections, and the rank is dirty
             meshes.end_subgroups()
 
     def _resolved_world_size(self) -> int:
@@ -277,6 +281,8 @@ class DTensorOpTestBase(DTensorTestMixin, MultiThreadedTestCase):
     def setUp(self) -> None:
         """Starts the ranks."""
         super().setUp()
+        # Meshes are told apart by their thread's number, which a thread of the next test may be given.
+        self.addCleanup(meshes.forget_meshes)
         self._spawn_threads()
 
 

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor, init_device_mesh
 
 from harness import TestOutcome, same_draws
-from harness.cases.dtensor import DTensorTestBase, LocalDTensorTestBase, map_local_for_rank, with_comms
+from harness.cases.dtensor import (
+    DTensorContinuousTestBase,
+    DTensorTestBase,
+    LocalDTensorTestBase,
+    map_local_for_rank,
+    with_comms,
+)
 from harness.seeding import base_seed
 
 
@@ -217,6 +223,18 @@ class Faulty(DTensorTestBase):
     def test_operator_without_tensors(self) -> None:
         """Nothing to distribute is nothing tested."""
         self._test_op(self.build_device_mesh(), lambda number: torch.ones(2) * number, 3)
+
+
+class KeepsItsMesh(DTensorContinuousTestBase):
+    """Two ranks; the mesh is an attribute of the case."""
+
+    world_size = 2
+
+    def test_keeps_its_mesh(self) -> None:
+        """Passes."""
+        self.mesh = init_device_mesh(self.device_type, (1, 2))
+        whole = distribute_tensor(counting(4), self.mesh, [Replicate(), Shard(0)]).full_tensor()
+        self.assertEqual(whole, counting(4))
 
 
 class FaultyLocal(LocalDTensorTestBase):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
+from torch.distributed.tensor._redistribute import _gen_transform_infos
+
 from harness import Status, UsageError
 from harness.cases.dtensor import (
     NUM_DEVICES,
@@ -78,6 +80,18 @@ class KeptRanksTest(unittest.TestCase):
                 outcomes = [bodies.play(case, method)[1] for method in methods]
                 self.assertEqual([o.warnings for o in outcomes], [()] * len(methods))
                 self.assertEqual(len({tuple(r.pid for r in o.ranks) for o in outcomes}), 1)
+
+    def test_mesh_on_the_case(self) -> None:
+        """A test that keeps its mesh as an attribute leaves no connection, and its ranks stay."""
+        outcomes = [bodies.play(bodies.KeepsItsMesh, "test_keeps_its_mesh")[1] for _ in range(2)]
+        self.assertEqual([o.warnings for o in outcomes], [()] * 2)
+        self.assertEqual(len({tuple(r.pid for r in o.ranks) for o in outcomes}), 1)
+
+    def test_threads(self) -> None:
+        """What torch remembered of a mesh is gone: the next test's threads may have the same numbers."""
+        result, _ = bodies.play(OnThreads, "test_redistribute")
+        self.assertTrue(result.wasSuccessful(), bodies.said(result))
+        self.assertEqual(_gen_transform_infos.cache_info().currsize, 0)
 
 
 class OperatorTest(unittest.TestCase):
