@@ -156,8 +156,9 @@ def _return_as_it_stands(graph: Graph) -> None:
 
 
 def _is_functional(node: Node) -> bool:
-    name = _operator(node)
-    return name.partition("::")[0] in FUNCTIONAL and name != WAIT_TENSOR
+    namespace, _, name = _operator(node).partition("::")
+    # Names that begin with an underscore only wrap what a collective gave.
+    return namespace in FUNCTIONAL and name != "wait_tensor" and not name.startswith("_")
 
 
 def _is_plain(node: Node) -> bool:

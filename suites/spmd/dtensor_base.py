@@ -1,0 +1,122 @@
+"""The ground that the DTensor suites stand on: bodies that know no rank mode, and a case for each mode.
+
+Owns the four cases that a class of bodies becomes (``in_every_rank_mode``), the tensors that bodies take from
+the model of shards, and the count of the collectives that a region starts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch._dynamo  # DTensor's first operator asks for it, in every rank
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor, Placement, Replicate, distribute_tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from harness import (
+    DTensorContinuousTestBase,
+    DTensorOpTestBase,
+    DTensorTestBase,
+    LocalDTensorContinuousTestBase,
+    map_local_for_rank,
+)
+from harness.launch import local
+from suites.spmd.sharding_model import Array, Pieces, cut
+
+RANKS = 4
+#: For results of arithmetic that DTensor may do in another order.
+ROUNDED = {"rtol": 1e-5, "atol": 1e-5}
+#: The rank modes, by what they are called in the name of a case.
+MODES = {
+    "OnFreshRanks": (DTensorTestBase, ("fresh",)),
+    "OnPooledRanks": (DTensorContinuousTestBase, ("pooled", "fresh")),
+    "OnThreads": (DTensorOpTestBase, ("threads",)),
+    "OnLocalTensors": (LocalDTensorContinuousTestBase, ("local",)),
+}
+
+
+def in_every_rank_mode(scope: dict[str, Any], *bodies: type) -> None:
+    """Add four cases for each class of bodies to a module's scope: <Bodies>OnFreshRanksTest and so on."""
+    for body in bodies:
+        for mode, (base, modes) in MODES.items():
+            name = f"{body.__name__}{mode}Test"
+            own = {"__module__": body.__module__, "__qualname__": name, "rank_modes": modes}
+            scope[name] = type(name, (body, base), {**own, "world_size": RANKS, "__doc__": body.__doc__})
+
+
+class Bodies:
+    """What bodies have at hand. Four ranks; ``self.rank`` is all of them at once on local tensors."""
+
+    def setUpRank(self) -> None:
+        super().setUpRank()
+        self._meshes: dict[tuple[int, ...], DeviceMesh] = {}
+
+    def tearDownRank(self) -> None:
+        self._meshes.clear()  # or their groups' connections stay open, and the ranks cannot be kept
+        super().tearDownRank()
+
+    def mesh(self, *shape: int) -> DeviceMesh:
+        """A mesh of that shape over all ranks; the same one each time."""
+        if shape not in self._meshes:
+            with local.outside():
+                self._meshes[shape] = init_device_mesh(self.device_type, shape)
+        return self._meshes[shape]
+
+    def tensor(self, array: Array) -> torch.Tensor:
+        """The array as a tensor, the same on each rank."""
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device_type)
+
+    def on_each(self, array_of: Callable[[int], Array]) -> torch.Tensor:
+        """A tensor that differs by rank."""
+        return map_local_for_rank(self.rank, lambda rank: self.tensor(array_of(rank)))
+
+    def laid(self, pieces: Pieces) -> DTensor:
+        """The model's array as a DTensor, made from what each rank holds of it."""
+        whole = torch.empty(pieces.whole.shape)
+        return DTensor.from_local(
+            self.on_each(pieces.of),
+            self.mesh(*pieces.mesh_shape),
+            pieces.placements,
+            run_check=False,
+            shape=whole.shape,
+            stride=whole.stride(),
+        )
+
+    def spread(self, array: Array, mesh: DeviceMesh, *placements: Placement) -> DTensor:
+        """An array that every rank has, distributed."""
+        return distribute_tensor(self.tensor(array), mesh, placements)
+
+    def check_lies(self, tensor: DTensor, whole: Array, placements: Sequence[Placement], msg: str) -> None:
+        """Check a DTensor's placements, what each rank holds, and what it is when it is put together."""
+        self.assertEqual(tensor.placements, tuple(placements), msg)
+        self.assertEqual(tensor.shape, whole.shape, msg)
+        mesh_shape = tuple(tensor.device_mesh.mesh.shape)
+        own = self.on_each(lambda rank: cut(whole, rank, mesh_shape, placements))
+        self.assertEqual(tensor.to_local(), own, msg)
+        self.assertEqual(tensor.full_tensor(), self.tensor(whole), msg)
+
+
+class Communication(TorchDispatchMode):
+    """A region that counts the functional collectives started in it, by this thread: ``counts`` by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        # A DTensor's operator comes again as operators on its parts, communication among them.
+        if any(issubclass(each, DTensor) for each in types):
+            return NotImplemented
+        name = func._schema.name.rpartition("::")[2]
+        if func.namespace in ("_c10d_functional", "_dtensor") and name != "wait_tensor" and name[0] != "_":
+            self.counts[name] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def replicated(mesh: DeviceMesh) -> tuple[Placement, ...]:
+    """Every rank has all."""
+    return (Replicate(),) * mesh.ndim
