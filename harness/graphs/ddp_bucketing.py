@@ -6,6 +6,7 @@ Written from torch's documentation (the note in ``torch/_dynamo/backends/distrib
 * Gradients become ready in the reverse order of the forward. So operators are taken from the last to the
   first, and the bytes of their parameters are added up, to the limit of a bucket; then the next is begun.
 * The first bucket has a limit of its own, DDP's first bucket: a small all-reduce can start early.
+* A parameter that several operators use counts once, with the last of them. (Of this only the code tells.)
 * Buffers, parameters without gradients and those that DDP was told to ignore do not count, but what uses them
   is in some bucket.
 * Each piece has to give something to another piece or to the caller: a full bucket that does not takes
