@@ -141,7 +141,7 @@ class FsdpTestCase(DynamoDistributedMultiProcTestCase):
         """
         optimizer = torch.optim.SGD(sharded.parameters(), **reference.SGD)
         traffic = []
-        steps = reference.train_alone(plain, rows, self.world_size)
+        steps = reference.train_alone(plain, rows)
         for number, (batch, expected) in enumerate(zip(rows, steps, strict=True)):
             optimizer.zero_grad()
             with communicated() as counted:

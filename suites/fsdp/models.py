@@ -57,20 +57,20 @@ ELEMENTS = {"all": 668, "block": 280, "own": 108}
 
 
 class Toy(nn.Module):
-    """Four linear layers with a ReLU after each, in a ``Sequential`` called ``net``: 10 numbers in, 5 out.
+    """Linear layers with a ReLU after each, in a ``Sequential`` called ``net``: 10 numbers in, 5 out.
 
     Weights are drawn uniformly after Glorot, biases are 0.01.
     """
 
     WIDTHS = (10, 5)
 
-    def __init__(self, hidden: int = 32) -> None:
+    def __init__(self, layers: int = 4, hidden: int = 32) -> None:
         super().__init__()
-        sizes = [10, hidden, hidden, hidden, 5]
-        layers: list[nn.Module] = []
+        sizes = [10, *[hidden] * (layers - 1), 5]
+        modules: list[nn.Module] = []
         for inputs, outputs in itertools.pairwise(sizes):
-            layers += [nn.Linear(inputs, outputs), nn.ReLU()]
-        self.net = nn.Sequential(*layers)
+            modules += [nn.Linear(inputs, outputs), nn.ReLU()]
+        self.net = nn.Sequential(*modules)
         for layer in self.net:
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_uniform_(layer.weight)
@@ -122,3 +122,68 @@ class Pairs(nn.Sequential):
     def is_pair(module: nn.Module) -> bool:
         """Whether a module is one of the pairs, and not what holds them."""
         return type(module) is nn.Sequential
+
+
+class SameSource(nn.Module):
+    """Uses a plain tensor and a buffer of its own twice each."""
+
+    WIDTHS = (3, 3)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._param = torch.randn(3)
+        self.register_buffer("_buf", torch.randn(3), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        z = x + self._buf + self._buf
+        z += self._param + self._param
+        return z
+
+
+class OwnsBuffer(nn.Module):
+    """Has a buffer, and adds it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("buffer", torch.randn(3), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.buffer
+
+
+class DifferentSources(nn.Module):
+    """Has a buffer that its child has too, and changes it in place before both use it."""
+
+    WIDTHS = (3, 3)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.child = OwnsBuffer()
+        self.register_buffer("buffer", self.child.buffer, persistent=False)
+        self.weight = nn.Parameter(torch.randn(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.buffer.mul_(1.25)
+        z = self.child(x + self.buffer)
+        z += self.weight
+        return z
+
+
+class WithStaticMethod(nn.Module):
+    """Adds its parameter by a static method, found on itself or on its class, and doubles in place."""
+
+    WIDTHS = (3, 3)
+
+    def __init__(self, on_self: bool) -> None:
+        super().__init__()
+        self.on_self = on_self
+        self.weight = nn.Parameter(torch.randn(3))
+
+    @staticmethod
+    def added(x: Tensor, weight: Tensor) -> Tensor:
+        return x + weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        z = self.added(x, self.weight) if self.on_self else type(self).added(x, self.weight)
+        z *= 2
+        return z
