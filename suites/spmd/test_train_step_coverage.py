@@ -197,6 +197,22 @@ class LayersTest(TrainStepTestCase):
         dtypes = {node.meta["val"].dtype for node in compiled.gm.graph.nodes if "addmm" in node.name}
         self.assertEqual(dtypes, {torch.bfloat16})
 
+    def test_buffer_that_is_assigned(self):
+        class Centred(nn.Module):
+            """Takes the running mean of its inputs from them, before a layer."""
+
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(10, 10)
+                self.register_buffer("mean", torch.zeros(10))
+                self.register_buffer("before", torch.zeros(10))
+
+            def forward(self, x):
+                self.before, self.mean = self.mean, 0.5 * self.mean + 0.5 * x.mean(dim=0)
+                return self.fc(x - self.mean) * self.before
+
+        self.check(Centred(), 4, 10)
+
     def test_parameter_used_twice(self):
         class Tied(nn.Module):
             def __init__(self):

@@ -1,0 +1,12 @@
+"""The faults that this suite is to notice, and the tests that may pass all the same.
+
+python tools/mutants.py spmd
+"""
+
+from __future__ import annotations
+
+from suites.planting import Mutant
+from suites.spmd import train_step_mutants as train_step
+
+MUTANTS: tuple[Mutant, ...] = (*train_step.MUTANTS,)
+SURVIVORS: dict[str, dict[str, str]] = {**train_step.SURVIVORS}
