@@ -34,10 +34,20 @@ class DdpTestCase(C10dTestCase):
         torch.manual_seed(SEED)
 
     def wrap(self, model: nn.Module, **options: Any) -> DistributedDataParallel:
-        """Return a copy of the model in DDP, on this rank's device."""
+        """Return a copy of the model in DDP, on this rank's device.
+
+        What DDP takes from rank 0 when it is made is wrong in the other ranks' copies, so that every test
+        needs it to be taken.
+        """
         device_ids = None if self.device_type == "cpu" else [self.device]
         options = {"device_ids": device_ids, "process_group": self.group, **options}
-        return DistributedDataParallel(copy.deepcopy(model), **options)
+        wrapped = copy.deepcopy(model)
+        if self.rank and options.get("init_sync", True):
+            taken = [*wrapped.parameters()]
+            taken += wrapped.buffers() if options.get("broadcast_buffers", True) else ()
+            for tensor in taken:
+                tensor.data += 1 + self.rank
+        return DistributedDataParallel(wrapped, **options)
 
     def mine(self, rows: Tensor) -> Tensor:
         """Return this rank's part of the rows of all ranks."""

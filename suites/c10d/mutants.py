@@ -1,20 +1,25 @@
-"""Faults that this suite is to notice; see ``suites/planting.py``."""
+"""The faults that this suite is to notice, and the tests that may pass all the same.
 
-from suites.planting import Mutant, replacing
+python tools/mutants.py c10d
+"""
 
-C10D = "torch.distributed.distributed_c10d"
+from __future__ import annotations
 
-
-def _nothing(original, tensor, *args, **kwargs):
-    return None
-
+from suites.c10d.faults.collectives import BARRIERS, COALESCED, MOVES, REDUCTIONS
+from suites.c10d.faults.ddp import DDP_FAULTS
+from suites.c10d.faults.groups import GROUPS, HANDLES, OBJECTS
+from suites.c10d.faults.stores import STORES
+from suites.planting import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
-    replacing(
-        "all_reduce_is_identity",
-        "all_reduce leaves every rank its own tensor",
-        (f"{C10D}:all_reduce", "torch.distributed:all_reduce"),
-        _nothing,
-    ),
+    *REDUCTIONS,
+    *MOVES,
+    *COALESCED,
+    *BARRIERS,
+    *HANDLES,
+    *OBJECTS,
+    *GROUPS,
+    *STORES,
+    *DDP_FAULTS,
 )
 SURVIVORS: dict[str, dict[str, str]] = {}

@@ -243,6 +243,7 @@ class StoreOnRanks:
         self.assertEqual(seen, sorted(set(seen)))
         self.store.set(f"seen/{self.rank}", " ".join(map(str, seen)))
         everything = self.store.multi_get([f"seen/{rank}" for rank in range(self.world_size)])
+        self.assertEqual(everything[self.rank].split(), [b"%d" % number for number in seen])
         handed_out = sorted(int(number) for text in everything for number in text.split())
         self.assertEqual(handed_out, list(range(1, ADDS * self.world_size + 1)))
 

@@ -1,0 +1,1 @@
+"""The faults that are the collectives' business, by what they are in."""
