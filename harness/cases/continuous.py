@@ -26,7 +26,7 @@ UNSET = -2
 class ContinuousOrchestration(RankOrchestration):
     """``RankOrchestration`` on pooled ranks that keep one process group; see ``MultiProcContinuousTest``."""
 
-    rank_modes = ("pooled", "fresh", "threads")
+    rank_modes: tuple[str, ...] = ("pooled", "fresh", "threads")
     world_size: Any = UNSET
     rank: int = UNSET
     rdvz_file: str | None = None
