@@ -61,22 +61,6 @@ class SchedulesTest(TrainStepTestCase):
         # The momentum is part of a graph, so there is one graph a value of it.
         self.check_scheduler(lr_scheduler.OneCycleLR, graphs=STEPS, max_lr=0.5, total_steps=5)
 
-    def test_schedule_inside_of_the_step(self):
-        module = model()
-        optimizer = momentum_sgd(module)
-        scheduler = lr_scheduler.StepLR(optimizer, step_size=1)
-
-        def step(module, optimizer, x):
-            loss = sum_step(module, optimizer, x)
-            scheduler.step()
-            return loss
-
-        sum_step(module, optimizer, *rows())
-        optimizer.zero_grad()
-        with self.assertRaisesRegex(UsageError, r"the step changes what is no tensor.*optimizer group 0 lr"):
-            train_step.compile()(step)(module, optimizer, *rows())
-        self.assertEqual(optimizer.param_groups[0]["lr"], 0.1)
-
 
 class RetracedTest(TrainStepTestCase):
     """Changes that need another graph, and those that do not."""
@@ -251,6 +235,28 @@ class GroupsTest(TrainStepTestCase):
 
     def test_process_group(self):
         self.check_dimension(0, lambda mesh: mesh.get_group("replicas"))
+
+
+class RefusedTest(TrainStepTestCase):
+    """A step that changes what its graph cannot."""
+
+    world_size = 1
+
+    def test_schedule_inside_of_the_step(self):
+        module = model()
+        optimizer = momentum_sgd(module)
+        scheduler = lr_scheduler.StepLR(optimizer, step_size=1)
+
+        def step(module, optimizer, x):
+            loss = sum_step(module, optimizer, x)
+            scheduler.step()
+            return loss
+
+        sum_step(module, optimizer, *rows())
+        optimizer.zero_grad()
+        with self.assertRaisesRegex(UsageError, r"the step changes what is no tensor.*optimizer group 0 lr"):
+            train_step.compile()(step)(module, optimizer, *rows())
+        self.assertEqual(optimizer.param_groups[0]["lr"], 0.1)
 
 
 if __name__ == "__main__":

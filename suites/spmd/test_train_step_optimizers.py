@@ -172,6 +172,8 @@ class CompletenessTest(TestCase):
 class RefusedTest(TrainStepTestCase):
     """Optimizers that take a decision by a number in a tensor, or a gradient that cannot be traced."""
 
+    world_size = 1
+
     def check_refused(self, module, optimizer, message, x, function=sum_step):
         function(module, optimizer, x)
         optimizer.zero_grad()
