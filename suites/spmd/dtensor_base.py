@@ -6,8 +6,9 @@ the model of shards, and the count of the collectives that a region starts.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,12 @@ class Bodies:
     def tearDownRank(self) -> None:
         self._meshes.clear()  # or their groups' connections stay open, and the ranks cannot be kept
         super().tearDownRank()
+
+    def some(self, combinations: Iterable[Any]) -> Iterator[Any]:
+        """All combinations on pooled ranks, every third in the other modes: what they share need not be tried
+        four times."""
+        step = 1 if self.rank_modes[0] == "pooled" else 3
+        return itertools.islice(combinations, 0, None, step)
 
     def mesh(self, *shape: int) -> DeviceMesh:
         """A mesh of that shape over all ranks; the same one each time."""
