@@ -1,0 +1,42 @@
+"""Differential fuzzing of collectives: random programs on kept ranks, beside a numpy interpreter of them.
+
+The public names, resolved when they are first used, as in ``harness`` itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.fuzzing.case import ProgramTestCase as ProgramTestCase
+    from harness.fuzzing.case import fuzz as fuzz
+    from harness.fuzzing.draw import GLOO as GLOO
+    from harness.fuzzing.draw import Backend as Backend
+    from harness.fuzzing.draw import programs as programs
+    from harness.fuzzing.program import Collective as Collective
+    from harness.fuzzing.program import Message as Message
+    from harness.fuzzing.program import Program as Program
+    from harness.fuzzing.program import Straggler as Straggler
+    from harness.fuzzing.source import source_of as source_of
+
+_HOMES: dict[str, tuple[str, ...]] = {
+    "harness.fuzzing.case": ("ProgramTestCase", "fuzz"),
+    "harness.fuzzing.draw": ("GLOO", "Backend", "programs"),
+    "harness.fuzzing.program": ("Collective", "Message", "Program", "Straggler"),
+    "harness.fuzzing.source": ("source_of",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'harness.fuzzing' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,219 @@
+"""``ProgramTestCase`` and ``fuzz``: random programs of collectives on kept ranks, shrunk where one goes
+wrong.
+
+    parent: hypothesis draws a program --> ranks run it, compare, report --> verdict --> next, or a smaller
+    one
+
+The parent owns the drawing and the shrinking, so ranks never disagree on what comes next. They are kept from
+program to program with all their groups; where a program fails, hangs or kills one, they are replaced, and
+the search for a smaller one goes on with others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import unittest
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import hypothesis
+from hypothesis import Verbosity
+from hypothesis.strategies import SearchStrategy
+
+from harness import surroundings
+from harness.cases.continuous import MultiProcContinuousTest
+from harness.errors import RankProblem
+from harness.examples import bounded
+from harness.fuzzing.draw import groups_of, programs
+from harness.fuzzing.program import Program, from_json, to_json
+from harness.fuzzing.source import source_of
+from harness.requirements import reason_to_skip
+from harness.settings import Settings
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+#: Programs of a test, unless it says otherwise: two or three seconds.
+EXAMPLES = 50
+#: How often a smaller program is tried before it counts for one that does not fail: faults of time need luck.
+TRIES = 3
+
+_FUZZ = "__harness_fuzz__"
+# Numbers the programs of this process; their ranks use a store for all of them.
+_turns = itertools.count()
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class _Fuzz:
+    examples: int
+    strategy: Callable[[int], SearchStrategy[Program]]
+
+
+def fuzz(
+    examples: int = EXAMPLES, strategy: Callable[[int], SearchStrategy[Program]] = programs
+) -> Callable[[Test], Test]:
+    """Has a method of a ``ProgramTestCase`` run once in every rank for each of ``examples`` programs.
+
+    The method gets the program; ``self.run_program`` runs it and checks what comes of it. The programs are
+    the same in each run; ``HARNESS_EXAMPLES`` asks for another number of them, others each time. ``strategy``
+    makes them for a world size.
+    """
+
+    def decorate(test: Test) -> Test:
+        setattr(test, _FUZZ, _Fuzz(examples, strategy))
+        return test
+
+    return decorate
+
+
+class _Falsified(AssertionError):
+    """A program went wrong: what hypothesis looks for, always the same to it."""
+
+    def __init__(self, problem: RankProblem, program: Program) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+        self.program = program
+
+
+class ProgramTestCase(MultiProcContinuousTest):
+    """A case whose ``@fuzz`` methods run programs of collectives on kept ranks.
+
+    ``backend_str``, ``device_type``, ``world_size``, ``opts`` and ``_init_pg`` are those of
+    ``MultiProcContinuousTest``. The groups that programs communicate on are made with the default group.
+    """
+
+    # A backend has one default group a process, so ranks are processes; they are kept from program to
+    # program.
+    rank_modes = ("pooled",)
+
+    #: Seconds for a program. It takes a hundredth of one, but a loaded machine may have to make ranks for it.
+    program_timeout_s: float = 20.0
+    #: Seconds for each of those that are tried for being smaller than one that failed: every hang costs them.
+    smaller_timeout_s: float = 3.0
+
+    # In a rank: the groups, and the program that came with the request.
+    _groups: ClassVar[dict[tuple[int, ...], Any]] = {}
+    _shipped: ClassVar[dict[str, Any] | None] = None
+    _turn: ClassVar[int] = 0
+
+    # In the parent: the program at hand, and the smallest so far of those that went wrong.
+    _program: Program | None = None
+    _found: _Falsified | None = None
+
+    @classmethod
+    def program_groups(cls, world_size: int) -> tuple[tuple[int, ...], ...]:
+        """The groups that are made, as tuples of global ranks."""
+        return groups_of(world_size)
+
+    @classmethod
+    def _init_pg(cls, rank: int, world_size: int, rdvz_file: str) -> None:
+        """Makes the default group and the others; runs in each rank, once for a rank set."""
+        import torch.distributed as dist
+
+        super()._init_pg(rank, world_size, rdvz_file)
+        everyone = tuple(range(world_size))
+        cls._groups = {
+            ranks: dist.group.WORLD if ranks == everyone else dist.new_group(list(ranks))
+            for ranks in cls.program_groups(world_size)
+        }
+
+    @classmethod
+    def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
+        """Notes the program that the request brings, and goes on as any kept rank."""
+        cls._shipped, cls._turn = kwargs.pop("program", None), kwargs.pop("turn", 0)
+        super()._run(rank, test_name, file_name, parent_pipe, **kwargs)
+
+    @classmethod
+    def _run_test_given_id(cls, test_id: str, **kwargs: Any) -> None:
+        """Runs the method, with its program if it wants one."""
+        program = {} if cls._shipped is None else {"program": from_json(cls._shipped)}
+        super()._run_test_given_id(test_id, **program, **kwargs)
+
+    def run_program(self, program: Program) -> None:
+        """Runs a program in this rank and compares every tensor that it gets with the reference."""
+        import torch
+        import torch.distributed as dist
+
+        from harness.fuzzing.execute import run_program
+
+        kind = type(self).device_type()
+        device = torch.device(kind, None if kind == "cpu" else self.rank)
+        store = dist.distributed_c10d._get_default_store()
+        board = dist.PrefixStore(f"program {type(self)._turn}", store)
+        run_program(program, self.rank, type(self)._groups, board, device)
+
+    # -- in the parent
+
+    def _spawn_processes(self) -> None:
+        """Starts ranks; those of a ``@fuzz`` method only once there is a program for them."""
+        if self._wanted() is None:
+            super()._spawn_processes()
+            return
+        reason = reason_to_skip(self)
+        if reason is not None:
+            raise unittest.SkipTest(reason)
+
+    def _wanted(self) -> _Fuzz | None:
+        return getattr(getattr(type(self), self._testMethodName), _FUZZ, None)
+
+    def _run_arguments(self, world_size: int) -> dict[str, Any]:
+        arguments = super()._run_arguments(world_size)
+        if self._program is not None:
+            arguments.update(program=to_json(self._program), turn=next(_turns))
+        return arguments
+
+    def _timeout_s(self, settings: Settings) -> float:
+        if self._wanted() is None:
+            return super()._timeout_s(settings)
+        own = self.program_timeout_s if self._found is None else self.smaller_timeout_s
+        return min(super()._timeout_s(settings), own)
+
+    def _join_processes(self, fn: Callable[..., object]) -> None:
+        """Draws programs and has the ranks run them; raises for the smallest that goes wrong."""
+        __tracebackhide__ = True
+        wanted = self._wanted()
+        if wanted is None:
+            super()._join_processes(fn)
+            return
+
+        @bounded(wanted.examples, report_multiple_bugs=False, verbosity=Verbosity.quiet)
+        @hypothesis.given(wanted.strategy(int(self.world_size)))
+        def each(program: Program) -> None:
+            self._try(program, fn)
+
+        try:
+            each()
+        except _Falsified as found:
+            raise self._explained(found, "") from None
+        except hypothesis.errors.Flaky:
+            assert self._found is not None, "nothing is flaky that has not failed"
+            raise self._explained(self._found, "It does not fail each time.\n") from None
+
+    def _try(self, program: Program, fn: Callable[..., object]) -> None:
+        __tracebackhide__ = True
+        for _ in range(1 if self._found is None else TRIES):
+            problem = self._problem_with(program, fn)
+            if problem is not None:
+                self._found = _Falsified(problem, program)
+                raise self._found
+
+    def _problem_with(self, program: Program, fn: Callable[..., object]) -> RankProblem | None:
+        """Runs a program once; what its ranks' verdict raises. No exception is on its way when this returns,
+        or hypothesis would take failures and errors for two things to look for."""
+        self._program = program
+        self._end_ranks()
+        settings = surroundings.settings()
+        self._start(self._mode(settings), settings)
+        try:
+            super()._join_processes(fn)
+        except RankProblem as problem:
+            return problem
+        return None
+
+    def _explained(self, found: _Falsified, also: str) -> RankProblem:
+        """What the test raises: the verdict on a program, and the program as a script."""
+        backend = type(self).backend_str
+        script = source_of(found.program, str(backend() if callable(backend) else backend))
+        text = f"{found.problem}\n{also}The program:\n{found.program}\nAs a script:\n{script}"
+        return type(found.problem)(text, found.problem.outcome)

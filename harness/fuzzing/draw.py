@@ -1,0 +1,166 @@
+"""Random programs: a hypothesis strategy, whose every value is a valid ``Program`` that cannot deadlock.
+
+Steps are drawn one by one, without a look at the others, and then fitted together, so that a program from
+which hypothesis takes a step away, or in which it makes a number smaller, is a program too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from harness.errors import UsageError
+from harness.fuzzing.program import (
+    BY_ROWS,
+    COMPLEX,
+    DTYPES,
+    KINDS,
+    OPERATIONS,
+    REDUCING,
+    ROOTED,
+    Collective,
+    Message,
+    Program,
+    Step,
+    Straggler,
+)
+
+#: Steps of a program, at most: enough for several calls under way at once.
+MAX_STEPS = 8
+#: Steps that a handle is kept for, and that one end of a message lags behind the other, at most.
+MAX_DELAY = 3
+#: Ranks of which every two or more are a group; of more ranks there are too many such groups.
+ALL_GROUPS_UP_TO = 4
+#: More bytes than a transport sends in one piece, in any dtype, and not to be shared out evenly.
+LARGE = (70001,)
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What a backend can do: the dtypes that it moves, the collectives that it has, and the dtypes that some
+    of them refuse all the same; ``messages`` where it has send and receive."""
+
+    dtypes: tuple[str, ...] = DTYPES
+    kinds: tuple[str, ...] = KINDS
+    refuses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    messages: bool = True
+
+    def takes(self, kind: str) -> tuple[str, ...]:
+        """The dtypes that a collective can be called with."""
+        return tuple(each for each in self.dtypes if each not in self.refuses.get(kind, ()))
+
+
+#: As of torch 2.11 to 2.13.
+GLOO = Backend(refuses={"gather": COMPLEX})
+
+
+def groups_of(world_size: int) -> tuple[tuple[int, ...], ...]:
+    """The groups that programs communicate on: everyone first, then every two ranks or more up to four ranks;
+    of more ranks both halves, every other one, and the first with the last."""
+    everyone = tuple(range(world_size))
+    if world_size <= ALL_GROUPS_UP_TO:
+        sizes = range(world_size - 1, 1, -1)
+        return (everyone, *(group for size in sizes for group in combinations(everyone, size)))
+    half = world_size // 2
+    return (everyone, everyone[:half], everyone[half:], everyone[::2], everyone[1::2], (0, world_size - 1))
+
+
+def programs(
+    world_size: int,
+    *,
+    backend: Backend = GLOO,
+    groups: Sequence[tuple[int, ...]] | None = None,
+    max_steps: int = MAX_STEPS,
+) -> SearchStrategy[Program]:
+    """Programs of one step or more for ``world_size`` ranks on ``groups`` (default: ``groups_of``).
+
+    Shrinks to few steps, synchronous calls, the default group and small float32 tensors. UsageError for fewer
+    than two ranks, which have nothing to say to each other.
+    """
+    if world_size < 2:
+        raise UsageError(f"programs for {world_size} ranks: it takes two to communicate")
+    known = tuple(groups) if groups is not None else groups_of(world_size)
+    kinds: list[SearchStrategy[Step]] = [_collectives(known, backend), _stragglers(world_size)]
+    if backend.messages and any(len(group) > 1 for group in known):
+        kinds.insert(1, _messages(tuple(group for group in known if len(group) > 1), backend))
+    steps = st.lists(st.one_of(kinds), min_size=1, max_size=max_steps)
+    return steps.map(lambda drawn: Program(world_size, fitted(drawn)))
+
+
+def fitted(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Steps of one program from steps that know nothing of each other.
+
+    A collective's ``takes`` is as drawn how many steps back it reaches for its input; one that does not find
+    a collective there takes nothing. Messages whose ends are apart get tags of their own.
+    """
+    return tuple(_fitted(number, step, steps) for number, step in enumerate(steps))
+
+
+def _fitted(number: int, step: Step, steps: Sequence[Step]) -> Step:
+    if isinstance(step, Message):
+        return replace(step, tag=number + 1 if step.lag else 0)
+    if isinstance(step, Collective) and step.takes is not None:
+        source = number - step.takes
+        there = 0 <= source < number and isinstance(steps[source], Collective)
+        return replace(step, takes=source if there else None)
+    return step
+
+
+_delays = st.none() | st.integers(0, MAX_DELAY)
+
+
+@st.composite
+def _shapes(draw: DrawFn, scalars: bool) -> tuple[int, ...]:
+    sizes = st.lists(st.integers(0, 4), min_size=0 if scalars else 1, max_size=3).map(tuple)
+    return draw(st.one_of(st.just((2,)), *[sizes] * 6, st.just(LARGE)))
+
+
+@st.composite
+def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backend) -> Collective:
+    kind = draw(st.sampled_from([kind for kind in KINDS if kind in backend.kinds]))
+    group = draw(st.sampled_from(groups))
+    op = draw(st.sampled_from(list(OPERATIONS))) if kind in REDUCING else "sum"
+    dtypes = [each for each in _by_use(backend.takes(kind)) if kind not in REDUCING or each in OPERATIONS[op]]
+    plain = kind == "barrier"
+    return Collective(
+        kind,
+        group,
+        dtype="float32" if plain else draw(st.sampled_from(dtypes)),
+        shape=(2,) if plain else draw(_shapes(scalars=kind not in BY_ROWS)),
+        op=op,
+        root=draw(st.integers(0, len(group) - 1)) if kind in ROOTED else 0,
+        delay=draw(_delays),
+        uneven=kind == "all_to_all_single" and draw(st.booleans()),
+        takes=None if plain else draw(st.none() | st.integers(1, 3)),
+    )
+
+
+@st.composite
+def _messages(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backend) -> Message:
+    group = draw(st.sampled_from(groups))
+    source, target = draw(st.permutations(group).map(lambda ranks: ranks[:2]))
+    lag = draw(st.integers(0, MAX_DELAY).flatmap(lambda n: st.sampled_from((n, -n))))
+    early = st.integers(0, MAX_DELAY)
+    return Message(
+        source,
+        target,
+        group,
+        dtype=draw(st.sampled_from(_by_use(backend.dtypes))),
+        shape=draw(_shapes(scalars=True)),
+        send=draw(early if lag > 0 else _delays),
+        receive=draw(early if lag < 0 else _delays),
+        lag=lag,
+    )
+
+
+def _stragglers(world_size: int) -> SearchStrategy[Straggler]:
+    return st.integers(0, world_size - 1).map(Straggler)
+
+
+def _by_use(dtypes: Sequence[str]) -> list[str]:
+    """The plain dtype first: hypothesis takes the first for the simplest."""
+    return sorted(dtypes, key=lambda dtype: dtype != "float32")

@@ -1,0 +1,183 @@
+"""A program in one rank: its calls in order, and the comparison of every tensor with the reference.
+
+Nothing is compared before the program is over, so that a rank that holds something wrong leaves no other
+waiting for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from harness.fuzzing import reference
+from harness.fuzzing.program import (
+    ARGUMENTS,
+    COMPLEX,
+    FLOATS,
+    IN_PLACE,
+    Collective,
+    Message,
+    Program,
+    Straggler,
+)
+from harness.fuzzing.reference import Array, Interpretation, interpret
+from harness.fuzzing.schedule import SEND, Action, schedule
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+Tensors = Sequence[torch.Tensor]
+#: By the tuple of their ranks.
+Groups = Mapping[tuple[int, ...], Any]
+
+
+def run_program(program: Program, rank: int, groups: Groups, board: dist.Store, device: torch.device) -> None:
+    """Runs a program in this rank and checks what it then holds.
+
+    ``groups`` are the process groups of ``program.groups``; ``board`` is a store that all ranks share and in
+    which nothing is written yet. AssertionError names each tensor that is not what it should be.
+    """
+    known = interpret(program)
+    run = _Run(program, rank, groups, board, device, known)
+    for action in schedule(program, rank):
+        run.act(action)
+    wrong = [*run.differences()]
+    if wrong:
+        raise AssertionError("\n".join(wrong))
+
+
+class _Run:
+    """What a rank has given, what it waits for and what it has got. ``got`` are copies, made at once when a
+    call or a wait returns: what arrives later came too late."""
+
+    def __init__(
+        self,
+        program: Program,
+        rank: int,
+        groups: Groups,
+        board: dist.Store,
+        device: torch.device,
+        known: Interpretation,
+    ) -> None:
+        self._program = program
+        self._rank = rank
+        self._groups = groups
+        self._board = board
+        self._device = device
+        self._known = known
+        self._given: dict[int, Tensors] = {}
+        self._got: dict[int, Tensors] = {}
+        self._under_way: dict[tuple[int, str], tuple[Any, Tensors]] = {}
+
+    def act(self, action: Action) -> None:
+        """Does one thing."""
+        step = self._program.steps[action.number]
+        if action.waits:
+            work, outputs = self._under_way.pop((action.number, action.part))
+            work.wait()
+        elif isinstance(step, Collective):
+            work, outputs = self._call(action, step)
+        elif isinstance(step, Message):
+            work, outputs = self._transfer(action, step)
+        else:
+            self._meet(action.number, step.rank)
+            return
+        if action.later:
+            self._under_way[action.number, action.part] = work, outputs
+        elif action.part != SEND:
+            self._got[action.number] = [tensor.clone() for tensor in outputs]
+
+    def differences(self) -> list[str]:
+        """A line or more for each tensor that is not what it should be."""
+        lines = []
+        for what, held, known in (
+            ("has got", self._got, self._known.results),
+            ("has in its input", self._given, self._known.inputs),
+        ):
+            for number, tensors in sorted(held.items()):
+                expected = known.get((number, self._rank))
+                if expected is not None:
+                    lines += self._compared(number, what, tensors, expected)
+        return lines
+
+    def _compared(self, number: int, what: str, tensors: Tensors, expected: Sequence[Array]) -> list[str]:
+        step = self._program.steps[number]
+        assert not isinstance(step, Straggler), "a straggler holds nothing"
+        right = [as_tensor(array, step.dtype, self._device) for array in expected]
+        rounding = reference.rounding(step)
+        return [
+            f"rank {self._rank} {what} of step {number} (tensor {i}), {step}:\n  {one}\n  for\n  {other}"
+            for i, (one, other) in enumerate(zip(tensors, right, strict=True))
+            if not same(one, other, rounding)
+        ]
+
+    def _call(self, action: Action, step: Collective) -> tuple[Any, Tensors]:
+        member = step.group.index(self._rank)
+        arrays = self._known.inputs[action.number, self._rank]
+        inputs = [as_tensor(array, step.dtype, self._device) for array in arrays]
+        if reference.taken(self._program, action.number, self._rank, self._known.results) is not None:
+            assert step.takes is not None
+            inputs = [self._got[step.takes][0].clone()]
+        shapes = reference.output_shapes(step, member)
+        dtype = getattr(torch, step.dtype)
+        outputs = [torch.zeros(shape, dtype=dtype, device=self._device) for shape in shapes]
+        if step.kind not in IN_PLACE:
+            self._given[action.number] = inputs
+        values = {
+            "input": inputs[0] if inputs else None,
+            "inputs": inputs or None,
+            "output": outputs[0] if outputs else None,
+            "outputs": outputs or None,
+            "op": getattr(dist.ReduceOp, step.op.upper()),
+            "root": step.group[step.root],
+            **dict(zip(("rows_received", "rows_sent"), reference.splits(step, member), strict=True)),
+        }
+        call = getattr(dist, step.kind)
+        arguments = [values[name] for name in ARGUMENTS[step.kind]]
+        work = call(*arguments, group=self._groups[step.group], async_op=action.later)
+        return work, inputs if step.kind in IN_PLACE else outputs
+
+    def _transfer(self, action: Action, step: Message) -> tuple[Any, Tensors]:
+        group = self._groups[step.group]
+        if action.part == SEND:
+            (array,) = self._known.inputs[action.number, self._rank]
+            tensor = as_tensor(array, step.dtype, self._device)
+            self._given[action.number] = [tensor]
+            send = dist.isend if action.later else dist.send
+            return send(tensor, step.target, group=group, tag=step.tag), [tensor]
+        tensor = torch.zeros(step.shape, dtype=getattr(torch, step.dtype), device=self._device)
+        receive = dist.irecv if action.later else dist.recv
+        return receive(tensor, step.source, group=group, tag=step.tag), [tensor]
+
+    def _meet(self, number: int, last: int) -> None:
+        if self._rank != last:
+            self._board.set(f"{number}/{self._rank}", "here")
+            return
+        others = [f"{number}/{rank}" for rank in range(self._program.world_size) if rank != last]
+        if others:
+            self._board.wait(others)
+
+
+def as_tensor(array: Array, dtype: str, device: torch.device) -> torch.Tensor:
+    """A new tensor with an array's numbers, of the dtype that the array stands for."""
+    return (
+        torch.from_numpy(np.ascontiguousarray(array))
+        .reshape(array.shape)
+        .to(device, getattr(torch, dtype), copy=True)
+    )
+
+
+def same(one: torch.Tensor, other: torch.Tensor, rounding: float) -> bool:
+    """Whether two tensors hold the same, up to a relative error; infinities where there is no room for
+    more."""
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    if not rounding or one.dtype not in _INEXACT:
+        return bool(torch.equal(one, other))
+    return bool(torch.allclose(one, other, rtol=rounding, atol=0))
+
+
+_INEXACT = tuple(getattr(torch, name) for name in (*FLOATS, *COMPLEX))

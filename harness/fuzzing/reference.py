@@ -1,0 +1,244 @@
+"""What every rank must hold after each step of a program, worked out with numpy alone.
+
+Arrays compute in the numpy type that stands for a dtype: itself, or float32 for the two of 16 bits. Integers
+wrap as they wrap on a device.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.fuzzing.program import (
+    COMPLEX,
+    FLOATS,
+    IN_PLACE,
+    REDUCING,
+    Collective,
+    Message,
+    Program,
+    Step,
+    Straggler,
+)
+
+Array = NDArray[Any]
+Arrays = tuple[Array, ...]
+#: By (step, rank).
+Held = dict[tuple[int, int], Arrays]
+
+#: Data that is moved tells by its numbers where it is from; 127 of them, as many as the smallest dtype has.
+LABELS = 127
+#: Data that is reduced is small, so that four ranks' product stays exact in every dtype.
+TERMS = 4
+
+#: The gap between 1 and the next number of a dtype, by which a result may be off for each term.
+EPSILON: Mapping[str, float] = {
+    "float16": 2**-10,
+    "bfloat16": 2**-7,
+    "float32": 2**-23,
+    "float64": 2**-52,
+    "complex64": 2**-23,
+    "complex128": 2**-52,
+}
+
+_BITWISE = {"band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor}
+_UFUNCS: Mapping[str, np.ufunc] = {
+    "sum": np.add,
+    "avg": np.add,
+    "product": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    **_BITWISE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Interpretation:
+    """What each rank of a program gives to each step, and what it has got from it when that is over.
+
+    A rank that a step does not concern, or that it leaves with nothing that is specified (all but the root of
+    ``reduce``), has no entry in ``results``.
+    """
+
+    inputs: Held = field(default_factory=dict)
+    results: Held = field(default_factory=dict)
+
+
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """The numpy type that stands for a dtype."""
+    return np.dtype("float32" if dtype in ("float16", "bfloat16") else dtype)
+
+
+def fill(step: int, rank: int, part: int, shape: Sequence[int], dtype: str, values: int) -> Array:
+    """The numbers that a rank gives to a step: from 1 to ``values``, others for each rank and part.
+
+    Complex ones have them in both components, booleans are true where they are odd.
+    """
+    count = int(np.prod(shape, dtype=np.int64))
+    flat = (np.arange(count) + 31 * rank + 8 * part + 3 * step) % values + 1
+    numbers: Array = flat.reshape(tuple(shape))
+    if dtype == "bool":
+        odd: Array = numbers % 2 == 1
+        return odd
+    return (numbers * (1 - 2j) if dtype in COMPLEX else numbers).astype(numpy_dtype(dtype))
+
+
+def rows(step: Collective, sender: int, receiver: int) -> int:
+    """How many rows go from one member to another in ``all_to_all_single``."""
+    return (step.shape[0] + sender + 2 * receiver) % 3 if step.uneven else step.shape[0]
+
+
+def splits(step: Collective, member: int) -> tuple[list[int] | None, list[int] | None]:
+    """The rows that a member of ``all_to_all_single`` gets from each and sends to each; None, None for
+    even."""
+    if not step.uneven:
+        return None, None
+    members = range(len(step.group))
+    return [rows(step, other, member) for other in members], [rows(step, member, other) for other in members]
+
+
+def input_shapes(step: Collective, member: int) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the tensors that a member of the group gives."""
+    size, shape = len(step.group), step.shape
+    if step.kind in ("barrier", "scatter"):
+        return (shape,) * size if step.kind == "scatter" and member == step.root else ()
+    if step.kind in ("reduce_scatter", "all_to_all"):
+        return (shape,) * size
+    if step.kind == "reduce_scatter_tensor":
+        return ((size * shape[0], *shape[1:]),)
+    if step.kind == "all_to_all_single":
+        return ((sum(rows(step, member, other) for other in range(size)), *shape[1:]),)
+    return (shape,)
+
+
+def output_shapes(step: Collective, member: int) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the tensors that a member gets, beside those that it gives."""
+    size, shape = len(step.group), step.shape
+    if step.kind in IN_PLACE or step.kind == "barrier":
+        return ()
+    if step.kind == "gather":
+        return (shape,) * size if member == step.root else ()
+    if step.kind in ("all_gather", "all_to_all"):
+        return (shape,) * size
+    if step.kind == "all_gather_into_tensor":
+        return ((size * shape[0], *shape[1:]),)
+    if step.kind == "all_to_all_single":
+        return ((sum(rows(step, other, member) for other in range(size)), *shape[1:]),)
+    return (shape,)
+
+
+def exact(step: Step) -> bool:
+    """Whether a step's result is the same to the bit on every backend."""
+    reduces = isinstance(step, Collective) and step.kind in REDUCING
+    return not reduces or isinstance(step, Straggler) or _whole(step.dtype)
+
+
+def rounding(step: Collective | Message) -> float:
+    """The relative error that a step's result may have."""
+    return 0.0 if exact(step) else len(step.group) * EPSILON[step.dtype]
+
+
+def taken(program: Program, number: int, rank: int, results: Held) -> Array | None:
+    """What a rank takes up from an earlier step for step ``number``; None where it gives its own numbers.
+
+    Nothing that was rounded is taken up, and no product is made of floating-point numbers that are not small:
+    then every result can be told from a wrong one.
+    """
+    step = program.steps[number]
+    if not isinstance(step, Collective) or step.takes is None:
+        return None
+    source, found = program.steps[step.takes], results.get((step.takes, rank), ())
+    if not isinstance(source, Collective) or not found or not exact(source) or source.dtype != step.dtype:
+        return None
+    shapes = input_shapes(step, step.group.index(rank))
+    inexact_product = step.kind in REDUCING and step.op == "product" and not _whole(step.dtype)
+    return None if inexact_product or len(shapes) != 1 or found[0].shape != shapes[0] else found[0]
+
+
+def interpret(program: Program) -> Interpretation:
+    """What each rank gives and gets, step by step."""
+    known = Interpretation()
+    for number, step in enumerate(program.steps):
+        if isinstance(step, Message):
+            message = fill(number, step.source, step.target, step.shape, step.dtype, LABELS)
+            known.inputs[number, step.source] = (message,)
+            known.results[number, step.target] = (message,)
+        elif isinstance(step, Collective):
+            given = [_given(program, number, rank, known.results) for rank in step.group]
+            known.inputs.update({(number, r): g for r, g in zip(step.group, given, strict=True)})
+            got = _RESULTS[step.kind](step, given)
+            known.results.update({(number, step.group[m]): tuple(g) for m, g in got.items()})
+    return known
+
+
+def _given(program: Program, number: int, rank: int, results: Held) -> Arrays:
+    step = program.steps[number]
+    assert isinstance(step, Collective)
+    found = taken(program, number, rank, results)
+    if found is not None:
+        return (found,)
+    values = TERMS if step.kind in REDUCING else LABELS
+    shapes = input_shapes(step, step.group.index(rank))
+    return tuple(fill(number, rank, part, shape, step.dtype, values) for part, shape in enumerate(shapes))
+
+
+def _whole(dtype: str) -> bool:
+    return dtype not in (*FLOATS, *COMPLEX)
+
+
+Given = Sequence[Arrays]
+Got = Mapping[int, Sequence[Array]]
+
+
+def combined(op: str, arrays: Sequence[Array]) -> Array:
+    """The element-wise reduction of equally shaped arrays, in their own type."""
+    # numpy adds booleans as numbers where it is not stopped; what a device does with them is "or" and "and".
+    total = functools.reduce(_UFUNCS[op], arrays).astype(arrays[0].dtype)
+    return total / arrays[0].dtype.type(len(arrays)) if op == "avg" else total
+
+
+def _for_all(
+    compute: Callable[[Collective, Given, int], Sequence[Array]],
+) -> Callable[[Collective, Given], Got]:
+    return lambda step, given: {member: compute(step, given, member) for member in range(len(given))}
+
+
+def _at_root(compute: Callable[[Collective, Given], Sequence[Array]]) -> Callable[[Collective, Given], Got]:
+    return lambda step, given: {step.root: compute(step, given)}
+
+
+def _reduced(step: Collective, given: Given, part: int = 0) -> Array:
+    return combined(step.op, [each[part] for each in given])
+
+
+def _split_reduced(step: Collective, given: Given, member: int) -> Sequence[Array]:
+    return [np.split(_reduced(step, given), len(given), axis=0)[member]]
+
+
+def _joined_rows(step: Collective, given: Given, member: int) -> Sequence[Array]:
+    blocks = []
+    for sender, (whole,) in enumerate(given):
+        cuts = np.cumsum([rows(step, sender, receiver) for receiver in range(len(given))])[:-1]
+        blocks.append(np.split(whole, cuts, axis=0)[member])
+    return [np.concatenate(blocks, axis=0)]
+
+
+_RESULTS: Mapping[str, Callable[[Collective, Given], Got]] = {
+    "all_reduce": _for_all(lambda step, given, _: [_reduced(step, given)]),
+    "broadcast": _for_all(lambda step, given, _: given[step.root]),
+    "reduce": _at_root(lambda step, given: [_reduced(step, given)]),
+    "all_gather": _for_all(lambda step, given, _: [each[0] for each in given]),
+    "all_gather_into_tensor": _for_all(lambda step, given, _: [np.concatenate([g[0] for g in given])]),
+    "gather": _at_root(lambda step, given: [each[0] for each in given]),
+    "scatter": _for_all(lambda step, given, member: [given[step.root][member]]),
+    "reduce_scatter": _for_all(lambda step, given, member: [_reduced(step, given, member)]),
+    "reduce_scatter_tensor": _for_all(_split_reduced),
+    "all_to_all": _for_all(lambda step, given, member: [each[member] for each in given]),
+    "all_to_all_single": _for_all(_joined_rows),
+    "barrier": lambda step, given: {},
+}

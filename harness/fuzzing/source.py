@@ -1,0 +1,168 @@
+"""A program as a script of its own: torch and nothing else, ready for a bug report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.fuzzing import reference
+from harness.fuzzing.program import ARGUMENTS, IN_PLACE, REDUCING, Collective, Message, Program, Straggler
+from harness.fuzzing.reference import LABELS, TERMS, Array, Interpretation, interpret
+from harness.fuzzing.schedule import SEND, Action, schedule
+
+#: How many numbers of a tensor are written out, to be compared; the rest of a larger one is left out.
+WRITTEN = 64
+
+_HEAD = """\
+import os
+import tempfile
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+
+
+def fill(step, rank, part, shape, dtype, values):
+    numbers = (torch.arange(torch.Size(shape).numel()) + 31 * rank + 8 * part + 3 * step) % values + 1
+    numbers = numbers.reshape(shape)
+    if dtype == torch.bool:
+        return numbers % 2 == 1
+    return (numbers * (1 - 2j) if dtype.is_complex else numbers).to(dtype)
+
+
+def check(step, rank, got, expected, rtol):
+    for tensor, numbers in zip(got, expected, strict=True):
+        start = tensor.flatten()[: len(numbers)]
+        right = torch.tensor(numbers, dtype=tensor.dtype)
+        assert torch.allclose(start, right, rtol, 0), f"step {step}, rank {rank}: {start} for {right}"
+
+
+def main(rank, path):
+    store = dist.FileStore(path, WORLD_SIZE)
+    group = dist.PrefixStore("group", store)
+    dist.init_process_group("BACKEND", store=group, rank=rank, world_size=WORLD_SIZE)
+"""
+_TAIL = """\
+    dist.barrier()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as directory:
+        torch.multiprocessing.spawn(main, (os.path.join(directory, "store"),), nprocs=WORLD_SIZE)
+"""
+
+
+def source_of(program: Program, backend: str = "gloo") -> str:
+    """A script that runs a program on ranks of its own and ends with an error if a tensor is not as it
+    should.
+
+    Of a large tensor only the first ``WRITTEN`` numbers are compared.
+    """
+    known = interpret(program)
+    lines = [f"    groups = {{{', '.join(_groups(program))}}}", *_body(program, known)]
+    for number, step in enumerate(program.steps):
+        expected = {rank: known.results[number, rank] for rank in range(program.world_size)
+                    if (number, rank) in known.results}  # fmt: skip
+        if expected and not isinstance(step, Straggler):
+            lines += _checks(number, step, expected)
+    text = "".join(f"{line}\n" for line in lines)
+    whole = _HEAD + text + _TAIL
+    return whole.replace("WORLD_SIZE", str(program.world_size)).replace("BACKEND", backend)
+
+
+def _groups(program: Program) -> Iterator[str]:
+    everyone = tuple(range(program.world_size))
+    for group in program.groups:
+        made = "dist.group.WORLD" if group == everyone else f"dist.new_group({list(group)})"
+        yield f"{group}: {made}"
+
+
+def _body(program: Program, known: Interpretation) -> Iterator[str]:
+    doers: dict[Action, list[int]] = {}
+    for rank in range(program.world_size):
+        for action in schedule(program, rank):
+            doers.setdefault(action, []).append(rank)
+    for action in sorted(doers):
+        yield f"    if rank in {_tuple(doers[action])}:"
+        yield from (f"        {line}" for line in _lines(program, known, action, doers[action]))
+
+
+def _lines(program: Program, known: Interpretation, action: Action, ranks: Sequence[int]) -> Iterator[str]:
+    number, step = action.number, program.steps[action.number]
+    name = f"{number}{'s' if action.part == SEND else ''}"
+    if action.waits:
+        yield f"work{name}.wait()"
+    elif isinstance(step, Collective):
+        yield from _collective(program, known, action, step, ranks)
+    elif isinstance(step, Message):
+        yield from _message(action, step, name)
+    else:
+        others = [f"{number}/{rank}" for rank in range(program.world_size) if rank != step.rank]
+        yield f'store.wait({others}) if rank == {step.rank} else store.set(f"{number}/{{rank}}", "here")'
+        return
+    if not action.later and action.part != SEND:  # copied at once: what arrives later came too late
+        yield f"got{name} = [tensor.clone() for tensor in outputs{name}]"
+
+
+def _collective(
+    program: Program, known: Interpretation, action: Action, step: Collective, ranks: Sequence[int]
+) -> Iterator[str]:
+    n, dtype = action.number, f"torch.{step.dtype}"
+    members = {rank: step.group.index(rank) for rank in ranks}
+    values = TERMS if step.kind in REDUCING else LABELS
+    inputs = {rank: list(reference.input_shapes(step, member)) for rank, member in members.items()}
+    outputs = {rank: list(reference.output_shapes(step, member)) for rank, member in members.items()}
+    yield f"shapes = {inputs}[rank]"
+    yield f"inputs{n} = [fill({n}, rank, p, shape, {dtype}, {values}) for p, shape in enumerate(shapes)]"
+    takers = [r for r in ranks if reference.taken(program, n, r, known.results) is not None]
+    if takers:
+        yield f"if rank in {_tuple(takers)}:"
+        yield f"    inputs{n} = [got{step.takes}[0].clone()]"
+    if step.kind in IN_PLACE:
+        yield f"outputs{n} = inputs{n}"
+    else:
+        yield f"outputs{n} = [torch.zeros(shape, dtype={dtype}) for shape in {outputs}[rank]]"
+    splits = {rank: reference.splits(step, member) for rank, member in members.items()}
+    written = {
+        "input": f"inputs{n}[0]",
+        "inputs": f"inputs{n} or None",
+        "output": f"outputs{n}[0]",
+        "outputs": f"outputs{n} or None",
+        "op": f"dist.ReduceOp.{step.op.upper()}",
+        "root": str(step.group[step.root]),
+        "rows_received": f"{ {rank: received for rank, (received, _) in splits.items()} }[rank]",
+        "rows_sent": f"{ {rank: sent for rank, (_, sent) in splits.items()} }[rank]",
+    }
+    arguments = [written[name] for name in ARGUMENTS[step.kind]]
+    arguments += [f"group=groups[{step.group}]", f"async_op={action.later}"]
+    yield f"work{n} = dist.{step.kind}({', '.join(arguments)})"
+
+
+def _message(action: Action, step: Message, name: str) -> Iterator[str]:
+    dtype = f"torch.{step.dtype}"
+    how = f"group=groups[{step.group}], tag={step.tag}"
+    later = "i" if action.later else ""
+    if action.part == SEND:
+        yield f"sent{name} = fill({action.number}, rank, {step.target}, {step.shape}, {dtype}, {LABELS})"
+        yield f"work{name} = dist.{later}send(sent{name}, {step.target}, {how})"
+    else:
+        yield f"outputs{name} = [torch.zeros({step.shape}, dtype={dtype})]"
+        yield f"work{name} = dist.{later}recv(outputs{name}[0], {step.source}, {how})"
+
+
+def _checks(
+    number: int, step: Collective | Message, expected: Mapping[int, Sequence[Array]]
+) -> Iterator[str]:
+    numbers = {rank: [_numbers(array) for array in arrays] for rank, arrays in expected.items()}
+    yield f"    expected = {numbers}"
+    yield "    if rank in expected:"
+    yield f"        check({number}, rank, got{number}, expected[rank], {reference.rounding(step)})"
+
+
+def _numbers(array: Array) -> list[Any]:
+    flat: list[Any] = array.reshape(-1)[:WRITTEN].tolist()
+    return flat
+
+
+def _tuple(ranks: Iterable[int]) -> str:
+    return str(tuple(ranks))

@@ -1,0 +1,154 @@
+"""Backends with a fault each, around gloo, and the cases that fuzz them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from harness.fuzzing import Program, ProgramTestCase, fuzz
+
+#: What torch calls on a group, by the name that the backend has for it.
+CALLS = {
+    **{
+        name: name
+        for name in (
+            *("allreduce", "broadcast", "reduce", "allgather", "gather", "scatter", "reduce_scatter"),
+            *("alltoall", "alltoall_base", "_allgather_base", "_reduce_scatter_base", "barrier"),
+            *("send", "recv"),
+        )
+    },
+    "all_gather_single": "_allgather_base",
+    "reduce_scatter_single": "_reduce_scatter_base",
+    "all_to_all_single": "alltoall_base",
+}
+
+
+class AroundGloo(dist.ProcessGroup):  # type: ignore[misc]  # mypy is told not to read torch
+    """A process group that hands each call to gloo."""
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
+        super().__init__(rank, size)
+        self.gloo = dist.ProcessGroupGloo(store, rank, size, timeout)
+        for name, inner in CALLS.items():
+            if name not in type(self).__dict__:
+                setattr(self, name, getattr(self.gloo, inner))
+
+    def getBackendName(self) -> str:
+        """As torch asks for it."""
+        return "planted"
+
+
+class DropsAPart(AroundGloo):
+    """The last rank's part of an all-reduce is left out."""
+
+    def allreduce(self, tensors: list[torch.Tensor], options: Any) -> Any:
+        """Sums the others' parts, or whatever it is."""
+        if self.rank() == self.size() - 1:
+            for tensor in tensors:
+                tensor.zero_()
+        return self.gloo.allreduce(tensors, options)
+
+
+class MixesUpRanks(AroundGloo):
+    """The first two of three ranks or more stand in each other's place in what all_gather gives."""
+
+    def allgather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], options: Any) -> Any:
+        """Gathers into the lists with two places exchanged."""
+        if self.size() > 2:
+            outputs = [[parts[1], parts[0], *parts[2:]] for parts in outputs]
+        return self.gloo.allgather(outputs, inputs, options)
+
+
+class Unwaited(dist._Work):  # type: ignore[misc]  # as above
+    """A handle that does not wait."""
+
+    def __init__(self, work: Any) -> None:
+        super().__init__()
+        self.work = work
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Returns at once."""
+        return True
+
+
+class SkipsAWait(AroundGloo):
+    """The handle of a broadcast does not wait."""
+
+    def broadcast(self, tensors: list[torch.Tensor], options: Any) -> Any:
+        """Starts a broadcast."""
+        return Unwaited(self.gloo.broadcast(tensors, options))
+
+
+class Hangs(AroundGloo):
+    """A reduce_scatter of lists never ends on the last rank."""
+
+    def reduce_scatter(self, outputs: Any, inputs: Any, options: Any) -> Any:
+        """Lets the last rank stay away, and wait for a message that nobody sends."""
+        if self.rank() == self.size() - 1:
+            return self.gloo.recv([torch.zeros(1)], 0, 12345)
+        return self.gloo.reduce_scatter(outputs, inputs, options)
+
+
+class Planted(ProgramTestCase):
+    """Three ranks on a backend that ``make`` makes."""
+
+    world_size = 3
+    make: type[AroundGloo] = AroundGloo
+
+    @classmethod
+    def backend_str(cls) -> str:
+        """The name under which the backend is registered."""
+        return "planted"
+
+    @classmethod
+    def device_type(cls) -> str:
+        """Where tensors are."""
+        return "cpu"
+
+    @classmethod
+    def _init_pg(cls, rank: int, world_size: int, rdvz_file: str) -> None:
+        dist.Backend.register_backend("planted", cls.make, devices=["cpu"])
+        super()._init_pg(rank, world_size, rdvz_file)
+
+    @fuzz(examples=200)
+    def test_programs(self, program: Program) -> None:
+        """Two hundred programs."""
+        self.run_program(program)
+
+
+class RightTest(Planted):
+    """Nothing is wrong."""
+
+    @fuzz(examples=20)
+    def test_programs(self, program: Program) -> None:
+        """A few programs."""
+        self.run_program(program)
+
+
+class DropsAPartTest(Planted):
+    """Finds ``DropsAPart``."""
+
+    make = DropsAPart
+
+
+class MixesUpRanksTest(Planted):
+    """Finds ``MixesUpRanks``."""
+
+    make = MixesUpRanks
+
+
+class SkipsAWaitTest(Planted):
+    """Finds ``SkipsAWait``."""
+
+    make = SkipsAWait
+
+
+class HangsTest(Planted):
+    """Finds ``Hangs``."""
+
+    make = Hangs
+    program_timeout_s = 6.0
+    smaller_timeout_s = 1.0
