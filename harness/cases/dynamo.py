@@ -25,6 +25,7 @@ from harness.cases import devices
 from harness.cases.comms import give_up_groups
 from harness.cases.compiler import preload_compiler
 from harness.cases.distributed import DistributedTestBase
+from harness.cases.meshes import forget_meshes
 from harness.cases.subtests import reset_compiler
 from harness.errors import UsageError
 from harness.launch import local
@@ -223,7 +224,10 @@ class DynamoDistributedMultiProcTestCase(DistributedTestBase):
                 super()._run_in_rank(channel)
         finally:
             _rendezvous.reset(token)
-            gc.collect()  # a DDP module is a cycle around its process group, whose connections stay open
+            # A DDP module is a cycle around its process group, whose connections stay open; DTensor's caches
+            # hold the meshes of FSDP2, and these their groups.
+            gc.collect()
+            forget_meshes()
 
 
 def _end_group() -> None:

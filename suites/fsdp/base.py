@@ -133,11 +133,14 @@ class FsdpTestCase(DynamoDistributedMultiProcTestCase):
         plain: nn.Module,
         shards: Callable[[Tensors], Tensors],
         rows: Sequence[Batch],
+        *,
+        share: float = 1,
     ) -> list[Traffic]:
         """Train beside the plain model and compare after each step; returns what each step communicated.
 
         ``compiled`` computes with the parameters of ``sharded``; ``shards`` says what this rank holds of
-        whole tensors. Compared are this rank's loss, gradients and updated parameters.
+        whole tensors. Compared are this rank's loss, gradients and updated parameters. ``share`` is the part
+        of a rank's gradient that goes into that of all: 1 where they are averaged already.
         """
         optimizer = torch.optim.SGD(sharded.parameters(), **reference.SGD)
         traffic = []
@@ -146,7 +149,7 @@ class FsdpTestCase(DynamoDistributedMultiProcTestCase):
             optimizer.zero_grad()
             with communicated() as counted:
                 loss = reference.loss_of(compiled, batch.of(self.rank).to(self.device))
-                loss.backward()
+                (loss * share).backward()
             traffic.append(counted)
             gradients, _ = held(sharded)
             optimizer.step()

@@ -12,6 +12,8 @@ import torch._dynamo
 import torch.distributed as dist
 from torch._dynamo import config
 from torch._dynamo.utils import counters
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 from harness import UsageError, requires_world_size
 from harness.cases import devices
@@ -180,6 +182,14 @@ class MultiTest(DynamoDistributedMultiProcTestCase):
             self.assertFalse(dist.is_initialized())
         self.assertTrue(config.optimize_ddp)
 
+    def test_shards(self) -> None:
+        """A mesh ends with its group, though DTensor's caches keep it."""
+        with _dynamo_dist_per_rank_init(self.rank, self.world_size):
+            mesh = init_device_mesh(self.device_type, (self.world_size,))
+            whole = torch.arange(4.0, device=self.device_type)
+            rows = distribute_tensor(whole, mesh, [Shard(0)])
+            self.assertEqual((rows * 2).redistribute(mesh, [Replicate()]).to_local(), whole * 2)
+
     def test_fake_group(self) -> None:
         """Has no peers and waits for none."""
         with _dynamo_dist_per_rank_init(self.rank, self.world_size, fake_pg=True):
@@ -204,15 +214,19 @@ class MultiOnPooledRanksTest(MultiTest):
     rank_modes = ("pooled",)
 
 
+# Tests that would leave something: DDP's modules are cycles around their group, caches hold meshes.
+KEPT = ("test_compiles_ddp", "test_shards", "test_one_after_the_other")
+
+
 class KeptRanksTest(unittest.TestCase):
     """Pooled ranks are kept from one compiled test to the next."""
 
     def test_kept(self) -> None:
         """No group, thread or setting is left that the leak guard knows of."""
-        cases = [MultiOnPooledRanksTest(name) for name in ("test_compiles_ddp", "test_one_after_the_other")]
+        cases = [MultiOnPooledRanksTest(name) for name in KEPT]
         self.assertEqual(said(run(*cases)), "")
         outcomes = [case._harness_outcome for case in cases]
-        self.assertEqual([o.warnings for o in outcomes if o is not None], [(), ()])
+        self.assertEqual([o.warnings for o in outcomes if o is not None], [()] * len(KEPT))
         self.assertEqual(len({tuple(r.pid for r in o.ranks) for o in outcomes if o is not None}), 1)
 
 
