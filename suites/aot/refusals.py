@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from harness.graphs import torch_at_least
 from suites.aot.base import AotTestCase
+
+WRONG_GUESS = (
+    "During the backward, we encountered a tensor subclass where we guessed its\nmetadata incorrectly.\n"
+)
+
+
+def plain_guess(got: type, shape: str) -> tuple[str, ...]:
+    """How a gradient of type ``got`` that was guessed to be plain is refused: the beginning, and words."""
+    if torch_at_least("2.12"):
+        words = ("Expected: None (type <class 'torch.Tensor'>),", f"got: None (type {got}), shape: {shape}.")
+    else:
+        words = ("expected type: <class 'torch.Tensor'>", f"runtime type: {got}", f"shape: {shape}")
+    return WRONG_GUESS, *words
 
 
 class RefusalTestCase(AotTestCase):

@@ -14,7 +14,7 @@ from torch import nn
 from torch._higher_order_ops.out_dtype import out_dtype
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from harness.graphs import graph_text
+from harness.graphs import graph_text, torch_at_least
 from suites.aot.export_base import ConvAndNorm, ExportTestCase, OfFunction, WithParameter
 
 #: Inputs whose sum is above 4, and below: what the conditions here turn on.
@@ -145,9 +145,10 @@ forward(arg0_1, arg1_1)
         self.assertEqual(
             found, torch.from_numpy((x.numpy() + 7).astype("i4") @ module.weight.numpy().astype("i4"))
         )
+        found_in = "out_dtype" if torch_at_least("2.13") else "aten.to.dtype"
         # A tensor that is no parameter and no buffer is no input, and has no place among fake tensors.
         with self.refused(
-            AssertionError, "Please convert all Tensors to FakeTensors first", "Found in out_dtype("
+            AssertionError, "Please convert all Tensors to FakeTensors first", f"Found in {found_in}("
         ):
             self.export_early(Widening(setattr), x)
 

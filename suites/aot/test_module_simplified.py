@@ -1,4 +1,4 @@
-"""``aot_module_simplified``, the entry for the back ends of ``torch.compile``: guards, stack traces, errors."""
+"""``aot_module_simplified``, the entry for ``torch.compile``'s back ends: guards, stack traces, errors."""
 
 from __future__ import annotations
 
