@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harness.graphs.aot import Differs as Differs
     from harness.graphs.aot import UnbackedSize as UnbackedSize
     from harness.graphs.aot import Verified as Verified
     from harness.graphs.aot import verify_aot as verify_aot
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from harness.graphs.text import graph_text as graph_text
 
 _HOMES: dict[str, tuple[str, ...]] = {
-    "harness.graphs.aot": ("UnbackedSize", "Verified", "verify_aot"),
+    "harness.graphs.aot": ("Differs", "UnbackedSize", "Verified", "verify_aot"),
     "harness.graphs.capture": ("Capture", "CapturedGraph"),
     "harness.graphs.collectives": (
         "Collective",

@@ -19,7 +19,7 @@ class Aliases:
     """What a tensor has in common with the inputs and outputs, by their names; itself is left out.
 
     ``memory``: they share a storage. ``views``: they are views of one base for autograd, or one is the
-    other's base. ``same``: they are the input object itself. The last two are known of outputs only.
+    other's base. ``same``: they are one object. The last two are known of outputs only.
     """
 
     memory: tuple[str, ...]
@@ -35,7 +35,7 @@ def aliases_of(inputs: Sequence[Named], outputs: Sequence[Named]) -> dict[str, A
         name: Aliases(
             memory=_related(name, output, everyone, _share_memory),
             views=_related(name, output, everyone, _share_base),
-            same=_related(name, output, inputs, operator.is_),
+            same=_related(name, output, everyone, operator.is_),
         )
         for name, output in outputs
     }

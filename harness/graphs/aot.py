@@ -49,6 +49,17 @@ class UnbackedSize(UsageError):
     """
 
 
+class Differs(AssertionError):
+    """A compiled function does something else than the function: the compiler's fault.
+
+    ``differences`` are those that the message lists.
+    """
+
+    def __init__(self, message: str, differences: Sequence[Difference]) -> None:
+        super().__init__(message)
+        self.differences = tuple(differences)
+
+
 @dataclass(frozen=True, slots=True)
 class Verified:
     """What ``verify_aot`` found in order.
@@ -120,7 +131,7 @@ def verify_aot(
     raises: type[Exception] | None = None,
     front_end: FrontEnd | None = None,
 ) -> Verified:
-    """Raise AssertionError unless ``function``, compiled ahead of time, does what it does in eager.
+    """Raise ``Differs``, an AssertionError, unless ``function``, compiled ahead of time, does as in eager.
 
     ``function``: a callable of positional arguments, or a module, of which each side has a copy.
 
@@ -197,7 +208,7 @@ class _Verifier:
             compiled = self._compiled(compilation)
         found = [*self._idle(capture, number, compiled), *differences(eager, compiled, self.tolerance)]
         if found:
-            raise AssertionError(self._message(found, keep, number, capture))
+            raise Differs(self._message(found, keep, number, capture), found)
         return Verified(tuple(capture.graphs), compiled.returned)
 
     def _refused(self, kind: type[Exception], compilation: Compilation, capture: Capture) -> Verified:
@@ -223,7 +234,8 @@ class _Verifier:
     def _compiled(self, compilation: Compilation) -> Observation:
         function = self._own_copy()
         ground = self.grounds.make(function)
-        with torch._functorch.config.patch(debug_assert=True):
+        # A backward for each output keeps the buffers that a compiled backward would like to reuse.
+        with torch._functorch.config.patch(debug_assert=True, donated_buffer=False):
             try:
                 compiled = self.front_end.compile(function, compilation)
                 return observe(compiled, ground, write=self.write)
@@ -235,15 +247,15 @@ class _Verifier:
 
     def _idle(self, capture: Capture, number: int, compiled: Observation) -> Iterator[Difference]:
         """What shows that the compiled code is not what ran."""
-        graphs = [graph for graph in capture.graphs if graph.role != "joint"]
-        if not graphs and self.front_end.compiles(number):
+        calls = [graph for graph in capture.graphs if graph.role in ("forward", "inference")]
+        if not calls and self.front_end.compiles(number):
             yield Difference("compilation", "no graph came to the compilers: what ran is not compiled code")
-        for graph in graphs:
+        for graph in calls:
             if not any(graph is other for other in capture.ran):
                 yield Difference(f"{graph.role} graph", "it was compiled and never ran")
-        roles = {graph.role for graph in graphs}
-        if "forward" in roles and "backward" not in roles and compiled.computed_gradients():
-            yield Difference("backward", "it was not compiled: the gradients come from elsewhere")
+        wanted = any(graph.role == "forward" for graph in calls) and compiled.computed_gradients()
+        if wanted and not any(graph.role == "backward" for graph in capture.ran):
+            yield Difference("backward", "no compiled one ran: the gradients come from elsewhere")
 
     def _own_copy(self) -> Callable[..., Any]:
         return copy.deepcopy(self.function) if isinstance(self.function, torch.nn.Module) else self.function

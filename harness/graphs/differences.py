@@ -6,7 +6,7 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,42 +95,56 @@ def _errors(eager: Exception | None, compiled: Exception | None) -> str:
 
 
 def _aliases(eager: Observation, compiled: Observation) -> Iterator[Difference]:
+    inputs = eager.moments[0].inputs.keys()
     for name, wanted in eager.aliases.items():
         if name in compiled.aliases:
-            yield from _aliases_of(name, wanted, compiled.aliases[name])
+            yield from _aliases_of(name, wanted, compiled.aliases[name], inputs)
 
 
-def _aliases_of(name: str, eager: Aliases, compiled: Aliases) -> Iterator[Difference]:
+def _aliases_of(
+    name: str, eager: Aliases, compiled: Aliases, inputs: Collection[str]
+) -> Iterator[Difference]:
+    """A compiled function returns an input as the object that it is, but each other output as one of its own.
+
+    So where eager returns one object twice, what autograd takes the two for is left open.
+    """
+    twice = {other for other in eager.same if other not in inputs}
     for wanted, got, verb in (
         (eager.memory, compiled.memory, "shares memory with"),
-        (eager.views, compiled.views, "is a view of, or of the same base as,"),
-        (eager.same, compiled.same, "is the object of"),
+        (
+            _without(eager.views, twice),
+            _without(compiled.views, twice),
+            "is a view of, or of the same base as,",
+        ),
+        (_only(eager.same, inputs), _only(compiled.same, inputs), "is the object of"),
     ):
         if wanted != got:
             yield Difference(name, f"{verb} {joined(got)} compiled, {joined(wanted)} in eager")
 
 
+def _only(names: Iterable[str], kept: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name in kept)
+
+
+def _without(names: Iterable[str], left_out: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in left_out)
+
+
 def _gradients(eager: Observation, compiled: Observation, tolerance: Tolerance) -> Iterator[Difference]:
     """Of each leaf through each output.
 
-    A compiled backward computes the gradients of all outputs at once, with zeros for those that nothing was
-    sent to. So where eager has none through one output, zeros are right if there is one through another.
+    A compiled backward computes the gradients of all its inputs through all its outputs at once: zeros are
+    right where eager has none.
     """
-    through = {leaf: [o for o, to in eager.gradients if to == leaf] for _, leaf in eager.gradients}
-    for leaf, outputs in through.items():
-        reached = any(eager.gradients[output, leaf] is not None for output in outputs)
-        for output in outputs:
-            one, other = eager.gradients[output, leaf], compiled.gradients.get((output, leaf))
-            subject = f"gradient of {leaf} through {output}"
-            if one is None and other is None:
-                continue
-            if one is None and reached and _is_zero(other):
-                continue
-            if one is None or other is None:
+    for output, leaf in eager.gradients:
+        one, other = eager.gradients[output, leaf], compiled.gradients.get((output, leaf))
+        subject = f"gradient of {leaf} through {output}"
+        if one is None or other is None:
+            if one is not other and not _is_zero(other):
                 yield Difference(subject, f"there is none {'compiled' if other is None else 'in eager'}")
-                continue
-            for what in different(one, other, tolerance, placed=False):
-                yield Difference(subject, what)
+            continue
+        for what in different(one, other, tolerance, placed=False):
+            yield Difference(subject, what)
 
 
 def _is_zero(snapshot: Snapshot | None) -> bool:

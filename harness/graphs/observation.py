@@ -162,8 +162,7 @@ def snapshot(tensor: torch.Tensor) -> Snapshot:
         "device": tensor.device,
         "layout": tensor.layout,
         "shape": tuple(tensor.shape),
-        "requires_grad": tensor.requires_grad,
-        "is_leaf": tensor.is_leaf,
+        **_of_autograd(tensor),
     }
     if tensor.layout == torch.strided:
         metadata["stride"] = _telling_strides(tensor)
@@ -176,6 +175,14 @@ def snapshot(tensor: torch.Tensor) -> Snapshot:
         metadata["storage_offset"] = tensor.storage_offset()
         metadata["storage_bytes"] = tensor.untyped_storage().nbytes()
     return Snapshot(metadata, _values(tensor))
+
+
+def _of_autograd(tensor: torch.Tensor) -> dict[str, Any]:
+    """Whether ``tensor`` requires grad and is a leaf; where a write has made a view invalid, that."""
+    try:
+        return {"requires_grad": tensor.requires_grad, "is_leaf": tensor.is_leaf}
+    except RuntimeError as refusal:
+        return {"requires_grad": f"refused ({refusal})", "is_leaf": ""}
 
 
 def _telling_strides(tensor: torch.Tensor) -> tuple[int | None, ...]:
