@@ -1,6 +1,6 @@
 """The ground that the DTensor suites stand on: bodies that know no rank mode, and a case for each mode.
 
-Owns the four cases that a class of bodies becomes (``in_every_rank_mode``), the tensors that bodies take from
+Owns the four cases that a class of bodies becomes (``in_rank_modes``), the tensors that bodies take from
 the model of shards, and the count of the collectives that a region starts.
 """
 
@@ -40,13 +40,13 @@ MODES = {
 }
 
 
-def in_every_rank_mode(scope: dict[str, Any], *bodies: type) -> None:
-    """Add four cases for each class of bodies to a module's scope: <Bodies>OnFreshRanksTest and so on."""
-    for body in bodies:
-        for mode, (base, modes) in MODES.items():
-            name = f"{body.__name__}{mode}Test"
-            own = {"__module__": body.__module__, "__qualname__": name, "rank_modes": modes}
-            scope[name] = type(name, (body, base), {**own, "world_size": RANKS, "__doc__": body.__doc__})
+def in_rank_modes(scope: dict[str, Any], *bodies: type, modes: Iterable[str] = tuple(MODES)) -> None:
+    """Add a case for each class of bodies and rank mode to a module's scope: <Bodies>OnFreshRanksTest etc."""
+    for body, mode in itertools.product(bodies, modes):
+        base, own_modes = MODES[mode]
+        name = f"{body.__name__}{mode}Test"
+        own = {"__module__": body.__module__, "__qualname__": name, "__doc__": body.__doc__}
+        scope[name] = type(name, (body, base), {**own, "rank_modes": own_modes, "world_size": RANKS})
 
 
 class Bodies:

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from harness import load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
 from harness.launch import local
-from suites.spmd.dtensor_base import RANKS, ROUNDED, Bodies, Communication, in_every_rank_mode
+from suites.spmd.dtensor_base import RANKS, ROUNDED, Bodies, Communication, in_rank_modes
 from suites.spmd.sharding_model import Pieces, small_numbers
 
 R, P, S = Replicate(), Partial(), Shard
@@ -245,7 +245,7 @@ class Lookups(OperatorBodies):
         self.assertEqual(laid.grad.full_tensor(), whole.grad, f"gradient, {msg}", **ROUNDED)
 
 
-in_every_rank_mode(globals(), Operators, Lookups)
+in_rank_modes(globals(), Operators, Lookups)
 
 if __name__ == "__main__":
     run_tests()

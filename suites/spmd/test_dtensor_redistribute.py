@@ -16,7 +16,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
 from harness import load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
-from suites.spmd.dtensor_base import Bodies, Communication, in_every_rank_mode
+from suites.spmd.dtensor_base import Bodies, Communication, in_rank_modes
 from suites.spmd.sharding_model import Pieces, cut, small_numbers
 
 #: Even; uneven in both dimensions; and with a dimension that leaves ranks without a shard.
@@ -120,7 +120,7 @@ class Redistribute(Bodies):
             self.check_lies(tensor, whole, placements, str(placements))
 
 
-in_every_rank_mode(globals(), Redistribute)
+in_rank_modes(globals(), Redistribute)
 
 if __name__ == "__main__":
     run_tests()
