@@ -43,6 +43,9 @@ CPU_RANKS = 2
 # The compiler's layers whose settings a test may change and forget.
 CONFIGS = ("torch._dynamo.config", "torch._functorch.config", "torch._inductor.config")
 
+# Where inductor leaves an address for the C++ that it loads next; it does so each time.
+INDUCTOR_VARIABLE = "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"
+
 # Names of rendezvous files, the same sequence in every rank: one for each group that a test makes.
 _rendezvous: ContextVar[Iterator[str] | None] = ContextVar("rendezvous", default=None)
 
@@ -51,7 +54,8 @@ _rendezvous: ContextVar[Iterator[str] | None] = ContextVar("rendezvous", default
 def clean_compiler() -> Iterator[None]:
     """A region that starts with nothing compiled or counted, and leaves the compiler as it was found.
 
-    Put back are the settings of ``CONFIGS``, the grad mode and the permission of saved-tensor hooks.
+    Put back are the settings of ``CONFIGS``, the grad mode and the permission of saved-tensor hooks; what
+    inductor puts into the environment is taken out.
     """
     settings = {name: module.get_config_copy() for name, module in _configs()}
     grad = torch.is_grad_enabled()
@@ -62,6 +66,7 @@ def clean_compiler() -> Iterator[None]:
         reset_compiler()
         torch._C._autograd._saved_tensors_hooks_enable()
         torch.set_grad_enabled(grad)
+        os.environ.pop(INDUCTOR_VARIABLE, None)
         _end_progress_monitor()
         for name, module in _configs():
             _put_back(module, settings.get(name, {}))

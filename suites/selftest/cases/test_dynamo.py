@@ -19,6 +19,7 @@ from harness import UsageError, requires_world_size
 from harness.cases import devices
 from harness.cases.dynamo import (
     CPU_RANKS,
+    INDUCTOR_VARIABLE,
     DynamoDistributedMultiProcTestCase,
     DynamoDistributedSingleProcTestCase,
     _dynamo_dist_per_rank_init,
@@ -69,6 +70,15 @@ class CleanCompilerTest(unittest.TestCase):
                 double(torch.ones(2))
                 self.assertEqual(counters["stats"]["unique_graphs"], 1)
         self.assertEqual((len(compiled), dict(counters)), (2, {}))
+
+    def test_environment(self) -> None:
+        """What inductor puts there is gone, and nothing else."""
+        with mock.patch.dict(os.environ):
+            with clean_compiler():
+                os.environ[INDUCTOR_VARIABLE] = "140000000000000"
+                os.environ["OWN_VARIABLE"] = "kept"
+            self.assertNotIn(INDUCTOR_VARIABLE, os.environ)
+            self.assertEqual(os.environ["OWN_VARIABLE"], "kept")
 
     def test_grad_mode(self) -> None:
         """Is what it was."""
