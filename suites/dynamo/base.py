@@ -126,11 +126,17 @@ class DdpRanksTestCase(ComparesLearned, DynamoDistributedMultiProcTestCase):
     world_size = 2
     rank_modes: tuple[str, ...] = ("pooled", "fresh")
 
+    @property
+    def backend(self) -> str | None:
+        """The backend of the group; None, the one for this rank's device."""
+        return None
+
     def setUpRank(self) -> None:
         super().setUpRank()
-        joined = _dynamo_dist_per_rank_init(self.rank, self.world_size)
+        joined = _dynamo_dist_per_rank_init(self.rank, self.world_size, self.backend)
         joined.__enter__()
         self.addCleanup(joined.__exit__, None, None, None)
+        dist.barrier()  # a rank that leaves while its peers still connect to it fails them
         config.optimize_ddp = True
 
     def wrap(self, model: nn.Module, **options: Any) -> DistributedDataParallel:

@@ -1,0 +1,71 @@
+"""BERT from a configuration: what the suites of compiled models train that is no toy. Nothing is downloaded.
+
+Small by default: two layers, with an output layer that alone fills DDP's first bucket of 1 MiB.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor, nn
+
+from harness import import_transformers_or_skip
+from harness.seeding import seed_all
+
+# Without transformers the tests skip (needs_bert). Its hub, which is not to be asked, reads this on import.
+with contextlib.suppress(ImportError), mock.patch.dict(os.environ, HF_HUB_OFFLINE="1"):
+    import transformers
+    from transformers.models.bert import modeling_bert
+
+needs_bert = import_transformers_or_skip()
+
+#: Arguments of a configuration whose model is compiled in seconds: 1.1 million parameters.
+SMALL = {
+    "vocab_size": 4096,
+    "hidden_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 512,
+    "max_position_embeddings": 64,
+}
+#: BERT's own defaults: 12 layers, 109.5 million parameters.
+FULL_SIZE: dict[str, int] = {}
+#: Rows of a rank, and tokens a row.
+SMALL_BATCH, FULL_BATCH = (2, 16), (4, 512)
+#: What the order of adding up, and inductor's arithmetic, may change in logits and gradients of about 1.
+ROUNDED = {"rtol": 1e-4, "atol": 1e-5}
+SEED = 1337
+
+Batch = dict[str, Tensor]
+
+
+def bert(size: dict[str, int]) -> nn.Module:
+    """A masked language model in training mode, dropout and all; the output layer's weight is the embedding's."""
+    model = transformers.AutoModelForMaskedLM.from_config(transformers.BertConfig(**size))
+    return model.train()
+
+
+def is_layer(module: nn.Module) -> bool:
+    """Whether a module is one of BERT's layers."""
+    return isinstance(module, modeling_bert.BertLayer)
+
+
+def batch_of(model: nn.Module, shape: tuple[int, int], which: int) -> Batch:
+    """Random tokens and labels; ``which`` tells batches apart."""
+    generator = torch.Generator().manual_seed(SEED + which)
+    names = ("input_ids", "labels")
+    return {name: torch.randint(model.config.vocab_size, shape, generator=generator) for name in names}
+
+
+def seed_dropout(which: int) -> None:
+    """Start the generators at the same place for everybody who runs the batch ``which``."""
+    seed_all(SEED + which)
+
+
+def loss_of(output: Any) -> Tensor:
+    """The loss that the model has computed."""
+    return output.loss
