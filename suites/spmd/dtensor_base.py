@@ -75,7 +75,7 @@ class Bodies:
 
     def tensor(self, array: Array) -> torch.Tensor:
         """The array as a tensor, the same on each rank."""
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device_type)
+        return torch.from_numpy(np.array(array, order="C")).to(self.device_type)
 
     def on_each(self, array_of: Callable[[int], Array]) -> torch.Tensor:
         """A tensor that differs by rank."""
