@@ -79,21 +79,24 @@ def _followed(reduce: Node) -> tuple[list[Node], list[Node]]:
 
     The former may be moved behind any later all-reduce, as long as the latter come later still.
     """
-    made: list[Node] = [_wait_of(reduce)]
-    readers: list[Node] = []
-    for node in made:
-        for user in node.users:
-            alone = user.all_input_nodes == [node] and _may_come_later(user)
-            (made if alone else readers).append(user)
-    return made, readers
+    made, readers = {_wait_of(reduce): None}, []
+    node = _wait_of(reduce)
+    while node.op != "output":
+        node = node.next
+        taken = [each for each in node.all_input_nodes if each in made]
+        if taken and len(taken) == len(node.all_input_nodes) and _may_come_later(node):
+            made[node] = None
+        elif taken:
+            readers.append(node)
+    return list(made), readers
 
 
 def _may_come_later(node: Node) -> bool:
-    """Whether a node calls an operator that changes nothing and draws no random numbers."""
+    """Whether a node calls an operator, and that draws no random numbers."""
     target = node.target
-    if not isinstance(target, torch._ops.OpOverload):
-        return False
-    return not (target._schema.is_mutable or torch.Tag.nondeterministic_seeded in target.tags)
+    return isinstance(target, torch._ops.OpOverload) and (
+        torch.Tag.nondeterministic_seeded not in target.tags
+    )
 
 
 def _merge(gm: GraphModule, reduces: Sequence[Node]) -> None:

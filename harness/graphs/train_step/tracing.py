@@ -162,9 +162,9 @@ class _Trace:
         storages, python_state = effects.storages(lifted), self._python_state()
         with reducing(module.parameters(), self._group_name):
             result = inputs.call.run(self._function, tensors)
-        effects.check_python_state(python_state, self._python_state())
         effects.check_storages(lifted, storages)
         effects.write_back(lifted, lift_state(module, optimizer))
+        effects.check_python_state(python_state, self._python_state())
         return self._returned_by_graph(result)
 
     def _python_state(self) -> Snapshot:

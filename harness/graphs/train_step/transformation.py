@@ -58,7 +58,8 @@ def _checked(gm: Any, who: str) -> GraphModule:
     try:
         gm.graph.lint()
     except RuntimeError as error:
-        raise UsageError(f"{who} returned a broken graph: {error}") from error
+        reason = str(error).partition("\n")[0]
+        raise UsageError(f"{who} returned a broken graph: {reason}") from error
     gm.recompile()
     return gm
 

@@ -1,0 +1,1 @@
+"""Tests of ``harness.graphs.train_step``."""

@@ -1,0 +1,154 @@
+"""``compile``: what it takes, what it leaves on the function, and what it refuses to decorate."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.fx import GraphModule
+
+from harness.errors import UsageError
+from harness.graphs.train_step import COMPILED_OBJECT_KEY, Override, compile
+from suites.selftest.graphs.train_step.ground import StepTestCase, compiled_of, sgd, sum_step
+
+
+class NoOverride(Override):
+    """Changes nothing."""
+
+    def replacement(self, fqn: str, orig_submodule: nn.Module) -> nn.Module:
+        return orig_submodule
+
+    def transform(self, gm: GraphModule, flat_state: list[Tensor]) -> GraphModule:
+        return gm
+
+
+class DecoratedTest(StepTestCase):
+    """What stands on a decorated function."""
+
+    def test_compiled_object(self) -> None:
+        self.assertEqual(COMPILED_OBJECT_KEY, "_compiled_obj")
+        module, optimizer, x = self.linear()
+        step = compile()(sum_step)
+        self.assertNotIn(COMPILED_OBJECT_KEY, step.__dict__)
+        step(module, optimizer, x)
+        compiled = compiled_of(step)
+        self.assertIs(compiled.mod, module)
+        self.assertIs(compiled.opt, optimizer)
+        self.assertIsInstance(compiled.gm, GraphModule)
+        self.assertEqual([id(t) for t in compiled.flat_state], [id(module.weight), id(module.bias)])
+        gm = compiled.gm
+        step(module, optimizer, x)
+        self.assertIs(compiled_of(step), compiled)
+        self.assertIs(compiled.gm, gm)
+        self.assertNotIn(COMPILED_OBJECT_KEY, sum_step.__dict__)
+
+    def test_name_and_docstring_are_the_function_s(self) -> None:
+        step = compile()(sum_step)
+        self.assertEqual((step.__name__, step.__doc__), (sum_step.__name__, sum_step.__doc__))
+
+    def test_a_method_of_a_module(self) -> None:
+        class Trained(nn.Linear):  # type: ignore[misc]  # torch is not followed
+            """A module with a train step of its own."""
+
+            @compile()
+            def train_on(self, optimizer: Any, x: Tensor) -> Any:
+                """One step."""
+                return sum_step(self, optimizer, x)
+
+        module = Trained(3, 2)
+        before = module.weight.clone()
+        module.train_on(sgd(module), torch.ones(4, 3))
+        self.assertEqual(module.weight, before - 0.1 * 4)
+
+    def test_nothing_there_before_the_first_call(self) -> None:
+        step = compile()(sum_step)
+        with self.assertRaisesRegex(UsageError, "not none"):
+            step(torch.ones(1), None, None)
+        self.assertNotIn(COMPILED_OBJECT_KEY, step.__dict__)
+
+
+class RefusedTest(unittest.TestCase):
+    """Arguments and functions that cannot be used, in one line each."""
+
+    def refused(self, words: str, function: Any = sum_step, **options: Any) -> None:
+        with self.assertRaisesRegex(UsageError, words) as caught:
+            compile(**options)(function)
+        self.assertNotIn("\n", str(caught.exception))
+
+    def test_parentheses_forgotten(self) -> None:
+        with self.assertRaisesRegex(UsageError, r"write @compile\(\), with parentheses"):
+            compile(sum_step)  # type: ignore[arg-type]  # the mistake in question
+
+    def test_not_a_function(self) -> None:
+        self.refused("decorates a function, not a int", 3)
+
+    def test_functions_that_do_not_run_when_called(self) -> None:
+        async def coroutine(module: Any) -> None:
+            """Waits."""
+
+        def generator(module: Any) -> Iterator[None]:
+            yield
+
+        for function in (coroutine, generator):
+            self.refused("a train step is a plain function", function)
+
+    def test_decorated_twice(self) -> None:
+        self.refused("compiled already", compile()(sum_step))
+
+    def test_overrides(self) -> None:
+        for wrong in ([NoOverride], NoOverride(), ["name"], 3):
+            self.refused("give a list of instances of Override", module_override=wrong)
+        compile([NoOverride()])
+        with self.assertRaisesRegex(TypeError, "abstract"):
+            Override()  # type: ignore[abstract]  # the mistake in question
+
+    def test_gm_transformation(self) -> None:
+        self.refused("give a function of a graph module", gm_transformation="name")
+
+    def test_sizes(self) -> None:
+        self.refused("bucket_mb is 0", bucket_mb=0)
+        self.refused("bucket_mb is nan", bucket_mb=float("nan"))
+        self.refused("max_graphs is 0", max_graphs=0)
+
+    def test_group(self) -> None:
+        self.refused("give a process group, a mesh of one dimension", group="world")
+        self.refused("give a process group, a mesh of one dimension", group=[0, 1])
+
+
+class GroupTest(unittest.TestCase):
+    """The group that gradients are summed over."""
+
+    def test_no_process_group(self) -> None:
+        module = nn.Linear(3, 2)
+        with self.assertRaisesRegex(UsageError, "call init_process_group first"):
+            compile()(sum_step)(module, sgd(module), torch.ones(1, 3))
+
+
+class MeshTest(StepTestCase):
+    """Meshes as groups."""
+
+    def test_meshes(self) -> None:
+        mesh = init_device_mesh("cpu", (1, 1), mesh_dim_names=("one", "other"))
+        for group in ((mesh, 0), (mesh, "other"), mesh["one"], mesh.get_group(1), None):
+            module, optimizer, x = self.linear()
+            compile(group=group)(sum_step)(module, optimizer, x)
+        with self.assertRaisesRegex(UsageError, "a mesh of 2 dimensions: give"):
+            compile(group=mesh)
+        for dimension in (2, -1, "third", None):
+            with self.assertRaisesRegex(UsageError, f"names dimension {dimension!r} of a mesh that has 2"):
+                compile(group=(mesh, dimension))
+
+    def test_group_of_others(self) -> None:
+        module, optimizer, x = self.linear()
+        step = compile(group=dist.GroupMember.NON_GROUP_MEMBER)(sum_step)
+        with self.assertRaisesRegex(UsageError, "this rank is not in the group"):
+            step(module, optimizer, x)
+
+
+if __name__ == "__main__":
+    unittest.main()
