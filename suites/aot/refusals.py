@@ -22,6 +22,19 @@ def plain_guess(got: type, shape: str) -> tuple[str, ...]:
     return WRONG_GUESS, *words
 
 
+def subclass_guess(expected: type, *, tangent: int, of: str) -> tuple[str, ...]:
+    """How a plain gradient that was guessed to be of type ``expected`` is refused, the ``tangent``-th, ``of``
+    what torch calls __``of``: the beginning, and words."""
+    if torch_at_least("2.12"):
+        words = (
+            f"Expected a {expected.__name__} tangent but got a plain Tensor (tangent index: {tangent}).",
+            f"The problematic output is: __output_tangent(__{of})",
+        )
+    else:
+        words = (f"expected type: {expected}", "runtime type: <class 'torch.Tensor'>")
+    return WRONG_GUESS, *words
+
+
 class RefusalTestCase(AotTestCase):
     """A test of what is refused."""
 

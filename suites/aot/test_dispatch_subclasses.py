@@ -18,7 +18,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import AotFunction, Capture, Compilation, compilers_of
 from suites.aot.base import ramp, two_tensors
-from suites.aot.refusals import WRONG_GUESS, plain_guess
+from suites.aot.refusals import plain_guess, subclass_guess
 from suites.aot.subclass_base import SubclassTestCase, parts
 
 METADATA_MUTATION = "Metadata mutations are currently not allowed on tensor subclasses"
@@ -211,10 +211,7 @@ backward(tangents_1, tangents_2, tangents_3, tangents_4, tangents_5)
   return (mul_5, mul_6, mul_3, mul_4)""",
             )
             with self.refused(
-                RuntimeError,
-                WRONG_GUESS,
-                "Expected a TwoTensor tangent but got a plain Tensor (tangent index: 1).",
-                "The problematic output is: __output_tangent(__input_mutation(args[1]))",
+                RuntimeError, *subclass_guess(TwoTensor, tangent=1, of="input_mutation(args[1])")
             ):
                 self.check(f, both, through_output)
 

@@ -143,9 +143,9 @@ backward(primals_1, tangents_1)
             """\
 forward(primals_1, primals_2, primals_3)
   native_layer_norm = aten.native_layer_norm.default(primals_1, [10], primals_2, primals_3, 1e-06)
-  getitem = operator.getitem(native_layer_norm, 0)
-  getitem_1 = operator.getitem(native_layer_norm, 1)
-  getitem_2 = operator.getitem(native_layer_norm, 2)
+  getitem = native_layer_norm[0]
+  getitem_1 = native_layer_norm[1]
+  getitem_2 = native_layer_norm[2]
   return (getitem, primals_1, primals_2, primals_3, getitem_1, getitem_2)""",
         )
 
