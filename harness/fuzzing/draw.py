@@ -123,8 +123,10 @@ def _shapes(draw: DrawFn, scalars: bool) -> tuple[int, ...]:
 def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backend) -> Collective:
     kind = draw(st.sampled_from([kind for kind in KINDS if kind in backend.kinds]))
     group = draw(st.sampled_from(groups))
-    op = draw(st.sampled_from(list(OPERATIONS))) if kind in REDUCING else "sum"
-    dtypes = [each for each in _by_use(backend.takes(kind)) if kind not in REDUCING or each in OPERATIONS[op]]
+    dtypes, op = _by_use(backend.takes(kind)), "sum"
+    if kind in REDUCING:
+        op = draw(st.sampled_from([op for op, defined in OPERATIONS.items() if set(defined) & set(dtypes)]))
+        dtypes = [dtype for dtype in dtypes if dtype in OPERATIONS[op]]
     plain = kind == "barrier"
     return Collective(
         kind,

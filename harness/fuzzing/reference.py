@@ -33,8 +33,9 @@ Held = dict[tuple[int, int], Arrays]
 
 #: Data that is moved tells by its numbers where it is from; 127 of them, as many as the smallest dtype has.
 LABELS = 127
-#: Data that is reduced is small, so that four ranks' product stays exact in every dtype.
-TERMS = 4
+#: Data that is reduced is small, so that a few ranks' product has room, and of a number of values that
+#: divides neither the offsets of ranks and parts nor the usual shapes, so that it differs by all these.
+TERMS = 5
 
 #: The gap between 1 and the next number of a dtype, by which a result may be off for each term.
 EPSILON: Mapping[str, float] = {

@@ -48,7 +48,8 @@ _TAIL = """\
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
-        torch.multiprocessing.spawn(main, (os.path.join(directory, "store"),), nprocs=WORLD_SIZE)
+        path = os.path.join(directory, "store")
+        torch.multiprocessing.start_processes(main, (path,), nprocs=WORLD_SIZE, start_method="fork")
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from typing import Any
 
@@ -92,6 +93,14 @@ class Hangs(AroundGloo):
         return self.gloo.reduce_scatter(outputs, inputs, options)
 
 
+class Dies(AroundGloo):
+    """The sender of a message dies of it."""
+
+    def send(self, tensors: Any, target: int, tag: int = 0) -> Any:
+        """Ends the process."""
+        os._exit(3)
+
+
 class Planted(ProgramTestCase):
     """Three ranks on a backend that ``make`` makes."""
 
@@ -127,6 +136,33 @@ class RightTest(Planted):
         """A few programs."""
         self.run_program(program)
 
+    def test_plain(self) -> None:
+        """A method without programs runs once, on the same ranks."""
+        tensor = torch.tensor([self.rank + 1])
+        dist.all_reduce(tensor)
+        self.assertEqual(tensor.item(), 6)
+
+
+class CountingTest(Planted):
+    """Fails when it is over, with the number of its programs."""
+
+    world_size = 2
+    count = 0
+
+    def _problem_with(self, program: Program, fn: Any) -> Any:
+        self.count += 1
+        return super()._problem_with(program, fn)
+
+    def tearDown(self) -> None:
+        """In the parent."""
+        super().tearDown()
+        raise AssertionError(f"program {self.count} of all")
+
+    @fuzz(examples=7)
+    def test_programs(self, program: Program) -> None:
+        """Seven programs."""
+        self.run_program(program)
+
 
 class DropsAPartTest(Planted):
     """Finds ``DropsAPart``."""
@@ -152,3 +188,9 @@ class HangsTest(Planted):
     make = Hangs
     program_timeout_s = 6.0
     smaller_timeout_s = 1.0
+
+
+class DiesTest(Planted):
+    """Finds ``Dies``."""
+
+    make = Dies

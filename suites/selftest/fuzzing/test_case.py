@@ -1,0 +1,82 @@
+"""Fuzzing on ranks: nothing is found where nothing is wrong, and each planted fault within 200 programs."""
+
+from __future__ import annotations
+
+import unittest
+
+from harness.cases import modes
+from suites.selftest.faults.rows import OnForkServer, Played
+from suites.selftest.fuzzing import planted
+
+
+class Fuzzing(OnForkServer):
+    """Cases of ``planted``, played in this process."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.addCleanup(modes.retire_pool)
+
+    def fuzz(self, case: type[planted.Planted], **environ: str) -> Played:
+        return self.play(case, "test_programs", **environ)
+
+    def found(self, case: type[planted.Planted], *said: str, verdict: str = "FAIL") -> Played:
+        played = self.fuzz(case)
+        self.assertEqual(played.verdict, verdict, played.text)
+        for words in said:
+            self.assertIn(words, played.text)
+        return played
+
+    def test_finds_nothing_where_nothing_is_wrong(self) -> None:
+        played = self.fuzz(planted.RightTest)
+        self.assertEqual(played.verdict, "pass", played.text)
+
+    def test_as_many_programs_as_asked_for(self) -> None:
+        counted = self.fuzz(planted.CountingTest)
+        self.assertIn("program 7 of all", counted.text)
+        self.assertNotIn("program 8 of all", counted.text)
+        counted = self.fuzz(planted.CountingTest, HARNESS_EXAMPLES="3")
+        self.assertIn("program 3 of all", counted.text)
+        self.assertNotIn("program 4 of all", counted.text)
+
+    def test_a_contribution_is_dropped(self) -> None:
+        self.found(
+            planted.DropsAPartTest,
+            "Program(world_size=3, steps=(Collective(kind='all_reduce', group=(0, 1, 2)),))",
+            "tensor([3., 5.])\n    for\n    tensor([6., 9.])",
+            "work0 = dist.all_reduce(inputs0[0], dist.ReduceOp.SUM, group=groups[(0, 1, 2)], async_op=False)",
+            'init_process_group("planted"',
+        )
+
+    def test_ranks_are_mixed_up(self) -> None:
+        self.found(
+            planted.MixesUpRanksTest,
+            "Program(world_size=3, steps=(Collective(kind='all_gather', group=(0, 1, 2)),))",
+        )
+
+    def test_a_wait_is_skipped(self) -> None:
+        """A fault of time: how small its program gets is luck, but what is found is a broadcast."""
+        self.found(planted.SkipsAWaitTest, "Collective(kind='broadcast'")
+
+    def test_a_hang(self) -> None:
+        self.found(
+            planted.HangsTest,
+            "timed out",
+            "Program(world_size=3, steps=(Collective(kind='reduce_scatter', group=(0, 1, 2)),))",
+            verdict="ERROR",
+        )
+
+    def test_a_rank_that_dies(self) -> None:
+        self.found(
+            planted.DiesTest,
+            "exit code 3",
+            "Program(world_size=3, steps=(Message(source=0, target=1, group=(0, 1, 2)),))",
+            verdict="ERROR",
+        )
+
+    def test_other_methods_run_as_ever(self) -> None:
+        played = self.play(planted.RightTest, "test_plain")
+        self.assertEqual(played.verdict, "pass", played.text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,91 @@
+"""The strategy: what it draws, and to what it shrinks."""
+
+from __future__ import annotations
+
+import unittest
+from collections import Counter
+
+from hypothesis import find, settings
+from hypothesis.strategies import SearchStrategy
+
+from harness import UsageError, same_draws
+from harness.fuzzing import Backend, Collective, Message, Program, Straggler, programs
+from harness.fuzzing.draw import groups_of
+from harness.fuzzing.program import KINDS
+
+DRAWS = 400
+
+
+def drawn(strategy: SearchStrategy[Program], count: int = DRAWS) -> list[Program]:
+    return list(same_draws(strategy, count, seed=0))
+
+
+class Drawing(unittest.TestCase):
+    """What random programs are like."""
+
+    def test_everything_there_is(self) -> None:
+        found: Counter[str] = Counter()
+        for program in drawn(programs(3)):
+            for step in program.steps:
+                found[type(step).__name__] += 1
+                if isinstance(step, Collective):
+                    found.update((step.kind, step.dtype, step.op, str(step.group)))
+                    found["taken up"] += step.takes is not None
+                    found["asynchronous"] += step.delay is not None
+                    found["large"] += step.shape == (70001,)
+                if isinstance(step, Message):
+                    found["receiver first"] += step.lag < 0
+                    found["sender first"] += step.lag > 0
+        wanted = (*KINDS, "bfloat16", "complex128", "bxor", "avg", "(0, 2)", "Straggler", "taken up", "large")
+        for each in (*wanted, "asynchronous", "receiver first", "sender first"):
+            self.assertGreater(found[each], 5, each)
+
+    def test_groups(self) -> None:
+        self.assertEqual(groups_of(2), ((0, 1),))
+        self.assertEqual(groups_of(3), ((0, 1, 2), (0, 1), (0, 2), (1, 2)))
+        self.assertEqual(len(groups_of(4)), 11)
+        self.assertEqual(
+            groups_of(6), ((0, 1, 2, 3, 4, 5), (0, 1, 2), (3, 4, 5), (0, 2, 4), (1, 3, 5), (0, 5))
+        )
+
+    def test_only_what_the_backend_can_do(self) -> None:
+        backend = Backend(
+            dtypes=("int32", "bool"),
+            kinds=("all_reduce", "barrier"),
+            refuses={"all_reduce": ("bool",)},
+            messages=False,
+        )
+        steps = [s for program in drawn(programs(2, backend=backend)) for s in program.steps]
+        kinds = {(s.kind, s.dtype) for s in steps if isinstance(s, Collective)}
+        self.assertEqual(kinds, {("all_reduce", "int32"), ("barrier", "float32")})
+        self.assertFalse([s for s in steps if isinstance(s, Message)])
+
+    def test_other_groups_and_lengths(self) -> None:
+        found = drawn(programs(4, groups=[(1, 3)], max_steps=2), 100)
+        self.assertLessEqual({group for program in found for group in program.groups}, {(1, 3)})
+        self.assertEqual({len(program.steps) for program in found}, {1, 2})
+
+    def test_one_rank_has_nobody_to_talk_to(self) -> None:
+        with self.assertRaisesRegex(UsageError, "it takes two"):
+            programs(1)
+
+    def test_shrinks_to_what_matters(self) -> None:
+        def smallest(wanted: str) -> Program:
+            def concerned(program: Program) -> bool:
+                return any(isinstance(s, Collective) and s.kind == wanted for s in program.steps)
+
+            return find(programs(3), concerned, settings=settings(database=None, derandomize=True))
+
+        for kind in ("all_reduce", "gather", "barrier"):
+            self.assertEqual(smallest(kind), Program(3, (Collective(kind, (0, 1, 2)),)))
+
+    def test_shrinks_messages_and_stragglers(self) -> None:
+        how = settings(database=None, derandomize=True)
+        found = find(programs(2), lambda p: any(isinstance(s, Message) for s in p.steps), settings=how)
+        self.assertEqual(found, Program(2, (Message(0, 1, (0, 1)),)))
+        found = find(programs(2), lambda p: any(isinstance(s, Straggler) for s in p.steps), settings=how)
+        self.assertEqual(found, Program(2, (Straggler(0),)))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,112 @@
+"""A program in a rank: every call, and what is said of tensors that are not what they should be."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from harness.fuzzing import Collective, Program, Straggler
+from harness.fuzzing.execute import as_tensor, run_program, same
+from harness.fuzzing.program import KINDS
+
+ALONE = (0,)
+CPU = torch.device("cpu")
+
+
+class OnOneRank(unittest.TestCase):
+    """Programs on a group of one."""
+
+    def setUp(self) -> None:
+        store = dist.HashStore()
+        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+        self.addCleanup(dist.destroy_process_group)
+        self.board = dist.PrefixStore("board", store)
+
+    def run_steps(self, *steps: Any) -> None:
+        run_program(Program(1, steps), 0, {ALONE: dist.group.WORLD}, self.board, CPU)
+
+    def test_every_collective_in_both_ways(self) -> None:
+        for kind in KINDS:
+            for delay in (None, 1):
+                with self.subTest(kind, delay=delay):
+                    self.run_steps(Collective(kind, ALONE, delay=delay), Straggler(0))
+        self.run_steps(Collective("all_to_all_single", ALONE, uneven=True))
+
+    def test_what_is_taken_up(self) -> None:
+        first, second = (Collective("broadcast", ALONE, takes=takes) for takes in (None, 0))
+        self.run_steps(first, second)
+
+    def test_a_wrong_result_is_told(self) -> None:
+        def doubled(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> None:
+            tensor.mul_(2)
+
+        with (
+            mock.patch.object(dist, "broadcast", doubled),
+            self.assertRaises(AssertionError) as caught,
+        ):
+            self.run_steps(Collective("barrier", ALONE), Collective("broadcast", ALONE))
+        self.assertEqual(
+            str(caught.exception),
+            "rank 0 has got of step 1 (tensor 0), Collective(kind='broadcast', group=(0,)):\n"
+            "  tensor([ 8., 10.])\n  for\n  tensor([4., 5.])",
+        )
+
+    def test_an_input_that_was_written_is_told(self) -> None:
+        def spoiled(outputs: list[torch.Tensor], tensor: torch.Tensor, **kwargs: Any) -> None:
+            outputs[0].copy_(tensor)
+            tensor.zero_()
+
+        with (
+            mock.patch.object(dist, "all_gather", spoiled),
+            self.assertRaisesRegex(AssertionError, r"rank 0 has in its input of step 0 \(tensor 0\)"),
+        ):
+            self.run_steps(Collective("all_gather", ALONE))
+
+    def test_what_comes_after_the_wait_is_too_late(self) -> None:
+        tensors: list[torch.Tensor] = []
+
+        def start(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> mock.Mock:
+            tensors.append(tensor)
+            tensor.neg_()
+            return mock.Mock(wait=lambda: None)
+
+        def arrive(**kwargs: Any) -> None:
+            tensors[0].neg_()
+
+        with (
+            mock.patch.multiple(dist, broadcast=start, barrier=arrive),
+            self.assertRaisesRegex(AssertionError, "of step 0"),
+        ):
+            self.run_steps(Collective("broadcast", ALONE, delay=0), Collective("barrier", ALONE))
+
+
+class Comparing(unittest.TestCase):
+    """``same`` and ``as_tensor``."""
+
+    def test_exactly_and_nearly(self) -> None:
+        one = torch.tensor([1.0, float("inf")])
+        near = torch.tensor([1.000001, float("inf")])
+        self.assertTrue(same(one, near, 1e-5))
+        self.assertFalse(same(one, near, 1e-7))
+        self.assertFalse(same(one, near, 0))
+        self.assertTrue(same(one, one.clone(), 0))
+
+    def test_shape_and_dtype_count(self) -> None:
+        one = torch.ones(2)
+        self.assertFalse(same(one, torch.ones(2, 1), 0))
+        self.assertFalse(same(one, torch.ones(2, dtype=torch.float64), 1e-5))
+
+    def test_arrays_of_every_kind(self) -> None:
+        for dtype in ("bfloat16", "float16", "bool", "complex128", "uint8"):
+            tensor = as_tensor(np.ones((2, 1)), dtype, CPU)
+            self.assertEqual((tensor.dtype, tensor.shape), (getattr(torch, dtype), (2, 1)))
+        self.assertEqual(as_tensor(np.float64(3).reshape(()), "float64", CPU).shape, ())
+
+
+if __name__ == "__main__":
+    unittest.main()

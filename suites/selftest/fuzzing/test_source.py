@@ -1,0 +1,69 @@
+"""The script of a program runs by itself, and fails where a tensor is not what it should be."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from hypothesis import given
+
+from harness.examples import bounded
+from harness.fuzzing import Collective, Message, Program, Straggler, programs, source_of
+
+EVERYONE = (0, 1, 2)
+#: Something of everything that a script can hold.
+PROGRAM = Program(
+    3,
+    (
+        Collective("broadcast", EVERYONE, dtype="int32", root=1, delay=2),
+        Message(0, 2, (0, 2), dtype="bool", tag=2, send=0, lag=2),
+        Straggler(1),
+        Collective("all_to_all_single", (1, 2), dtype="complex64", shape=(1, 2), uneven=True),
+        Collective("all_reduce", (0, 2), dtype="int32", op="bxor", takes=0),
+        Collective("gather", EVERYONE, dtype="bfloat16", shape=(), root=2, delay=0),
+        Collective("reduce_scatter", (0, 1), dtype="float64", op="avg", shape=(1, 3)),
+        Message(1, 0, EVERYONE, shape=(70001,)),
+        Collective("barrier", EVERYONE, delay=1),
+    ),
+)
+
+
+def run(script: str) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "script.py")
+        file.write_text(script, encoding="utf-8")
+        return subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
+
+
+class Scripts(unittest.TestCase):
+    """What ``source_of`` writes."""
+
+    def test_runs_and_sees_what_is_wrong(self) -> None:
+        script = source_of(PROGRAM)
+        done = run(script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        right = "expected = {0: [[32, 33]], 1: [[32, 33]], 2: [[32, 33]]}"
+        self.assertIn(right, script)
+        done = run(script.replace(right, right.replace("33", "34", 1)))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("step 0, rank 0: tensor([32, 33]", done.stderr)
+
+    def test_names_the_backend_and_the_world_size(self) -> None:
+        script = source_of(Program(2, (Collective("barrier", (0, 1)),)), "nccl")
+        self.assertIn('init_process_group("nccl"', script)
+        self.assertIn("nprocs=2", script)
+
+    @bounded(50)
+    @given(programs(3))
+    def test_every_program_has_one(self, program: Program) -> None:
+        script = source_of(program)
+        compile(script, "script", "exec")
+        calls = sum(script.count(f"dist.{name}(") for name in ("send", "isend"))
+        self.assertEqual(calls, sum(isinstance(step, Message) for step in program.steps))
+
+
+if __name__ == "__main__":
+    unittest.main()
