@@ -94,8 +94,8 @@ class Bodies:
         )
 
     def spread(self, array: Array, mesh: DeviceMesh, *placements: Placement) -> DTensor:
-        """An array that every rank has, distributed."""
-        return distribute_tensor(self.tensor(array), mesh, placements)
+        """An array that rank 0 has, distributed; the others have something else, which must not count."""
+        return distribute_tensor(self.on_each(lambda rank: array + 3 * rank), mesh, placements)
 
     def check_lies(self, tensor: DTensor, whole: Array, placements: Sequence[Placement], msg: str) -> None:
         """Check a DTensor's placements, what each rank holds, and what it is when it is put together."""

@@ -14,7 +14,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import torch
-from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
@@ -49,11 +49,14 @@ class TensorParallelBodies(Bodies):
     """How a parallel model is compared with a whole one."""
 
     def pair(self, model_class, plan):
-        """Return a model, the same on each rank, and a parallel one with the same numbers."""
+        """Return a model, the same on each rank, and a parallel one, made of the same model on rank 0.
+
+        What the parallel one is made of on other ranks must not count.
+        """
         with local.outside():
             torch.manual_seed(7)
             plain = model_class()
-        torch.manual_seed(7)  # not a copy: on local tensors, that would be one for all ranks together
+        torch.manual_seed(7 + self.rank)
         return plain, parallelize_module(model_class(), self.mesh(RANKS), plan)
 
     def rows(self, *shape):
@@ -115,13 +118,13 @@ class TensorParallel(TensorParallelBodies):
             expected = plain(given)
             (expected * weights).sum().backward()
         mesh = self.mesh(RANKS)
-        own = distribute_tensor(rows, mesh, [Shard(0)]).requires_grad_()
+        own = self.spread(rows.numpy(), mesh, Shard(0)).requires_grad_()
         with Communication() as communication:
             found = parallel(own)
         self.assertEqual(communication.counts, {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1})
         self.assertEqual(found.placements, (Shard(0),))
         self.assertEqual(found.full_tensor(), expected, **ROUNDED)
-        (found * distribute_tensor(weights, mesh, [Shard(0)])).sum().backward()
+        (found * self.spread(weights.numpy(), mesh, Shard(0))).sum().backward()
         self.assertEqual(own.grad.placements, (Shard(0),))
         self.assertEqual(own.grad.full_tensor(), given.grad, **ROUNDED)
         self.check_gradients(plain, parallel)
@@ -140,12 +143,12 @@ class TensorParallel(TensorParallelBodies):
             expected = plain(rows)
             (expected * weights).sum().backward()
         mesh = self.mesh(RANKS)
+        given = self.spread(rows.numpy(), mesh, Shard(1))
         with Communication() as communication:
-            found = parallel(distribute_tensor(rows, mesh, [Shard(1)]))
-        # Handing out the rows takes a scattering, which is no functional collective.
+            found = parallel(given)
         self.assertEqual(communication.counts, {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1})
         self.assertEqual(found.full_tensor(), expected, **ROUNDED)
-        (found * distribute_tensor(weights, mesh, [Shard(1)])).sum().backward()
+        (found * self.spread(weights.numpy(), mesh, Shard(1))).sum().backward()
         self.check_gradients(plain, parallel)
 
     @with_comms
@@ -207,10 +210,10 @@ class TensorParallel(TensorParallelBodies):
             "down.bias": (Replicate(), Replicate()),
         }
         weights = {
-            name: distribute_tensor(parameter.detach(), mesh, laid[name]).requires_grad_()
+            name: self.spread(parameter.detach().numpy(), mesh, *laid[name]).requires_grad_()
             for name, parameter in plain.named_parameters()
         }
-        given = distribute_tensor(rows, mesh, [Shard(0), Replicate()])
+        given = self.spread(rows.numpy(), mesh, Shard(0), Replicate())
         found = torch.func.functional_call(plain, weights, (given,))
         self.assertEqual(found.full_tensor(), expected, **ROUNDED)
         found.square().sum().backward()
