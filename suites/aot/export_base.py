@@ -73,7 +73,7 @@ class ExportTestCase(RefusalTestCase):
         expected = eager(*changed)
         torch.manual_seed(seed)
         found = self.run_exported(exported, module, *(each.clone() for each in inputs))
-        self.assertEqual([found[name] for name in signature.user_outputs], list(expected))
+        self.assertEqual([found[name] for name in signature.user_outputs], list(expected), exact_stride=True)
         buffers = dict(module.named_buffers())
         buffers.update((name, found[out]) for out, name in signature.buffers_to_mutate.items())
         self.assertEqual(buffers, dict(eager.named_buffers()))

@@ -33,9 +33,11 @@ class SubclassTestCase(RefusalTestCase):
     """A test with wrapper subclasses."""
 
     def same_tensors(self, found, expected):
-        """Two sequences of the same tensors: of the same types at every depth, with the same values."""
+        """Two sequences of equal tensors: in their types at every depth, in values and strides."""
         for one, other in zip(found, expected, strict=True):
             self.assertEqual(kind(one), kind(other))
             self.assertEqual(
-                [each.detach() for each in plain_parts(one)], [each.detach() for each in plain_parts(other)]
+                [each.detach() for each in plain_parts(one)],
+                [each.detach() for each in plain_parts(other)],
+                exact_stride=True,
             )

@@ -105,16 +105,21 @@ class FunctionErrorsTest(RefusalTestCase):
             self.assertEqual(dynamic(x), torch.tensor([[i] for i in range(count) if i != 1]))
 
     def test_error_of_the_function(self):
-        def f(a):
-            raise LookupError("nothing there")
+        given = []
 
-        compiled, _ = self.compile(f)
-        with self.refused(LookupError, "nothing there"):
-            compiled(ramp(3))
-        # Wrong shapes are found on fake tensors, with the words that eager has for them.
-        for run in (lambda a: a.view(7), self.compile(lambda a: a.view(7))[0]):
+        def f(a):
+            given.append(type(a))
+            return a.view(7)
+
+        compiled, capture = self.compile(f)
+        for run in (f, compiled):
             with self.refused(RuntimeError, "shape '[7]' is invalid for input of size 3"):
                 run(ramp(3))
+        # Wrong shapes are found when the function is traced, with the words that eager has for them.
+        self.assertEqual(
+            [given[0], *{each.__name__ for each in given[1:]}], [torch.Tensor, "FunctionalTensor"]
+        )
+        self.assertEqual(capture.graphs, [])
 
     def test_write_to_leaf(self):
         def f(a):

@@ -453,8 +453,7 @@ forward.body_graph_0(arg0_1, arg1_1)
         self.check_branches(exported, mapped, plain_map, inputs=inputs)
 
     def test_aot_export_with_torch_cond(self):
-        """The one test here of control flow after dispatch, where dead writes are gone from the branches."""
-
+        # The one test here of control flow after dispatch, where dead writes are gone from the branches.
         def dead_writes(x, cond):
             def true(x):
                 y = x + 4

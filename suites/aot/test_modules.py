@@ -61,7 +61,7 @@ class ModuleTest(RefusalTestCase):
     def same_step(self, module, compiled, inputs):
         """Compare output, gradients and buffers of one step with those of ``module``."""
         expected, found = module(inputs), compiled(inputs)
-        self.assertEqual(found, expected)
+        self.assertEqual(found, expected, exact_stride=True)
         weight = torch.randn_like(expected)
         (expected * weight).sum().backward()
         (found * weight).sum().backward()
@@ -70,7 +70,7 @@ class ModuleTest(RefusalTestCase):
         ]
         for (_, one), (_, other) in zip(*gradients, strict=True):
             self.assertIsNotNone(one)
-            self.assertEqual(one, other)
+            self.assertEqual(one, other, exact_stride=True)
         self.assertEqual(list(compiled.buffers()), list(module.buffers()))
 
     def test_module(self):
