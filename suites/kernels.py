@@ -45,10 +45,11 @@ def kernel(
         before = _planted.get((operator, key), ORIGINALS[operator])
 
         def substitute(*args: Any) -> Any:
-            if not when(*args):
-                return before(*args)
-            touch()
-            return before(*args) if faulty is None else faulty(before, *args)
+            concerned = when(*args)
+            result = before(*args) if faulty is None or not concerned else faulty(before, *args)
+            if concerned:
+                touch()
+            return result
 
         _planted[operator, key] = substitute
         _register(operator, key, lambda *args, **kwargs: substitute(*_by_position(operator, args, kwargs)))

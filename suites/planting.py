@@ -41,7 +41,8 @@ class Mutant:
     ``what`` says in a few words what is wrong. ``plant(touch)`` makes it so for the life of the process, and
     sees to it that ``touch()`` is called each time that the faulty behaviour is executed. ``watch(touch)``,
     where there is one, calls it at the same moments but leaves the behaviour right: one run that watches all
-    mutants then tells which tests each of them is worth running with.
+    mutants then tells which tests each of them is worth running with, and which would have executed a fault
+    that ended them first.
     """
 
     name: str
@@ -66,7 +67,8 @@ def replacing(
 
     ``targets`` are all the names that it is called by, as ``module:attribute`` or ``module:Class.method``;
     a module function that its package exports has two. Calls for which ``when(*args, **kwargs)`` is false are
-    not concerned: they go to the original and touch nothing. Watched where not planted.
+    not concerned: they go to the original and touch nothing. Nor do calls that raise: what is refused does
+    nothing faulty. Watched where not planted.
     """
     names = [targets] if isinstance(targets, str) else list(targets)
 
@@ -86,10 +88,14 @@ def _substitute(
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        if not when(*args, **kwargs):
-            return original(*args, **kwargs)
-        touch()
-        return original(*args, **kwargs) if faulty is None else faulty(original, *args, **kwargs)
+        concerned = when(*args, **kwargs)
+        if concerned and faulty is not None:
+            result = faulty(original, *args, **kwargs)
+        else:
+            result = original(*args, **kwargs)
+        if concerned:
+            touch()
+        return result
 
     return substitute
 

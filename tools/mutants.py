@@ -7,9 +7,9 @@
 The faults of a suite stand in ``suites/<suite>/mutants.py`` (see ``suites/planting.py``). First the suite
 runs without one: what fails then counts for nothing afterwards, and the run watches where the faults would
 act. Then it runs once with each fault, planted in every worker and rank; only the tests that would execute
-it, where the fault can be watched. A test is concerned if it executed the fault in that run; a concerned test
-that passed is a survivor, explained if SURVIVORS in the same file has a reason for it. ``--baseline DIR``
-keeps the first run there, or takes it from there.
+it, where the fault can be watched. A test is concerned if it executed the fault in that run, or failed in it
+where it would have; a concerned test that passed is a survivor, explained if SURVIVORS in the same file has a
+reason for it. ``--baseline DIR`` keeps the first run there, or takes it from there.
 """
 
 from __future__ import annotations
@@ -222,12 +222,13 @@ def _verdicts(faults: Faults, chosen: Sequence[Mutant], runs: Runs) -> Iterator[
     passing, watched = runs.baseline()
     print(f"{len(passing)} tests pass without a fault", flush=True)
     for mutant in chosen:
-        tests = passing if mutant.watch is None else passing & watched.of(mutant.name)
+        seen = watched.of(mutant.name)
+        tests = passing if mutant.watch is None else passing & seen
         verdict = Verdict(mutant, frozenset(), {})
         if tests:
             records, marked = runs.mutated(mutant, tests)
             reasons = faults.survivors.get(mutant.name, {})
-            verdict = judge(mutant, passing, records, marked, reasons, whole=runs.whole)
+            verdict = judge(mutant, passing, records, marked, seen, reasons, whole=runs.whole)
         _print(verdict)
         yield verdict
 
@@ -237,19 +238,23 @@ def judge(
     passing: frozenset[str],
     records: Sequence[TestRecord],
     marked: set[str],
+    watched: set[str],
     reasons: Mapping[str, str],
     *,
     whole: bool,
 ) -> Verdict:
-    """What the records of a run with a fault say. ``marked`` are the tests that executed it, ``reasons`` the
-    survivors that are expected, by id or shell pattern. Entries for tests that were left out are stale only
-    where the ``whole`` suite was to run."""
+    """What the records of a run with a fault say. ``marked`` are the tests that executed it, ``watched``
+    those that execute it where it is not planted, ``reasons`` the survivors that are expected, by id or shell
+    pattern. Entries for tests that were left out are stale only where the ``whole`` suite was to run.
+    """
     ran = {record.id: record for record in records if record.id in passing}
-    concerned = frozenset(ran) & marked
+    # One that the fault kills at once has no time to say that it executed it.
+    killed = {test for test, record in ran.items() if record.status is not Status.PASSED}
+    concerned = frozenset(ran) & (marked | (watched & killed))
     survivors = {
         test: next((why for pattern, why in reasons.items() if matches(test, pattern)), None)
         for test in sorted(concerned)
-        if ran[test].status is Status.PASSED
+        if test not in killed
     }
     stale = tuple(
         pattern

@@ -33,11 +33,11 @@ class DdpTestCase(C10dTestCase):
         super().setUpRank()
         torch.manual_seed(SEED)
 
-    def wrap(self, model: nn.Module, **options: Any) -> DistributedDataParallel:
+    def wrap(self, model: nn.Module, *, alike: bool = True, **options: Any) -> DistributedDataParallel:
         """Return a copy of the model in DDP, on this rank's device.
 
         What DDP takes from rank 0 when it is made is wrong in the other ranks' copies, so that every test
-        needs it to be taken.
+        needs it to be taken. The model is the same on all ranks, unless they are not ``alike``.
         """
         device_ids = None if self.device_type == "cpu" else [self.device]
         options = {"device_ids": device_ids, "process_group": self.group, **options}
@@ -47,7 +47,11 @@ class DdpTestCase(C10dTestCase):
             taken += wrapped.buffers() if options.get("broadcast_buffers", True) else ()
             for tensor in taken:
                 tensor.data += 1 + self.rank
-        return DistributedDataParallel(wrapped, **options)
+        ddp = DistributedDataParallel(wrapped, **options)
+        if alike and options.get("init_sync", True):
+            for parameter, original in zip(wrapped.parameters(), model.parameters(), strict=True):
+                self.same(parameter, original)
+        return ddp
 
     def mine(self, rows: Tensor) -> Tensor:
         """Return this rank's part of the rows of all ranks."""

@@ -104,7 +104,8 @@ class Case:
             return self.label(rank, part)
         if op == "band":
             return LABELS - self.label(rank, part)
-        return self._numbers(1 + (index + 2 * rank + part) % TERMS)
+        # the second summand tells blocks apart whose size is a multiple of the number of terms
+        return self._numbers(1 + (index + index // TERMS + 2 * rank + part) % TERMS)
 
     def tensor(self, values: Array, device: torch.device) -> torch.Tensor:
         """Return a new tensor of this case's dtype and layout, but the values' shape."""

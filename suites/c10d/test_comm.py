@@ -38,8 +38,10 @@ class GroupNumbers(OnGloo):
     def numbers(self, group, through):
         """Return the sequence number that each member has for ``group``, told over another one."""
         found = [None] * dist.get_world_size(through)
-        dist.all_gather_object(found, group._get_sequence_number_for_group(), group=through)
-        return found
+        mine = (self.rank, group._get_sequence_number_for_group())
+        dist.all_gather_object(found, mine, group=through)
+        self.assertEqual([rank for rank, _ in found], dist.get_process_group_ranks(through))
+        return [number for _, number in found]
 
     def check_incremented(self, ranks):
         """Check that ten all-reduces count ten, and that a rank which calls one more is ahead by it."""
@@ -48,7 +50,9 @@ class GroupNumbers(OnGloo):
             return
         before = group._get_sequence_number_for_group()
         for turn in range(10):
-            dist.all_reduce(torch.tensor([self.rank + 1.0]), group=group)
+            tensor = torch.tensor([self.rank + 1.0])
+            dist.all_reduce(tensor, group=group)
+            self.assertEqual(tensor.item(), sum(ranks) + len(ranks))
             self.assertEqual(self.numbers(group, verifier), [before + turn + 1] * len(ranks))
         if len(ranks) > 2:
             ahead = [rank for rank in ranks if rank not in (0, 2)]
@@ -80,11 +84,12 @@ class GroupNumbers(OnGloo):
         group = dist.new_group(evens)
         tensor = torch.full((2,), self.rank + 1.0)
         outputs = [torch.zeros(2) for _ in evens]
+        sent = torch.full((2,), self.rank + 5.0)
         calls = {
             "all_gather": lambda: dist.all_gather(outputs, tensor, group=group),
             "all_reduce": lambda: dist.all_reduce(tensor, group=group),
             "barrier": lambda: dist.barrier(group=group),
-            "broadcast": lambda: dist.broadcast(tensor, 0, group=group),
+            "broadcast": lambda: dist.broadcast(sent, 0, group=group),
         }
         for name, call in calls.items():
             if self.rank in evens:
@@ -95,6 +100,7 @@ class GroupNumbers(OnGloo):
         inside = self.rank in evens
         total = sum(rank + 1.0 for rank in evens)
         self.assertEqual(tensor, torch.full((2,), total if inside else self.rank + 1.0))
+        self.assertEqual(sent, torch.full((2,), 5.0 if inside else self.rank + 5.0))
         self.assertEqual(
             outputs, [torch.full((2,), rank + 1.0) if inside else torch.zeros(2) for rank in evens]
         )

@@ -186,7 +186,7 @@ class StateTest(DdpTestCase):
             torch.save({"model": ddp.state_dict(), "optimizer": optimizers[1].state_dict()}, file)
         dist.barrier()
         torch.manual_seed(1 + self.rank)
-        other = self.wrap(Net().to(self.device))
+        other = self.wrap(Net().to(self.device), alike=False)
         again = torch.optim.SGD(other.parameters(), lr=0.1, momentum=0.9)
         saved = torch.load(file)
         self.assertTrue(all(name.startswith("module.") for name in saved["model"]))

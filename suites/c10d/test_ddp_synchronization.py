@@ -41,14 +41,14 @@ class DdpStateTest(DdpTestCase):
             self.assertEqual(tensor, expected[name], **EXACT)
 
     def test_start_takes_rank_0s_state(self):
-        self.check_state(self.wrap(self.differing(self.rank)), rank=0)
+        self.check_state(self.wrap(self.differing(self.rank), alike=False), rank=0)
 
     def test_start_without_init_sync(self):
-        self.check_state(self.wrap(self.differing(self.rank), init_sync=False), rank=self.rank)
-        self.check_state(self.wrap(self.differing(self.rank), init_sync=True), rank=0)
+        self.check_state(self.wrap(self.differing(self.rank), alike=False, init_sync=False), rank=self.rank)
+        self.check_state(self.wrap(self.differing(self.rank), alike=False, init_sync=True), rank=0)
 
     def check_buffers_after_forward(self, *, broadcast):
-        ddp = self.wrap(self.differing(self.rank), broadcast_buffers=broadcast).eval()
+        ddp = self.wrap(self.differing(self.rank), alike=False, broadcast_buffers=broadcast).eval()
         ddp.module.running_mean.fill_(self.rank + 5)
         ddp(self.draw(4, 3))
         expected = 5 if broadcast else self.rank + 5

@@ -37,24 +37,40 @@ class WorkHandles:
         return tensor, dist.all_reduce(tensor, group=group or self.group, async_op=True)
 
     def starters(self):
-        """Return functions that start a collective in which everybody needs everybody, by name."""
-        count = len(self.members)
-        ones = torch.ones(count, device=self.device)
-        blank = [torch.empty_like(ones) for _ in self.everyone]
+        """Return functions that start a collective in which everybody needs everybody, by name, each with
+        what its output must be: a number from every member."""
+        numbers = torch.arange(1.0, len(self.members) + 1, device=self.device)
+        total, mine = numbers.sum().repeat(2), numbers[self.group_rank].repeat(2)
+        outputs, whole = [torch.zeros_like(mine) for _ in self.everyone], torch.zeros_like(numbers)
+        parts = list(mine[:1].repeat(len(self.members)).split(1))
+        received = list(torch.zeros_like(numbers).split(1))
+        reduced, single = mine.clone(), torch.zeros_like(numbers)
         how = {"group": self.group, "async_op": True}
         return {
-            "all_reduce": lambda: dist.all_reduce(ones.clone(), **how),
-            "all_gather": lambda: dist.all_gather(blank, ones, **how),
-            "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(torch.cat(blank), ones, **how),
-            "all_to_all": lambda: dist.all_to_all(blank, [ones] * count, **how),
-            "all_to_all_single": lambda: dist.all_to_all_single(blank[0], ones, **how),
-            "barrier": lambda: dist.barrier(**how),
+            "all_reduce": (lambda: dist.all_reduce(reduced, **how), [reduced], [total]),
+            "all_gather": (
+                lambda: dist.all_gather(outputs, mine, **how),
+                outputs,
+                [number.repeat(2) for number in numbers],
+            ),
+            "all_gather_into_tensor": (
+                lambda: dist.all_gather_into_tensor(whole, mine[:1], **how),
+                [whole],
+                [numbers],
+            ),
+            "all_to_all": (lambda: dist.all_to_all(received, parts, **how), received, numbers.split(1)),
+            "all_to_all_single": (
+                lambda: dist.all_to_all_single(single, torch.cat(parts), **how),
+                [single],
+                [numbers],
+            ),
+            "barrier": (lambda: dist.barrier(**how), [], []),
         }
 
     def test_is_completed(self):
         # The last member starts when the others have looked; they cannot be done before.
         last = self.members[-1]
-        for name, start in self.starters().items():
+        for name, (start, tensors, expected) in self.starters().items():
             with self.subTest(collective=name):
                 work = None
                 if self.rank != last:
@@ -64,6 +80,8 @@ class WorkHandles:
                 work = work or start()
                 self.assertIs(work.wait(), True)
                 self.assertIs(work.is_completed(), True)
+                for tensor, right in zip(tensors, expected, strict=True):
+                    self.same(tensor, right)
 
     def test_wait_returns_with_the_result(self):
         held = [CASE.term("sum", member) for member in self.everyone]

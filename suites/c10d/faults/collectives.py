@@ -198,6 +198,14 @@ def _rotate_output_lists(original, outputs, *rest):
     return original([rotated(parts) for parts in outputs], *rest)
 
 
+def _rotate_places(original, group, outputs, *rest):
+    return original(group, [rotated(parts) for parts in outputs], *rest)
+
+
+def _has_several(group, *_):
+    return group.size() > 1
+
+
 def _gather_into_rotated_chunks(original, output, tensor, group, asynchronous, timeout):
     boxed = torch.ops.c10d.allgather_.default
     _, work = boxed([rotated(output.chunk(size_of(group)))], [tensor], group, asynchronous, timeout)
@@ -254,12 +262,13 @@ MOVES = (
         _rotate_output_lists,
         several(2),
     ),
-    kernel(
+    # Where Python calls it: in C++ DDP compares by it what is the same on all ranks.
+    replacing(
         "all_gather_permutes",
         "all_gather puts each rank's part into the place before its own",
-        "c10d::allgather_",
-        _rotate_output_lists,
-        several(2),
+        "torch._C._distributed_c10d:ProcessGroup.allgather",
+        _rotate_places,
+        _has_several,
     ),
     kernel(
         "all_gather_into_tensor_permutes",

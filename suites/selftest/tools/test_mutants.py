@@ -136,23 +136,25 @@ class Judging(unittest.TestCase):
             TestRecord("m.C.fails", Status.FAILED),
             TestRecord("m.C.passes", Status.PASSED),
             TestRecord("m.C.elsewhere", Status.PASSED),
+            TestRecord("m.C.dies_of_it", Status.CRASHED),
             TestRecord("m.C.always_fails", Status.FAILED),
         ]
         passing = frozenset(record.id for record in records[:-1]) | {"m.C.left_out"}
-        marked = {record.id for record in records} - {"m.C.elsewhere"}
+        watched = {record.id for record in records} - {"m.C.elsewhere"}
+        marked = watched - {"m.C.dies_of_it"}
         by_pattern = {name.replace("_", "*", 1): why for name, why in reasons.items()}
-        return mutants.judge(NOWHERE, passing, records, marked, by_pattern, whole=whole)
+        return mutants.judge(NOWHERE, passing, records, marked, watched, by_pattern, whole=whole)
 
     def test_counts_what_executed_the_fault_and_passes_without(self) -> None:
         verdict = self.judge()
-        self.assertEqual(verdict.concerned, {"m.C.dies", "m.C.fails", "m.C.passes"})
-        self.assertEqual(verdict.killed, 2)
+        self.assertEqual(verdict.concerned, {"m.C.dies", "m.C.fails", "m.C.passes", "m.C.dies_of_it"})
+        self.assertEqual(verdict.killed, 3)
         self.assertEqual(verdict.unexplained, ("m.C.passes",))
 
     def test_a_survivor_with_a_reason_is_still_a_survivor(self) -> None:
         verdict = self.judge(_passes="it is right to")
         self.assertEqual(verdict.survivors, {"m.C.passes": "it is right to"})
-        self.assertEqual((verdict.killed, verdict.unexplained, verdict.stale), (2, (), ()))
+        self.assertEqual((verdict.killed, verdict.unexplained, verdict.stale), (3, (), ()))
 
     def test_an_entry_for_a_test_that_fails_is_stale(self) -> None:
         self.assertEqual(self.judge(whole=False, _fails="?", _left="?").stale, ("*fails",))
@@ -183,6 +185,12 @@ class Planting(unittest.TestCase):
         self.assertEqual([arithmetic.double(n) for n in (1, 2, 3, 4)], [2, 4, 5, 7])
         self.assertEqual(self.touched, 2)
         self.assertEqual(arithmetic.double.__name__, "double")
+
+    def test_a_call_that_is_refused_is_not_concerned(self) -> None:
+        replacing("x", "", f"{arithmetic.__name__}:double", lambda right, n: right(n)).plant(self.touch)
+        with self.assertRaises(TypeError):
+            arithmetic.double(None)  # type: ignore[arg-type]  # that is the point
+        self.assertEqual(self.touched, 0)
 
     def test_watching_leaves_the_behaviour_right(self) -> None:
         mutant = replacing("x", "", [f"{arithmetic.__name__}:{n}" for n in ("double", "is_done")], max)
