@@ -89,6 +89,7 @@ class TraceTrainStepTest(TrainStepTestCase):
             ddp.zero_grad()
         self.assertEqual([[g / self.world_size for g in gradients] for gradients in found], expected)
         self.assertEqual(communication_bytes(step._compiled_obj.gm), 4 * (10 * 10 + 10))
+        self.assertEqual(len(step._compiled_obj.graphs), 1)
 
     def test_sgd(self):
         compiled = self.check_beside_ddp(

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.fx import GraphModule
 
 from harness.graphs.train_step import compiled as steps
-from harness.graphs.train_step import hyperparameters, reduction
+from harness.graphs.train_step import hyperparameters, overrides, reduction
 from suites.planting import Mutant, Touch, replacing
 
 TRACER = "harness.graphs.train_step"
@@ -157,6 +157,10 @@ def _first_is_wrong(step, snapshot):
     return bool(graphs) and bool(graphs[0].snapshot.differences(snapshot, ignored=graphs[0].free))
 
 
+def _one_fits(step, snapshot):
+    return any(not each.snapshot.differences(snapshot, ignored=each.free) for each in step.graphs)
+
+
 def _no_graph(original, step, snapshot):
     return None
 
@@ -222,9 +226,7 @@ def _first_inputs(original, graph, inputs):
 
 VALIDITY = (
     replacing("ignores_guards", "the first graph is always run", FITTING, _first_graph, _first_is_wrong),
-    replacing(
-        "never_reuses", "each call is traced", FITTING, _no_graph, lambda step, snapshot: bool(step.graphs)
-    ),
+    replacing("never_reuses", "each call is traced", FITTING, _no_graph, _one_fits),
     replacing(
         "keeps_old_state",
         "the graph works on the state that was there when it was traced",
@@ -354,16 +356,25 @@ def _was_changed(gm, who):
     return isinstance(gm, GraphModule) and gm.code != gm.graph.python_code("self").src
 
 
-def _untransformed(original, gm, flat_state, rest, overrides):
+def _untransformed(original, gm, flat_state, rest, chain):
     return gm
 
 
-def _has_overrides(gm, flat_state, rest, overrides):
-    return bool(overrides)
+def _has_overrides(gm, flat_state, rest, chain):
+    return bool(chain)
 
 
-def _unreplaced(original, root, overrides):
-    return None
+def _keep_modules(touch: Touch, *, keep: bool) -> None:
+    """Leaves modules where overrides replace them; touched where they do."""
+    original: Callable[..., Any] = overrides._replacement
+
+    def replacement(fqn: str, child: Any, asked: Any) -> Any:
+        new = original(fqn, child, asked)
+        if new is not child:
+            touch()
+        return child if keep else new
+
+    overrides._replacement = replacement
 
 
 def _with_callers_casts(original, gm, given):
@@ -393,12 +404,11 @@ USERS = (
         lambda original, gm, inputs, transformation: gm,
         lambda gm, inputs, transformation: transformation is not None,
     ),
-    replacing(
+    Mutant(
         "skips_replacements",
         "overrides replace no module",
-        f"{TRACER}.compiled:replace_modules",
-        _unreplaced,
-        lambda root, overrides: bool(overrides),
+        lambda touch: _keep_modules(touch, keep=True),
+        lambda touch: _keep_modules(touch, keep=False),
     ),
     replacing(
         "casts_twice",
@@ -410,4 +420,12 @@ USERS = (
 )
 
 MUTANTS = (*COMMUNICATION, *BUCKETS, *VALIDITY, *STATE, *USERS)
-SURVIVORS: dict[str, dict[str, str]] = {}
+
+_REFUSED = {"*RefusedTest.test_*": "the step is refused in its trace, before anything comes of it"}
+_RPROP = {"*.test_Rprop_*": "Rprop reads its learning rate when it makes its state, and never again"}
+SURVIVORS: dict[str, dict[str, str]] = {
+    "tracer_skips_a_parameter": _REFUSED,
+    "steps_optimizer_twice": _REFUSED,
+    "stale_learning_rate": _RPROP,
+    "one_rate_for_all_groups": _RPROP,
+}
