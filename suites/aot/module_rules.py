@@ -1,0 +1,51 @@
+"""The modules that the sweep treats in their own way, and why. Found on torch 2.13's CPU build.
+
+Modules are named as in the tests' names, with ``_train_mode`` and ``_eval_mode`` where the two differ.
+"""
+
+from __future__ import annotations
+
+from suites.aot.sweep import Known
+
+STATIC, SYMBOLIC = ("static",), ("symbolic",)
+
+_NUMBER = "it takes a number out of a tensor, which is not known before there are values"
+
+KNOWN: tuple[Known, ...] = (
+    Known(
+        "nn_BatchNorm1d_train_mode nn_BatchNorm2d_train_mode nn_BatchNorm3d_train_mode",
+        "DataDependentOutputException",
+        r"^aten\._local_scalar_dense\.default$",
+        "with momentum=None the weight of a batch is one by their number, which is a buffer",
+        STATIC,
+    ),
+    Known(
+        "nn_BatchNorm1d_train_mode nn_BatchNorm2d_train_mode nn_BatchNorm3d_train_mode",
+        "GuardOnDataDependentSymNode",
+        "Could not extract specialized integer from data-dependent expression u0",
+        "with momentum=None the weight of a batch is one by their number, which is a buffer",
+        SYMBOLIC,
+    ),
+    Known(
+        "nn_CTCLoss",
+        "DynamicOutputShapeException",
+        r"^aten\._ctc_loss\.(default|Tensor)$",
+        "the lengths of the targets are values",
+    ),
+    Known(
+        "nn_GaussianNLLLoss nn_Transformer nn_TransformerEncoder_train_mode nn_TransformerEncoder_eval_mode",
+        "DataDependentOutputException",
+        r"^aten\._local_scalar_dense\.default$",
+        _NUMBER,
+        STATIC,
+    ),
+    Known(
+        "nn_MultiLabelMarginLoss",
+        "AssertionError",
+        r"shape \(1,\) compiled, \(\) in eager",
+        "the graph's result has a dimension more",
+    ),
+)
+
+#: Modules whose tests take minutes, with the reason; they are never in the sample.
+LONG: dict[str, str] = {"nn_LinearCrossEntropyLoss": "the database has 857 inputs for it"}

@@ -1,0 +1,203 @@
+"""The operators that the sweep treats in their own way, and why. Found on torch 2.13's CPU build.
+
+Operators are named as in the tests' names: ``linalg.svd`` is ``linalg_svd``, a variant stands at the end.
+A failure stands for at least one of an operator's samples; those that do not fail so have to pass.
+"""
+
+from __future__ import annotations
+
+from harness.graphs.differences import Tolerance
+from suites.aot.known import Known
+
+STATIC, SYMBOLIC = ("static",), ("symbolic",)
+
+_SIZE = "the size of the result depends on values, and a static graph has no place for it"
+_NUMBER = "it takes a number out of a tensor, which is not known before there are values"
+_ANSWER = "it asks for an answer, yes or no, that is not known before there are values"
+_SPARSE = "the compiler cannot take a sparse tensor apart"
+
+KNOWN: tuple[Known, ...] = (
+    # What depends on values.
+    Known(
+        "__getitem__ argwhere index_put nonzero",
+        "DynamicOutputShapeException",
+        r"^aten\.nonzero\.default$",
+        _SIZE,
+        STATIC,
+    ),
+    Known(
+        "combinations masked_select",
+        "DynamicOutputShapeException",
+        r"^aten\.masked_select\.default$",
+        _SIZE,
+        STATIC,
+    ),
+    Known("index_fill", "DynamicOutputShapeException", r"^aten\._unique\.default$", _SIZE, STATIC),
+    Known(
+        "repeat_interleave",
+        "DynamicOutputShapeException",
+        r"^aten\.repeat_interleave\.Tensor$",
+        _SIZE,
+        STATIC,
+    ),
+    Known(
+        "nn_functional_ctc_loss",
+        "DynamicOutputShapeException",
+        r"^aten\._ctc_loss\.(default|Tensor)$",
+        "the lengths of the targets, which it makes a tensor of, are values",
+    ),
+    Known(
+        "linalg_lstsq linalg_lstsq_grad_oriented",
+        "DynamicOutputShapeException",
+        r"^aten\.linalg_lstsq\.default$",
+        "whether there are residuals depends on the rank, so torch knows no size for them",
+    ),
+    Known("allclose", "DataDependentOutputException", r"^aten\.allclose\.default$", _ANSWER),
+    Known("equal", "DataDependentOutputException", r"^aten\.equal\.default$", _ANSWER),
+    Known(
+        "corrcoef cov",
+        "DataDependentOutputException",
+        r"^aten\.equal\.default$",
+        "it asks whether all weights are positive",
+    ),
+    Known(
+        "item narrow nn_functional_gaussian_nll_loss tensor_split",
+        "DataDependentOutputException",
+        r"^aten\._local_scalar_dense\.default$",
+        _NUMBER,
+        STATIC,
+    ),
+    # What the compiler has no means for.
+    Known(
+        "sparse_mm_reduce sparse_sampled_addmm",
+        "AssertionError",
+        r"^Please convert all Tensors to FakeTensors first .* Found in aten\.crow_indices\.default",
+        _SPARSE,
+    ),
+    Known(
+        "to_sparse",
+        "NotImplementedError",
+        r"could not find kernel for aten\.as_strided\.default at dispatch key DispatchKey\.SparseCPU",
+        _SPARSE,
+        STATIC,
+    ),
+    Known(
+        "while_loop_simple while_loop_stack_output_simple",
+        "AttributeError",
+        "^'NoneType' object has no attribute 'ignore_fresh_unbacked_symbols'$",
+        "the number of turns is a symbol, for which it takes a ShapeEnv, that static tracing has none of",
+        STATIC,
+    ),
+    Known(
+        "chalf",
+        "NotImplementedError",
+        "\"sum_cpu\" not implemented for 'ComplexHalf'",
+        "eager mode does not add up complex halves either",
+    ),
+    # What is other than in eager mode.
+    Known(
+        "broadcast_shapes",
+        "AssertionError",
+        r"eager returned TreeSpec\(Size,",
+        "a torch.Size comes back as a list",
+    ),
+    Known(
+        "nn_functional_dropout",
+        "AssertionError",
+        r":\n  the output: is_leaf .*\n  the output: shares memory with nothing compiled, input 0 in eager"
+        r"\n  the output: is a view of, .* input 0 in eager(\n  the output: is the object of .*)?\Z",
+        "in evaluation the result is the input itself in eager mode, and a copy of it in a graph",
+    ),
+    Known(
+        "ravel",
+        "AssertionError",
+        r":\n  the output: shares memory with nothing compiled, input 0 in eager"
+        r"\n  the output: is a view of, .* input 0 in eager\Z",
+        "of an input with gaps, eager mode makes a view and the graph a copy",
+    ),
+    Known(
+        "native_group_norm",
+        "AssertionError",
+        r":(\n  gradient of input 0 through output [12]: there is none in eager)+\Z",
+        "in eager mode nothing goes back through mean and rstd alone, though they have a derivative",
+    ),
+    Known(
+        "register_hook_simple",
+        "AssertionError",
+        r":\n  gradient of input 0 through the output: values differ: .* 0\.25 compiled, 0\.5 in eager .*\Z",
+        "an argument that is returned as it is has no backward in the graph, and so its hook is lost",
+    ),
+)
+
+#: What is compared otherwise.
+UNINITIALISED = frozenset(
+    ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
+)
+"""Their results hold whatever is in memory: values are not compared."""
+
+PROCESSED = {
+    "linalg_eig": "eigenvectors are determined up to a phase, and backward refuses what depends on it",
+}
+"""What is compiled is the operator and what the database puts behind it so that it may be differentiated."""
+
+TOLERANCES = {
+    # Gradients of an inverse of matrices that are close to singular: some 150 here, of entries around 1.
+    "cholesky_inverse": Tolerance(rtol=1e-4, atol=1e-5),
+}
+"""Where graph and eager mode compute in another order, and what they compute is badly conditioned."""
+
+GPU = frozenset(
+    (
+        "jiterator_2inputs_2outputs",
+        "jiterator_4inputs_with_extra_args",
+        "jiterator_binary",
+        "jiterator_binary_return_by_ref",
+        "jiterator_unary",
+    )
+)
+"""Operators that only a GPU has; there they run."""
+
+#: Tests that are never in the sample. Most run in their thousands of samples for some minutes.
+LONG: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "_segment_reduce_lengths",
+            "_segment_reduce_offsets",
+            "cdist",
+            "eye",
+            "histc",
+            "histogram",
+            "histogramdd",
+            "linalg_lu_solve",
+            "linalg_norm",
+            "linalg_norm_subgradients_at_zero",
+            "linalg_solve_triangular",
+            "linalg_svd",
+            "linalg_vector_norm",
+            "linspace_tensor_overload",
+            "logspace",
+            "logspace_tensor_overload",
+            "lu_solve",
+            "masked_norm",
+            "max_pool2d_with_indices_backward",
+            "nn_functional_gaussian_nll_loss",
+            "nn_functional_linear_cross_entropy",
+            "nn_functional_linear_cross_entropy_chunked",
+            "nn_functional_linear_cross_entropy_chunked_none",
+            "nn_functional_max_pool1d",
+            "nn_functional_max_pool2d",
+            "nn_functional_max_pool3d",
+            "nn_functional_max_unpool1d",
+            "nn_functional_max_unpool2d",
+            "nn_functional_max_unpool3d",
+            "nn_functional_unfold",
+            "ormqr",
+            "searchsorted",
+            "svd",
+            "unique",
+            "unique_consecutive",
+        ),
+        "more than 75 samples",
+    ),
+    "svd_lowrank": "it is a long program of decompositions",
+}
