@@ -17,10 +17,8 @@ from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_te
 from harness.fuzzing import ProgramTestCase, fuzz
 
 
-class OnGloo(ProgramTestCase):
+class OnGloo:
     """Programs on gloo's groups, on the CPU."""
-
-    world_size = 2
 
     @classmethod
     def backend_str(cls):
@@ -30,18 +28,24 @@ class OnGloo(ProgramTestCase):
     def device_type(cls):
         return "cpu"
 
-    @fuzz(examples=60)
+    @fuzz(examples=40)
     def test_random_programs(self, program):
         self.run_program(program)
 
 
-class ThreeRanksTest(OnGloo):
+class TwoRanksTest(OnGloo, ProgramTestCase):
+    """On two ranks, in one group."""
+
+    world_size = 2
+
+
+class ThreeRanksTest(OnGloo, ProgramTestCase):
     """On three ranks, in four groups."""
 
     world_size = 3
 
 
-class FourRanksTest(OnGloo):
+class FourRanksTest(OnGloo, ProgramTestCase):
     """On four ranks, in eleven groups."""
 
     world_size = 4

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from harness import RankError, Status, TestOutcome
 from harness.fuzzing import Program, ProgramTestCase, fuzz
 
 #: What torch calls on a group, by the name that the backend has for it.
@@ -161,6 +162,24 @@ class CountingTest(Planted):
     @fuzz(examples=7)
     def test_programs(self, program: Program) -> None:
         """Seven programs."""
+        self.run_program(program)
+
+
+class StallsOnceTest(Planted):
+    """The machine stands still during the first program."""
+
+    world_size = 2
+    stalled = False
+
+    def _problem_with(self, program: Program, fn: Any) -> Any:
+        if not self.stalled:
+            self.stalled = True
+            return RankError("stood still", TestOutcome(Status.TIMED_OUT, ()))
+        return super()._problem_with(program, fn)
+
+    @fuzz(examples=3)
+    def test_programs(self, program: Program) -> None:
+        """Three programs."""
         self.run_program(program)
 
 

@@ -65,6 +65,10 @@ class Fuzzing(OnForkServer):
             verdict="ERROR",
         )
 
+    def test_a_machine_that_stands_still_once(self) -> None:
+        played = self.fuzz(planted.StallsOnceTest)
+        self.assertEqual(played.verdict, "pass", played.text)
+
     def test_a_rank_that_dies(self) -> None:
         self.found(
             planted.DiesTest,
