@@ -4,13 +4,16 @@ A test module a subject; ``base`` has the ground they stand on, ``inputs`` what 
 what they must hold afterwards. The bodies name no backend: ``C10dTestCase.backend`` does, and what only gloo
 does is in classes and modules that say so.
 
-The faults that are the collectives' business, and what sees them:
+``faults`` has the faults that are this suite's business, ``mutants`` the list of them and of the tests that
+may pass all the same (``python tools/mutants.py c10d``). What the tests rely on to see them:
 
-* all_reduce is the identity, averages, or drops a rank's part: every test of a reduction. ``test_reference``
-  proves the inputs able to show it. Reductions by other operations do not see an average.
-* broadcast takes another source, scatter shifts its parts: every test of either; labels name their origin.
-* a barrier does not wait: every test of ``barrier``; ``monitored_barrier`` is another collective.
-* a wait does nothing: every test that moves data and is done by ``Work.wait``, by the member that comes
-  late (``C10dTestCase``). Refusals, membership, and what is done by a future or in C++ do not touch it. It
-  is a race that the fault loses some 99 times in 100.
+* a reduction that drops, repeats or averages: ``inputs`` whose results change with every single part, which
+  ``test_reference`` proves.
+* data that goes to the wrong place: labels that name their origin in every element.
+* a wait or a barrier that does not wait: the member that comes late (``C10dTestCase``). It is a race that the
+  fault loses some 99 times in 100. Refusals, membership, and what is done by a future or in C++ do not wait
+  by ``Work.wait``.
+* anything of DDP: a copy of the model that is given all ranks' rows, and ranks that all start from another
+  state than rank 0 (``DdpTestCase``).
+* whatever else: random programs of all of it (``test_fuzzing``).
 """
