@@ -22,14 +22,19 @@ class _Bucket:
     """All-reduces that may be one: of one kind, none of whose results is read before the last is ready."""
 
     reduces: list[Node] = field(default_factory=list)
+    readers: list[Node] = field(default_factory=list)
     size: int = 0
 
     def takes(self, reduce: Node, limit: float) -> bool:
         """Whether one more all-reduce, later in the graph than these, may join them."""
-        if not self.reduces:
-            return True
-        readers = [reader for each in self.reduces for reader in _followed(each)[1]]
-        return self.size + _bytes(reduce) <= limit and all(reduce < reader for reader in readers)
+        in_time = all(reduce < reader for reader in self.readers)
+        return not self.reduces or (in_time and self.size + _bytes(reduce) <= limit)
+
+    def add(self, reduce: Node) -> None:
+        """Takes one more all-reduce in."""
+        self.reduces.append(reduce)
+        self.readers += _followed(reduce)[1]
+        self.size += _bytes(reduce)
 
 
 def bucket_all_reduces(gm: GraphModule, bucket_mb: float) -> None:
@@ -53,8 +58,7 @@ def _buckets(gm: GraphModule, limit: float) -> Iterator[Sequence[Node]]:
         if not bucket.takes(reduce, limit):
             yield bucket.reduces
             bucket = open_[_kind(reduce)] = _Bucket()
-        bucket.reduces.append(reduce)
-        bucket.size += _bytes(reduce)
+        bucket.add(reduce)
     yield from (bucket.reduces for bucket in open_.values())
 
 
@@ -92,7 +96,10 @@ def _followed(reduce: Node) -> tuple[list[Node], list[Node]]:
 
 
 def _may_come_later(node: Node) -> bool:
-    """Whether a node calls an operator, and that draws no random numbers."""
+    """Whether a node calls an operator that draws no random numbers.
+
+    It may write: to what is made of the gradient alone, and in the same order.
+    """
     target = node.target
     return isinstance(target, torch._ops.OpOverload) and (
         torch.Tag.nondeterministic_seeded not in target.tags
