@@ -23,7 +23,7 @@ with contextlib.suppress(ImportError), mock.patch.dict(os.environ, HF_HUB_OFFLIN
 
 needs_bert = import_transformers_or_skip()
 
-#: Arguments of a configuration whose model is compiled in seconds: 1.1 million parameters.
+#: Arguments of a configuration whose model is compiled in seconds: a million parameters.
 SMALL = {
     "vocab_size": 4096,
     "hidden_size": 128,
@@ -32,10 +32,17 @@ SMALL = {
     "intermediate_size": 512,
     "max_position_embeddings": 64,
 }
+#: The same with half as much to compile, for inductor.
+SMALLER = {**SMALL, "num_hidden_layers": 1}
 #: BERT's own defaults: 12 layers, 109.5 million parameters.
 FULL_SIZE: dict[str, int] = {}
 #: Rows of a rank, and tokens a row.
 SMALL_BATCH, FULL_BATCH = (2, 16), (4, 512)
+#: Seconds for a test of a small one. It takes ten, and ten times as long where others compile as well.
+SMALL_S = 400
+#: For a process that trains and compiles the full size: MiB at its peak, and seconds on two slow cores.
+FULL_SIZE_MB = 6000
+FULL_SIZE_S = 1200
 #: What the order of adding up, and inductor's arithmetic, may change in logits and gradients of about 1.
 ROUNDED = {"rtol": 1e-4, "atol": 1e-5}
 SEED = 1337
@@ -44,7 +51,7 @@ Batch = dict[str, Tensor]
 
 
 def bert(size: dict[str, int]) -> nn.Module:
-    """A masked language model in training mode, dropout and all; the output layer's weight is the embedding's."""
+    """A masked language model that is in training; its output layer has the weight of the embedding."""
     model = transformers.AutoModelForMaskedLM.from_config(transformers.BertConfig(**size))
     return model.train()
 
@@ -54,11 +61,27 @@ def is_layer(module: nn.Module) -> bool:
     return isinstance(module, modeling_bert.BertLayer)
 
 
-def batch_of(model: nn.Module, shape: tuple[int, int], which: int) -> Batch:
-    """Random tokens and labels; ``which`` tells batches apart."""
+def layer_class() -> type[nn.Module]:
+    """The class of BERT's layers."""
+    return modeling_bert.BertLayer
+
+
+def units(model: nn.Module) -> list[list[str]]:
+    """The names of the parameters of each unit, the root's first, where each layer is one."""
+    layers = [name for name, module in model.named_modules() if is_layer(module)]
+    names = [name for name, _ in model.named_parameters()]
+    inner = [[name for name in names if name.startswith(f"{layer}.")] for layer in layers]
+    return [[name for name in names if not any(name in unit for unit in inner)], *inner]
+
+
+def batch_of(
+    size: dict[str, int], shape: tuple[int, int], which: int, device: torch.device | str = "cpu"
+) -> Batch:
+    """Random tokens and labels for a model of a size; ``which`` tells batches apart."""
+    tokens = transformers.BertConfig(**size).vocab_size
     generator = torch.Generator().manual_seed(SEED + which)
     names = ("input_ids", "labels")
-    return {name: torch.randint(model.config.vocab_size, shape, generator=generator) for name in names}
+    return {name: torch.randint(tokens, shape, generator=generator).to(device) for name in names}
 
 
 def seed_dropout(which: int) -> None:

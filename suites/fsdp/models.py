@@ -1,8 +1,4 @@
-"""The models that the FSDP suites train: small, and with sizes that shard evenly on up to four ranks.
-
-Every parameter's size is a multiple of four, so that FSDP1 puts no padding between the parameters of a flat
-parameter and the shards are plain slices of what they were before.
-"""
+"""The models that the FSDP suites train: small, and made alike by ranks whose generators are seeded alike."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """What sharded training must arrive at: one process, one unsharded model, the rows of all ranks.
 
 With as many rows on each rank, the mean over ranks of each rank's mean gradient is the gradient of the mean
-over all rows. What a rank may hold of it follows from how FSDP documents its shards: FSDP1 flattens the
-parameters of a unit, one after the other in order of registration, and cuts the whole into one slice a rank;
-FSDP2 cuts each parameter along its first dimension, as ``torch.chunk`` does. No collective is in here.
+over all rows. What a rank may hold of it follows from what FSDP's shards are: FSDP1 lays the parameters of a
+unit flat one behind the other, each at a multiple of 16 bytes, and cuts the whole into one slice a rank; FSDP2
+cuts each parameter along its first dimension, as ``torch.chunk`` does. No collective is in here.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from torch.nn.functional import mse_loss
 SGD = {"lr": 0.1, "momentum": 0.9}
 #: Rows of each rank in a step.
 ROWS = 3
+
+#: Elements of float32 at whose multiples FSDP1 lets parameters begin: 16 bytes.
+ALIGNED = 4
 
 Tensors = Mapping[str, Tensor]
 
@@ -84,14 +87,19 @@ def flat_shards(values: Tensors, units: Sequence[Sequence[str]], rank: int, worl
     """
     shards = {}
     for names in units:
-        size = -(-sum(values[name].numel() for name in names) // world_size)
-        start, end = rank * size, (rank + 1) * size
-        offset = 0
+        begins, total = [], 0
         for name in names:
-            flat = values[name].flatten()
-            shards[name] = flat[max(start - offset, 0) : max(end - offset, 0)]
-            offset += flat.numel()
+            begins.append(_up_to_multiple(total, ALIGNED))
+            total = begins[-1] + values[name].numel()
+        size = _up_to_multiple(total, world_size) // world_size
+        for name, begin in zip(names, begins, strict=True):
+            start, end = rank * size - begin, (rank + 1) * size - begin
+            shards[name] = values[name].flatten()[max(start, 0) : max(end, 0)]
     return shards
+
+
+def _up_to_multiple(number: int, of: int) -> int:
+    return -(-number // of) * of
 
 
 def row_shards(values: Tensors, rank: int, world_size: int) -> Tensors:
