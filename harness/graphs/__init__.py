@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from harness.graphs.front_ends import AotFunction as AotFunction
     from harness.graphs.front_ends import Compilation as Compilation
     from harness.graphs.front_ends import FrontEnd as FrontEnd
+    from harness.graphs.programs import ViewProgram as ViewProgram
+    from harness.graphs.programs import view_programs as view_programs
     from harness.graphs.releases import torch_at_least as torch_at_least
     from harness.graphs.text import graph_text as graph_text
 
@@ -40,6 +42,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "harness.graphs.ddp_capture": ("captured_splits",),
     "harness.graphs.ddp_splits": ("Split", "splits_from_json", "splits_to_json"),
     "harness.graphs.front_ends": ("AotFunction", "Compilation", "FrontEnd"),
+    "harness.graphs.programs": ("ViewProgram", "view_programs"),
     "harness.graphs.releases": ("torch_at_least",),
     "harness.graphs.text": ("graph_text",),
     "harness.graphs.train_step": ("CompiledStep", "Override"),

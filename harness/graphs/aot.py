@@ -129,6 +129,7 @@ def verify_aot(
     rtol: float | None = None,
     atol: float | None = None,
     raises: type[Exception] | None = None,
+    debug_assert: bool = True,
     front_end: FrontEnd | None = None,
 ) -> Verified:
     """Raise ``Differs``, an AssertionError, unless ``function``, compiled ahead of time, does as in eager.
@@ -150,6 +151,7 @@ def verify_aot(
     in the end each output is written to, which shows in all that shares its memory. ``rtol``, ``atol``: as in
     ``torch.testing.assert_close``, together or not at all. ``raises``: what ``function`` raises in eager, in
     the call or in a backward; compiled it has to raise it too, and nothing else is compared.
+    ``debug_assert``: whether the compiler checks its own assumptions, when compiling and in each call.
 
     The message says of each difference in which output, input or gradient it is. UsageError where the
     arguments or ``function`` are not what can be compiled. What the eager run raises comes through with a
@@ -172,6 +174,7 @@ def verify_aot(
         write=test_mutation,
         tolerance=Tolerance(rtol, atol),
         raises=raises,
+        debug_assert=debug_assert,
         front_end=front_end or AotFunction(),
     )
     rounds = (True, False) if keep_input_mutations is None else (keep_input_mutations,)
@@ -189,6 +192,7 @@ class _Verifier:
     write: bool
     tolerance: Tolerance
     raises: type[Exception] | None
+    debug_assert: bool
     front_end: FrontEnd
 
     def round(self, keep: bool) -> Verified:
@@ -235,7 +239,7 @@ class _Verifier:
         function = self._own_copy()
         ground = self.grounds.make(function)
         # A backward for each output keeps the buffers that a compiled backward would like to reuse.
-        with torch._functorch.config.patch(debug_assert=True, donated_buffer=False):
+        with torch._functorch.config.patch(debug_assert=self.debug_assert, donated_buffer=False):
             try:
                 compiled = self.front_end.compile(function, compilation)
                 return observe(compiled, ground, write=self.write)

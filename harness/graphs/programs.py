@@ -1,0 +1,320 @@
+"""Random programs of views and writes: ``view_programs()`` draws ``ViewProgram``s for hypothesis.
+
+What a compiler of functions gets wrong first is who sees a write: through views, of inputs that share a
+storage, detached or under ``no_grad``, before and after they are returned. A program is a function and
+what makes its inputs, both as source::
+
+    @bounded(100, phases=[Phase.generate])
+    @given(view_programs())
+    def test_views(program):
+        program.verify(backend=my_compiler)
+
+A program that fails is made smaller by itself, and the message ends with a script that shows the failure
+without this module.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+
+from harness.graphs.aliasing import storages
+from harness.graphs.aot import Verified, verify_aot
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+INDENT = "    "
+#: Views of ``{0}``. Not all fit all sizes; those that do not are left out of the program.
+VIEWS = (
+    "{0}.view(-1)",
+    "{0}.t()",
+    "{0}[0]",
+    "{0}[1:]",
+    "{0}[..., ::2]",
+    "{0}.unsqueeze(0)",
+    "{0}.squeeze(0)",
+    "{0}.view_as({0})",
+    "{0}.diagonal()",
+    "{0}.expand(2, *{0}.shape)",
+    "{0}.detach()",
+)
+#: Writes to ``{0}``, one of them by ``{1}``.
+WRITES = ("{0}.mul_(2)", "{0}.add_({1})", "{0}.copy_({1})", "{0}.zero_()", "{0}[0] = 7", "{0}.sin_()")
+#: Other sizes and strides for ``{0}`` itself.
+METADATA = ("{0}.t_()", "{0}.unsqueeze_(0)", "{0}.squeeze_(0)", "{0}.transpose_(0, -1)")
+#: New tensors.
+COMPUTED = ("{0} + {1}", "{0} * 3", "{0} * {1}", "{0}.clone()", "{0}.sum()", "{0}.sin()")
+#: How an argument comes from a tensor that may have others.
+ARGUMENTS = ("{0}", "{0}.view(-1)", "{0}[0]", "{0}[1:]", "{0}.t()", "{0}.detach()", "{0}[:, 0]")
+# How many smaller programs are tried, once one has failed.
+ATTEMPTS = 40
+SHAPES = ((4,), (2, 2), (2, 3), (3,), (1, 3))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ViewProgram:
+    """A function and its inputs, as lines of Python.
+
+    ``setup`` makes tensors; ``leaves`` and ``arguments`` are expressions over them. ``body`` are the
+    function's statements over ``parameters``, and ``outputs`` the names that it returns.
+    """
+
+    setup: tuple[str, ...]
+    leaves: tuple[str, ...]
+    arguments: tuple[str, ...]
+    parameters: tuple[str, ...]
+    body: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """The lines in short, for hypothesis, which prints it beside the whole script."""
+        return f"<program of {len(self.body)} statements: {'; '.join(self.body)}>"
+
+    @property
+    def source(self) -> str:
+        """The function ``f`` and the callable ``inputs`` that makes its leaves and arguments."""
+        lines = [
+            f"def f({', '.join(self.parameters)}):",
+            *(INDENT + line for line in self.body),
+            f"{INDENT}return {_tuple(self.outputs)}",
+            "",
+            "def inputs():",
+            *(INDENT + line for line in self.setup),
+            f"{INDENT}return [{', '.join(self.leaves)}], [{', '.join(self.arguments)}]",
+        ]
+        return "\n".join(lines)
+
+    def script(self, **options: Any) -> str:
+        """A program of its own that verifies this one with ``options`` of ``verify_aot``."""
+        written = {name: _written(value) for name, value in options.items()}
+        imports = sorted({line for line, _ in written.values() if line})
+        given = "".join(f", {name}={text}" for name, (_, text) in written.items())
+        head = ["import torch", "from harness.graphs import verify_aot", *imports]
+        return "\n".join([*head, "", self.source, "", f"verify_aot(f, inputs{given})", ""])
+
+    def functions(self) -> tuple[Callable[..., Any], Callable[[], Any]]:
+        """``f`` and ``inputs``."""
+        name = f"<view program {hash(self.source):x}>"
+        linecache.cache[name] = (len(self.source), None, self.source.splitlines(True), name)
+        scope: dict[str, Any] = {"torch": torch}
+        exec(compile(self.source, name, "exec"), scope)
+        return scope["f"], scope["inputs"]
+
+    def runs_in_eager(self) -> bool:
+        """Whether eager can run the program and all its backwards.
+
+        A write to what a backward has saved makes an error of the backward; no compiled function raises it.
+        """
+        function, inputs = self.functions()
+        try:
+            _, arguments = inputs()
+            for output in function(*arguments):
+                if output.requires_grad:
+                    output.sum().backward(retain_graph=True)
+        except (RuntimeError, IndexError, NameError):  # the last where a line was left out
+            return False
+        return True
+
+    def verify(self, **options: Any) -> Verified:
+        """``verify_aot`` with ``options``; AssertionError, by the same error of the smallest program found.
+
+        Its message ends with that program's script.
+        """
+        options.setdefault("test_mutation", True)
+        found = self._tried(options)
+        if isinstance(found, Verified):
+            return found
+        smallest = self.reduced(lambda program: type(program._tried(options)) is type(found))
+        error = smallest._tried(options)
+        assert isinstance(error, Exception), f"the program does not fail twice: {error}"
+        raise AssertionError(f"{error}\n\n{smallest.script(**options)}") from error
+
+    def _tried(self, options: Mapping[str, Any]) -> Verified | Exception:
+        """What came of the verification."""
+        function, inputs = self.functions()
+        try:
+            return verify_aot(function, inputs, **options)
+        except Exception as error:  # noqa: BLE001  (whatever the compiler raises is what is looked for)
+            return error
+
+    def reduced(self, fails: Callable[[ViewProgram], bool], attempts: int = ATTEMPTS) -> ViewProgram:
+        """The smallest program found that still ``fails``, by leaving out one line or output at a time.
+
+        Hypothesis shrinks by drawing anew, in many times as many attempts.
+        """
+        smallest, candidates = self, list(self._smaller())
+        while candidates and attempts:
+            attempts -= 1
+            candidate = candidates.pop(0)
+            if candidate.runs_in_eager() and fails(candidate):
+                smallest, candidates = candidate, list(candidate._smaller())
+        return smallest
+
+    def _smaller(self) -> Iterator[ViewProgram]:
+        """The programs with one line or one output less, from the last on."""
+        for index in reversed(range(len(self.body))):
+            yield replace(self, body=_without(self.body, index))
+        for index in range(len(self.outputs)):
+            if len(self.outputs) > 1:
+                yield replace(self, outputs=_without(self.outputs, index))
+
+
+def _without(items: tuple[str, ...], index: int) -> tuple[str, ...]:
+    return items[:index] + items[index + 1 :]
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
+
+
+def _written(value: Any) -> tuple[str, str]:
+    """A line that imports what ``value`` is written with, if any, and ``value`` as it is written."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return "", repr(value)
+    named = value if hasattr(value, "__qualname__") else type(value)
+    line = f"from {named.__module__} import {named.__qualname__}"
+    return line, named.__qualname__ if named is value else f"{named.__qualname__}()"
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """One drawn statement: a template, which tensors it is about, and whether it is under ``no_grad``.
+
+    ``makes``: it makes a tensor, that is.
+    """
+
+    template: str
+    first: int
+    second: int
+    no_grad: bool
+
+    @property
+    def makes(self) -> bool:
+        return self.template in VIEWS or self.template in COMPUTED
+
+    def line(self, name: str) -> str:
+        """The template that makes ``name``, in its region; views have none: eager takes those for leaves."""
+        line = f"{name} = {self.template}" if self.makes else self.template
+        guarded = self.no_grad and self.template not in VIEWS + METADATA
+        return f"with torch.no_grad(): {line}" if guarded else line
+
+
+@st.composite
+def view_programs(
+    draw: st.DrawFn,
+    *,
+    metadata: bool = True,
+    shared: bool = True,
+    no_grad: bool = True,
+    statements: int = 6,
+) -> ViewProgram:
+    """Programs of up to ``statements`` lines on one to three arguments, which eager mode can run.
+
+    ``metadata``: whether arguments are given other sizes and strides. ``shared``: whether arguments may share
+    a storage, be the same or views. ``no_grad``: whether some statements are in such a region.
+
+    Two things are not drawn, since torch gets them wrong whatever the compiler is: other sizes for what the
+    function made or has views of; and, of shared arguments, two outputs with the storage of one tensor that
+    the function made.
+    """
+    setup, leaves, arguments = draw(_inputs(shared))
+    parameters = tuple("abc"[: len(arguments)])
+    drawn = draw(st.lists(_statements(metadata, no_grad), max_size=statements))
+    body, tensors = _body(setup, arguments, parameters, drawn)
+    chosen = draw(st.lists(st.integers(0, 8), min_size=1, max_size=3))
+    names = [list(tensors)[-1 - index % len(tensors)] for index in chosen]
+    outputs = _apart(names, tensors, parameters) if shared else names
+    return ViewProgram(setup, leaves, arguments, parameters, body, tuple(outputs))
+
+
+def _apart(names: Sequence[str], tensors: Mapping[str, torch.Tensor], parameters: Sequence[str]) -> list[str]:
+    """``names`` without those that share a storage with an earlier one, the parameters' storages aside."""
+    free = set().union(*(storages(tensors[name]) for name in parameters))
+    taken: set[Hashable] = set()
+    kept = []
+    for name in names:
+        own = storages(tensors[name]) - free
+        if not own & taken:
+            kept.append(name)
+        taken |= own
+    return kept
+
+
+def _statements(metadata: bool, no_grad: bool) -> st.SearchStrategy[_Statement]:
+    kinds = [VIEWS, WRITES, COMPUTED] + ([METADATA] if metadata else [])
+    return st.builds(
+        _Statement,
+        st.one_of(*map(st.sampled_from, kinds)),
+        st.integers(0, 5),
+        st.integers(0, 5),
+        st.sampled_from([False, False, False, no_grad]),
+    )
+
+
+@st.composite
+def _inputs(draw: st.DrawFn, shared: bool) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Lines, leaves and arguments: a leaf is never an argument itself, since no leaf may be written to."""
+    setup, leaves = [], []
+    made = draw(st.lists(st.tuples(st.sampled_from(SHAPES), st.booleans()), min_size=1, max_size=2))
+    for index, (shape, grad) in enumerate(made):
+        size = torch.Size(shape).numel()
+        setup.append(f"x{index} = torch.arange({index * 10 + 1.0}, {index * 10 + 1 + size}).reshape({shape})")
+        setup[-1] += ".clone()" + (".requires_grad_()" if grad else "")
+        setup.append(f"y{index} = x{index} * 1")
+        leaves.append(f"x{index}")
+    if not shared:
+        return tuple(setup), tuple(leaves), tuple(f"y{index}" for index in range(len(made)))
+    choice = st.tuples(st.integers(0, len(made) - 1), st.sampled_from(ARGUMENTS))
+    arguments = []
+    for index, template in draw(st.lists(choice, min_size=1, max_size=3)):
+        argument = template.format(f"y{index}")
+        arguments.append(argument if _holds(setup, argument) else f"y{index}")
+    return tuple(setup), tuple(leaves), tuple(arguments)
+
+
+def _holds(setup: Sequence[str], expression: str) -> bool:
+    scope: dict[str, Any] = {"torch": torch}
+    exec("\n".join(setup), scope)
+    return _executed(expression, scope)
+
+
+def _has_views(name: str, names: Sequence[str], scope: Mapping[str, Any]) -> bool:
+    own = storages(scope[name])
+    return any(own & storages(scope[other]) for other in names if other != name)
+
+
+def _executed(line: str, scope: dict[str, Any]) -> bool:
+    """Whether ``line`` ran."""
+    try:
+        exec(line, scope)
+    except (RuntimeError, IndexError):
+        return False
+    return True
+
+
+def _body(
+    setup: Sequence[str], arguments: Sequence[str], parameters: Sequence[str], drawn: Sequence[_Statement]
+) -> tuple[tuple[str, ...], dict[str, torch.Tensor]]:
+    """The statements that eager can run, one after the other, and all tensors by name."""
+    scope: dict[str, Any] = {"torch": torch}
+    assignment = f"{', '.join(parameters)}, = {', '.join(arguments)},"
+    exec("\n".join([*setup, assignment]), scope)
+    names = list(parameters)
+    lines: list[str] = []
+    for statement in drawn:
+        choice = list(parameters) if statement.template in METADATA else names
+        first = choice[-1 - statement.first % len(choice)]
+        second = names[-1 - statement.second % len(names)]
+        if statement.template in METADATA and _has_views(first, names, scope):
+            continue
+        name = f"t{len(lines)}"
+        line = statement.line(name).format(first, second)
+        if _executed(line, scope):
+            lines.append(line)
+            names += [name] if statement.makes else []
+    return tuple(lines), {name: scope[name] for name in names}
