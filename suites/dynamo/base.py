@@ -24,6 +24,7 @@ from harness.cases.dynamo import (
     DynamoDistributedSingleProcTestCase,
     _dynamo_dist_per_rank_init,
 )
+from suites import inductor
 
 #: What wrappers put into a parameter's name. The last is within the first.
 WRAPPERS = ("_checkpoint_wrapped_module.", "_orig_mod.", "module.")
@@ -109,6 +110,7 @@ class DdpCompileTestCase(ComparesLearned, DynamoDistributedSingleProcTestCase):
     def setUp(self) -> None:
         super().setUp()
         config.optimize_ddp = True
+        inductor.settle()
 
     def wrap(self, model: nn.Module, **options: Any) -> DistributedDataParallel:
         """Put a copy of the model into DDP."""
@@ -138,6 +140,7 @@ class DdpRanksTestCase(ComparesLearned, DynamoDistributedMultiProcTestCase):
         self.addCleanup(joined.__exit__, None, None, None)
         dist.barrier()  # a rank that leaves while its peers still connect to it fails them
         config.optimize_ddp = True
+        inductor.settle()
 
     def wrap(self, model: nn.Module, **options: Any) -> DistributedDataParallel:
         """Put a copy of the model, where this rank's tensors live, into DDP."""

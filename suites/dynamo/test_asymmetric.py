@@ -12,6 +12,8 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import torch
+import torch._functorch.config as functorch_config
+import torch._inductor.config as inductor_config
 import torch.distributed as dist
 from torch._dynamo.utils import counters
 
@@ -43,6 +45,7 @@ class TestAsymmetricCompilation(DdpRanksTestCase):
 
     def test_asymmetric_compilation_with_fx_cache(self):
         # The first rank compiles and the second one finds that in the cache, though each in its own process.
+        inductor_config.fx_graph_cache = functorch_config.enable_autograd_cache = True
         with mock.patch.dict(os.environ, {"TORCHINDUCTOR_CACHE_DIR": f"{self.file_name}.cache"}):
             for turn in range(self.world_size):
                 if turn == self.rank:

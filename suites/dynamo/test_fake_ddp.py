@@ -18,6 +18,7 @@ from torch._dynamo import config
 
 from harness import DynamoTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import captured_splits
+from suites import inductor
 from suites.dynamo.base import ComparesLearned, learn
 from suites.dynamo.models import MIB, FakeDDP, weight
 
@@ -28,6 +29,7 @@ class FakeDdpTestCase(ComparesLearned, DynamoTestCase):
     def setUp(self):
         super().setUp()
         config.optimize_ddp = True
+        inductor.settle()
 
     def check_split(self, model, *calls, names, cap_mb=1, backend="eager", graphs=None, **options):
         """Train a compiled stand-in beside the model, one step a call; return the one split.
