@@ -67,7 +67,21 @@ KNOWN: tuple[Known, ...] = (
         _NUMBER,
         STATIC,
     ),
+    Known(
+        "tensor_split",
+        "GuardOnDataDependentSymNode",
+        "Could not extract specialized integer from data-dependent expression u0",
+        "into how many pieces it splits is a number from a tensor",
+        SYMBOLIC,
+    ),
     # What the compiler has no means for.
+    Known(
+        "resize_",
+        "RuntimeError",
+        "^tried to directly modify sizes for customized tensor",
+        "a tensor of symbolic size is not resized in place",
+        SYMBOLIC,
+    ),
     Known(
         "sparse_mm_reduce sparse_sampled_addmm",
         "AssertionError",
