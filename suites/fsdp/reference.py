@@ -2,8 +2,8 @@
 
 With as many rows on each rank, the mean over ranks of each rank's mean gradient is the gradient of the mean
 over all rows. What a rank may hold of it follows from what FSDP's shards are: FSDP1 lays the parameters of a
-unit flat one behind the other, each at a multiple of 16 bytes, and cuts the whole into one slice a rank; FSDP2
-cuts each parameter along its first dimension, as ``torch.chunk`` does. No collective is in here.
+unit flat one behind the other, each at a multiple of 16 bytes, and cuts the whole into one slice a rank;
+FSDP2 cuts each parameter along its first dimension, as ``torch.chunk`` does. No collective is in here.
 """
 
 from __future__ import annotations

@@ -1,0 +1,203 @@
+"""The faults that this suite is to notice, and the tests that may pass all the same.
+
+    python tools/mutants.py fsdp
+
+BERT's tests, which stand with those of DDP, are run with them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.utils._pytree import tree_map_only
+
+from suites.c10d.faults.collectives import Summing, done, several, unboxed
+from suites.kernels import kernel, operation
+from suites.planting import Mutant, replacing
+
+TESTS = ("fsdp", "dynamo.test_bert_ddp", "dynamo.test_bert_fsdp")
+
+# -- gathers
+
+
+def _own_everywhere(original, outputs, inputs, group, *how):
+    for places, own in zip(outputs, inputs, strict=True):
+        for place in places:
+            place.copy_(own)
+    return outputs, done([place for places in outputs for place in places])
+
+
+def _own_repeated(original, output, own, group, *how):
+    output.view(-1).copy_(own.reshape(-1).repeat(unboxed(group).size()))
+    return output, done([output])
+
+
+def _rotated_places(original, outputs, *rest):
+    original([[*places[1:], *places[:1]] for places in outputs], *rest)[1].wait()
+    return outputs, done([place for places in outputs for place in places])
+
+
+GATHERS = (
+    kernel(
+        "list_gather_repeats_own_shard",
+        "each rank takes its own shard for the others' (FSDP1 on the CPU)",
+        "c10d::allgather_",
+        _own_everywhere,
+        several(2),
+    ),
+    kernel(
+        "gather_repeats_own_shard",
+        "each rank takes its own shard for the others'",
+        "c10d::_allgather_base_",
+        _own_repeated,
+        several(2),
+    ),
+)
+
+# -- reduce-scatters
+
+
+def _own_part(original, output, whole, group, *rest):
+    own = whole.chunk(unboxed(group).size())[unboxed(group).rank()]
+    output.view(-1).copy_(own.reshape(-1))
+    return output, done([output])
+
+
+def _doubled(original, output, whole, *rest):
+    return original(output, whole * 2, *rest)
+
+
+def _next_part(original, output, whole, group, *rest):
+    parts = whole.chunk(unboxed(group).size())
+    return original(output, torch.cat([*parts[1:], *parts[:1]]), group, *rest)
+
+
+def _summed(original, output, whole, group, op, *rest):
+    return original(output, whole, group, Summing, *rest)
+
+
+def _is_average(output, whole, group, op, *rest):
+    return operation(op) == dist.ReduceOp.AVG and unboxed(group).size() > 1
+
+
+SCATTER = "c10d::_reduce_scatter_base_"
+SCATTERS = (
+    kernel("reduce_scatter_is_skipped", "each rank keeps its own gradient", SCATTER, _own_part, several(2)),
+    kernel("reduce_scatter_doubles", "gradients come out doubled", SCATTER, _doubled, several(2)),
+    kernel("reduce_scatter_shifts", "gradients go to the rank before", SCATTER, _next_part, several(2)),
+    kernel("gradients_are_summed", "gradients are summed, not averaged", SCATTER, _summed, _is_average),
+)
+
+# -- what is compiled
+
+
+def _uncompiled(original, model=None, **options):
+    return (lambda function: function) if model is None else model
+
+
+class _DoubledGradient(torch.autograd.Function):
+    """The identity, with a backward that doubles."""
+
+    @staticmethod
+    def forward(ctx: Any, value: torch.Tensor) -> torch.Tensor:
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * 2
+
+
+def _with_outputs(change):
+    """A fault of a backend: what it compiles gives out changed floating-point tensors."""
+
+    def each(value):
+        return change(value) if value.is_floating_point() else value
+
+    def faulty(original, self, graph, inputs):
+        compiled = original(self, graph, inputs)
+        return torch._dynamo.disable(lambda *args: tree_map_only(torch.Tensor, each, compiled(*args)))
+
+    return faulty
+
+
+BACKEND = "torch._dynamo.testing:CompileCounterWithBackend.__call__"
+COMPILED = (
+    replacing("compile_is_a_noop", "torch.compile returns what it is given", "torch:compile", _uncompiled),
+    replacing(
+        "outputs_times_3", "a graph's outputs come out times 3", BACKEND, _with_outputs(lambda t: t * 3)
+    ),
+    replacing(
+        "gradients_doubled",
+        "a graph's backward gets its gradients doubled",
+        BACKEND,
+        _with_outputs(_DoubledGradient.apply),
+    ),
+    replacing(
+        "checkpointing_forgotten",
+        "nothing is recomputed",
+        "torch.distributed.algorithms._checkpoint.checkpoint_wrapper:apply_activation_checkpointing",
+        lambda original, model, *args, **options: None,
+    ),
+    replacing(
+        "own_random_numbers",
+        "inductor draws dropout by itself, whatever it is told",
+        "torch._inductor.decomposition:select_decomp_table",
+        lambda original: torch._inductor.decomposition.fast_random_decomps(),
+        lambda: torch._inductor.config.fallback_random,
+    ),
+)
+
+# -- what dynamo makes of FSDP
+
+
+def _always_original(original, module, ignored_modules, use_orig_params):
+    return original(module, ignored_modules, True)
+
+
+def _flat(module, ignored_modules, use_orig_params):
+    return not use_orig_params
+
+
+MANAGED = "torch._dynamo.variables.nn_module:FSDPManagedNNModuleVariable"
+DYNAMO = (
+    replacing(
+        "flat_parameters_not_refused",
+        "dynamo takes FSDP1 without original parameters for FSDP1 with them",
+        "torch.distributed.fsdp.fully_sharded_data_parallel:_annotate_modules_for_dynamo",
+        _always_original,
+        _flat,
+    ),
+    replacing(
+        "managed_modules_guarded",
+        "skip_fsdp_guards is not looked at",
+        f"{MANAGED}._wrap_source",
+        lambda original, self, source: source,
+        lambda self, source: torch._dynamo.config.skip_fsdp_guards,
+    ),
+)
+
+# -- what is sharded
+
+
+def _next_chunk(original, tensor, count, dim):
+    chunks = original(tensor, count, dim)
+    return [*chunks[1:], *chunks[:1]]
+
+
+SHARDS = (
+    replacing(
+        "shards_misplaced",
+        "FSDP2 gives each rank the next rank's rows",
+        [
+            "torch.distributed.fsdp._fully_shard._fsdp_common:_chunk_with_empty",
+            "torch.distributed.fsdp._fully_shard._fsdp_param:_chunk_with_empty",
+        ],
+        _next_chunk,
+        lambda tensor, count, dim: count > 1,
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = (*GATHERS, *SCATTERS, *COMPILED, *DYNAMO, *SHARDS)
+SURVIVORS: dict[str, dict[str, str]] = {}
