@@ -71,10 +71,12 @@ class Copier:
         base = original._base
         assert base is not None, "a view has a base"
         copied_base = self.tensor(base)
-        # A view of a base that requires grad does not if it was taken under no_grad, and only then.
-        taken_under_no_grad = copied_base.requires_grad and not self._wanted(original)
-        with torch.no_grad() if taken_under_no_grad else nullcontext():
+        # A view of a base that requires grad is computed from it, unless it was taken under no_grad.
+        under_no_grad = copied_base.requires_grad and original.is_leaf
+        with torch.no_grad() if under_no_grad else nullcontext():
             copy: torch.Tensor = original._view_func_unsafe(copied_base)
+        if copy.requires_grad and not self._wanted(original):
+            copy = copy.detach()
         if self._wanted(original) and not copy.requires_grad:
             copy.requires_grad_()
             self.leaves.append((original, copy))

@@ -1,0 +1,128 @@
+"""``Capture``, ``Compilers`` and ``torch_at_least``: what goes around a compiler."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Callable, Sequence
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._functorch.aot_autograd import aot_function
+
+from harness import DynamoTestCase, UsageError
+from harness.graphs import Capture, Compilers, compilers_of, nop, torch_at_least
+
+
+class CaptureTest(DynamoTestCase):
+    """The graphs as the compilers got them."""
+
+    def compiled(self, compilers: Compilers) -> tuple[Callable[..., Any], Capture]:
+        """A function of one tensor, and what captures its graphs."""
+        capture = Capture()
+        around = capture.around(compilers)
+        function = aot_function(
+            lambda x: x.sin() * 2,
+            around.forward,
+            around.backward,
+            partition_fn=around.partitioner,
+            inference_compiler=around.inference,
+        )
+        return function, capture
+
+    def test_roles(self) -> None:
+        """In the order in which they come, with what goes in and out, and how often each ran."""
+        function, capture = self.compiled(compilers_of("nop"))
+        x = torch.ones(2, requires_grad=True)
+        function(x)
+        self.assertEqual([graph.role for graph in capture.graphs], ["joint", "forward"])
+        function(x).sum().backward()
+        self.assertEqual([graph.role for graph in capture.graphs], ["joint", "forward", "backward"])
+        self.assertEqual([graph.role for graph in capture.ran], ["forward", "forward", "backward"])
+        forward, backward = capture.graphs[1:]
+        self.assertEqual([node.name for node in forward.placeholders], ["primals_1"])
+        self.assertEqual([node.name for node in forward.outputs], ["mul", "primals_1"])
+        self.assertEqual(len(backward.placeholders), 2)
+
+        function, capture = self.compiled(compilers_of("nop"))
+        function(torch.ones(2))
+        self.assertEqual([graph.role for graph in capture.graphs], ["inference"])
+
+    def test_as_it_was(self) -> None:
+        """Of a compiler that changes its graph, the graph before, with the metadata of its nodes."""
+
+        def ruins(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
+            for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default):
+                node.target = torch.ops.aten.cos.default
+            graph.recompile()
+            return nop(graph, example)
+
+        function, capture = self.compiled(compilers_of(ruins))
+        self.assertEqual(function(torch.zeros(2)), torch.full((2,), 2.0))
+        (graph,) = capture.graphs
+        self.assertIn("aten.sin.default", graph.text)
+        self.assertEqual(graph.module(torch.zeros(2)), (torch.zeros(2),))
+        self.assertTrue(all("val" in node.meta for node in graph.placeholders))
+
+    def test_boxed(self) -> None:
+        """A compiled function that takes a list is given one."""
+        given = []
+
+        def boxing(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
+            def run(inputs: list[Any]) -> Any:
+                given.append(type(inputs))
+                return graph(*inputs)
+
+            run._boxed_call = True  # type: ignore[attr-defined]  # how AOTAutograd is told
+            return run
+
+        function, _ = self.compiled(compilers_of(boxing))
+        function(torch.ones(2))
+        self.assertEqual(given, [list])
+
+    def test_separate_compilers(self) -> None:
+        """Each role has its own, the graphs without a backward too."""
+        seen: list[str] = []
+
+        def named(name: str) -> Callable[..., Any]:
+            def compiler(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
+                seen.append(name)
+                return nop(graph, example)
+
+            return compiler
+
+        compilers = Compilers("three", named("forward"), named("backward"), named("inference"))
+        function, _ = self.compiled(compilers)
+        function(torch.ones(2, requires_grad=True)).sum().backward()
+        function, _ = self.compiled(compilers)
+        function(torch.ones(2))
+        self.assertEqual(seen, ["forward", "backward", "inference"])
+
+    def test_names(self) -> None:
+        """What a backend is called in a message."""
+        self.assertEqual(compilers_of(nop).name, "nop")
+        self.assertEqual(compilers_of((nop, print)).name, "(nop, print)")
+        self.assertEqual(compilers_of("inductor").name, "inductor")
+
+
+class ReleaseTest(unittest.TestCase):
+    """``torch_at_least``."""
+
+    def test_releases(self) -> None:
+        """By numbers, and a build on the way to a release is that release."""
+        for version, yes, no in (
+            ("2.13.0+cpu", ("2.9", "2.13"), ("2.14", "3.0")),
+            ("2.14.0a0+git1234", ("2.14",), ("2.15",)),
+        ):
+            with mock.patch.object(torch, "__version__", version):
+                self.assertEqual([torch_at_least(release) for release in yes], [True] * len(yes))
+                self.assertEqual([torch_at_least(release) for release in no], [False] * len(no))
+
+    def test_refused(self) -> None:
+        """What is no release."""
+        with self.assertRaisesRegex(UsageError, "'new' is no release of torch"):
+            torch_at_least("new")
+
+
+if __name__ == "__main__":
+    unittest.main()

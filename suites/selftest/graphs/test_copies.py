@@ -1,0 +1,161 @@
+"""``Copier``: copies are independent of the originals and related to each other as these are."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+import torch
+from torch.testing._internal.two_tensor import TwoTensor
+
+from harness import TestCase, UsageError
+from harness.graphs.copies import Copier
+
+
+def grown(*shape: int) -> torch.Tensor:
+    """A leaf of distinct values that requires grad."""
+    return torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape).clone().requires_grad_()
+
+
+def share(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors share a storage."""
+    return bool(one.untyped_storage()._cdata == other.untyped_storage()._cdata)
+
+
+class CopierTest(TestCase):
+    """One relation after the other."""
+
+    def assertAlike(self, copy: torch.Tensor, original: torch.Tensor) -> None:
+        """Of equal values, dtype, layout in memory, and part in autograd; in a storage of its own."""
+        self.assertEqual(copy.detach(), original.detach(), exact_stride=True)
+        self.assertFalse(share(copy, original))
+        for name in ("requires_grad", "is_leaf"):
+            self.assertEqual(getattr(copy, name), getattr(original, name), name)
+        self.assertEqual(copy.storage_offset(), original.storage_offset())
+        self.assertIs(type(copy), type(original))
+
+    def test_plain(self) -> None:
+        """With and without grad, computed, parameters, strides, offsets, conjugates, other dtypes."""
+        base = torch.arange(12.0).reshape(3, 4)
+        plain = [
+            base,
+            base[1:].t(),
+            grown(2),
+            grown(2) * 2,
+            torch.nn.Parameter(torch.ones(2)),
+            torch.tensor([1 + 2j]).conj(),
+            torch.tensor([True]),
+            torch.ones(3, dtype=torch.int8).expand(2, 3),
+            torch.empty(0),
+        ]
+        for original, copy in zip(plain, Copier().tree(plain), strict=True):
+            self.assertAlike(copy, original)
+
+    def test_shared_storage(self) -> None:
+        """Tensors without a base that share a storage share one."""
+        x = torch.arange(6.0)
+        one, other = Copier().tree([x.detach()[2:], x.detach()[:4]])
+        self.assertTrue(share(one, other))
+        one[0] = 7
+        self.assertEqual(other[2], 7)
+        self.assertEqual(x[2], 2)
+
+    def test_views(self) -> None:
+        """Are views of the base's copy for autograd as well, and gradients arrive in the base's leaf."""
+        leaf = grown(2, 3)
+        base = leaf * 1
+        given = [base.t(), base, base[0]]
+        copier = Copier()
+        transposed, copied, row = copier.tree(given)
+        for copy, original in zip((transposed, copied, row), given, strict=True):
+            self.assertAlike(copy, original)
+        self.assertIs(transposed._base, copied)
+        self.assertIs(row._base, copied)
+        row.mul_(2)
+        self.assertEqual(transposed.detach()[:, 0], 2 * leaf.detach()[0])
+        ((original, copied_leaf),) = copier.leaves
+        self.assertIs(original, base)
+        transposed.sum().backward()
+        self.assertEqual(copied_leaf.grad, torch.tensor([[2.0] * 3, [1.0] * 3]))
+
+    def test_detached_alias(self) -> None:
+        """Shares the storage of a computed tensor, and not its history."""
+        base = grown(3) * 1
+        copied, detached = Copier().tree([base, base.detach()])
+        self.assertTrue(share(copied, detached))
+        self.assertFalse(detached.requires_grad)
+
+    def test_view_under_no_grad(self) -> None:
+        """As autograd sees it."""
+        base = grown(3) * 1
+        with torch.no_grad():
+            view = base[1:]
+        _, copy = Copier().tree([base, view])
+        self.assertAlike(copy, view)
+
+    def test_twice(self) -> None:
+        """One object is one object, in containers too; what is no tensor is passed on."""
+        x, other = torch.ones(2), object()
+        one, inside = Copier().tree([x, {"x": (x,), "other": other}])
+        self.assertIs(inside["x"][0], one)
+        self.assertIs(inside["other"], other)
+
+    def test_writable(self) -> None:
+        """No leaf, whatever aliases it."""
+        leaf = grown(4)
+        copier = Copier(writable=True)
+        copy, half = copier.tree([leaf, leaf[2:]])
+        half.mul_(3)
+        self.assertEqual(copy.detach(), torch.tensor([1.0, 2, 9, 12]))
+        copy.sum().backward()
+        self.assertEqual(copier.leaves[0][1].grad, torch.tensor([1.0, 1, 3, 3]))
+        self.assertEqual(leaf.detach(), torch.tensor([1.0, 2, 3, 4]))
+
+    def test_requires_grad(self) -> None:
+        """Set on the copies, of views of what does not require grad too."""
+        x, y = torch.arange(4.0), grown(2)
+        view = x.view(2, 2)
+        copier = Copier(requires_grad={id(view): True, id(y): False})
+        for copy, wanted in zip(copier.tree([view, y]), (True, False), strict=True):
+            self.assertEqual((copy.requires_grad, copy.is_leaf), (wanted, True))
+        self.assertEqual(len(copier.leaves), 1)
+
+    def test_given_up_storage(self) -> None:
+        """A tensor that holds no data."""
+        x = torch.zeros(8)
+        x.untyped_storage().resize_(0)
+        copy = Copier().tensor(x)
+        self.assertEqual((copy.untyped_storage().nbytes(), copy.shape), (0, (8,)))
+
+    def test_subclasses(self) -> None:
+        """Wrapper subclasses part by part; views of them; plain tensors that are to be wrapped."""
+        two = TwoTensor(torch.ones(2, 2), torch.zeros(2, 2)).requires_grad_()
+        copy = Copier().tensor(two)
+        self.assertEqual((type(copy), copy.requires_grad, copy.is_leaf), (TwoTensor, True, True))
+        self.assertEqual((copy.a, copy.b), (torch.ones(2, 2), torch.zeros(2, 2)))
+        self.assertFalse(share(copy.a, two.a))
+
+        def wrap(tensor: torch.Tensor) -> Any:
+            return TwoTensor(tensor, tensor * 2)
+
+        x = grown(2, 2)
+        base, row = Copier(wrap=wrap).tree([x, x[0]])
+        self.assertIs(row._base, base)
+        self.assertEqual(row.b, torch.tensor([2.0, 4.0]))
+        self.assertTrue(base.is_leaf)
+
+    def test_sparse(self) -> None:
+        """Copied whole."""
+        x = torch.eye(2).to_sparse()
+        copy = Copier().tensor(x)
+        self.assertIsNot(copy, x)
+        self.assertEqual(copy.to_dense(), torch.eye(2))
+
+    def test_refused(self) -> None:
+        """A wrapper that changes what it wraps."""
+        with self.assertRaisesRegex(UsageError, r"an input cannot be copied \(shape \(1,\) for \(2,\)\)"):
+            Copier(wrap=lambda tensor: tensor[:1]).tensor(torch.ones(2))
+
+
+if __name__ == "__main__":
+    unittest.main()

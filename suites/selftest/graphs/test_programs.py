@@ -1,0 +1,155 @@
+"""Random programs: what is drawn runs, what fails is made small, and its script shows it."""
+
+from __future__ import annotations
+
+import itertools
+import unittest
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from hypothesis import Phase, given
+
+from harness import DynamoTestCase, same_draws
+from harness.examples import bounded
+from harness.graphs import ViewProgram, nop, view_programs
+from harness.graphs.programs import METADATA
+
+
+def loses_sines(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
+    """A faulty compiler: the sine of a number is the number."""
+    for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default):
+        node.replace_all_uses_with(node.args[0])
+    graph.recompile()
+    return nop(graph, example)
+
+
+PROGRAM = ViewProgram(
+    setup=("x = torch.arange(1.0, 5).requires_grad_()", "y = x * 1"),
+    leaves=("x",),
+    arguments=("y",),
+    parameters=("a",),
+    body=("t0 = a * 3", "t1 = a[1:]", "t1.mul_(2)", "t2 = t0.sin()", "t3 = t2 + 1"),
+    outputs=("t3", "t1"),
+)
+
+
+class ViewProgramTest(DynamoTestCase):
+    """One program."""
+
+    def test_source(self) -> None:
+        """Functions as they are written."""
+        self.assertExpectedInline(
+            PROGRAM.source,
+            """\
+def f(a):
+    t0 = a * 3
+    t1 = a[1:]
+    t1.mul_(2)
+    t2 = t0.sin()
+    t3 = t2 + 1
+    return (t3, t1)
+
+def inputs():
+    x = torch.arange(1.0, 5).requires_grad_()
+    y = x * 1
+    return [x], [y]""",
+        )
+        function, inputs = PROGRAM.functions()
+        (leaf,), (argument,) = inputs()
+        self.assertEqual(function(argument)[1].detach(), torch.tensor([4.0, 6, 8]))
+        self.assertTrue(leaf.is_leaf)
+
+    def test_verified(self) -> None:
+        """By ``verify_aot``."""
+        result = PROGRAM.verify(dynamic=True)
+        self.assertIn("aten.sin.default", result.forward_text)
+
+    def test_failure(self) -> None:
+        """Of the smallest program that fails in the same way, with a script that does as well."""
+        with self.assertRaises(AssertionError) as caught:
+            PROGRAM.verify(backend=loses_sines)
+        script = str(caught.exception)[str(caught.exception).index("import torch") :]
+        self.assertExpectedInline(
+            script,
+            """\
+import torch
+from harness.graphs import verify_aot
+from suites.selftest.graphs.test_programs import loses_sines
+
+def f(a):
+    t0 = a * 3
+    t2 = t0.sin()
+    t3 = t2 + 1
+    return (t3,)
+
+def inputs():
+    x = torch.arange(1.0, 5).requires_grad_()
+    y = x * 1
+    return [x], [y]
+
+verify_aot(f, inputs, backend=loses_sines, test_mutation=True)
+""",
+        )
+        with self.assertRaisesRegex(AssertionError, "the output: values differ|output 0: values differ"):
+            exec(script, {})
+
+    def test_runs_in_eager(self) -> None:
+        """Not where a backward needs what was written over."""
+        self.assertTrue(PROGRAM.runs_in_eager())
+        over = ViewProgram(
+            PROGRAM.setup, PROGRAM.leaves, ("y",), ("a",), ("t0 = a.sin()", "a.mul_(2)"), ("t0",)
+        )
+        self.assertFalse(over.runs_in_eager())
+
+
+class DrawnTest(DynamoTestCase):
+    """``view_programs``."""
+
+    def test_same_each_time(self) -> None:
+        """From one seed."""
+        strategy = view_programs()
+        sources = [program.source for program in same_draws(strategy, 20)]
+        self.assertEqual(sources, [program.source for program in same_draws(strategy, 20)])
+        self.assertGreater(len(set(sources)), 10)
+
+    def test_kinds(self) -> None:
+        """What is switched off is not drawn; else it is."""
+
+        def lines(**options: bool) -> str:
+            programs = same_draws(view_programs(**options), 150)
+            return "\n".join(program.source for program in programs)
+
+        everything = lines()
+        names = {text.split("(")[0].removeprefix("{0}") + "(" for text in METADATA}
+        for text in (*names, "no_grad", "y0[1:]", "detach()", "copy_"):
+            self.assertIn(text, everything)
+        plain = lines(metadata=False, shared=False, no_grad=False)
+        for text in (*names, "no_grad", "y0[1:]"):
+            self.assertNotIn(text, plain)
+
+    @bounded(40, phases=[Phase.generate])
+    @given(view_programs())
+    def test_runs(self, program: ViewProgram) -> None:
+        """In eager; a write is never to a leaf."""
+        function, inputs = program.functions()
+        leaves, arguments = inputs()
+        for leaf, argument in itertools.product(leaves, arguments):
+            self.assertIsNot(leaf, argument)
+        outputs = function(*arguments)
+        self.assertEqual(len(outputs), len(program.outputs))
+
+    def test_finds(self) -> None:
+        """A compiler with a fault, in a few dozen draws."""
+        failed = 0
+        for program in same_draws(view_programs(shared=False, no_grad=False), 30):
+            if any("sin" in line for line in program.body) and program.runs_in_eager():
+                try:
+                    program.verify(backend=loses_sines)
+                except AssertionError:
+                    failed += 1
+        self.assertGreater(failed, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
