@@ -39,7 +39,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "harness.graphs.compilers": ("Compilers", "compilers_of", "nop"),
     "harness.graphs.ddp_bucketing": ("CALLER", "TRACED", "Step", "Weight", "expected_buckets"),
-    "harness.graphs.ddp_capture": ("captured_splits",),
+    "harness.graphs.ddp_capture": ("captured_splits", "splits_of"),
     "harness.graphs.ddp_splits": ("Split", "splits_from_json", "splits_to_json"),
     "harness.graphs.front_ends": ("AotFunction", "Compilation", "FrontEnd"),
     "harness.graphs.programs": ("ViewProgram", "view_programs"),

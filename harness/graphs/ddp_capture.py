@@ -1,5 +1,7 @@
 """``captured_splits``: while it lasts, every graph that DDPOptimizer is given becomes a ``Split``.
 
+``splits_of`` gives a model to it.
+
 DDPOptimizer is asked, not modelled: its buckets are read when it has made them, and its graphs as it hands
 them to the backend. (The model of the rule is ``harness.graphs.ddp_bucketing``.)
 """
@@ -8,16 +10,19 @@ from __future__ import annotations
 
 import contextlib
 import re
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from unittest import mock
 
 import torch
+import torch._dynamo
 from torch import fx
 from torch._dynamo.backends.distributed import DDPOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
-from harness.graphs.ddp_splits import Boundary, Bucket, CountedParameter, Split
+from harness.errors import UsageError
+from harness.graphs.ddp_splits import MIB, Boundary, Bucket, CountedParameter, Split
 
 # A step of the way to a parameter, as dynamo writes it: ._modules['net'], ._parameters['weight'].
 _STEP = re.compile(r"_(?:modules|parameters)\['([^']+)'\]")
@@ -48,6 +53,30 @@ def captured_splits() -> Iterator[list[Split]]:
 
     with mock.patch.object(DDPOptimizer, "compile_fn", compile_fn):
         yield found
+
+
+def splits_of(model: torch.nn.Module, *inputs: Any, bucket_cap_mb: float = 25, **named: Any) -> list[Split]:
+    """How DDPOptimizer would split a model in DDP, without a process group.
+
+    ``inputs`` and ``named`` are the forward's arguments; ``bucket_cap_mb`` is DDP's, in MiB. The model runs
+    once. What the compiler had compiled before is forgotten, and so is what it compiles here. UsageError for
+    a cap below DDP's first bucket, which it does not allow.
+    """
+    cap, first = int(bucket_cap_mb * MIB), int(torch.distributed._DEFAULT_FIRST_BUCKET_BYTES)
+    if cap < first:
+        raise UsageError(f"bucket_cap_mb is {bucket_cap_mb}: DDPOptimizer takes no less than {first / MIB:g}")
+    ddp = types.SimpleNamespace(module=model, bucket_bytes_cap=cap)
+    torch._dynamo.reset()
+    try:
+        with (
+            mock.patch.object(DistributedDataParallel, "_active_ddp_module", ddp),
+            torch._dynamo.config.patch(optimize_ddp=True),
+            captured_splits() as splits,
+        ):
+            torch.compile(model, backend="eager")(*inputs, **named)
+    finally:
+        torch._dynamo.reset()
+    return splits
 
 
 class _Piece(NamedTuple):

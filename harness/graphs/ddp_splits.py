@@ -85,14 +85,21 @@ class Bucket:
         return tuple(each.name for each in self.parameters)
 
     @property
+    def starts(self) -> tuple[int, ...]:
+        """The bytes that had been counted before each parameter."""
+        return tuple(itertools.accumulate((each.size for each in self.parameters), initial=0))[:-1]
+
+    @property
+    def crossing_place(self) -> int | None:
+        """The place among ``parameters`` of the one that filled the bucket; None where it never was full."""
+        ends = (start + each.size for start, each in zip(self.starts, self.parameters, strict=True))
+        return next((place for place, end in enumerate(ends) if end >= self.cap), None)
+
+    @property
     def crossing(self) -> CountedParameter | None:
         """The parameter that filled the bucket; None where it never was full."""
-        for each, total in zip(
-            self.parameters, itertools.accumulate(p.size for p in self.parameters), strict=True
-        ):
-            if total >= self.cap:
-                return each
-        return None
+        place = self.crossing_place
+        return None if place is None else self.parameters[place]
 
 
 @dataclass(frozen=True, slots=True)

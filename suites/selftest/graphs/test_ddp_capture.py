@@ -16,7 +16,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from harness.cases.dynamo import clean_compiler
-from harness.graphs.ddp_capture import captured_splits
+from harness.errors import UsageError
+from harness.graphs.ddp_capture import captured_splits, splits_of
 from harness.graphs.ddp_splits import MIB, Boundary, Split
 from harness.testcase import TestCase
 
@@ -275,6 +276,20 @@ class CaptureTest(TestCase):
         self.assertIs(DDPOptimizer.compile_fn, original)
         self.assertEqual((len(outer), len(inner)), (2, 1))
         self.assertEqual(outer[0], inner[0])
+
+    def test_model_by_itself(self) -> None:
+        """Is split as it is in DDP, with keyword arguments too; nothing of it is left in the compiler."""
+        model, x = layers(2), torch.randn(2, WIDTH)
+        expected = self.split(model, x)
+        self.assertEqual(splits_of(model, x, bucket_cap_mb=1), [expected])
+        self.assertEqual([s.sizes for s in splits_of(model, x)], [(MIB + 4 * WIDTH, MIB + 4 * WIDTH)])
+        self.assertEqual([s.names for s in splits_of(Held(), x=torch.ones(4))], [(("w",),)])
+        self.assertIsNone(DistributedDataParallel._active_ddp_module)
+
+    def test_cap_below_the_first_bucket(self) -> None:
+        """Says what the least is."""
+        with self.assertRaisesRegex(UsageError, "no less than 1$"):
+            splits_of(layers(1), torch.randn(2, WIDTH), bucket_cap_mb=0.5)
 
     def test_switched_off(self) -> None:
         """Where DDPOptimizer is not asked there is nothing to record."""
