@@ -102,7 +102,7 @@ class DistributedPatternTests(PatternTestCase):
                 w.copy_(x)
             return result
 
-        for run, graphs in ((function, 0), (fullgraph(function, "aot_eager"), 1)):
+        for run, graphs in ((function, 0), (fullgraph(function, "eager"), 1)):
             w, x = torch.randn(1, requires_grad=True), torch.randn(1)
             with self.compiles(graphs):
                 result = run(w, x)
