@@ -1,0 +1,284 @@
+"""The faults that this suite is to notice, and the tests that may pass all the same.
+
+    python tools/mutants.py dynamo
+
+BERT's tests have faults of their own, with those of FSDP.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from suites.c10d.faults.collectives import MOVES, REDUCTIONS
+from suites.c10d.faults.ddp import DDP_FAULTS
+from suites.fsdp.mutants import COMPILED
+from suites.planting import Mutant, replacing
+
+TESTS = tuple(
+    f"dynamo.test_{name}"
+    for name in (
+        "asymmetric",
+        "bucketing",
+        "compiled_collectives",
+        "compiler_collectives",
+        "ddp_modes",
+        "fake_ddp",
+        "multi_proc",
+        "nn_functional",
+        "single_proc",
+        "split_features",
+        "split_layouts",
+    )
+)
+
+# -- where graphs are split
+
+OPTIMIZER = "torch._dynamo.backends.distributed:DDPOptimizer"
+COMPILER = "torch._dynamo.backends.distributed:SubmodCompiler"
+FAR = 1 << 60
+
+
+def _parameters(graph, inputs):
+    """The parameters of a graph that take gradients, also those of modules that it calls."""
+    given = [each for each in inputs if isinstance(each, nn.Parameter)]
+    return [each for each in (*given, *graph.parameters()) if each.requires_grad]
+
+
+def _would_split(self, graph, inputs, **options):
+    """Whether there is more than the first bucket takes, and more than one operator to take it."""
+    size = sum(each.untyped_storage().nbytes() for each in _parameters(graph, inputs))
+    return size > self.first_bucket_cap and sum("call" in node.op for node in graph.graph.nodes) > 1
+
+
+def _could_split(self, graph, inputs, **options):
+    """Whether several layers share a bucket."""
+    return len(_parameters(graph, inputs)) > 2
+
+
+def _with_caps(change):
+    def faulty(original, self, graph, inputs, **options):
+        self.first_bucket_cap, self.bucket_bytes_cap = change(self.first_bucket_cap, self.bucket_bytes_cap)
+        return original(self, graph, inputs, **options)
+
+    return faulty
+
+
+def _count_elements(original, self, bucket, param, name):
+    original(self, bucket, param, name)
+    bucket.size += param.numel() - param.untyped_storage().nbytes()
+
+
+def _count_frozen(original, self, bucket, node):
+    original(self, bucket, node)
+    for value in _frozen(node):
+        self.add_param(bucket, value, str(value))
+
+
+def _frozen(node) -> Iterable[nn.Parameter]:
+    inputs = (arg for arg in node.args if isinstance(arg, torch.fx.Node) and arg.op == "placeholder")
+    values = (arg.meta["example_value"] for arg in inputs)
+    return [each for each in values if isinstance(each, nn.Parameter) and not each.requires_grad]
+
+
+def _mark_is_forgotten(original, self):
+    """The active module, which an inner one's forward leaves unset, as it did before torch 2.11."""
+
+    @contextlib.contextmanager
+    def inside():
+        DistributedDataParallel._active_ddp_module = self
+        try:
+            yield
+        finally:
+            DistributedDataParallel._active_ddp_module = None
+
+    return inside()
+
+
+SPLITS = (
+    replacing(
+        "never_splits",
+        "no bucket is ever full",
+        f"{OPTIMIZER}.compile_fn",
+        _with_caps(lambda first, others: (FAR, FAR)),
+        _would_split,
+    ),
+    replacing(
+        "always_splits",
+        "each operator with a parameter fills a bucket",
+        f"{OPTIMIZER}.compile_fn",
+        _with_caps(lambda first, others: (1, 1)),
+        _could_split,
+    ),
+    replacing(
+        "first_cap_forgotten",
+        "the first bucket is as large as the others",
+        f"{OPTIMIZER}.compile_fn",
+        _with_caps(lambda first, others: (others, others)),
+        lambda self, graph, inputs, **_: (
+            self.first_bucket_cap < self.bucket_bytes_cap and _would_split(self, graph, inputs)
+        ),
+    ),
+    replacing(
+        "cap_is_exceeded_only",
+        "a bucket that is just full takes one more",
+        f"{OPTIMIZER}.compile_fn",
+        _with_caps(lambda first, others: (first + 1, others + 1)),
+        lambda self, graph, inputs, **_: (
+            _would_split(self, graph, inputs)
+            and all(p.untyped_storage().nbytes() == self.first_bucket_cap for p in _parameters(graph, inputs))
+        ),
+    ),
+    replacing(
+        "elements_for_bytes",
+        "parameters count for their elements",
+        f"{OPTIMIZER}.add_param",
+        _count_elements,
+        lambda self, bucket, param, name: param.numel() > 0,
+    ),
+    replacing(
+        "ignored_parameters_count",
+        "DDP's mark is never honoured",
+        f"{OPTIMIZER}._ignore_parameter",
+        lambda original, self, parameter: False,
+        lambda self, parameter: getattr(parameter, "_ddp_ignored", False),
+    ),
+    replacing(
+        "all_parameters_ignored",
+        "nothing counts",
+        f"{OPTIMIZER}._ignore_parameter",
+        lambda original, self, parameter: True,
+        lambda self, parameter: not getattr(parameter, "_ddp_ignored", False),
+    ),
+    replacing(
+        "frozen_parameters_count",
+        "parameters without gradients count",
+        f"{OPTIMIZER}.add_param_args",
+        _count_frozen,
+        lambda self, bucket, node: bool(_frozen(node)),
+    ),
+    replacing(
+        "active_module_is_forgotten",
+        "behind an inner DDP nothing is split",
+        "torch.nn.parallel.distributed:DistributedDataParallel._inside_ddp_forward",
+        _mark_is_forgotten,
+        lambda self: DistributedDataParallel._active_ddp_module is not None,
+    ),
+)
+
+# -- what the pieces are compiled with
+
+
+def _contiguous(original, self, module, args, kwargs):
+    told = [each.contiguous() if isinstance(each, torch.Tensor) else each for each in args]
+    return original(self, module, told, kwargs)
+
+
+def _strides_matter(self, module, args, kwargs):
+    return any(isinstance(each, torch.Tensor) and not each.is_contiguous() for each in args)
+
+
+def _all_the_same(original, whole, split):
+    for module in split.children():
+        module.meta = whole.meta
+
+
+def _has_bodies(whole, split):
+    return any("_checkpoint_context_fn" in module.meta for module in whole.children())
+
+
+PIECES = (
+    replacing(
+        "strides_are_assumed",
+        "each piece is compiled for contiguous inputs",
+        f"{COMPILER}.compile_submod",
+        _contiguous,
+        _strides_matter,
+    ),
+    replacing(
+        "policies_are_lost",
+        "checkpointed regions are given the whole graph's notes",
+        "torch._dynamo.backends.distributed:propagate_metadata",
+        _all_the_same,
+        _has_bodies,
+    ),
+    replacing(
+        "overrides_are_lost",
+        "settings for single graphs do not reach the pieces",
+        f"{OPTIMIZER}.compile_fn",
+        lambda original, self, graph, inputs, **options: original(self, graph, inputs),
+        lambda self, graph, inputs, **options: bool(options),
+    ),
+    replacing(
+        "marks_are_ignored",
+        "dimensions marked as dynamic are not",
+        "torch._dynamo:mark_dynamic",
+        lambda original, *args, **kwargs: None,
+    ),
+)
+
+# -- what ranks tell each other
+
+
+def _hook_for_nobody(original, self):
+    return None
+
+
+RANKS = (
+    replacing(
+        "compilers_do_not_talk",
+        "each rank compiles by itself",
+        "torch._dynamo.convert_frame:get_compile_pg",
+        lambda original: None,
+        lambda: torch._dynamo.config.enable_compiler_collectives,
+    ),
+    replacing(
+        "guards_do_not_talk",
+        "each rank goes by its own guards",
+        "torch.compiler:set_enable_guard_collectives",
+        lambda original, enabled: False,
+        lambda enabled: enabled,
+    ),
+    replacing(
+        "python_reducer_does_not_reduce",
+        "gradients stay the rank's own",
+        "torch.nn.parallel.distributed:DistributedDataParallel._register_accum_grad_hook",
+        _hook_for_nobody,
+    ),
+    replacing(
+        "functional_is_not_refused",
+        "the differentiable collectives are traced",
+        "torch.distributed.nn.functional:_not_supported_under_compile",
+        lambda original, name, *, suggestion=None: None,
+    ),
+)
+
+
+def _named(faults: Iterable[Mutant], *names: str) -> tuple[Mutant, ...]:
+    """Those of another suite's faults that are this one's business too."""
+    found = tuple(each for each in faults if each.name in names)
+    assert len(found) == len(names), "a fault has another name now"
+    return found
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    *SPLITS,
+    *PIECES,
+    *RANKS,
+    *_named(COMPILED, "compile_is_a_noop", "outputs_times_3", "gradients_doubled"),
+    *_named(
+        DDP_FAULTS,
+        "ddp_skips_its_gradient_hooks",
+        "ddp_does_not_average",
+        "ddp_keeps_buffers",
+        "no_sync_synchronizes",
+        "ddp_ignores_comm_hooks",
+    ),
+    *_named(REDUCTIONS, "all_reduce_is_identity", "reduce_scatter_tensor_shifts"),
+    *_named(MOVES, "all_gather_into_tensor_permutes", "all_to_all_single_reverses"),
+)
+SURVIVORS: dict[str, dict[str, str]] = {}
