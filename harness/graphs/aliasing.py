@@ -19,7 +19,8 @@ class Aliases:
     """What a tensor has in common with the inputs and outputs, by their names; itself is left out.
 
     ``memory``: they share a storage. ``views``: they are views of one base for autograd, or one is the
-    other's base. ``same``: they are one object. The last two are known of outputs only.
+    other's base; nothing where no gradient is asked for. ``same``: they are one object. The last two are
+    known of outputs only.
     """
 
     memory: tuple[str, ...]
@@ -55,7 +56,7 @@ def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _share_base(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return base_of(one) is base_of(other)
+    return one.requires_grad and base_of(one) is base_of(other)
 
 
 def storages(tensor: torch.Tensor) -> set[Hashable]:
