@@ -26,6 +26,7 @@ from torch._functorch._aot_autograd.autograd_cache import (
 from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.graphs import torch_at_least
 from suites.aot import rerun_tests
 from suites.aot.autograd_cache import Codes, counted, new_cache
 from suites.aot.base import AotTestCase
@@ -43,6 +44,15 @@ KNOWN = (
         "a graph with an autograd.Function is not cached, since its code is no part of the key",
     ),
 )
+if not torch_at_least("2.12"):
+    KNOWN += (
+        Known(
+            "test_input_mutation_false_aliasing",
+            "RuntimeError",
+            "^Attempted to access the data pointer on an invalid python storage",
+            "a key is made of subclass inputs by reading their storages, and these have none",
+        ),
+    )
 
 TestAOTAutogradWithCache = rerun(
     "TestAOTAutogradWithCache",
@@ -259,8 +269,10 @@ class AutogradCacheTest(AotTestCase):
             directory = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"], "aotautograd")
             (entry,) = (file for file in directory.rglob("*") if file.is_file())
             entry.write_bytes(entry.read_bytes()[:100])
-            with self.cache_does(TRAINED, miss=1, saved=1):
+            logged = self.assertLogs("torch._inductor.codecache", "WARNING")
+            with logged as told, self.cache_does(TRAINED, miss=1, saved=1):
                 self.step(product, *inputs)
+            self.assertIn("unable to load compiled graph", told.output[0])
 
     def test_dynamic(self):
         def step(size):
