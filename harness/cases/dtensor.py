@@ -228,7 +228,7 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
     """
 
     device_type = DTensorTestMixin.device_type  # type: ignore[assignment]  # upstream's is a method in the other base
-    rank_modes: tuple[str, ...] = ("pooled", "fresh", "local")  # type: ignore[assignment]  # inferred narrower there
+    rank_modes: tuple[str, ...] = ("pooled", "fresh", "local")
 
     @classmethod
     def backend_str(cls) -> str | None:

@@ -166,6 +166,7 @@ MODES: dict[str, Callable[[Job], Running]] = {
     "local": lambda job: Local(job, Pooled),
 }
 
+
 def _begin() -> Pool:
     """A pool that ends before the servers do, at exit or by ``select.close_all``."""
     pool = Pool()
