@@ -143,6 +143,9 @@ class BackwardMutationTest(AotTestCase):
         # The write under no_grad is to a tensor that could be asked for its own gradient.
         x1 = ramp(3).requires_grad_()
         compiled, _ = self.compile(operator)
+        (grad,) = torch.autograd.grad(compiled(x, x1), x, ramp(3))
+        self.assertEqual((grad, x1), (2 * ramp(3), torch.zeros(3)))
+        x1 = ramp(3).requires_grad_()
         loss = compiled(x, x1).sum()
         with self.assertRaisesRegex(
             RuntimeError,

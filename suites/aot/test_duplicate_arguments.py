@@ -93,8 +93,9 @@ class AssumptionsTest(AotTestCase):
         return self.assertRaisesRegex(AssertionError, f"^{re.escape(message)}$")
 
     def pair(self):
-        """Two tensors that may be written to."""
-        return tuple(torch.randn(3, 3, requires_grad=True).clone() for _ in "xy")
+        """Two tensors that may be written to, made of ``leaves``."""
+        self.leaves = [torch.randn(3, 3, requires_grad=True) for _ in "xy"]
+        return tuple(leaf.clone() for leaf in self.leaves)
 
     def test_invalid_dupe_left_bias(self):
         x, y = self.pair()
@@ -107,21 +108,26 @@ class AssumptionsTest(AotTestCase):
         """Compile for two tensors, then for one twice; ``example`` makes arguments to compile for."""
         for_two = aot_module_simplified(Unsqueezes(), example(*self.pair()), nop)
         x, y = self.pair()
-        expected = (x + y).detach().reshape(1, 3, 3)
-        self.assertEqual(for_two(x, y), (expected,))
-        self.assertEqual((x.shape, y.shape), ((1, 3, 3), (1, 3, 3)))
+        self.check_sum(for_two, x, y, (1, 3, 3))
         # What takes two tensors takes one twice, though it then unsqueezes it once where eager does it twice.
         x, _ = self.pair()
-        expected = (2 * x).detach().reshape(1, 3, 3)
-        self.assertEqual(for_two(x, x), (expected,))
+        self.check_sum(for_two, x, x, (1, 3, 3))
 
         x, _ = self.pair()
         for_one = aot_module_simplified(Unsqueezes(), example(x, x), nop)
-        expected = (2 * x).detach().reshape(1, 1, 3, 3)
-        self.assertEqual(for_one(x, x), (expected,))
-        self.assertEqual(x.shape, (1, 1, 3, 3))
+        self.check_sum(for_one, x, x, (1, 1, 3, 3))
         with self.assumed(1, "input 1 would be a duplicate of input 0"):
             for_one(*self.pair())
+
+    def check_sum(self, compiled, x, y, shape):
+        """Call a compiled sum, whose result and arguments are to be of ``shape``, and its backward."""
+        expected = (x + y).detach().reshape(shape)
+        (out,) = compiled(x, y)
+        self.assertEqual(out, expected)
+        self.assertEqual((x.shape, y.shape), (shape, shape))
+        out.backward(ramp(*shape))
+        gradients = [ramp(3, 3), ramp(3, 3)] if x is not y else [2 * ramp(3, 3), None]
+        self.assertEqual([leaf.grad for leaf in self.leaves], gradients)
 
     def test_invalid_dupe(self):
         self.check_invalid_dupe(lambda *arguments: arguments)

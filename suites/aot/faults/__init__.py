@@ -1,0 +1,1 @@
+"""Faults of the ahead-of-time compiler, by where they are: its entries, its graphs, what runs around them."""
