@@ -39,7 +39,7 @@ from suites.planting import EVERY, Faults, Marks, Mutant
 ROOT = Path(__file__).resolve().parents[1]
 # Of the tests that a suite's faults concern, so many per cent must fail (DESIGN, section 9).
 WANTED_RATE = 95
-# Seconds that a test gets under a fault, at least and as a multiple of the slowest test without one: a test
+# Seconds that a test gets under a fault, at least and as a multiple of the slowest of them without it: a test
 # that hangs is as good as a test that fails, and should not take much longer.
 TIMEOUT_S, TIMEOUT_RATIO = 10.0, 4.0
 # Seconds that peers get to report after the first rank has failed, here where most tests fail.
@@ -146,7 +146,7 @@ class Runs:
         self._faults = faults
         self._baseline = baseline
         self._directory = directory
-        self._slowest_s = 0.0
+        self._seconds: dict[str, float] = {}
         self.whole = not options.keywords
 
     def baseline(self) -> tuple[frozenset[str], Marks]:
@@ -164,7 +164,7 @@ class Runs:
         passed = [record for record in records if record.status is Status.PASSED]
         if not passed:
             raise RunFailed("no test passes without a fault")
-        self._slowest_s = max(record.duration_s for record in passed)
+        self._seconds = {record.id: record.duration_s for record in passed}
         return frozenset(record.id for record in passed), marks
 
     def _is_named(self, test: str) -> bool:
@@ -175,7 +175,8 @@ class Runs:
     def mutated(self, mutant: Mutant, tests: frozenset[str]) -> tuple[list[TestRecord], set[str]]:
         """Runs ``tests`` with a fault; the records, and the ids of the tests that executed it."""
         directory = self._directory / mutant.name
-        seconds = self._options.timeout or max(TIMEOUT_S, TIMEOUT_RATIO * self._slowest_s)
+        slowest = max(self._seconds[test] for test in tests)
+        seconds = self._options.timeout or max(TIMEOUT_S, TIMEOUT_RATIO * slowest)
         arguments = [*(f"-k={test}" for test in sorted(tests)), f"--timeout={seconds:g}"]
         self._run(mutant.name, directory, arguments, {"HARNESS_GRACE": f"{GRACE_S:g}"})
         return _records(directory), Marks(directory / "marks").of(mutant.name)

@@ -30,7 +30,7 @@ from harness.fuzzing.program import (
 )
 
 #: Steps of a program, at most: enough for several calls under way at once.
-MAX_STEPS = 8
+MAX_STEPS = 12
 #: Steps that a handle is kept for, and that one end of a message lags behind the other, at most.
 MAX_DELAY = 3
 #: Ranks of which every two or more are a group; of more ranks there are too many such groups.
@@ -84,9 +84,10 @@ def programs(
     if world_size < 2:
         raise UsageError(f"programs for {world_size} ranks: it takes two to communicate")
     known = tuple(groups) if groups is not None else groups_of(world_size)
-    kinds: list[SearchStrategy[Step]] = [_collectives(known, backend), _stragglers(world_size)]
+    # of eight steps five are collectives, of which there are twelve kinds
+    kinds: list[SearchStrategy[Step]] = [_collectives(known, backend)] * 5 + [_stragglers(world_size)]
     if backend.messages and any(len(group) > 1 for group in known):
-        kinds.insert(1, _messages(tuple(group for group in known if len(group) > 1), backend))
+        kinds[5:5] = [_messages(tuple(group for group in known if len(group) > 1), backend)] * 2
     steps = st.lists(st.one_of(kinds), min_size=1, max_size=max_steps)
     return steps.map(lambda drawn: Program(world_size, fitted(drawn)))
 

@@ -66,8 +66,9 @@ class GappedViews:
 
     def test_all_to_all(self):
         outputs = [TABLE.blank(self.device)[:, 1] for _ in self.everyone]
-        dist.all_to_all(outputs, [self.column] * self.world_size)
-        self.check(COLUMN, outputs, self.columns)
+        parts = [self.on_device(TABLE, TABLE.label(self.rank, part))[:, 1] for part in self.everyone]
+        dist.all_to_all(outputs, parts)
+        self.check(COLUMN, outputs, [TABLE.label(rank, self.rank)[:, 1] for rank in self.everyone])
 
     def test_all_reduce_coalesced(self):
         dist.all_reduce_coalesced([self.column])
@@ -108,12 +109,13 @@ class OtherLayouts:
     """Tensors that are dense, but laid out in another way on another rank, or cut where no element ends."""
 
     def test_broadcast_keeps_the_order_in_memory(self):
-        # Rank 0 has rows after rows, the others columns after columns.
-        case = Case(shape=(2, 3), transposed=self.rank != 0)
+        # The last rank has rows after rows, the others columns after columns.
+        last = self.world_size - 1
+        case = Case(shape=(2, 3), transposed=self.rank != last)
         tensor = self.on_device(case, case.label(self.rank))
-        dist.broadcast(tensor, 0)
-        sent = case.label(0)
-        self.check(case, tensor, sent if self.rank == 0 else sent.flatten().reshape(3, 2).T)
+        dist.broadcast(tensor, last)
+        sent = case.label(last)
+        self.check(case, tensor, sent if self.rank == last else sent.flatten().reshape(3, 2).T)
 
     def test_all_to_all_single_into_columns(self):
         # The input has to be contiguous; the output is filled in the order of its memory.
@@ -144,9 +146,10 @@ class OtherLayouts:
 
     def test_broadcast_ignores_the_shape(self):
         # As many elements are enough.
-        sent = Case(shape=(2, 3)).label(0)
-        tensor = torch.tensor(sent) if self.rank == 0 else torch.zeros(6)
-        dist.broadcast(tensor, 0)
+        last = self.world_size - 1
+        sent = Case(shape=(2, 3)).label(last)
+        tensor = torch.tensor(sent) if self.rank == last else torch.zeros(6)
+        dist.broadcast(tensor, last)
         self.same(tensor.flatten(), torch.tensor(sent).flatten())
 
     def test_requires_grad(self):

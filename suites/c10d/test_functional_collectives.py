@@ -127,7 +127,8 @@ class CompilerTest(MultiProcessTestCase):
         )
 
     def test_broadcast_work_wait_cpu(self):
-        self.check(lambda t: funcol.broadcast(t, 0, self.group), lambda held: [held[0]])
+        last = self.world_size - 1
+        self.check(lambda t: funcol.broadcast(t, last, self.group), lambda held: [held[last]])
 
     def test_scatter_work_wait_cpu(self):
         # There is no functional scatter: an exchange in which only rank 0 has anything to send.

@@ -28,7 +28,7 @@ class OnGloo:
     def device_type(cls):
         return "cpu"
 
-    @fuzz(examples=40)
+    @fuzz(examples=60)
     def test_random_programs(self, program):
         self.run_program(program)
 

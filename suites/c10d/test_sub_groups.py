@@ -224,6 +224,7 @@ class Overlaps:
         self.assertEqual(dist.get_process_group_ranks(own), [self.rank])
         whole, groups = dist.new_subgroups(group_size=self.world_size)
         self.assertEqual(len(groups), 1)
+        self.assertEqual(dist.get_process_group_ranks(whole), list(self.everyone))
         self.come_last(self.members[-1], "grouped", self.members)
         terms = [CASE.term("sum", rank) for rank in self.everyone]
         tensor = self.on_device(CASE, terms[self.rank])

@@ -42,8 +42,9 @@ class WorkHandles:
         numbers = torch.arange(1.0, len(self.members) + 1, device=self.device)
         total, mine = numbers.sum().repeat(2), numbers[self.group_rank].repeat(2)
         outputs, whole = [torch.zeros_like(mine) for _ in self.everyone], torch.zeros_like(numbers)
-        parts = list(mine[:1].repeat(len(self.members)).split(1))
+        parts = list((mine[:1] + 10 * (numbers - 1)).split(1))
         received = list(torch.zeros_like(numbers).split(1))
+        parts_of_all = numbers + 10 * self.group_rank
         reduced, single = mine.clone(), torch.zeros_like(numbers)
         how = {"group": self.group, "async_op": True}
         return {
@@ -58,11 +59,11 @@ class WorkHandles:
                 [whole],
                 [numbers],
             ),
-            "all_to_all": (lambda: dist.all_to_all(received, parts, **how), received, numbers.split(1)),
+            "all_to_all": (lambda: dist.all_to_all(received, parts, **how), received, parts_of_all.split(1)),
             "all_to_all_single": (
                 lambda: dist.all_to_all_single(single, torch.cat(parts), **how),
                 [single],
-                [numbers],
+                [parts_of_all],
             ),
             "barrier": (lambda: dist.barrier(**how), [], []),
         }

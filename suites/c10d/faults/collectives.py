@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 
+from suites.c10d.inputs import COMPLEX, DTYPES_OF_OP, EVERYTHING
 from suites.kernels import kernel, no_kernel, operation
 from suites.planting import replacing
 
@@ -66,9 +67,33 @@ class Summing:
         return dist.ReduceOp.RedOpType.SUM
 
 
-def several(position):
-    """Return a condition: the group, which is the argument at ``position``, has more than one rank."""
-    return lambda *args: size_of(args[position]) > 1
+def flat(tensors):
+    """Return the tensors of a tensor, a list, or a list of lists."""
+    if isinstance(tensors, torch.Tensor):
+        return [tensors]
+    return [tensor for part in tensors for tensor in flat(part)]
+
+
+def moves(position, dtypes=EVERYTHING):
+    """Return a condition: the group, the argument at ``position``, has several ranks, and what is given before
+    it is of dtypes that gloo moves. Others it refuses, some only when they are waited for.
+    """
+
+    def concerned(*args):
+        given = flat([flat(each) for each in args[:position]])
+        return size_of(args[position]) > 1 and all(tensor.dtype in dtypes for tensor in given)
+
+    return concerned
+
+
+def reduces(position):
+    """Return the same condition for a reduction, whose operation follows the group."""
+
+    def concerned(*args):
+        defined = DTYPES_OF_OP.get(operation(args[position + 1]).name.lower(), ())
+        return moves(position, defined)(*args) and _something(flat([flat(each) for each in args[:position]]))
+
+    return concerned
 
 
 def _something(tensors):
@@ -78,21 +103,17 @@ def _something(tensors):
 # -- reductions
 
 
-def _reduces_something(tensors, group, op, *_):
-    return size_of(group) > 1 and _something(tensors)
-
-
 def _keep_own(original, tensors, *_):
     return tensors, done(tensors)
 
 
 def _is_numeric_sum(tensors, group, op, *rest):
     numeric = all(tensor.dtype != torch.bool for tensor in tensors)
-    return numeric and operation(op) == dist.ReduceOp.SUM and _reduces_something(tensors, group, op)
+    return numeric and operation(op) == dist.ReduceOp.SUM and reduces(1)(tensors, group, op)
 
 
 def _is_no_sum(tensors, group, op, *rest):
-    return operation(op) != dist.ReduceOp.SUM and _reduces_something(tensors, group, op)
+    return operation(op) != dist.ReduceOp.SUM and reduces(1)(tensors, group, op)
 
 
 def _average(original, tensors, group, op, *rest):
@@ -134,7 +155,7 @@ REDUCTIONS = (
         "all_reduce leaves every rank what it had",
         "c10d::allreduce_",
         _keep_own,
-        _reduces_something,
+        reduces(1),
     ),
     kernel(
         "all_reduce_averages",
@@ -148,7 +169,7 @@ REDUCTIONS = (
         "all_reduce leaves out the last rank's part",
         "c10d::allreduce_",
         _leave_out_the_last,
-        _reduces_something,
+        reduces(1),
     ),
     kernel(
         "all_reduce_sums_whatever",
@@ -162,28 +183,28 @@ REDUCTIONS = (
         "reduce gives the result to the next rank",
         "c10d::reduce_",
         _next_root,
-        several(1),
+        reduces(1),
     ),
     kernel(
         "reduce_drops_a_part",
         "reduce leaves out the last rank's part",
         "c10d::reduce_",
         _leave_out_the_last,
-        _reduces_something,
+        reduces(1),
     ),
     kernel(
         "reduce_scatter_shifts",
         "reduce_scatter gives each rank the next rank's part",
         "c10d::reduce_scatter_",
         _rotate_input_lists,
-        several(2),
+        reduces(2),
     ),
     kernel(
         "reduce_scatter_tensor_shifts",
         "reduce_scatter_tensor gives each rank the next rank's rows",
         "c10d::_reduce_scatter_base_",
         _rotate_input_chunks,
-        several(2),
+        reduces(2),
     ),
 )
 
@@ -202,7 +223,7 @@ def _rotate_places(original, group, outputs, *rest):
     return original(group, [rotated(parts) for parts in outputs], *rest)
 
 
-def _has_several(group, *_):
+def _moves_among_several(group, *_):
     return group.size() > 1
 
 
@@ -221,7 +242,7 @@ def _reverse_rows(original, output, tensor, *rest):
 
 
 def _has_rows(output, tensor, group, *_):
-    return size_of(group) > 1 and tensor.dim() > 0 and len(tensor) > 1 and tensor.numel() > 0
+    return moves(2)(output, tensor, group) and tensor.dim() > 0 and len(tensor) > 1 and tensor.numel() > 0
 
 
 def _send_zeros(original, tensors, *rest):
@@ -246,21 +267,21 @@ MOVES = (
         "broadcast sends what the rank after the root has",
         "c10d::broadcast_",
         _next_source,
-        several(1),
+        moves(1),
     ),
     kernel(
         "scatter_shifts",
         "scatter gives each rank the next rank's part",
         "c10d::scatter_",
         _rotate_input_lists,
-        several(2),
+        moves(2),
     ),
     kernel(
         "gather_permutes",
         "gather puts each rank's part into the place before its own",
         "c10d::gather_",
         _rotate_output_lists,
-        several(2),
+        moves(2, tuple(dtype for dtype in EVERYTHING if dtype not in COMPLEX)),
     ),
     # Where Python calls it: in C++ DDP compares by it what is the same on all ranks.
     replacing(
@@ -268,21 +289,21 @@ MOVES = (
         "all_gather puts each rank's part into the place before its own",
         "torch._C._distributed_c10d:ProcessGroup.allgather",
         _rotate_places,
-        _has_several,
+        _moves_among_several,
     ),
     kernel(
         "all_gather_into_tensor_permutes",
         "all_gather_into_tensor puts each rank's rows into the place before their own",
         "c10d::_allgather_base_",
         _gather_into_rotated_chunks,
-        several(2),
+        moves(2),
     ),
     kernel(
         "all_to_all_shifts",
         "all_to_all sends each part to the rank before",
         "c10d::alltoall_",
         _rotate_inputs,
-        several(2),
+        moves(2),
     ),
     kernel(
         "all_to_all_single_reverses",
@@ -326,7 +347,7 @@ COALESCED = (
         "all_reduce of a sparse tensor leaves every rank what it had",
         "c10d::allreduce_",
         _keep_own,
-        several(1),
+        moves(1),
         key="SparseCPU",
     ),
 )
@@ -347,13 +368,13 @@ def _same(tensor):
 
 
 BARRIERS = (
-    kernel("barrier_does_not_wait", "a barrier returns at once", "c10d::barrier", _do_not_wait, several(1)),
+    kernel("barrier_does_not_wait", "a barrier returns at once", "c10d::barrier", _do_not_wait, moves(1)),
     kernel(
         "monitored_barrier_does_not_wait",
         "a monitored barrier returns at once",
         "c10d::monitored_barrier_",
         _do_not_monitor,
-        several(1),
+        moves(1),
     ),
     no_kernel(
         "wait_tensor_is_a_no_op",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
 
 from suites.planting import replacing
 
@@ -25,6 +26,13 @@ def _do_not_wait(original, work, *_):
 
 def _say_yes(original, work):
     return True
+
+
+_is_completed = dist.Work.is_completed
+
+
+def _is_under_way(work):
+    return not _is_completed(work)
 
 
 # -- objects
@@ -74,8 +82,10 @@ def _has_three(ranks=None, *_, **__):
     return ranks is not None and len(ranks) > 2
 
 
-def _is_sub_group(group, *_):
-    return group is not dist.group.WORLD
+def _differs(group, rank):
+    """Whether a rank's numbers in the group and in the world are not the same, and are known."""
+    ranks = c10d._world.pg_group_ranks.get(group, {})
+    return any((rank in pair) and pair[0] != pair[1] for pair in ranks.items())
 
 
 def _has_several(group=None):
@@ -84,6 +94,13 @@ def _has_several(group=None):
 
 def _zero(original, *_):
     return 0
+
+
+_sequence_number = dist.ProcessGroup._get_sequence_number_for_group
+
+
+def _has_counted(group):
+    return _sequence_number(group) > 0
 
 
 def _fall_back(original, fallback=None):
@@ -96,12 +113,17 @@ def _say_nothing(original, *args, **kwargs):
 
 def _drop_the_tags(original, operations):
     for operation in operations:
-        operation.tag = 0
+        if operation.op is dist.isend:
+            operation.tag = 0
     return original(operations)
 
 
 def _has_tags(operations):
     return isinstance(operations, list) and any(getattr(each, "tag", 0) for each in operations)
+
+
+def _among_several(*args, group=None, **_):
+    return dist.is_initialized() and dist.get_world_size(group) > 1
 
 
 def _first_tensors(original, group, outputs, inputs, *args):
@@ -114,16 +136,38 @@ def _several_tensors(group, outputs, *_):
 
 HANDLES = (
     replacing("wait_is_a_no_op", "Work.wait returns at once", f"{WORK}.wait", _do_not_wait),
-    replacing("work_is_always_completed", "is_completed says yes", f"{WORK}.is_completed", _say_yes),
+    replacing(
+        "work_is_always_completed", "is_completed says yes", f"{WORK}.is_completed", _say_yes, _is_under_way
+    ),
 )
 OBJECTS = (
     replacing(
-        "all_gather_object_swaps", "objects one place off", both("all_gather_object"), _rotate_in_place
+        "all_gather_object_swaps",
+        "objects one place off",
+        both("all_gather_object"),
+        _rotate_in_place,
+        _among_several,
     ),
-    replacing("gather_object_swaps", "objects one place off", both("gather_object"), _rotate_gathered),
-    replacing("broadcast_object_list_keeps", "all keep theirs", both("broadcast_object_list"), _keep_own),
     replacing(
-        "scatter_object_list_shifts", "objects one rank off", both("scatter_object_list"), _scatter_rotated
+        "gather_object_swaps",
+        "objects one place off",
+        both("gather_object"),
+        _rotate_gathered,
+        _among_several,
+    ),
+    replacing(
+        "broadcast_object_list_keeps",
+        "all keep theirs",
+        both("broadcast_object_list"),
+        _keep_own,
+        _among_several,
+    ),
+    replacing(
+        "scatter_object_list_shifts",
+        "objects one rank off",
+        both("scatter_object_list"),
+        _scatter_rotated,
+        _among_several,
     ),
     replacing("recv_object_list_keeps", "nothing is received", both("recv_object_list"), _receive_nothing),
 )
@@ -133,14 +177,14 @@ GROUPS = (
         "get_group_rank gives the global",
         both("get_group_rank"),
         _identity,
-        _is_sub_group,
+        _differs,
     ),
     replacing(
         "global_rank_is_the_groups",
         "get_global_rank gives the group's",
         both("get_global_rank"),
         _identity,
-        _is_sub_group,
+        _differs,
     ),
     replacing(
         "group_ranks_are_reversed",
@@ -153,7 +197,11 @@ GROUPS = (
         "new_group_loses_a_rank", "the last is left out", both("new_group"), _without_the_last, _has_three
     ),
     replacing(
-        "groups_do_not_count", "the sequence number stays 0", f"{GROUP}._get_sequence_number_for_group", _zero
+        "groups_do_not_count",
+        "the sequence number stays 0",
+        f"{GROUP}._get_sequence_number_for_group",
+        _zero,
+        _has_counted,
     ),
     replacing("local_rank_falls_back", "LOCAL_RANK is not heeded", both("get_node_local_rank"), _fall_back),
     replacing(
@@ -161,7 +209,7 @@ GROUPS = (
     ),
     replacing(
         "batches_lose_tags",
-        "batch_isend_irecv drops tags",
+        "batch_isend_irecv sends by tag 0",
         both("batch_isend_irecv"),
         _drop_the_tags,
         _has_tags,
