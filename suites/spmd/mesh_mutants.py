@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed.tensor import DTensor, Partial, Replicate
+from torch.distributed.tensor import Partial, Replicate
+from torch.distributed.tensor._dispatch import OpDispatcher
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from suites.planting import Mutant, Touch, always, replacing
@@ -21,10 +22,11 @@ from suites.planting import Mutant, Touch, always, replacing
 NAMESPACE = "_c10d_functional"
 PLACEMENTS = "torch.distributed.tensor.placement_types"
 REDISTRIBUTE = "torch.distributed.tensor._redistribute"
-COMPUTED = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 
 # Overrides of kernels last as long as their library.
 _libraries: list[torch.library.Library] = []
+# What stands in a kernel's place by now, by operator: several mutants of one are watched together.
+_in_place: dict[str, Callable[..., Any]] = {}
 
 
 def kernel(
@@ -33,10 +35,7 @@ def kernel(
     """A mutant that puts ``faulty(original, *args)`` in the place of a functional collective's kernel."""
 
     def put(touch: Touch, faulty: Callable[..., Any] | None) -> None:
-        own = torch.library.get_kernel(f"{NAMESPACE}::{operator}", "CPU")
-
-        def original(*args: Any) -> Any:
-            return own.call_boxed(COMPUTED, *args)
+        original = _in_place.get(operator) or _kernel_of(operator)
 
         def substitute(*args: Any) -> Any:
             if not when(*args):
@@ -47,8 +46,19 @@ def kernel(
         library = torch.library.Library(NAMESPACE, "IMPL")
         library.impl(operator, substitute, "CPU")
         _libraries.append(library)
+        _in_place[operator] = substitute
 
     return Mutant(name, what, lambda touch: put(touch, faulty), lambda touch: put(touch, None))
+
+
+def _kernel_of(operator: str) -> Callable[..., Any]:
+    overload = getattr(torch.ops._c10d_functional, operator).default
+
+    def call(*args: Any) -> Any:
+        # Lets other threads run meanwhile, which gloo's need; a kernel's own ``call_boxed`` does not.
+        return overload._op_dk(torch._C.DispatchKey.CompositeExplicitAutograd, *args)
+
+    return call
 
 
 def _group(name: Any) -> dist.ProcessGroup:
@@ -312,8 +322,18 @@ def _turned_shard(original, self, tensor, mesh, mesh_dim, logical_shape, new_sha
     return original(self, tensor, mesh, mesh_dim, logical_shape, new_shard_dim).flip(self.dim)
 
 
-def _without_the_last_step(original, *args, **kwargs):
-    return original(*args, **kwargs)[:-1]
+def _steps(transforms, mesh):
+    """The places of those steps of a redistribution that do something."""
+    return [
+        place
+        for place, step in enumerate(transforms)
+        if step.src_dst_placements[0] != step.src_dst_placements[1] and mesh.size(step.mesh_dim) > 1
+    ]
+
+
+def _without_the_last_step(original, transforms, mesh, *args):
+    last = _steps(transforms, mesh)[-1]
+    return original([*transforms[:last], *transforms[last + 1 :]], mesh, *args)
 
 
 def _local_gradient(original, ctx, gradient):
@@ -328,13 +348,20 @@ def _to_be_reduced(ctx, gradient):
     )
 
 
-def _claims_replicate(original, result, spec):
-    whole = tuple(Replicate() if each == Partial() else each for each in spec.placements)
-    return DTensor(
-        result,
-        DTensorSpec(spec.mesh, whole, tensor_meta=spec.tensor_meta),
-        requires_grad=result.requires_grad,
-    )
+def _wrap_results(touch: Touch, faulty: bool) -> None:
+    """Stands where operators' results become DTensors. The method is static: ``replacing`` would bind it."""
+    original = OpDispatcher.wrap
+
+    def wrap(result: Any, spec: Any) -> Any:
+        if not isinstance(spec, DTensorSpec) or Partial() not in spec.placements:
+            return original(result, spec)
+        touch()
+        if faulty:
+            whole = tuple(Replicate() if each == Partial() else each for each in spec.placements)
+            spec = DTensorSpec(spec.mesh, whole, tensor_meta=spec.tensor_meta)
+        return original(result, spec)
+
+    OpDispatcher.wrap = staticmethod(wrap)  # type: ignore[assignment]  # that is the fault
 
 
 DTENSOR = (
@@ -372,9 +399,9 @@ DTENSOR = (
     replacing(
         "redistribute_skips_the_last_step",
         "of several mesh dimensions the last to be moved is not",
-        (f"{REDISTRIBUTE}:_gen_transform_infos", f"{REDISTRIBUTE}:_gen_transform_infos_non_cached"),
+        f"{REDISTRIBUTE}:_optimize_transform_infos",
         _without_the_last_step,
-        when=lambda spec, *args, **kwargs: spec.mesh.ndim > 1,
+        when=lambda transforms, mesh, *args: mesh.ndim > 1 and bool(_steps(transforms, mesh)),
     ),
     replacing(
         "gradient_of_local_is_not_reduced",
@@ -383,12 +410,11 @@ DTENSOR = (
         _local_gradient,
         when=_to_be_reduced,
     ),
-    replacing(
+    Mutant(
         "partial_results_are_called_replicated",
         "an operator whose result is a partial sum says it is whole",
-        "torch.distributed.tensor._dispatch:OpDispatcher.wrap",
-        _claims_replicate,
-        when=lambda result, spec: isinstance(spec, DTensorSpec) and Partial() in spec.placements,
+        lambda touch: _wrap_results(touch, faulty=True),
+        lambda touch: _wrap_results(touch, faulty=False),
     ),
     replacing(
         "embedding_counts_rows_of_others",
