@@ -193,6 +193,8 @@ def _telling_strides(tensor: torch.Tensor) -> tuple[int | None, ...]:
 
 
 def _values(tensor: torch.Tensor) -> torch.Tensor | None:
+    if tensor.is_meta:
+        return None
     with torch.no_grad():
         if tensor.layout != torch.strided:
             return tensor.detach().to_dense().clone()
