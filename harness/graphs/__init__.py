@@ -16,9 +16,24 @@ if TYPE_CHECKING:
     from harness.graphs.aot import verify_aot as verify_aot
     from harness.graphs.capture import Capture as Capture
     from harness.graphs.capture import CapturedGraph as CapturedGraph
+    from harness.graphs.communication import Collective as Collective
+    from harness.graphs.communication import collectives_of as collectives_of
+    from harness.graphs.communication import communication_bytes as communication_bytes
+    from harness.graphs.communication import count_collectives as count_collectives
+    from harness.graphs.communication import summarize_collectives as summarize_collectives
     from harness.graphs.compilers import Compilers as Compilers
     from harness.graphs.compilers import compilers_of as compilers_of
     from harness.graphs.compilers import nop as nop
+    from harness.graphs.ddp_bucketing import CALLER as CALLER
+    from harness.graphs.ddp_bucketing import TRACED as TRACED
+    from harness.graphs.ddp_bucketing import Step as Step
+    from harness.graphs.ddp_bucketing import Weight as Weight
+    from harness.graphs.ddp_bucketing import expected_buckets as expected_buckets
+    from harness.graphs.ddp_capture import captured_splits as captured_splits
+    from harness.graphs.ddp_capture import splits_of as splits_of
+    from harness.graphs.ddp_splits import Split as Split
+    from harness.graphs.ddp_splits import splits_from_json as splits_from_json
+    from harness.graphs.ddp_splits import splits_to_json as splits_to_json
     from harness.graphs.front_ends import AotFunction as AotFunction
     from harness.graphs.front_ends import Compilation as Compilation
     from harness.graphs.front_ends import FrontEnd as FrontEnd
@@ -26,11 +41,17 @@ if TYPE_CHECKING:
     from harness.graphs.programs import view_programs as view_programs
     from harness.graphs.releases import torch_at_least as torch_at_least
     from harness.graphs.text import graph_text as graph_text
+    from harness.graphs.train_step import CompiledStep as CompiledStep
+    from harness.graphs.train_step import Override as Override
+    from harness.graphs.waits import collectives as collectives
+    from harness.graphs.waits import unwaited as unwaited
+    from harness.graphs.waits import wait_for_works as wait_for_works
+    from harness.graphs.waits import without_waits as without_waits
 
 _HOMES: dict[str, tuple[str, ...]] = {
     "harness.graphs.aot": ("Differs", "UnbackedSize", "Verified", "verify_aot"),
     "harness.graphs.capture": ("Capture", "CapturedGraph"),
-    "harness.graphs.collectives": (
+    "harness.graphs.communication": (
         "Collective",
         "collectives_of",
         "communication_bytes",

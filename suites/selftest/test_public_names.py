@@ -1,4 +1,4 @@
-"""``from harness import ...``: every public name is there, is what it says, and costs no torch."""
+"""``from harness import ...`` and its like: each public name is there, is what it says, and costs no torch."""
 
 from __future__ import annotations
 
@@ -10,43 +10,65 @@ import subprocess
 import sys
 import types
 import unittest
+from typing import TYPE_CHECKING
 
 import harness
+import harness.graphs
+
+if TYPE_CHECKING:
+    Case = unittest.TestCase
+else:
+    Case = object
 
 
-class PublicNames(unittest.TestCase):
-    """What ``harness/__init__.py`` offers."""
+class Names(Case):
+    """What a package offers by names that are resolved when they are first used."""
+
+    package: types.ModuleType
 
     def test_each_is_its_home_s(self) -> None:
         """Also when all modules are loaded already: a module of the same name would stand in its place."""
-        for name, home in harness._HOME.items():
+        for name, home in self.package._HOME.items():
             with self.subTest(name):
                 expected = getattr(importlib.import_module(home), name)
-                self.assertIs(getattr(harness, name), expected)
+                self.assertIs(getattr(self.package, name), expected)
                 self.assertNotIsInstance(expected, types.ModuleType)
 
     def test_none_is_called_like_a_module(self) -> None:
-        modules = {module.name for module in pkgutil.iter_modules(harness.__path__)}
-        self.assertFalse(modules & set(harness.__all__))
+        modules = {module.name for module in pkgutil.iter_modules(self.package.__path__)}
+        self.assertFalse(modules & set(self.package.__all__))
 
     def test_type_checkers_see_the_same(self) -> None:
         """The names that are imported for them only are those that users get."""
-        tree = ast.parse(inspect.getsource(harness))
+        tree = ast.parse(inspect.getsource(self.package))
         told = {
             alias.asname: node.module
             for node in ast.walk(tree)
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("harness.")
             for alias in node.names
         }
-        self.assertEqual(told, harness._HOME)
+        self.assertEqual(told, self.package._HOME)
 
     def test_unknown_name(self) -> None:
         with self.assertRaisesRegex(AttributeError, "no attribute 'nothing_of_the_kind'"):
-            harness.nothing_of_the_kind  # noqa: B018 - the access is the test
+            self.package.nothing_of_the_kind  # noqa: B018 - the access is the test
 
     def test_import_alone_loads_no_torch(self) -> None:
-        code = "import harness, sys; dir(harness); sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+        name = self.package.__name__
+        code = f"import {name}, sys; dir({name}); sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
         self.assertEqual(subprocess.run([sys.executable, "-c", code], check=False).returncode, 0)
+
+
+class PublicNames(Names, unittest.TestCase):
+    """The library's."""
+
+    package = harness
+
+
+class GraphsNames(Names, unittest.TestCase):
+    """Those for tests of graphs."""
+
+    package = harness.graphs
 
 
 if __name__ == "__main__":

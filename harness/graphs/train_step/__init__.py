@@ -14,8 +14,8 @@
     step.__dict__[COMPILED_OBJECT_KEY].gm           # the graph
 
 A tool for tests: what a data-parallel step communicates can be read off its graph, and counted
-(``harness.graphs.collectives``). ``torch.distributed._spmd``, from whose behaviour the contract is taken, is
-no longer part of torch.
+(``harness.graphs.communication``). ``torch.distributed._spmd``, from whose behaviour the contract is taken,
+is no longer part of torch.
 """
 
 from __future__ import annotations
