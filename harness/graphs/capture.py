@@ -26,26 +26,33 @@ Role = Literal["forward", "inference", "backward", "joint"]
 class CapturedGraph:
     """One graph that was handed to a compiler, or as ``joint`` to the partitioner.
 
-    ``forward`` is a forward graph that has a backward, ``inference`` one that has none.
+    ``forward`` is a forward graph that has a backward, ``inference`` one that has none. ``root`` is the
+    module that ``graph`` is a copy from; its sub-modules and constants are the graph's.
     """
 
     role: Role
-    module: torch.fx.GraphModule
+    root: torch.fx.GraphModule
+    graph: torch.fx.Graph
+
+    @property
+    def module(self) -> torch.fx.GraphModule:
+        """A module that runs the graph, made anew each time: its code is generated, which takes a while."""
+        return torch.fx.GraphModule(self.root, self.graph)
 
     @property
     def text(self) -> str:
         """The graph as ``graph_text`` prints it."""
-        return graph_text(self.module, name=self.role)
+        return graph_text(self.root, name=self.role, graph=self.graph)
 
     @property
     def placeholders(self) -> list[torch.fx.Node]:
         """What the graph takes, in order."""
-        return list(self.module.graph.find_nodes(op="placeholder"))
+        return list(self.graph.find_nodes(op="placeholder"))
 
     @property
     def outputs(self) -> list[Any]:
         """What the graph returns, in order: nodes, and constants such as None."""
-        (output,) = self.module.graph.find_nodes(op="output")
+        (output,) = self.graph.find_nodes(op="output")
         returned = output.args[0]
         return list(returned) if isinstance(returned, (list, tuple)) else [returned]
 
@@ -69,7 +76,7 @@ class Capture:
 
     def _noting(self, role: Role, compiler: Compiler) -> Compiler:
         def noting(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-            captured = CapturedGraph(role, _copied(graph))
+            captured = CapturedGraph(role, graph, _copied(graph.graph))
             self.graphs.append(captured)
             compiled = compiler(graph, inputs)
             if not callable(compiled):
@@ -94,17 +101,17 @@ class Capture:
 
     def _noting_joint(self, partitioner: Partitioner) -> Partitioner:
         def noting(graph: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
-            self.graphs.append(CapturedGraph("joint", _copied(graph)))
+            self.graphs.append(CapturedGraph("joint", graph, _copied(graph.graph)))
             return partitioner(graph, inputs, **options)
 
         return noting
 
 
-def _copied(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """``module`` with a graph of its own: same names, same metadata, same sub-modules."""
+def _copied(original: torch.fx.Graph) -> torch.fx.Graph:
+    """A copy with the same names and metadata."""
     graph = torch.fx.Graph()
-    output = graph.graph_copy(module.graph, {}, return_output_node=True)
+    output = graph.graph_copy(original, {}, return_output_node=True)
     if output is not None:
-        value, original = output
-        graph.output(value).meta.update(original.meta)
-    return torch.fx.GraphModule(module, graph)
+        value, node = output
+        graph.output(value).meta.update(node.meta)
+    return graph

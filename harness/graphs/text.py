@@ -29,12 +29,19 @@ INDENT = "  "
 WIDTH = 100
 
 
-def graph_text(graph: torch.fx.GraphModule, *, name: str = "forward", shapes: bool = False) -> str:
-    """``graph`` as text under ``name``; with ``shapes`` each value has its dtype and sizes beside it.
+def graph_text(
+    module: torch.fx.GraphModule,
+    *,
+    name: str = "forward",
+    shapes: bool = False,
+    graph: torch.fx.Graph | None = None,
+) -> str:
+    """The module's graph as text under ``name``; with ``shapes``, dtype and sizes stand beside each value.
 
-    Shapes come from what the compiler left in ``node.meta["val"]``; a node without it has none.
+    Shapes come from what the compiler left in ``node.meta["val"]``; a node without it has none. ``graph`` is
+    printed instead of the module's, if given.
     """
-    return "\n".join(_Printer(shapes).lines(graph, name))
+    return "\n".join(_Printer(shapes).lines(module, name, module.graph if graph is None else graph))
 
 
 class _Printer:
@@ -44,8 +51,8 @@ class _Printer:
         self._shapes = shapes
         self._devices: dict[torch.device, int] = {}
 
-    def lines(self, module: torch.fx.GraphModule, name: str) -> Iterator[str]:
-        nodes = list(module.graph.nodes)
+    def lines(self, module: torch.fx.GraphModule, name: str, graph: torch.fx.Graph) -> Iterator[str]:
+        nodes = list(graph.nodes)
         placeholders = (self._declared(node) for node in nodes if node.op == "placeholder")
         yield from _wrapped(f"{name}({', '.join(placeholders)})", indent="")
         for node in nodes:
@@ -54,7 +61,7 @@ class _Printer:
         for child, sub in module.named_children():
             if isinstance(sub, torch.fx.GraphModule):
                 yield ""
-                yield from self.lines(sub, f"{name}.{child}")
+                yield from self.lines(sub, f"{name}.{child}", sub.graph)
 
     def _statement(self, node: torch.fx.Node) -> str:
         if node.op == "output":
