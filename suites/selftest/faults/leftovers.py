@@ -148,8 +148,10 @@ class Lies(FaultyCase):
     def test_wrong_fields(self) -> None:
         """A report whose fields are of the wrong kind: it has to be refused before it is used."""
         if self.rank == 1:
-            frame = encode(Report(RankOutcome(1, Status.PASSED)))
-            send_frame(self.channel(), frame.replace(b'"duration_s": 0.0', b'"duration_s": "long"'))
+            frame = encode(Report(RankOutcome(1, Status.PASSED, duration_s=1.5)))
+            lie = frame.replace(b'"duration_s": 1.5', b'"duration_s": "long"')
+            assert lie != frame
+            send_frame(self.channel(), lie)
 
     def test_half_a_frame(self) -> None:
         """A promise of more, and then the real report on top of it."""
