@@ -67,7 +67,7 @@ class Deviations:
 
 #: As documented.
 DOCUMENTED = Deviations()
-#: On graphs that dynamo traced, torch 2.11 to 2.13.
+#: On graphs that dynamo traced, as of torch 2.13.
 TRACED = Deviations(counts_ignored=True, counts_each_use=True, misses_aside=True)
 
 

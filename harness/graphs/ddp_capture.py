@@ -195,7 +195,7 @@ def _place(node: fx.Node) -> str:
     """Where dynamo found a graph's input, as a path of attributes; else its name in the graph."""
     source = getattr(node, "_dynamo_source", None)
     name = getattr(source, "name", None)
-    text = name() if callable(name) else name  # a method before torch 2.11
+    text = name() if callable(name) else name  # a method in some releases
     return ".".join(_STEP.findall(text or "")) or str(node.target)
 
 

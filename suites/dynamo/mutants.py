@@ -86,7 +86,7 @@ def _frozen(node) -> Iterable[nn.Parameter]:
 
 
 def _mark_is_forgotten(original, self):
-    """The active module, which an inner one's forward leaves unset, as it did before torch 2.11."""
+    """The mark of the active module, which an inner one's forward takes away with its own."""
 
     @contextlib.contextmanager
     def inside():
@@ -188,7 +188,7 @@ def _all_the_same(original, whole, split):
 
 
 def _has_bodies(whole, split):
-    return any("_checkpoint_context_fn" in module.meta for module in whole.children())
+    return any("_checkpoint_context_fn" in getattr(module, "meta", ()) for module in whole.children())
 
 
 PIECES = (
@@ -270,15 +270,11 @@ MUTANTS: tuple[Mutant, ...] = (
     *PIECES,
     *RANKS,
     *_named(COMPILED, "compile_is_a_noop", "outputs_times_3", "gradients_doubled"),
-    *_named(
-        DDP_FAULTS,
-        "ddp_skips_its_gradient_hooks",
-        "ddp_does_not_average",
-        "ddp_keeps_buffers",
-        "no_sync_synchronizes",
-        "ddp_ignores_comm_hooks",
-    ),
+    # Not those within DDP's forward, which dynamo traces. What they do wrong the collectives below do too.
+    *_named(DDP_FAULTS, "no_sync_synchronizes", "ddp_ignores_comm_hooks"),
     *_named(REDUCTIONS, "all_reduce_is_identity", "reduce_scatter_tensor_shifts"),
-    *_named(MOVES, "all_gather_into_tensor_permutes", "all_to_all_single_reverses"),
+    *_named(
+        MOVES, "broadcast_from_wrong_source", "all_gather_into_tensor_permutes", "all_to_all_single_reverses"
+    ),
 )
 SURVIVORS: dict[str, dict[str, str]] = {}
