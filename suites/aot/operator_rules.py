@@ -58,7 +58,14 @@ KNOWN: tuple[Known, ...] = (
         "corrcoef cov",
         "DataDependentOutputException",
         r"^aten\.equal\.default$",
-        "it asks whether all weights are positive",
+        "it asks whether its degrees of freedom, a tensor, are above 0",
+    ),
+    Known(
+        "cov",
+        "RuntimeError",
+        r"^Cannot call numel\(\) on tensor with symbolic sizes/strides",
+        "it counts its weights in C++, without symbols",
+        SYMBOLIC,
     ),
     Known(
         "item narrow nn_functional_gaussian_nll_loss tensor_split",
@@ -74,7 +81,21 @@ KNOWN: tuple[Known, ...] = (
         "into how many pieces it splits is a number from a tensor",
         SYMBOLIC,
     ),
+    Known(
+        "nn_functional_gaussian_nll_loss",
+        "GuardOnDataDependentSymNode",
+        r"^Could not guard on data-dependent expression Eq\(u0, 1\)",
+        "it asks whether any variance is negative",
+        SYMBOLIC,
+    ),
     # What the compiler has no means for.
+    Known(
+        "nn_functional_fractional_max_pool3d",
+        "UnsupportedOperatorException",
+        r"^aten\.fractional_max_pool3d_backward\.default$",
+        "backward has no kernel that computes sizes alone",
+        SYMBOLIC,
+    ),
     Known(
         "resize_",
         "RuntimeError",
