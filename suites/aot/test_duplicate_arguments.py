@@ -56,12 +56,12 @@ class Transposes(torch.nn.Module):
 
 
 class Unsqueezes(torch.nn.Module):
-    """Adds, after giving both arguments another dimension in place."""
+    """Adds the second argument twice to the first, after giving both another dimension in place."""
 
     def forward(self, x, y):
         x.unsqueeze_(0)
         y.unsqueeze_(0)
-        return (x + y,)
+        return (x + 2 * y,)
 
 
 class Adds(torch.nn.Module):
@@ -121,12 +121,12 @@ class AssumptionsTest(AotTestCase):
 
     def check_sum(self, compiled, x, y, shape):
         """Call a compiled sum, whose result and arguments are to be of ``shape``, and its backward."""
-        expected = (x + y).detach().reshape(shape)
+        expected = (x + 2 * y).detach().reshape(shape)
         (out,) = compiled(x, y)
         self.assertEqual(out, expected)
         self.assertEqual((x.shape, y.shape), (shape, shape))
         out.backward(ramp(*shape))
-        gradients = [ramp(3, 3), ramp(3, 3)] if x is not y else [2 * ramp(3, 3), None]
+        gradients = [ramp(3, 3), 2 * ramp(3, 3)] if x is not y else [3 * ramp(3, 3), None]
         self.assertEqual([leaf.grad for leaf in self.leaves], gradients)
 
     def test_invalid_dupe(self):

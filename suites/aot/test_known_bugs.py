@@ -75,8 +75,11 @@ class SilentlyWrongTest(AotTestCase):
         # Compiled, the write lands at the start of the base's storage.
         self.verify(f, [base[1:]])
 
+    # torch 2.11 returns the other argument in its place.
     @fails(
-        "Differs", "is the object of nothing compiled, input 0", "arguments that share a base are views of it"
+        "Differs",
+        "the output: is the object of .* compiled, input 0 .a. in eager",
+        "arguments that share a base are views of it",
     )
     def test_identity_of_shared_argument(self):
         def f(a, b):
@@ -84,7 +87,7 @@ class SilentlyWrongTest(AotTestCase):
             return a
 
         x = ramp(2, 2)
-        self.verify(f, [x.view(-1), x])
+        self.verify(f, [x.view(-1), x], debug_assert=False)
 
 
 class RefusedTest(AotTestCase):
