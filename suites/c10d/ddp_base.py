@@ -92,4 +92,6 @@ class DdpTestCase(C10dTestCase):
 
     def logged(self, ddp: DistributedDataParallel, key: str, default: Any = 0) -> Any:
         """Return what DDP has logged under ``key``; it leaves keys out that have nothing to say."""
-        return ddp._get_ddp_logging_data().get(key, default)
+        data = ddp._get_ddp_logging_data()
+        self.assertEqual((data["rank"], data["world_size"]), (self.rank, self.world_size))
+        return data.get(key, default)

@@ -9,6 +9,7 @@ from suites.c10d.faults.collectives import BARRIERS, COALESCED, MOVES, REDUCTION
 from suites.c10d.faults.ddp import DDP_FAULTS
 from suites.c10d.faults.groups import GROUPS, HANDLES, OBJECTS
 from suites.c10d.faults.stores import STORES
+from suites.c10d.survivors import SURVIVORS
 from suites.planting import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -22,4 +23,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *STORES,
     *DDP_FAULTS,
 )
-SURVIVORS: dict[str, dict[str, str]] = {}
+
+__all__ = ["MUTANTS", "SURVIVORS"]

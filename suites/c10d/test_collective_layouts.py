@@ -99,9 +99,10 @@ class GappedViews:
             self.check_memory(reference.combine(self.beneath(), "sum"))
 
     def test_scatter_works_on_the_memory(self):
-        parts = [COLUMN.label(0, part) for part in self.everyone]
+        last = self.world_size - 1
+        parts = [COLUMN.label(last, part) for part in self.everyone]
         sent = [self.on_device(COLUMN, part) for part in parts]
-        dist.scatter(self.column, sent if self.rank == 0 else None, 0)
+        dist.scatter(self.column, sent if self.rank == last else None, last)
         self.check_memory(parts[self.rank])
 
 

@@ -8,6 +8,7 @@ reduction, each rank scales its loss by its rank plus one, so that no rank has t
 
 import copy
 import sys
+from functools import wraps
 from itertools import product
 from pathlib import Path
 
@@ -133,10 +134,18 @@ class DdpCommHookTest(DdpTestCase):
         )
         for hook, view in product(hooks, (False, True)):
             with self.subTest(hook=hook.__qualname__, view=view):
+                calls = []
+
+                @wraps(hook)
+                def noted(group, bucket, hook=hook, calls=calls):
+                    calls.append(bucket.index())
+                    return hook(group, bucket)
+
                 ddp = self.wrapped(gradient_as_bucket_view=view)
-                ddp.register_comm_hook(dist.group.WORLD, hook)
+                ddp.register_comm_hook(dist.group.WORLD, noted)
                 self.check_gradients(ddp, EACH)
                 self.check_gradients(ddp, SCALED, scale=self.rank + 1)
+                self.assertEqual(calls, [0, 0])
 
     def test_compression_rounds(self):
         # A third of the way from one 16-bit number to the next: compressed it is lost, and else it is not.
@@ -215,6 +224,7 @@ class DdpCommHookTest(DdpTestCase):
             self.backward_beside(
                 model, ddp, rows, lambda one, part: mse_loss(one(part[:, :20]), part[:, 20:])
             )
+        self.assertEqual(state.iter, iterations)
         return ddp.module.weight.grad, model.weight.grad
 
     def test_powerSGD_before_it_starts(self):

@@ -251,15 +251,16 @@ class StoreOnRanks:
         for turn in range(5):
             mine = f"rank {self.rank}"
             winner = self.store.compare_set(f"prize {turn}", "", mine)
-            self.store.set(f"saw {turn}/{self.rank}", winner)
+            self.store.set(f"saw {turn}/{self.rank}", b"%d: %s" % (self.rank, winner))
             saw = self.store.multi_get([f"saw {turn}/{rank}" for rank in range(self.world_size)])
-            self.assertEqual(saw, [winner] * self.world_size)
+            self.assertEqual(saw, [b"%d: %s" % (rank, winner) for rank in range(self.world_size)])
             self.assertEqual(self.store.get(f"prize {turn}"), winner)
 
     def test_wait_ends_when_the_key_comes(self):
         # Each rank waits for the next one's key and sets its own only then; the last one starts it off.
         if self.rank < self.world_size - 1:
             self.store.wait([f"turn/{self.rank + 1}"], LONG)
+            self.assertTrue(self.store.check([f"turn/{self.rank + 1}"]))
         self.store.set(f"turn/{self.rank}", str(self.rank * 11))
         self.assertEqual(self.store.get("turn/0"), b"0")
         self.assertEqual(self.store.get(f"turn/{self.world_size - 1}"), b"33")

@@ -75,8 +75,8 @@ def flat(tensors):
 
 
 def moves(position, dtypes=EVERYTHING):
-    """Return a condition: the group, the argument at ``position``, has several ranks, and what is given before
-    it is of dtypes that gloo moves. Others it refuses, some only when they are waited for.
+    """Return a condition: the group, the argument at ``position``, has several ranks, and gloo moves what is
+    given before it. Other dtypes it refuses, some only when they are waited for.
     """
 
     def concerned(*args):

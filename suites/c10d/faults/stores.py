@@ -6,6 +6,8 @@ themselves put their members in order (``C10dTestCase.come_last``) are not conce
 
 from __future__ import annotations
 
+import torch.distributed as dist
+
 from suites.planting import replacing
 
 STORE = "torch._C._distributed_c10d:Store"
@@ -46,6 +48,13 @@ def _say_yes(original, store, keys):
     return True
 
 
+_check = dist.Store.check
+
+
+def _is_missing(store, keys):
+    return not _check(store, keys)
+
+
 def _keep_the_key(original, store, key):
     return True
 
@@ -80,7 +89,7 @@ STORES = (
     replacing(
         "store_does_not_wait", "wait returns at once", f"{STORE}.wait", _return_at_once, _is_of_the_suite
     ),
-    replacing("store_has_every_key", "check says yes", f"{STORE}.check", _say_yes),
+    replacing("store_has_every_key", "check says yes", f"{STORE}.check", _say_yes, _is_missing),
     replacing("store_keeps_deleted_keys", "delete_key deletes nothing", f"{STORE}.delete_key", _keep_the_key),
     replacing("store_miscounts", "num_keys is always 7", f"{STORE}.num_keys", _seven),
     replacing("append_overwrites", "append sets", f"{STORE}.append", _overwrite),

@@ -1,0 +1,94 @@
+"""Tests that pass under a fault that they execute, by mutant, each with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+#: What DDP says, or refuses, is looked at; the gradients of the step that makes it say so are not.
+LOOKS_ELSEWHERE = {
+    "*.LoggingTest.test_*": "it looks at what DDP logs, whatever the gradients",
+    "*.BufferHookTest.test_ddp_buffer_hook_after_forward": "it looks at buffers; no backward follows",
+    "*.DdpStateTest.test_forward_*": "it looks at buffers; no backward follows",
+    "*.MixedPrecisionTest.test_ddp_native_mixed_precision_needs_events": "the step is refused",
+    "*.test_unused_parameters_are_refused_at_the_next_forward": "the step is refused",
+    "*.test_ddp_checkpointing_twice_use_reentrant_True": "the step is refused",
+    "*.SyncBatchNormOnCpuTest.test_*refuse*": "the step is refused",
+}
+SYMMETRIC = "what all ranks have is the same, or the order of ranks does not matter to it"
+NO_DATA = "it looks at what is refused or warned of; no rank waits for another one's data"
+SHARDED = "a sharded tensor is there to be ignored; nothing is asked of it"
+
+SURVIVORS: Mapping[str, Mapping[str, str]] = {
+    "all_reduce_is_identity": LOOKS_ELSEWHERE,
+    "all_reduce_averages": {
+        **LOOKS_ELSEWHERE,
+        "*.DdpJoinTest.test_join_ends_with_the_last_ones_state": "it looks at the state, not at gradients",
+    },
+    "all_reduce_drops_a_part": LOOKS_ELSEWHERE,
+    "all_reduce_sums_whatever": {
+        "*.DdpJoinTest.test_join_divides_*": "the maximum says whose state is the last; here all are the same",
+    },
+    "broadcast_from_wrong_source": {
+        "*.IgnoredTest.test_ignored_sharded_tensor": SHARDED,
+        "*.SyncBatchNormOnCpuTest.test_ddp_refuses_sync_batch_norm_on_cpu": "the step is refused",
+    },
+    "all_gather_permutes": {
+        "*.IgnoredTest.test_ignored_sharded_tensor": SHARDED,
+        "*.SyncBatchNormTest.test_sync_batch_norm_*": SYMMETRIC,
+        "*.test_output_list_too_short": "it looks at the error that Python raises afterwards",
+    },
+    "all_to_all_single_reverses": {
+        "*.RefusalsWorldSize?Test.test_all_to_all_single_splits": "the call is refused when it is waited for",
+        "*.test_all_to_all_single_of_bytes_that_cannot_be_cut": "the call is refused when it is waited for",
+    },
+    "barrier_does_not_wait": {
+        "*.BarrierMembersWorldSize3Test.test_barrier_group": "a race between two members, often lost in time",
+        "*.test_gloo_warn_not_in_group": "members only call it; it looks at those outside",
+        "*.StateTest.test_save_load_checkpoint": "a race between a file and those that read it",
+        "*.test_without_its_wait_*": "the barrier only holds the ranks until all is over",
+    },
+    "wait_tensor_is_a_no_op": {
+        "*.test_without_its_wait_*": "it takes the wait away itself",
+    },
+    "wait_is_a_no_op": {
+        "*Refusals*Test.test_*": NO_DATA,
+        "*.Outsiders*Test.test_*": NO_DATA,
+        "*.test_outsiders_are_warned_*": NO_DATA,
+        "*.test_gloo_warn_not_in_group": NO_DATA,
+        "*.RootsWorldSize2Test.test_*": "the group has one rank",
+        "*DispatchedCollectivesTests.test_*": "the group has one rank",
+        "*.test_without_its_wait_*": "it takes the wait away itself",
+        "*.CommTest.test_bool_tensors": "a race: nobody is late there",
+        "*.StateTest.test_save_load_checkpoint": "a race between a file and those that read it",
+    },
+    "all_gather_object_swaps": {"*.IgnoredTest.test_ignored_sharded_tensor": SHARDED},
+    "global_rank_is_the_groups": {
+        "*.test_send_recv_group_ranks": "peers are group ranks; the global one only must not be the own",
+    },
+    "group_ranks_are_reversed": {"*.IgnoredTest.test_ignored_sharded_tensor": SHARDED},
+    "new_group_loses_a_rank": {"*.test_root_named_twice_or_not_at_all": "it uses another group"},
+    "store_does_not_wait": {
+        "*.InitMethodsTest.test_a_rank_that_never_comes": "the wait keeps the ranks together at its end",
+    },
+    "ddp_skips_its_gradient_hooks": LOOKS_ELSEWHERE,
+    "ddp_does_not_average": {
+        **LOOKS_ELSEWHERE,
+        "*.DdpJoinTest.test_join_ends_with_the_last_ones_state": "it looks at the state, not at gradients",
+    },
+    "ddp_starts_with_other_states": {
+        "*.IgnoredTest.test_ignored_sharded_tensor": SHARDED,
+        "*.SyncBatchNormOnCpuTest.test_ddp_refuses_sync_batch_norm_on_cpu": "the step is refused",
+    },
+    "ddp_keeps_buffers": {
+        "*.IgnoredTest.test_ignored_output_with_unused_parameters": SYMMETRIC,
+        "*.SyncBatchNormTest.test_sync_batch_norm_*": SYMMETRIC,
+        "*.SyncBatchNormTest.test_batch_norm_without_sync": "it looks at gradients; no second forward follows",
+        "*.SyncBatchNormOnCpuTest.test_*refuse*": "the step is refused",
+    },
+    "ddp_ignores_comm_hooks": {
+        "*.test_ddp_native_mixed_precision_needs_events": "the step is refused",
+    },
+    "ddp_join_divides_wrongly": {
+        "*.DdpJoinTest.test_join_ends_with_the_last_ones_state": "it looks at the state, not at gradients",
+    },
+}
