@@ -1,4 +1,4 @@
-"""``from harness import ...`` and its like: each public name is there, is what it says, and costs no torch."""
+"""``from harness import ...`` and its like: each name is there, is what it says, and costs no torch."""
 
 from __future__ import annotations
 
