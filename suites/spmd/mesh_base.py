@@ -122,10 +122,11 @@ class MeshTestCase(DTensorContinuousTestBase):
             self.assertEqual(pending(), 0, f"collectives over {axis.dim} that nobody has waited for")
             self.assertEqual(results, self.answer(program, axis, added), f"over {axis.dim}, added {added}")
 
-    def check_stale(self, module: GraphModule, program: Program, axis: Axis) -> None:
+    def check_stale(self, module: GraphModule, right: GraphModule, program: Program, axis: Axis) -> None:
         """Check what a graph that does not wait returns before the last member comes: not the answer.
 
-        ``module`` returns its results and what to wait for. Groups have two members.
+        ``module`` returns its results and what to wait for; ``right`` is the same with its waits, and returns
+        the answer. Groups have two members.
         """
         own = self.inputs(program, axis, self.rank)
         last = axis.members[program.late]
@@ -147,6 +148,7 @@ class MeshTestCase(DTensorContinuousTestBase):
                 torch.ops._c10d_functional.wait_tensor(result)
             else:
                 result.wait()
+        self.check_results(right, program, axis)
 
 
 class unwritten_memory_is_nan:

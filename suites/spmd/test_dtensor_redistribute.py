@@ -79,9 +79,11 @@ class Redistribute(Bodies):
         weights = small_numbers(9, (7, 6))
         for before, after in itertools.product((*KINDS, Partial()), KINDS):
             msg = f"from {before} to {after}"
-            tensor = self.laid(Pieces((4,), (7, 6), (before,))).requires_grad_()
-            moved = tensor.redistribute(placements=(after,))
-            (moved.full_tensor() * self.tensor(weights)).sum().backward()
+            pieces = Pieces((4,), (7, 6), (before,))
+            tensor = self.laid(pieces).requires_grad_()
+            joined = tensor.redistribute(placements=(after,)).full_tensor()
+            self.assertEqual(joined, self.tensor(pieces.whole), msg)
+            (joined * self.tensor(weights)).sum().backward()
             expected = Replicate() if before.is_partial() else before
             self.check_lies(tensor.grad, weights, (expected,), msg)
 
@@ -95,8 +97,9 @@ class Redistribute(Bodies):
             tensor = DTensor.from_local(
                 own, self.mesh(4), (before,), run_check=False, shape=(7, 6), stride=(6, 1)
             )
-            moved = tensor.redistribute(placements=(after,))
-            (moved.full_tensor() * self.tensor(weights)).sum().backward()
+            joined = tensor.redistribute(placements=(after,)).full_tensor()
+            self.assertEqual(joined, self.tensor(pieces.whole), f"from {before} to {after}")
+            (joined * self.tensor(weights)).sum().backward()
             expected = self.on_each(lambda rank, before=before: cut(weights, rank, (4,), (before,)))
             self.assertEqual(own.grad, expected, f"from {before} to {after}")
 

@@ -104,10 +104,11 @@ class MeshWaits:
     def check_without_wait(self, program):
         """Check that the missing wait is found in the graph, and is missed when it runs."""
         for axis in self.axes():
-            broken = without_waits(self.traced(program, axis))
+            right = self.traced(program, axis)
+            broken = without_waits(right)
             found = {each.collective.name for each in unwaited(broken.graph)}
             self.assertEqual(found, set(program.collectives))
-            self.check_stale(broken, program, axis)
+            self.check_stale(broken, right, program, axis)
 
     def test_all_reduce_without_its_wait(self):
         self.check_without_wait(programs.ALL_REDUCE)
@@ -162,7 +163,10 @@ class MeshPlainCollectives:
     def test_in_place_without_a_wait(self):
         for program in (programs.PLAIN_BROADCAST, programs.PLAIN_SCATTER):
             for axis in self.axes():
-                self.check_stale(returning_works(self.traced(program, axis)), program, axis)
+                right = self.traced(program, axis)
+                wait_for_works(right)
+                broken = returning_works(self.traced(program, axis))
+                self.check_stale(broken, right, program, axis)
 
 
 class TraceDeviceMesh3DTest(MeshCollectives, MeshWaits, MeshPlainCollectives, MeshTestCase):

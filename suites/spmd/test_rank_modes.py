@@ -26,10 +26,32 @@ from harness import TestCase, load_tests, run_tests, with_comms  # noqa: F401  (
 from harness.launch import local
 from suites.spmd.dtensor_base import MODES, RANKS, ROUNDED, Bodies, in_rank_modes
 from suites.spmd.parallel_models import WIDTH, Mlp
-from suites.spmd.sharding_model import Pieces, small_numbers
+from suites.spmd.sharding_model import Pieces, cut, small_numbers
 
 #: Where ranks leave what they hold, for the test that started them.
 DIRECTORY = "SUITES_SPMD_RESULTS"
+#: Uneven shards and parts of sums, by the name of the result: placements before and after.
+MOVES = {
+    "sums": ((Partial(), Partial()), (Shard(0), Shard(1))),
+    "rows": ((Shard(0), Partial()), (Replicate(), Shard(0))),
+    "columns": ((Shard(1), Shard(0)), (Shard(0), Shard(0))),
+}
+
+#: How the parameters of a tensor-parallel MLP lie.
+LAID = {
+    "up.weight": (Shard(0),),
+    "up.bias": (Shard(0),),
+    "down.weight": (Shard(1),),
+    "down.bias": (Replicate(),),
+}
+
+
+def trained(parallel):
+    """Return a small model, made parallel by ``parallel``, with gradients."""
+    torch.manual_seed(5)
+    model = parallel(Mlp())
+    model((torch.arange(3.0 * WIDTH) / WIDTH).reshape(3, WIDTH)).square().sum().backward()
+    return model
 
 
 class Program(Bodies):
@@ -47,15 +69,10 @@ class Program(Bodies):
             np.savez(Path(os.environ[DIRECTORY], f"{rank}.npz"), **arrays)
 
     def moved(self):
-        """Uneven shards and parts of sums, moved over two dimensions; exact."""
-        pairs = {
-            "sums": ((Partial(), Partial()), (Shard(0), Shard(1))),
-            "rows": ((Shard(0), Partial()), (Replicate(), Shard(0))),
-            "columns": ((Shard(1), Shard(0)), (Shard(0), Shard(0))),
-        }
+        """What is moved over two dimensions; exact."""
         return {
             name: self.laid(Pieces((2, 2), (7, 5), before)).redistribute(placements=after).to_local()
-            for name, (before, after) in pairs.items()
+            for name, (before, after) in MOVES.items()
         }
 
     def computed(self):
@@ -69,11 +86,8 @@ class Program(Bodies):
 
     def learned(self):
         """The gradients of a tensor-parallel model, as ranks hold them."""
-        torch.manual_seed(5)
         layers = {"up": ColwiseParallel(), "down": RowwiseParallel()}
-        model = parallelize_module(Mlp(), self.mesh(RANKS), layers)
-        rows = torch.arange(3.0 * WIDTH).reshape(3, WIDTH) / WIDTH
-        model(rows).square().sum().backward()
+        model = trained(lambda model: parallelize_module(model, self.mesh(RANKS), layers))
         return {name: parameter.grad.to_local() for name, parameter in model.named_parameters()}
 
 
@@ -92,11 +106,28 @@ class RankModesTest(TestCase):
             self.assertEqual([text for _, text in (*result.errors, *result.failures, *result.skipped)], [])
             return [dict(np.load(Path(directory, f"{rank}.npz"))) for rank in range(RANKS)]
 
+    def check_by_reference(self, results):
+        """Check what ranks hold with what the model of shards makes of results in one process."""
+        wholes = {
+            name: (Pieces((2, 2), (7, 5), before).whole, after) for name, (before, after) in MOVES.items()
+        }
+        product = small_numbers(1, (7, 6)) @ small_numbers(2, (6, 5))
+        softmax = F.softmax(torch.from_numpy(product) / 100, dim=-1)
+        wholes["softmax"] = (softmax.numpy(), (Shard(0), Replicate()))
+        for name, parameter in trained(lambda model: model).named_parameters():
+            wholes[name] = (parameter.grad.numpy(), LAID[name])
+        for name, (whole, placements) in wholes.items():
+            mesh_shape = (2, 2) if len(placements) == 2 else (RANKS,)
+            for rank, own in enumerate(results):
+                expected = cut(whole, rank, mesh_shape, placements)
+                self.assertEqual(own[name], expected, f"{name}, rank {rank}", **ROUNDED)
+
     def test_equal(self):
         results = {mode: self.results(mode) for mode in MODES}
         fresh = results["OnFreshRanks"]
         for name in ("columns", "random"):
             self.assertEqual(len({own[name].tobytes() for own in fresh}), RANKS, "all ranks have their own")
+        self.check_by_reference(fresh)
         for mode, theirs in results.items():
             for rank in range(RANKS):
                 place = f"{mode}, rank {rank}"
