@@ -72,8 +72,12 @@ class ViewProgram:
     outputs: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """The lines in short, for hypothesis, which prints it beside the whole script."""
+        """The statements alone; a failure has the whole script."""
         return f"<program of {len(self.body)} statements: {'; '.join(self.body)}>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """As hypothesis prints it."""
+        printer.text(repr(self))
 
     @property
     def source(self) -> str:
@@ -218,9 +222,9 @@ def view_programs(
     ``metadata``: whether arguments are given other sizes and strides. ``shared``: whether arguments may share
     a storage, be the same or views. ``no_grad``: whether some statements are in such a region.
 
-    Two things are not drawn, since torch gets them wrong whatever the compiler is: other sizes for what the
-    function made or has views of; and, of shared arguments, two outputs with the storage of one tensor that
-    the function made.
+    Some things are not drawn, since torch gets them wrong whatever the compiler is: other sizes for what the
+    function made or has views of; with shared arguments, outputs that are views of these, and two with the
+    storage of one tensor that the function made.
     """
     setup, leaves, arguments = draw(_inputs(shared))
     parameters = tuple("abc"[: len(arguments)])
@@ -233,16 +237,18 @@ def view_programs(
 
 
 def _apart(names: Sequence[str], tensors: Mapping[str, torch.Tensor], parameters: Sequence[str]) -> list[str]:
-    """``names`` without those that share a storage with an earlier one, the parameters' storages aside."""
-    free = set().union(*(storages(tensors[name]) for name in parameters))
+    """``names`` without views of shared arguments, and one at most of each tensor made in the function."""
+    held = [storages(tensors[name]) for name in parameters]
+    private = set().union(*(own for own in held if held.count(own) == 1))
+    shared = set().union(*held) - private
     taken: set[Hashable] = set()
     kept = []
     for name in names:
-        own = storages(tensors[name]) - free
-        if not own & taken:
+        own = storages(tensors[name]) - private
+        if name in parameters or not own & (taken | shared):
             kept.append(name)
         taken |= own
-    return kept
+    return kept or [parameters[0]]
 
 
 def _statements(metadata: bool, no_grad: bool) -> st.SearchStrategy[_Statement]:
