@@ -13,11 +13,28 @@ import torch
 import torch.distributed as dist
 from torch.utils._pytree import tree_map_only
 
-from suites.c10d.faults.collectives import Summing, done, several, unboxed
-from suites.kernels import kernel, operation
+from suites.kernels import kernel
 from suites.planting import Mutant, replacing
 
 TESTS = ("fsdp", "dynamo.test_bert_ddp", "dynamo.test_bert_fsdp")
+
+_create_work_from_future = torch._C._distributed_c10d._create_work_from_future
+
+
+def _group(boxed):
+    return dist.ProcessGroup.unbox(boxed)
+
+
+def _several(output, put_in, group, *rest):
+    return _group(group).size() > 1
+
+
+def _done(tensors):
+    """A handle, boxed, of work that is complete and has ``tensors`` for its result."""
+    future = torch.futures.Future()
+    future.set_result(tensors)
+    return _create_work_from_future(future).boxed()
+
 
 # -- gathers
 
@@ -26,17 +43,12 @@ def _own_everywhere(original, outputs, inputs, group, *how):
     for places, own in zip(outputs, inputs, strict=True):
         for place in places:
             place.copy_(own)
-    return outputs, done([place for places in outputs for place in places])
+    return outputs, _done([place for places in outputs for place in places])
 
 
 def _own_repeated(original, output, own, group, *how):
-    output.view(-1).copy_(own.reshape(-1).repeat(unboxed(group).size()))
-    return output, done([output])
-
-
-def _rotated_places(original, outputs, *rest):
-    original([[*places[1:], *places[:1]] for places in outputs], *rest)[1].wait()
-    return outputs, done([place for places in outputs for place in places])
+    output.view(-1).copy_(own.reshape(-1).repeat(_group(group).size()))
+    return output, _done([output])
 
 
 GATHERS = (
@@ -45,14 +57,14 @@ GATHERS = (
         "each rank takes its own shard for the others' (FSDP1 on the CPU)",
         "c10d::allgather_",
         _own_everywhere,
-        several(2),
+        _several,
     ),
     kernel(
         "gather_repeats_own_shard",
         "each rank takes its own shard for the others'",
         "c10d::_allgather_base_",
         _own_repeated,
-        several(2),
+        _several,
     ),
 )
 
@@ -60,9 +72,9 @@ GATHERS = (
 
 
 def _own_part(original, output, whole, group, *rest):
-    own = whole.chunk(unboxed(group).size())[unboxed(group).rank()]
+    own = whole.chunk(_group(group).size())[_group(group).rank()]
     output.view(-1).copy_(own.reshape(-1))
-    return output, done([output])
+    return output, _done([output])
 
 
 def _doubled(original, output, whole, *rest):
@@ -70,24 +82,37 @@ def _doubled(original, output, whole, *rest):
 
 
 def _next_part(original, output, whole, group, *rest):
-    parts = whole.chunk(unboxed(group).size())
+    parts = whole.chunk(_group(group).size())
     return original(output, torch.cat([*parts[1:], *parts[:1]]), group, *rest)
 
 
-def _summed(original, output, whole, group, op, *rest):
-    return original(output, whole, group, Summing, *rest)
+def _no_factors(original, *args, **options):
+    return None, None, dist.ReduceOp.SUM, dist.ReduceOp.SUM
 
 
-def _is_average(output, whole, group, op, *rest):
-    return operation(op) == dist.ReduceOp.AVG and unboxed(group).size() > 1
+def _several_ranks(scattering, *args, **options):
+    return scattering.size() > 1
 
 
 SCATTER = "c10d::_reduce_scatter_base_"
 SCATTERS = (
-    kernel("reduce_scatter_is_skipped", "each rank keeps its own gradient", SCATTER, _own_part, several(2)),
-    kernel("reduce_scatter_doubles", "gradients come out doubled", SCATTER, _doubled, several(2)),
-    kernel("reduce_scatter_shifts", "gradients go to the rank before", SCATTER, _next_part, several(2)),
-    kernel("gradients_are_summed", "gradients are summed, not averaged", SCATTER, _summed, _is_average),
+    kernel("reduce_scatter_is_skipped", "each rank keeps its own gradient", SCATTER, _own_part, _several),
+    kernel("reduce_scatter_doubles", "gradients come out doubled", SCATTER, _doubled, _several),
+    kernel("reduce_scatter_shifts", "gradients go to the rank before", SCATTER, _next_part, _several),
+    replacing(
+        "gradients_are_summed",
+        "FSDP2 sums gradients and does not average them",
+        "torch.distributed.fsdp._fully_shard._fsdp_collectives:_get_gradient_divide_factors",
+        _no_factors,
+        _several_ranks,
+    ),
+    replacing(
+        "flat_gradients_are_summed",
+        "FSDP1 sums gradients and does not average them",
+        "torch.distributed.fsdp._runtime_utils:_div_if_needed",
+        lambda original, gradient, factor: None,
+        lambda gradient, factor: factor > 1,
+    ),
 )
 
 # -- what is compiled
@@ -160,6 +185,11 @@ def _flat(module, ignored_modules, use_orig_params):
     return not use_orig_params
 
 
+def _prints_guards(module, source):
+    """Guards too many change nothing but the time they take: only a test that prints them can tell."""
+    return torch._dynamo.config.skip_fsdp_guards and type(module.value).__name__ == "GuardPrinting"
+
+
 MANAGED = "torch._dynamo.variables.nn_module:FSDPManagedNNModuleVariable"
 DYNAMO = (
     replacing(
@@ -174,7 +204,7 @@ DYNAMO = (
         "skip_fsdp_guards is not looked at",
         f"{MANAGED}._wrap_source",
         lambda original, self, source: source,
-        lambda self, source: torch._dynamo.config.skip_fsdp_guards,
+        _prints_guards,
     ),
 )
 
@@ -200,4 +230,8 @@ SHARDS = (
 )
 
 MUTANTS: tuple[Mutant, ...] = (*GATHERS, *SCATTERS, *COMPILED, *DYNAMO, *SHARDS)
-SURVIVORS: dict[str, dict[str, str]] = {}
+SURVIVORS: dict[str, dict[str, str]] = {
+    "gradients_doubled": {
+        "*.test_fsdp_dup_tensors_same_source": "the model has no parameter, and no gradient"
+    },
+}

@@ -10,6 +10,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import torch
+from torch.distributed.fsdp import ShardingStrategy
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.fsdp import reference
@@ -22,10 +23,10 @@ class TrainingBodies:
 
     backend = "aot_eager"
 
-    def check_training(self, *, nested: bool, recomputed: bool, calls: dict[str, int]) -> None:
+    def check_training(self, *, nested, recomputed, calls, gathers=4, **options):
         """Train; the one graph calls these functions so often, and serves all steps and blocks."""
         model = Net()
-        sharded = self.fsdp1(model, *([Block] if nested else []))
+        sharded = self.fsdp1(model, *([Block] if nested else []), **options)
         if recomputed:
             checkpointed(sharded)
         counter = self.counted(self.backend)
@@ -38,13 +39,13 @@ class TrainingBodies:
         rows = reference.batches(3, self.world_size, Net.WIDTHS)
         traffic = self.train(torch.compile(sharded, backend=counter), sharded, model, shards, rows)
         self.check_graphs(counter, calls)
-        self.assertEqual(traffic, [self.expected_traffic(nested)] * len(rows))
+        self.assertEqual(traffic, [self.expected_traffic(nested, gathers)] * len(rows))
 
-    def expected_traffic(self, nested: bool) -> Counter:
+    def expected_traffic(self, nested: bool, gathers: int) -> Counter:
         """What each step sends: a shard of each unit's parameters, and all of its gradients.
 
-        The root's parameters stay from the forward to the backward; a block's are gathered for both. One rank
-        alone shards nothing, and reduces its gradients with itself.
+        The root's parameters stay from the forward to the backward; a block's are gathered for both, which
+        makes four ``gathers``. One rank alone shards nothing, and reduces its gradients with itself.
         """
         root, block = (ELEMENTS["own"], ELEMENTS["block"]) if nested else (ELEMENTS["all"], 0)
         if self.world_size == 1:
@@ -53,7 +54,7 @@ class TrainingBodies:
             sent = Counter(
                 {
                     ("all_gather", root // self.world_size): 1,
-                    ("all_gather", block // self.world_size): 4,
+                    ("all_gather", block // self.world_size): gathers,
                     ("reduce_scatter", root): 1,
                     ("reduce_scatter", block): 2,
                 }
@@ -83,6 +84,16 @@ class Fsdp1TrainingWorldSize1Test(TrainingBodies, FsdpTestCase):
 
 class Fsdp1TrainingWorldSize2Test(TrainingBodies, FsdpTestCase):
     """Two ranks."""
+
+    def test_kept_after_forward(self):
+        """Blocks that stay gathered from the forward to the backward."""
+        self.check_training(
+            nested=True,
+            recomputed=False,
+            calls={"linear": 2, "relu": 1, "add": 1},
+            gathers=2,
+            sharding_strategy=ShardingStrategy.SHARD_GRAD_OP,
+        )
 
 
 class Fsdp1TrainingWorldSize4Test(TrainingBodies, FsdpTestCase):

@@ -25,11 +25,14 @@ class TrainingBodies:
 
     backend = "aot_eager"
 
-    def check_training(self, *, units=(), recomputed=False, blocks_alone=False, graphs=()):
+    def check_training(
+        self, *, units=(), recomputed=False, blocks_alone=False, graphs=(), gathers=4, **options
+    ):
         """Train; ``graphs`` are the calls in each of the compiler's graphs, which serve all steps.
 
-        Modules of ``units`` are sharded for themselves. Compiled is the whole model once it is sharded, or
-        each of its blocks in place before that.
+        Modules of ``units`` are sharded for themselves, with ``options``; all of them together are gathered
+        ``gathers`` times a step. Compiled is the whole model once it is sharded, or each of its blocks in
+        place before that.
         """
         model = Net()
         counter = self.counted(self.backend)
@@ -39,7 +42,7 @@ class TrainingBodies:
         if blocks_alone:
             for block in trained.blocks:
                 block.compile(backend=counter)
-        sharded = self.fsdp2(trained, *units)
+        sharded = self.fsdp2(trained, *units, **options)
         compiled = sharded if blocks_alone else torch.compile(sharded, backend=counter)
 
         def shards(values):
@@ -48,9 +51,9 @@ class TrainingBodies:
         rows = reference.batches(3, self.world_size, Net.WIDTHS)
         traffic = self.train(compiled, sharded, model, shards, rows)
         self.check_graphs(counter, *graphs)
-        self.assertEqual(traffic, [self.expected_traffic(bool(units))] * len(rows))
+        self.assertEqual(traffic, [self.expected_traffic(bool(units), gathers)] * len(rows))
 
-    def expected_traffic(self, nested: bool) -> Counter:
+    def expected_traffic(self, nested: bool, gathers: int) -> Counter:
         """What each step sends: a shard of each unit's parameters, and all of its gradients.
 
         The root's parameters stay from the forward to the backward; a block's are gathered for both. One rank
@@ -59,7 +62,7 @@ class TrainingBodies:
         root, block = (ELEMENTS["own"], ELEMENTS["block"]) if nested else (ELEMENTS["all"], 0)
         sent = {
             ("all_gather", root // self.world_size): 1,
-            ("all_gather", block // self.world_size): 4,
+            ("all_gather", block // self.world_size): gathers,
             ("reduce_scatter", root): 1,
             ("reduce_scatter", block): 2,
         }
@@ -100,6 +103,11 @@ class BlockBodies(TrainingBodies):
         calls = {"linear": 0, "tag_activation_checkpoint": 1}
         self.check_training(units=[CheckpointWrapper], recomputed=True, blocks_alone=True, graphs=[calls])
         self.assertEqual(dict(counters["graph_break"]), {})
+
+    def test_kept_after_forward(self):
+        """Blocks that stay gathered from the forward to the backward."""
+        graph = {"linear": 2, "relu": 1, "add": 1}
+        self.check_training(units=[Block], graphs=[graph], gathers=2, reshard_after_forward=False)
 
     def test_sharded_inside_checkpoint(self):
         """The hooks of a block that is sharded inside what is recomputed cannot be traced with it: nothing is
