@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from dataclasses import replace
+from unittest import mock
 
 import torch
+import torch._dynamo
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from suites import kernels
 from suites.c10d.faults.collectives import MOVES, REDUCTIONS
 from suites.c10d.faults.ddp import DDP_FAULTS
 from suites.fsdp.mutants import COMPILED
@@ -265,6 +269,23 @@ def _named(faults: Iterable[Mutant], *names: str) -> tuple[Mutant, ...]:
     return found
 
 
+def _untraced(mutant: Mutant) -> Mutant:
+    """A fault in a collective's kernel, which dynamo leaves alone when compiled DDP comes to call it."""
+    register = kernels._register
+
+    def put(operator, key, function):
+        register(operator, key, torch._dynamo.disable(function))
+
+    def outside(plant):
+        def planted(touch):
+            with mock.patch.object(kernels, "_register", put):
+                plant(touch)
+
+        return planted
+
+    return replace(mutant, plant=outside(mutant.plant), watch=mutant.watch and outside(mutant.watch))
+
+
 MUTANTS: tuple[Mutant, ...] = (
     *SPLITS,
     *PIECES,
@@ -272,9 +293,15 @@ MUTANTS: tuple[Mutant, ...] = (
     *_named(COMPILED, "compile_is_a_noop", "outputs_times_3", "gradients_doubled"),
     # Not those within DDP's forward, which dynamo traces. What they do wrong the collectives below do too.
     *_named(DDP_FAULTS, "no_sync_synchronizes", "ddp_ignores_comm_hooks"),
-    *_named(REDUCTIONS, "all_reduce_is_identity", "reduce_scatter_tensor_shifts"),
-    *_named(
-        MOVES, "broadcast_from_wrong_source", "all_gather_into_tensor_permutes", "all_to_all_single_reverses"
+    *map(_untraced, _named(REDUCTIONS, "all_reduce_is_identity", "reduce_scatter_tensor_shifts")),
+    *map(
+        _untraced,
+        _named(
+            MOVES,
+            "broadcast_from_wrong_source",
+            "all_gather_into_tensor_permutes",
+            "all_to_all_single_reverses",
+        ),
     ),
 )
 SURVIVORS: dict[str, dict[str, str]] = {}
