@@ -223,8 +223,8 @@ def view_programs(
     a storage, be the same or views. ``no_grad``: whether some statements are in such a region.
 
     Some things are not drawn, since torch gets them wrong whatever the compiler is: other sizes for what the
-    function made or has views of; with shared arguments, outputs that are views of these, and two with the
-    storage of one tensor that the function made.
+    function made or has views of; beside other sizes, outputs that are arguments without grad; with shared
+    arguments, outputs that are views of these, and two with the storage of one tensor that the function made.
     """
     setup, leaves, arguments = draw(_inputs(shared))
     parameters = tuple("abc"[: len(arguments)])
@@ -233,6 +233,10 @@ def view_programs(
     chosen = draw(st.lists(st.integers(0, 8), min_size=1, max_size=3))
     names = [list(tensors)[-1 - index % len(tensors)] for index in chosen]
     outputs = _apart(names, tensors, parameters) if shared else names
+    if metadata:
+        outputs = [name for name in outputs if name not in parameters or tensors[name].requires_grad]
+    if not outputs:
+        body, outputs = (*body, "last = a * 3"), ["last"]
     return ViewProgram(setup, leaves, arguments, parameters, body, tuple(outputs))
 
 
@@ -248,7 +252,7 @@ def _apart(names: Sequence[str], tensors: Mapping[str, torch.Tensor], parameters
         if name in parameters or not own & (taken | shared):
             kept.append(name)
         taken |= own
-    return kept or [parameters[0]]
+    return kept
 
 
 def _statements(metadata: bool, no_grad: bool) -> st.SearchStrategy[_Statement]:
@@ -289,6 +293,10 @@ def _holds(setup: Sequence[str], expression: str) -> bool:
     return _executed(expression, scope)
 
 
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.shape, tensor.stride()
+
+
 def _has_views(name: str, names: Sequence[str], scope: Mapping[str, Any]) -> bool:
     own = storages(scope[name])
     return any(own & storages(scope[other]) for other in names if other != name)
@@ -320,7 +328,11 @@ def _body(
             continue
         name = f"t{len(lines)}"
         line = statement.line(name).format(first, second)
-        if _executed(line, scope):
-            lines.append(line)
-            names += [name] if statement.makes else []
+        before = _layout(scope[first])
+        if not _executed(line, scope):
+            continue
+        if statement.template in METADATA and _layout(scope[first]) == before:
+            continue
+        lines.append(line)
+        names += [name] if statement.makes else []
     return tuple(lines), {name: scope[name] for name in names}

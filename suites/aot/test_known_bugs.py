@@ -75,6 +75,17 @@ class SilentlyWrongTest(AotTestCase):
         # Compiled, the write lands at the start of the base's storage.
         self.verify(f, [base[1:]])
 
+    @fails(
+        "Differs", "input 0 .a.: shape .3,. compiled, .1, 4. in eager", "one argument gets the other's sizes"
+    )
+    def test_metadata_beside_returned_argument(self):
+        def f(a, b):
+            b.zero_()
+            a.unsqueeze_(0)
+            return b
+
+        self.verify(f, [ramp(4), ramp(3)], keep_input_mutations=True)
+
     @fails("Differs", "the output: values differ", "the view is made anew of the base, not of the argument")
     def test_view_of_shared_argument(self):
         def f(a, b):
