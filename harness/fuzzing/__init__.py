@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from harness.fuzzing.program import Collective as Collective
     from harness.fuzzing.program import Message as Message
     from harness.fuzzing.program import Program as Program
+    from harness.fuzzing.program import Step as Step
     from harness.fuzzing.program import Straggler as Straggler
     from harness.fuzzing.source import source_of as source_of
 
 _HOMES: dict[str, tuple[str, ...]] = {
     "harness.fuzzing.case": ("ProgramTestCase", "fuzz"),
     "harness.fuzzing.draw": ("GLOO", "Backend", "programs"),
-    "harness.fuzzing.program": ("Collective", "Message", "Program", "Straggler"),
+    "harness.fuzzing.program": ("Collective", "Message", "Program", "Step", "Straggler"),
     "harness.fuzzing.source": ("source_of",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

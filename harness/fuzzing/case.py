@@ -12,24 +12,23 @@ the search for a smaller one goes on with others.
 from __future__ import annotations
 
 import itertools
+import time
 import unittest
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-import hypothesis
 import torch  # here and not in each rank: it takes a second, which the server spends once
 import torch.distributed as dist
-from hypothesis import Verbosity
 from hypothesis.strategies import SearchStrategy
 
 from harness import surroundings
 from harness.cases.continuous import MultiProcContinuousTest
-from harness.errors import RankProblem
-from harness.examples import bounded
-from harness.fuzzing.draw import groups_of, programs
+from harness.errors import RankProblem, UsageError
+from harness.fuzzing.draw import drawn, groups_of, programs
 from harness.fuzzing.execute import run_program
 from harness.fuzzing.program import Program, from_json, to_json
+from harness.fuzzing.shrink import smallest
 from harness.fuzzing.source import source_of
 from harness.outcomes import Status
 from harness.requirements import reason_to_skip
@@ -71,15 +70,6 @@ def fuzz(
     return decorate
 
 
-class _Falsified(AssertionError):
-    """A program went wrong: what hypothesis looks for, always the same to it."""
-
-    def __init__(self, problem: RankProblem, program: Program) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
-        self.program = program
-
-
 class ProgramTestCase(MultiProcContinuousTest):
     """A case whose ``@fuzz`` methods run programs of collectives on kept ranks.
 
@@ -92,9 +82,11 @@ class ProgramTestCase(MultiProcContinuousTest):
     rank_modes = ("pooled",)
 
     #: Seconds for a program. It takes a hundredth of one, but a loaded machine may have to make ranks for it.
-    program_timeout_s: float = 30.0
+    program_timeout_s: float = 20.0
     #: Seconds for each of those that are tried for being smaller than one that failed: every hang costs them.
     smaller_timeout_s: float = 5.0
+    #: Seconds for looking for a smaller one in all.
+    shrinking_s: float = 60.0
 
     # In a rank: the groups, and the program that came with the request.
     _groups: ClassVar[dict[tuple[int, ...], Any]] = {}
@@ -103,11 +95,12 @@ class ProgramTestCase(MultiProcContinuousTest):
 
     # In the parent: the program at hand, and the smallest so far of those that went wrong.
     _program: Program | None = None
-    _found: _Falsified | None = None
+    _found: tuple[Program, RankProblem] | None = None
+    _shrink_until_s: float = 0.0
 
     @classmethod
     def program_groups(cls, world_size: int) -> tuple[tuple[int, ...], ...]:
-        """The groups that are made, as tuples of global ranks."""
+        """The groups that are made beside the default one, as tuples of global ranks."""
         return groups_of(world_size)
 
     @classmethod
@@ -115,10 +108,10 @@ class ProgramTestCase(MultiProcContinuousTest):
         """Makes the default group and the others; runs in each rank, once for a rank set."""
         super()._init_pg(rank, world_size, rdvz_file)
         everyone = tuple(range(world_size))
-        cls._groups = {
-            ranks: dist.group.WORLD if ranks == everyone else dist.new_group(list(ranks))
-            for ranks in cls.program_groups(world_size)
-        }
+        cls._groups = {everyone: dist.group.WORLD}
+        for ranks in cls.program_groups(world_size):
+            if ranks != everyone:
+                cls._groups[ranks] = dist.new_group(list(ranks))
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
@@ -174,32 +167,36 @@ class ProgramTestCase(MultiProcContinuousTest):
             super()._join_processes(fn)
             return
 
-        @bounded(wanted.examples, report_multiple_bugs=False, verbosity=Verbosity.quiet)
-        @hypothesis.given(wanted.strategy(int(self.world_size)))
-        def each(program: Program) -> None:
-            self._try(program, fn)
+        for program in drawn(wanted.strategy(int(self.world_size)), wanted.examples):
+            if self._fails(program, fn):
+                self._shrink_until_s = time.monotonic() + self.shrinking_s
+                smallest(program, lambda smaller: self._fails(smaller, fn))
+                raise self._explained()
 
-        try:
-            each()
-        except _Falsified as found:
-            raise self._explained(found, "") from None
-        except hypothesis.errors.Flaky:
-            assert self._found is not None, "nothing is flaky that has not failed"
-            raise self._explained(self._found, "It does not fail each time.\n") from None
+    def _fails(self, program: Program, fn: Callable[..., object]) -> bool:
+        """Whether a program goes wrong; ``_found`` is the last one that did.
 
-    def _try(self, program: Program, fn: Callable[..., object]) -> None:
-        __tracebackhide__ = True
-        for _ in range(1 if self._found is None else TRIES):
+        One that is tried for being smaller has several tries, while there is time. The first that fails by
+        hanging has two: a machine that stood still does not do so twice.
+        """
+        smaller = self._found is not None
+        if smaller and time.monotonic() > self._shrink_until_s:
+            return False
+        for _ in range(TRIES if smaller else 1):
             problem = self._problem_with(program, fn)
-            if self._found is None and _timed_out(problem):
-                problem = self._problem_with(program, fn)  # a machine that stood still does not do so twice
+            if not smaller and _timed_out(problem):
+                problem = self._problem_with(program, fn)
             if problem is not None:
-                self._found = _Falsified(problem, program)
-                raise self._found
+                self._found = program, problem
+                return True
+        return False
 
     def _problem_with(self, program: Program, fn: Callable[..., object]) -> RankProblem | None:
-        """Runs a program once; what its ranks' verdict raises. No exception is on its way when this returns,
-        or hypothesis would take failures and errors for two things to look for."""
+        """Runs a program once; what its ranks' verdict raises. UsageError where ranks lack a group of it."""
+        size = int(self.world_size)
+        unknown = {*program.groups} - {*self.program_groups(size), tuple(range(size))}
+        if unknown:
+            raise UsageError(f"group {min(unknown)} is not made: name it in program_groups, or do without it")
         self._program = program
         self._end_ranks()
         settings = surroundings.settings()
@@ -210,12 +207,14 @@ class ProgramTestCase(MultiProcContinuousTest):
             return problem
         return None
 
-    def _explained(self, found: _Falsified, also: str) -> RankProblem:
-        """What the test raises: the verdict on a program, and the program as a script."""
+    def _explained(self) -> RankProblem:
+        """What the test raises: the verdict on the smallest program, and the program as a script."""
+        assert self._found is not None, "there is something to explain"
+        program, problem = self._found
         backend = type(self).backend_str
-        script = source_of(found.program, str(backend() if callable(backend) else backend))
-        text = f"{found.problem}\n{also}The program:\n{found.program}\nAs a script:\n{script}"
-        return type(found.problem)(text, found.problem.outcome)
+        script = source_of(program, str(backend() if callable(backend) else backend))
+        text = f"{problem}\nThe program:\n{program}\nAs a script:\n{script}"
+        return type(problem)(text, problem.outcome)
 
 
 def _timed_out(problem: RankProblem | None) -> bool:

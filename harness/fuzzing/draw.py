@@ -6,10 +6,14 @@ which hypothesis takes a step away, or in which it makes a number smaller, is a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import os
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
+import hypothesis
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -28,6 +32,8 @@ from harness.fuzzing.program import (
     Step,
     Straggler,
 )
+from harness.seeding import base_seed
+from harness.settings import Settings
 
 #: Steps of a program, at most: enough for several calls under way at once.
 MAX_STEPS = 12
@@ -35,6 +41,8 @@ MAX_STEPS = 12
 MAX_DELAY = 3
 #: Ranks of which every two or more are a group; of more ranks there are too many such groups.
 ALL_GROUPS_UP_TO = 4
+#: Programs that are drawn at a time.
+BATCH = 100
 #: More bytes than a transport sends in one piece, in any dtype, and not to be shared out evenly.
 LARGE = (70001,)
 
@@ -78,8 +86,8 @@ def programs(
 ) -> SearchStrategy[Program]:
     """Programs of one step or more for ``world_size`` ranks on ``groups`` (default: ``groups_of``).
 
-    Shrinks to few steps, synchronous calls, the default group and small float32 tensors. UsageError for fewer
-    than two ranks, which have nothing to say to each other.
+    UsageError for fewer than two ranks, which have nothing to say to each other. ``shrink.smallest`` makes
+    programs smaller.
     """
     if world_size < 2:
         raise UsageError(f"programs for {world_size} ranks: it takes two to communicate")
@@ -88,8 +96,46 @@ def programs(
     kinds: list[SearchStrategy[Step]] = [_collectives(known, backend)] * 5 + [_stragglers(world_size)]
     if backend.messages and any(len(group) > 1 for group in known):
         kinds[5:5] = [_messages(tuple(group for group in known if len(group) > 1), backend)] * 2
-    steps = st.lists(st.one_of(kinds), min_size=1, max_size=max_steps)
+    steps = st.lists(_one_of(kinds), min_size=1, max_size=max_steps)
     return steps.map(lambda drawn: Program(world_size, fitted(drawn)))
+
+
+def drawn(strategy: SearchStrategy[Program], count: int) -> Iterator[Program]:
+    """``count`` programs, the same in each run; with ``HARNESS_EXAMPLES`` that many, others in each run."""
+    asked = Settings.from_environ(os.environ).examples
+    start = base_seed() if asked is None else random.SystemRandom().getrandbits(32)
+    left = asked or count
+    for batch in itertools.count(start):
+        some = _batch(strategy, min(left, BATCH), batch)
+        yield from some
+        left -= len(some)
+        if left <= 0 or not some:
+            return
+
+
+def _batch(strategy: SearchStrategy[Program], count: int, seed: int) -> list[Program]:
+    found: list[Program] = []
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(strategy)
+    def collect(program: Program) -> None:
+        found.append(program)
+
+    collect()
+    return found
+
+
+@st.composite
+def _one_of(draw: DrawFn, kinds: Sequence[SearchStrategy[Step]]) -> Step:
+    """A step of one of these kinds. ``one_of`` would take a kind that is there five times for one."""
+    return draw(kinds[draw(st.integers(0, len(kinds) - 1))])
 
 
 def fitted(steps: Sequence[Step]) -> tuple[Step, ...]:

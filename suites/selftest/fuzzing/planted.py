@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from harness import RankError, Status, TestOutcome
-from harness.fuzzing import Program, ProgramTestCase, fuzz
+from harness.fuzzing import Program, ProgramTestCase, fuzz, programs
 
 #: What torch calls on a group, by the name that the backend has for it.
 CALLS = {
@@ -165,6 +165,20 @@ class CountingTest(Planted):
         self.run_program(program)
 
 
+class UnknownGroupTest(Planted):
+    """Programs on a group that nobody made."""
+
+    @classmethod
+    def program_groups(cls, world_size: int) -> tuple[tuple[int, ...], ...]:
+        """None beside the default one."""
+        return ()
+
+    @fuzz(examples=3, strategy=lambda size: programs(size, groups=[(0, 2)]))
+    def test_programs(self, program: Program) -> None:
+        """On ranks 0 and 2."""
+        self.run_program(program)
+
+
 class StallsOnceTest(Planted):
     """The machine stands still during the first program."""
 
@@ -205,8 +219,9 @@ class HangsTest(Planted):
     """Finds ``Hangs``."""
 
     make = Hangs
-    program_timeout_s = 6.0
+    program_timeout_s = 5.0
     smaller_timeout_s = 1.0
+    shrinking_s = 30.0
 
 
 class DiesTest(Planted):

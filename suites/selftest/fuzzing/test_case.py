@@ -65,6 +65,11 @@ class Fuzzing(OnForkServer):
             verdict="ERROR",
         )
 
+    def test_a_group_that_nobody_made(self) -> None:
+        played = self.fuzz(planted.UnknownGroupTest)
+        self.assertEqual(played.verdict, "ERROR")
+        self.assertIn("group (0, 2) is not made: name it in program_groups", played.text)
+
     def test_a_machine_that_stands_still_once(self) -> None:
         played = self.fuzz(planted.StallsOnceTest)
         self.assertEqual(played.verdict, "pass", played.text)
