@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from harness.graphs.ddp_splits import Split as Split
     from harness.graphs.ddp_splits import splits_from_json as splits_from_json
     from harness.graphs.ddp_splits import splits_to_json as splits_to_json
+    from harness.graphs.draws import view_programs as view_programs
     from harness.graphs.front_ends import AotFunction as AotFunction
     from harness.graphs.front_ends import Compilation as Compilation
     from harness.graphs.front_ends import FrontEnd as FrontEnd
     from harness.graphs.programs import ViewProgram as ViewProgram
-    from harness.graphs.programs import view_programs as view_programs
     from harness.graphs.releases import torch_at_least as torch_at_least
     from harness.graphs.text import graph_text as graph_text
     from harness.graphs.train_step import CompiledStep as CompiledStep
@@ -63,7 +63,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "harness.graphs.ddp_capture": ("captured_splits", "splits_of"),
     "harness.graphs.ddp_splits": ("Split", "splits_from_json", "splits_to_json"),
     "harness.graphs.front_ends": ("AotFunction", "Compilation", "FrontEnd"),
-    "harness.graphs.programs": ("ViewProgram", "view_programs"),
+    "harness.graphs.draws": ("view_programs",),
+    "harness.graphs.programs": ("ViewProgram",),
     "harness.graphs.releases": ("torch_at_least",),
     "harness.graphs.text": ("graph_text",),
     "harness.graphs.train_step": ("CompiledStep", "Override"),

@@ -1,13 +1,4 @@
-"""Random programs of views and writes: ``view_programs()`` draws ``ViewProgram``s for hypothesis.
-
-What a compiler of functions gets wrong first is who sees a write: through views, of inputs that share a
-storage, detached or under ``no_grad``, before and after they are returned. A program is a function and
-what makes its inputs, both as source::
-
-    @bounded(100, phases=[Phase.generate])
-    @given(view_programs())
-    def test_views(program):
-        program.verify(backend=my_compiler)
+"""``ViewProgram``: a function of views and writes, and what makes its inputs, both as source.
 
 A program that fails is made smaller by itself, and the message ends with a script that shows the failure
 without this module.
@@ -16,44 +7,19 @@ without this module.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from hypothesis import strategies as st
 
-from harness.graphs.aliasing import storages
 from harness.graphs.aot import Verified, verify_aot
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 INDENT = "    "
-#: Views of ``{0}``. Not all fit all sizes; those that do not are left out of the program.
-VIEWS = (
-    "{0}.view(-1)",
-    "{0}.t()",
-    "{0}[0]",
-    "{0}[1:]",
-    "{0}[..., ::2]",
-    "{0}.unsqueeze(0)",
-    "{0}.squeeze(0)",
-    "{0}.view_as({0})",
-    "{0}.diagonal()",
-    "{0}.expand(2, *{0}.shape)",
-    "{0}.detach()",
-)
-#: Writes to ``{0}``, one of them by ``{1}``.
-WRITES = ("{0}.mul_(2)", "{0}.add_({1})", "{0}.copy_({1})", "{0}.zero_()", "{0}[0] = 7", "{0}.sin_()")
-#: Other sizes and strides for ``{0}`` itself.
-METADATA = ("{0}.t_()", "{0}.unsqueeze_(0)", "{0}.squeeze_(0)", "{0}.transpose_(0, -1)")
-#: New tensors.
-COMPUTED = ("{0} + {1}", "{0} * 3", "{0} * {1}", "{0}.clone()", "{0}.sum()", "{0}.sin()")
-#: How an argument comes from a tensor that may have others.
-ARGUMENTS = ("{0}", "{0}.view(-1)", "{0}[0]", "{0}[1:]", "{0}.t()", "{0}.detach()", "{0}[:, 0]")
 # How many smaller programs are tried, once one has failed.
 ATTEMPTS = 40
-SHAPES = ((4,), (2, 2), (2, 3), (3,), (1, 3))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -183,156 +149,3 @@ def _written(value: Any) -> tuple[str, str]:
     named = value if hasattr(value, "__qualname__") else type(value)
     line = f"from {named.__module__} import {named.__qualname__}"
     return line, named.__qualname__ if named is value else f"{named.__qualname__}()"
-
-
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """One drawn statement: a template, which tensors it is about, and whether it is under ``no_grad``.
-
-    ``makes``: it makes a tensor, that is.
-    """
-
-    template: str
-    first: int
-    second: int
-    no_grad: bool
-
-    @property
-    def makes(self) -> bool:
-        return self.template in VIEWS or self.template in COMPUTED
-
-    def line(self, name: str) -> str:
-        """The template that makes ``name``, in its region; views have none: eager takes those for leaves."""
-        line = f"{name} = {self.template}" if self.makes else self.template
-        guarded = self.no_grad and self.template not in VIEWS + METADATA
-        return f"with torch.no_grad(): {line}" if guarded else line
-
-
-@st.composite
-def view_programs(
-    draw: st.DrawFn,
-    *,
-    metadata: bool = True,
-    shared: bool = True,
-    no_grad: bool = True,
-    statements: int = 6,
-) -> ViewProgram:
-    """Programs of up to ``statements`` lines on one to three arguments, which eager mode can run.
-
-    ``metadata``: whether arguments are given other sizes and strides. ``shared``: whether arguments may share
-    a storage, be the same or views. ``no_grad``: whether some statements are in such a region.
-
-    Some things are not drawn, since torch gets them wrong whatever the compiler is: other sizes for what the
-    function made or has views of; beside other sizes, outputs that are arguments without grad; with shared
-    arguments, outputs that are views of these, and two with the storage of one tensor that the function made.
-    """
-    setup, leaves, arguments = draw(_inputs(shared))
-    parameters = tuple("abc"[: len(arguments)])
-    drawn = draw(st.lists(_statements(metadata, no_grad), max_size=statements))
-    body, tensors = _body(setup, arguments, parameters, drawn)
-    chosen = draw(st.lists(st.integers(0, 8), min_size=1, max_size=3))
-    names = [list(tensors)[-1 - index % len(tensors)] for index in chosen]
-    outputs = _apart(names, tensors, parameters) if shared else names
-    if metadata:
-        outputs = [name for name in outputs if name not in parameters or tensors[name].requires_grad]
-    if not outputs:
-        body, outputs = (*body, "last = a * 3"), ["last"]
-    return ViewProgram(setup, leaves, arguments, parameters, body, tuple(outputs))
-
-
-def _apart(names: Sequence[str], tensors: Mapping[str, torch.Tensor], parameters: Sequence[str]) -> list[str]:
-    """``names`` without views of shared arguments, and one at most of each tensor made in the function."""
-    held = [storages(tensors[name]) for name in parameters]
-    private = set().union(*(own for own in held if held.count(own) == 1))
-    shared = set().union(*held) - private
-    taken: set[Hashable] = set()
-    kept = []
-    for name in names:
-        own = storages(tensors[name]) - private
-        if name in parameters or not own & (taken | shared):
-            kept.append(name)
-        taken |= own
-    return kept
-
-
-def _statements(metadata: bool, no_grad: bool) -> st.SearchStrategy[_Statement]:
-    kinds = [VIEWS, WRITES, COMPUTED] + ([METADATA] if metadata else [])
-    return st.builds(
-        _Statement,
-        st.one_of(*map(st.sampled_from, kinds)),
-        st.integers(0, 5),
-        st.integers(0, 5),
-        st.sampled_from([False, False, False, no_grad]),
-    )
-
-
-@st.composite
-def _inputs(draw: st.DrawFn, shared: bool) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Lines, leaves and arguments: a leaf is never an argument itself, since no leaf may be written to."""
-    setup, leaves = [], []
-    made = draw(st.lists(st.tuples(st.sampled_from(SHAPES), st.booleans()), min_size=1, max_size=2))
-    for index, (shape, grad) in enumerate(made):
-        size = torch.Size(shape).numel()
-        setup.append(f"x{index} = torch.arange({index * 10 + 1.0}, {index * 10 + 1 + size}).reshape({shape})")
-        setup[-1] += ".clone()" + (".requires_grad_()" if grad else "")
-        setup.append(f"y{index} = x{index} * 1")
-        leaves.append(f"x{index}")
-    if not shared:
-        return tuple(setup), tuple(leaves), tuple(f"y{index}" for index in range(len(made)))
-    choice = st.tuples(st.integers(0, len(made) - 1), st.sampled_from(ARGUMENTS))
-    arguments = []
-    for index, template in draw(st.lists(choice, min_size=1, max_size=3)):
-        argument = template.format(f"y{index}")
-        arguments.append(argument if _holds(setup, argument) else f"y{index}")
-    return tuple(setup), tuple(leaves), tuple(arguments)
-
-
-def _holds(setup: Sequence[str], expression: str) -> bool:
-    scope: dict[str, Any] = {"torch": torch}
-    exec("\n".join(setup), scope)
-    return _executed(expression, scope)
-
-
-def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
-    return tensor.shape, tensor.stride()
-
-
-def _has_views(name: str, names: Sequence[str], scope: Mapping[str, Any]) -> bool:
-    own = storages(scope[name])
-    return any(own & storages(scope[other]) for other in names if other != name)
-
-
-def _executed(line: str, scope: dict[str, Any]) -> bool:
-    """Whether ``line`` ran."""
-    try:
-        exec(line, scope)
-    except (RuntimeError, IndexError):
-        return False
-    return True
-
-
-def _body(
-    setup: Sequence[str], arguments: Sequence[str], parameters: Sequence[str], drawn: Sequence[_Statement]
-) -> tuple[tuple[str, ...], dict[str, torch.Tensor]]:
-    """The statements that eager can run, one after the other, and all tensors by name."""
-    scope: dict[str, Any] = {"torch": torch}
-    assignment = f"{', '.join(parameters)}, = {', '.join(arguments)},"
-    exec("\n".join([*setup, assignment]), scope)
-    names = list(parameters)
-    lines: list[str] = []
-    for statement in drawn:
-        choice = list(parameters) if statement.template in METADATA else names
-        first = choice[-1 - statement.first % len(choice)]
-        second = names[-1 - statement.second % len(names)]
-        if statement.template in METADATA and _has_views(first, names, scope):
-            continue
-        name = f"t{len(lines)}"
-        line = statement.line(name).format(first, second)
-        before = _layout(scope[first])
-        if not _executed(line, scope):
-            continue
-        if statement.template in METADATA and _layout(scope[first]) == before:
-            continue
-        lines.append(line)
-        names += [name] if statement.makes else []
-    return tuple(lines), {name: scope[name] for name in names}

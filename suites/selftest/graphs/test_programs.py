@@ -1,19 +1,15 @@
-"""Random programs: what is drawn runs, what fails is made small, and its script shows it."""
+"""``ViewProgram``: what fails is made small, and its script shows it."""
 
 from __future__ import annotations
 
-import itertools
 import unittest
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from hypothesis import Phase, given
 
-from harness import DynamoTestCase, same_draws
-from harness.examples import bounded
-from harness.graphs import ViewProgram, nop, view_programs
-from harness.graphs.programs import METADATA
+from harness import DynamoTestCase
+from harness.graphs import ViewProgram, nop
 
 
 def loses_sines(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
@@ -101,54 +97,6 @@ verify_aot(f, inputs, backend=loses_sines, test_mutation=True)
             PROGRAM.setup, PROGRAM.leaves, ("y",), ("a",), ("t0 = a.sin()", "a.mul_(2)"), ("t0",)
         )
         self.assertFalse(over.runs_in_eager())
-
-
-class DrawnTest(DynamoTestCase):
-    """``view_programs``."""
-
-    def test_same_each_time(self) -> None:
-        """From one seed."""
-        strategy = view_programs()
-        sources = [program.source for program in same_draws(strategy, 20)]
-        self.assertEqual(sources, [program.source for program in same_draws(strategy, 20)])
-        self.assertGreater(len(set(sources)), 10)
-
-    def test_kinds(self) -> None:
-        """What is switched off is not drawn; else it is."""
-
-        def lines(**options: bool) -> str:
-            programs = same_draws(view_programs(**options), 150)
-            return "\n".join(program.source for program in programs)
-
-        everything = lines()
-        names = {text.split("(")[0].removeprefix("{0}") + "(" for text in METADATA}
-        for text in (*names, "no_grad", "y0[1:]", "detach()", "copy_"):
-            self.assertIn(text, everything)
-        plain = lines(metadata=False, shared=False, no_grad=False)
-        for text in (*names, "no_grad", "y0[1:]"):
-            self.assertNotIn(text, plain)
-
-    @bounded(40, phases=[Phase.generate])
-    @given(view_programs())
-    def test_runs(self, program: ViewProgram) -> None:
-        """In eager; a write is never to a leaf."""
-        function, inputs = program.functions()
-        leaves, arguments = inputs()
-        for leaf, argument in itertools.product(leaves, arguments):
-            self.assertIsNot(leaf, argument)
-        outputs = function(*arguments)
-        self.assertEqual(len(outputs), len(program.outputs))
-
-    def test_finds(self) -> None:
-        """A compiler with a fault, in a few dozen draws."""
-        failed = 0
-        for program in same_draws(view_programs(shared=False, no_grad=False), 30):
-            if any("sin" in line for line in program.body) and program.runs_in_eager():
-                try:
-                    program.verify(backend=loses_sines)
-                except AssertionError:
-                    failed += 1
-        self.assertGreater(failed, 0)
 
 
 if __name__ == "__main__":
