@@ -18,7 +18,7 @@ from torch.distributed.fsdp.wrap import lambda_auto_wrap_policy, transformer_aut
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.fsdp import reference
-from suites.fsdp.base import FsdpTestCase, checkpointed
+from suites.fsdp.base import FsdpTestCase, checkpointed, function_name
 from suites.fsdp.models import Hidden, Mutating, Pairs, Toy
 
 #: The one graph break that dynamo finds in FSDP1's own code, by device type: a call of the device's module,
@@ -97,14 +97,21 @@ class Fsdp1Test(FsdpTestCase):
         self.assertIn(tag_activation_checkpoint, called)
 
     def check_hidden(self):
-        """Compile a module whose second layer is no module of its own, and train the first."""
+        """Compile a module whose second layer is none of its modules, and train the first.
+
+        Both layers are in the one graph, as functions or as modules.
+        """
         model = Hidden()
         counter = self.counted("eager")
         sharded = self.fsdp1(model)
         sharded.hidden.to(self.device)
         compiled = torch.compile(sharded, backend=counter)
         self.check_trained(model, sharded, compiled, [["first.weight", "first.bias"]])
-        self.check_graphs(counter, {"linear": 2, "relu": 1})
+        self.check_graphs(counter, {"relu": 1})
+        (graph,) = counter.graphs
+        functions = sum(function_name(node) == "linear" for node in graph.graph.nodes)
+        modules = [graph.get_submodule(node.target) for node in graph.graph.find_nodes(op="call_module")]
+        self.assertEqual(functions + sum(type(module) is nn.Linear for module in modules), 2)
 
     def test_fsdp_unspecialized_forced_getattr_inline(self):
         self.check_hidden()
