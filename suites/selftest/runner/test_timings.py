@@ -46,8 +46,8 @@ class EstimateTest(unittest.TestCase):
             ("suites.a.test_one.New.Inner.test_x", 3.0),
             ("suites.a.test_new.Case.test_x", 26.5),
             ("suites.new.test_new.Case.test_x", 9.0),
-            ("other.Case.test_x", 9.0),
-            ("name", 9.0),
+            ("other.Case.test_x", BLIND_S),
+            ("name", BLIND_S),
         )
         estimates = KNOWN.estimates(test_id for test_id, _ in table)
         self.assertEqual(estimates, dict(table))
@@ -57,7 +57,7 @@ class EstimateTest(unittest.TestCase):
 
     def test_expect(self) -> None:
         units = [of_id("suites.b.test_two.Case.test_x", "suites.b.test_two"), of_id("x.Y.z", "x")]
-        self.assertEqual([unit.expected_s for unit in KNOWN.expect(units)], [9.0, 9.0])
+        self.assertEqual([unit.expected_s for unit in KNOWN.expect(units)], [9.0, BLIND_S])
         self.assertEqual([unit.id for unit in KNOWN.expect(units)], [unit.id for unit in units])
 
     def test_fixtures_of(self) -> None:
