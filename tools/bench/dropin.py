@@ -1,32 +1,35 @@
 """Compare upstream's own harness with the drop-in on the tests that torch's wheel carries.
 
     python tools/bench/dropin.py                          a sample of tests, both side by side
-    python tools/bench/dropin.py --full                   all of them, both; a quarter of an hour
+    python tools/bench/dropin.py --full                   all of them, and by run_tests.py; a quarter-hour
     python tools/bench/dropin.py --ours                   all of them, the drop-in only, against kept verdicts
     python tools/bench/dropin.py --ours --sizes 2,3,4
 
-The tests are those of ``distributed_test.py`` (gloo), or of any file in upstream's style (``--file``). Both
+The tests are those of ``distributed_test.py`` (gloo), or of any file in upstream's style (``--file``). All
 ways run the same unmodified file in one run, one after the other; wall time includes the start of Python
-and all imports. Every verdict (passed, skipped, not passed) that differs is listed; exit code 1 then.
+and all imports. A ``--full`` run goes through ``run_tests.py --drop-in`` too, with as many jobs as it takes
+by itself. Every verdict (passed, skipped, not passed) that differs is listed; exit code 1 then.
 ``--record`` keeps upstream's verdicts of a ``--full`` run, for later runs and the self-tests to compare with.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from harness.outcomes import Status
 from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, Verdict, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +37,7 @@ FILE = ROOT / "suites" / "selftest" / "upstream" / "distributed_spawn.py"
 KEPT = ROOT / "suites" / "selftest" / "upstream" / "kept"
 # Of the tests that pass, every so many are in the sample: a dozen, about a minute of upstream's time.
 SAMPLE_STEP = 8
+RUNNER = "run_tests.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +60,47 @@ class Played:
 
 
 def play(way: str, file: Path, world_size: int, tests: Sequence[str] = ()) -> Played:
-    """Runs the file one way in a process of its own; RuntimeError where no test was run."""
+    """Runs the file one way in a process of its own; RuntimeError where no test was run.
+
+    Through the runner it is always the whole file.
+    """
     environ = {**os.environ, "BACKEND": "gloo", "WORLD_SIZE": str(world_size), "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory(prefix="bench-dropin-") as directory:
-        results, log = Path(directory, "results"), Path(directory, "log")
-        command = [sys.executable, "-m", "tools.bench.upstream_file", way, str(results), str(file), *tests]
+        results, log = Path(directory, "results.jsonl"), Path(directory, "log")
+        if way == RUNNER:
+            command = [str(ROOT / "run_tests.py"), "--drop-in", str(file), "-q", "--report-dir", directory]
+        else:
+            command = ["-m", "tools.bench.upstream_file", way, str(results), str(file), *tests]
         started = time.monotonic()
         with log.open("wb") as output:
             code = subprocess.run(
-                command, cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT, check=False
+                [sys.executable, *command],
+                cwd=ROOT,
+                env=environ,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
             ).returncode
         wall_s = time.monotonic() - started
         if not results.exists():
             raise RuntimeError(
                 f"{way}: no test ran (exit code {code})\n{log.read_text(errors='replace')[-4000:]}"
             )
-        return Played(way, world_size, wall_s, tuple(read(results.read_text().splitlines())))
+        lines = results.read_text().splitlines()
+        return Played(way, world_size, wall_s, tuple(_of_runner(lines) if way == RUNNER else read(lines)))
+
+
+def _of_runner(lines: Iterable[str]) -> Iterator[Verdict]:
+    """The verdicts in ``results.jsonl``."""
+    for entry in map(json.loads, lines):
+        if entry["kind"] == "test":
+            status = entry["status"]
+            verdict = {
+                Status.PASSED.value: PASSED,
+                Status.XFAILED.value: PASSED,
+                Status.SKIPPED.value: SKIPPED,
+            }.get(status, NOT_PASSED)
+            yield Verdict(".".join(entry["id"].rsplit(".", 2)[1:]), verdict, entry["duration_s"])
 
 
 def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
@@ -113,7 +142,7 @@ def summary(played: Played) -> str:
     counts = Counter(v.verdict for v in played.verdicts)
     parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (PASSED, SKIPPED, NOT_PASSED))
     return (
-        f"world size {played.world_size}, {played.way:8}: {len(played.verdicts)} tests, {parts}; "
+        f"world size {played.world_size}, {played.way:12}: {len(played.verdicts)} tests, {parts}; "
         f"{played.wall_s:.1f} s, {played.tests_s:.1f} s of it in tests"
     )
 
@@ -124,27 +153,30 @@ def compare(arguments: argparse.Namespace, world_size: int) -> bool:
     tests: list[str] = arguments.tests
     if not (arguments.full or arguments.ours or tests):
         tests = sample(known or play("drop-in", arguments.file, world_size).by_test())
-    ours = play("drop-in", arguments.file, world_size, tests)
-    print(summary(ours), flush=True)
+    ours = []
+    for way in ("drop-in", RUNNER) if arguments.full else ("drop-in",):
+        ours.append(play(way, arguments.file, world_size, tests))
+        print(summary(ours[-1]), flush=True)
     if arguments.ours:
         expected = {test: known[test] for test in (tests or known) if test in known}
     else:
         expected = _beside(ours, arguments, tests)
-    found = differences(expected, ours.by_test()) if expected else []
+    found = [line for way in ours for line in (differences(expected, way.by_test()) if expected else ())]
     print(f"{len(found)} verdicts differ" if expected else "no verdicts of upstream's to compare with")
     for line in found:
         print(f"  {line}")
     return not found
 
 
-def _beside(ours: Played, arguments: argparse.Namespace, tests: Sequence[str]) -> dict[str, str]:
+def _beside(ours: Sequence[Played], arguments: argparse.Namespace, tests: Sequence[str]) -> dict[str, str]:
     """Upstream's verdicts on the same tests, now; says how the times compare."""
-    theirs = play("upstream", arguments.file, ours.world_size, tests)
+    theirs = play("upstream", arguments.file, ours[0].world_size, tests)
     print(summary(theirs))
-    whole, within = theirs.wall_s / ours.wall_s, theirs.tests_s / ours.tests_s
-    print(f"the drop-in is {whole:.1f} x faster, {within:.1f} x within tests")
+    for way in ours:
+        whole, within = theirs.wall_s / way.wall_s, theirs.tests_s / way.tests_s
+        print(f"{way.way} is {whole:.1f} x faster than upstream, {within:.1f} x within tests")
     if arguments.record and arguments.full:
-        save(kept(ours.world_size), theirs.by_test(), _torch_version())
+        save(kept(theirs.world_size), theirs.by_test(), _torch_version())
     return theirs.by_test()
 
 
@@ -172,7 +204,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("tests", nargs="*", metavar="TEST", help="Case.test, instead of the sample")
     parser.add_argument("--file", type=Path, default=FILE, help="another file in upstream's style")
     parser.add_argument("--sizes", type=_sizes, default=(2,), metavar="N,N", help="world sizes")
-    parser.add_argument("--full", action="store_true", help="every test, both ways")
+    parser.add_argument("--full", action="store_true", help="every test, all ways")
     parser.add_argument("--ours", action="store_true", help="every test, the drop-in only")
     parser.add_argument("--record", action="store_true", help="keep upstream's verdicts of a --full run")
     return parser

@@ -51,6 +51,25 @@ EXPECTED = {
 }
 
 
+NAMES = ("test_passes", "test_breaks", "test_skips", "test_fails_as_expected", "test_passes_unexpectedly")
+SMALL = """
+from torch.testing._internal.common_utils import TestCase, run_tests
+import unittest
+
+class Small(TestCase):
+    def test_passes(self): pass
+    def test_breaks(self): raise ValueError
+    def test_skips(self): self.skipTest("")
+    @unittest.expectedFailure
+    def test_fails_as_expected(self): self.fail()
+    @unittest.expectedFailure
+    def test_passes_unexpectedly(self): pass
+
+if __name__ == "__main__":
+    run_tests()
+"""
+
+
 class Recording(unittest.TestCase):
     """``recording`` and ``read``."""
 
@@ -62,6 +81,18 @@ class Recording(unittest.TestCase):
             found = read(results.read_text().splitlines())
         self.assertEqual({v.test.rpartition(".")[2]: v.verdict for v in found}, EXPECTED)
         self.assertTrue(all(v.seconds >= 0 for v in found))
+
+
+class OfTheRunner(unittest.TestCase):
+    """``run_tests.py --drop-in`` on a small file: the same names and verdicts as the other ways."""
+
+    def test_same_names_and_verdicts(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory, "small_upstream.py")
+            file.write_text(SMALL)
+            found = [dropin.play(way, file, 2).by_test() for way in (dropin.RUNNER, "drop-in")]
+        self.assertEqual(found[0], {f"Small.{name}": EXPECTED[name[5:]] for name in NAMES})
+        self.assertEqual(found[0], found[1])
 
 
 class Kept(unittest.TestCase):
