@@ -216,6 +216,17 @@ class PrefixHashStoreTest(HashStoreTest):
         self.assertIs(nested._underlying_non_prefix_store, self.whole)
 
 
+class PrefixFileStoreTest(StoreOperations, TestCase):
+    """A part of a FileStore."""
+
+    expired = RuntimeError
+
+    def make(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        return dist.PrefixStore("part", dist.FileStore(str(Path(directory.name, "store")), 1))
+
+
 class PrefixTCPStoreTest(StoreOperations, TestCase):
     """A part of a TCPStore."""
 
