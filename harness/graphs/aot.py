@@ -9,14 +9,15 @@
     print(result.forward_text)
 
 For people who write a compiler of graphs, and for the suites. Eager and compiled run on independent copies
-of the inputs. Compared are the outputs, what happened to the inputs, what aliases what, and the gradients
-from each output to each leaf: values, dtypes, shapes, strides, ``requires_grad``, ``is_leaf``, types.
+of the inputs. Compared are the outputs, what happened to the inputs, what aliases what, and the gradients of
+each leaf through each output and each input that was written to: values, dtypes, shapes, strides,
+``requires_grad``, ``is_leaf``, types.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -126,6 +127,7 @@ def verify_aot(
     decompositions: Decompositions | None = None,
     partitioner: Partitioner | None = None,
     test_mutation: bool = False,
+    mutation_gradients: bool = True,
     rtol: float | None = None,
     atol: float | None = None,
     raises: type[Exception] | None = None,
@@ -148,10 +150,12 @@ def verify_aot(
     list, or a context manager class within which a callable makes them. ``keep_input_mutations``: whether
     writes to inputs stay in the graph; None, both are tried, and the graphs are those without.
     ``test_mutation``: arguments that require grad are no leaves, so that ``function`` may write to them, and
-    in the end each output is written to, which shows in all that shares its memory. ``rtol``, ``atol``: as in
-    ``torch.testing.assert_close``, together or not at all. ``raises``: what ``function`` raises in eager, in
-    the call or in a backward; compiled it has to raise it too, and nothing else is compared.
-    ``debug_assert``: whether the compiler checks its own assumptions, when compiling and in each call.
+    in the end each output is written to, which shows in all that shares its memory. ``mutation_gradients``:
+    backward runs from each input that ``function`` wrote to as well, where it does in eager. ``rtol``,
+    ``atol``: as in ``torch.testing.assert_close``, together or not at all. ``raises``: what ``function``
+    raises in eager, in the call or in a backward; compiled it has to raise it too, and nothing else is
+    compared. ``debug_assert``: whether the compiler checks its own assumptions, when compiling and in each
+    call.
 
     The message says of each difference in which output, input or gradient it is. UsageError where the
     arguments or ``function`` are not what can be compiled. What the eager run raises comes through with a
@@ -172,6 +176,7 @@ def verify_aot(
         compilers=compilers,
         dynamic=dynamic,
         write=test_mutation,
+        mutation_gradients=mutation_gradients,
         tolerance=Tolerance(rtol, atol),
         raises=raises,
         debug_assert=debug_assert,
@@ -190,6 +195,7 @@ class _Verifier:
     compilers: Compilers
     dynamic: bool
     write: bool
+    mutation_gradients: bool
     tolerance: Tolerance
     raises: type[Exception] | None
     debug_assert: bool
@@ -209,7 +215,7 @@ class _Verifier:
         with torch.random.fork_rng():
             eager = self._eager()
         with self.front_end.run(number):
-            compiled = self._compiled(compilation)
+            compiled = self._compiled(compilation, eager.written)
         found = [*self._idle(capture, number, compiled), *differences(eager, compiled, self.tolerance)]
         if found:
             raise Differs(self._message(found, keep, number, capture), found)
@@ -228,21 +234,22 @@ class _Verifier:
         function = self._own_copy()
         ground = self.grounds.make(function)
         try:
-            observed = observe(function, ground, write=self.write)
+            written = None if self.mutation_gradients else ()
+            observed = observe(function, ground, write=self.write, written=written)
         except Exception as error:
             add_note(error, "This is the function itself, in eager: nothing was compiled yet.")
             raise
         require_known(observed.plain)
         return observed
 
-    def _compiled(self, compilation: Compilation) -> Observation:
+    def _compiled(self, compilation: Compilation, written: Collection[str] = ()) -> Observation:
         function = self._own_copy()
         ground = self.grounds.make(function)
         # A backward for each output keeps the buffers that a compiled backward would like to reuse.
         with torch._functorch.config.patch(debug_assert=self.debug_assert, donated_buffer=False):
             try:
                 compiled = self.front_end.compile(function, compilation)
-                return observe(compiled, ground, write=self.write)
+                return observe(compiled, ground, write=self.write, written=written)
             except UNBACKED as error:
                 raise UnbackedSize(
                     f"the function needs a size or number that is only known from data, which a graph made "

@@ -131,14 +131,15 @@ def _without(names: Iterable[str], left_out: Collection[str]) -> tuple[str, ...]
 
 
 def _gradients(eager: Observation, compiled: Observation, tolerance: Tolerance) -> Iterator[Difference]:
-    """Of each leaf through each output.
+    """Of each leaf through each output and each written input.
 
     A compiled backward computes the gradients of all its inputs through all its outputs at once: zeros are
     right where eager has none.
     """
     for output, leaf in eager.gradients:
         one, other = eager.gradients[output, leaf], compiled.gradients.get((output, leaf))
-        subject = f"gradient of {leaf} through {output}"
+        source = f"the written {output}" if output in eager.written else output
+        subject = f"gradient of {leaf} through {source}"
         if one is None or other is None:
             if one is not other and not _is_zero(other):
                 yield Difference(subject, f"there is none {'compiled' if other is None else 'in eager'}")

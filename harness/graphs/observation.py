@@ -1,11 +1,13 @@
 """What one run of a function shows: outputs, inputs afterwards, gradients, and what writing to outputs does.
 
+Gradients are those of each output, and of each input that the function wrote to: a caller may go on with it.
+
 Two runs, eager and compiled, are observed in the same way and their ``Observation``s compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,13 +53,18 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One run. ``plain`` holds the outputs that are no tensors; ``gradients`` by output and leaf."""
+    """One run.
+
+    ``plain`` holds the outputs that are no tensors. ``gradients`` are by output and leaf, and by input and
+    leaf for the inputs that ``written`` names: those that the function wrote to, and whose backward ran.
+    """
 
     structure: Any
     plain: dict[str, Any]
     aliases: dict[str, Aliases]
     moments: tuple[Moment, ...]
     gradients: dict[tuple[str, str], Snapshot | None]
+    written: tuple[str, ...]
     returned: Any
 
     def computed_gradients(self) -> list[tuple[str, str]]:
@@ -66,7 +73,7 @@ class Observation:
         return [
             (output, leaf)
             for (output, leaf), found in self.gradients.items()
-            if found is not None and not inputs & set(self.aliases[output].views)
+            if found is not None and not inputs & {output, *self.aliases[output].views}
         ]
 
 
@@ -82,17 +89,29 @@ class Ground:
     leaves: Sequence[Named]
 
 
-def observe(function: Callable[..., Any], ground: Ground, *, write: bool) -> Observation:
+def observe(
+    function: Callable[..., Any], ground: Ground, *, write: bool, written: Collection[str] | None = None
+) -> Observation:
     """Run ``function`` on ``ground``, then backward from each output, then with ``write`` write to each.
 
-    What the function or a backward raises comes through; what a write raises is part of the observation.
+    ``written``: the inputs to run backward from as well. None: those that the function wrote to, where their
+    backward runs. What the function or another backward raises comes through; what a write raises is part of
+    the observation.
     """
+    versions = {name: _version(tensor) for name, tensor in ground.inputs}
     returned = function(*ground.arguments)
     leaves = named_outputs(returned)
     outputs = [(name, value) for name, value in leaves if isinstance(value, torch.Tensor)]
     aliases = aliases_of(ground.inputs, outputs)
     moments = [_moment("after the call", outputs, ground)]
     gradients = _gradients(outputs, ground.leaves)
+    computed = _computed_inputs(moments[0], outputs, ground)
+    if written is None:
+        candidates = [(name, tensor) for name, tensor in computed if versions[name] != _version(tensor)]
+        through = _gradients_of_those_that_run(candidates, ground.leaves)
+    else:
+        through = _gradients([each for each in computed if each[0] in written], ground.leaves)
+    gradients |= through
     moments.append(_moment("after the backward", outputs, ground))
     if write:
         moments += [_written(name, output, outputs, ground) for name, output in outputs]
@@ -102,8 +121,26 @@ def observe(function: Callable[..., Any], ground: Ground, *, write: bool) -> Obs
         aliases=aliases,
         moments=tuple(moments),
         gradients=gradients,
+        written=tuple(dict.fromkeys(name for name, _ in through)),
         returned=returned,
     )
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """How often ``tensor`` or what it shares its memory with has been written to; an inference tensor: 0."""
+    return 0 if tensor.is_inference() else int(tensor._version)
+
+
+def _computed_inputs(now: Moment, outputs: Sequence[Named], ground: Ground) -> list[Named]:
+    """The inputs that a backward can start from, without those that are outputs too."""
+    returned = {id(tensor) for _, tensor in outputs}
+    return [
+        (name, tensor)
+        for name, tensor in ground.inputs
+        if id(tensor) not in returned
+        and (now.inputs[name].metadata["requires_grad"], now.inputs[name].metadata["is_leaf"])
+        == (True, False)
+    ]
 
 
 def _structure(value: Any) -> Any:
@@ -132,6 +169,20 @@ def _gradients(outputs: Sequence[Named], leaves: Sequence[Named]) -> dict[tuple[
             weighted_sum(output).backward(retain_graph=True)
             for leaf_name, leaf in leaves:
                 found[name, leaf_name] = None if leaf.grad is None else snapshot(leaf.grad)
+                leaf.grad = None
+    return found
+
+
+def _gradients_of_those_that_run(
+    inputs: Sequence[Named], leaves: Sequence[Named]
+) -> dict[tuple[str, str], Snapshot | None]:
+    """``_gradients``, without those inputs whose history a later write has made useless for a backward."""
+    found: dict[tuple[str, str], Snapshot | None] = {}
+    for named in inputs:
+        try:
+            found |= _gradients([named], leaves)
+        except RuntimeError:
+            for _, leaf in leaves:
                 leaf.grad = None
     return found
 

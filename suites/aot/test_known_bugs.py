@@ -15,7 +15,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.aot.base import AotTestCase, ramp
+from suites.aot.base import AotTestCase, ramp, two_tensors
 from suites.aot.known import Known, expect
 
 
@@ -175,6 +175,18 @@ class RefusedTest(AotTestCase):
             return [base], [x[1:], x.detach()]
 
         self.verify(f, inputs)
+
+    @fails(
+        "RuntimeError",
+        "guessed its\nmetadata incorrectly",
+        "a written subclass argument's gradient is taken for a plain tensor",
+    )
+    def test_backward_from_written_subclass(self):
+        def f(a):
+            a.mul_(2)
+            return a + 1
+
+        self.verify(f, [ramp(3)], requires_grad=True, test_mutation=True, subclasses=two_tensors)
 
 
 def same_view_twice():

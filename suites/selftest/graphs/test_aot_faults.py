@@ -162,6 +162,29 @@ class FaultTest(VerifyTestCase):
             backend=on_gradients(exchange),
         )
 
+    def test_gradient_through_written_input(self) -> None:
+        """A caller goes on with an argument that was written to: what flows back through it counts."""
+
+        def adds(a: torch.Tensor, b: torch.Tensor) -> None:
+            a.add_(b)
+
+        found = (
+            "gradient of input 1 (b) through the written input 0 (a): values differ: at [0, 0] 0.5 compiled, "
+        )
+        found += "0.25 in eager (4 of 4 elements)"
+        backend = on_gradients(put(1, lambda gradient: 2 * gradient))
+        for keep in (False, True):
+            self.assertDiffers(found, function=adds, backend=backend, keep_input_mutations=keep)
+        verify_aot(adds, inputs(), requires_grad=True, test_mutation=True)
+        verify_aot(
+            adds,
+            inputs(),
+            requires_grad=True,
+            test_mutation=True,
+            backend=backend,
+            mutation_gradients=False,
+        )
+
     def test_gradient_of_one_output(self) -> None:
         """What reaches a leaf through one output is not confused with what does through another."""
 

@@ -150,6 +150,35 @@ class ObservationTest(TestCase):
         )
         self.assertIsNone(one.grad)
 
+    def test_gradients_of_written_inputs(self) -> None:
+        """Through an argument that was written to and is not returned; if they are named, those."""
+        leaf, other = (torch.ones(2, requires_grad=True) for _ in "ab")
+
+        def f(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+            a.mul_(3)
+            return b.mul_(2)
+
+        def seen(written: tuple[str, ...] | None) -> tuple[tuple[str, ...], list[tuple[str, str]]]:
+            arguments = leaf * 1, other * 1, other * 1
+            ground = self.ground(*arguments, leaves=(leaf, other))
+            run = observe(f, ground, write=False, written=written)
+            return run.written, [key for key, gradient in run.gradients.items() if gradient is not None]
+
+        self.assertEqual(seen(None), (("a",), [("the output", "leaf 1"), ("a", "leaf 0")]))
+        self.assertEqual(seen(()), ((), [("the output", "leaf 1")]))
+        self.assertEqual(seen(("b", "c"))[0], ("c",))
+
+    def test_written_input_without_backward(self) -> None:
+        """One whose history a later write has spoiled is left out, with nothing left in the leaves."""
+        leaf = torch.ones(2, requires_grad=True)
+
+        def f(a: torch.Tensor) -> None:
+            a.copy_(a.sin())
+            a.mul_(2)
+
+        seen = observe(f, self.ground(leaf * 1, leaves=(leaf,)), write=False)
+        self.assertEqual((seen.written, seen.gradients, leaf.grad), ((), {}, None))
+
     def test_weights(self) -> None:
         """Of any dtype and layout a real number."""
         for tensor in (torch.ones(2, 2), torch.ones(2, dtype=torch.complex64), torch.eye(2).to_sparse()):
