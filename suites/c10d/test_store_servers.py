@@ -24,6 +24,8 @@ from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest cal
 LONG = timedelta(seconds=60)
 #: For hosts that never answer.
 PATIENCE = timedelta(milliseconds=300)
+#: How long to wait for what cannot happen; seconds.
+SHORT_S = 0.1
 HOST = "127.0.0.1"
 
 
@@ -91,22 +93,23 @@ class TCPServerTest(TestCase):
             self.store(other.getsockname()[1], master_listen_fd=listening.detach())
 
     def test_fixed_world_size(self):
-        # The server is there when all have come: two clients, one of which is the server's own.
+        # The server is there when all have come: three clients, one of which is the server's own.
         listening = socket.create_server((HOST, 0))
-        port = listening.getsockname()[1]
-        made = []
+        port, made = listening.getsockname()[1], []
 
         def serve():
-            made.append(
-                self.store(port, world_size=2, wait_for_workers=True, master_listen_fd=listening.detach())
-            )
+            handed_down = {"master_listen_fd": listening.detach(), "wait_for_workers": True}
+            made.append(self.store(port, world_size=3, **handed_down))
 
         server = threading.Thread(target=serve)
         server.start()
-        client = self.store(port, world_size=2, serves=False, wait_for_workers=True)
+        early = self.store(port, world_size=3, serves=False)
+        server.join(SHORT_S)
+        self.assertEqual((server.is_alive(), made), (True, []))
+        late = self.store(port, world_size=3, serves=False, wait_for_workers=True)
         server.join()
-        client.set("k", "v")
-        self.assertEqual(made[0].get("k"), b"v")
+        late.set("k", "v")
+        self.assertEqual([store.get("k") for store in (early, *made)], [b"v", b"v"])
 
     def test_open_world_size(self):
         # Clients come and go as they like, and the server counts the keys of all.
