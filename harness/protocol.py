@@ -3,7 +3,7 @@
 Parent -> server: ``Launch`` (with descriptors), ``Release`` at the end; ``Signal`` on a launch's own socket.
 Server -> parent, on the launch's socket: ``Started`` or ``Refused``, ``Exited`` for each rank, ``Swept``.
 Rank -> parent, on the rank's channel: ``Report``. Parent -> rank: ``Release``, and ``Launch`` for each test
-of a pooled rank.
+of a pooled rank. Between processes that somebody else started, through a store: ``Report`` and ``Lost``.
 
 Encoded as JSON with the class's name, so that a journal or a person can read them.
 """
@@ -116,6 +116,14 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """In place of a Report: the outcome of a rank whose process somebody else owns, and which is gone, or as
+    good as gone."""
+
+    outcome: RankOutcome
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """To a rank: every rank has reported, go. To a server: it is no longer needed."""
 
@@ -130,23 +138,29 @@ class Assignment:
     server_pid: int
 
 
-Message = Launch | Started | Refused | Exited | Swept | Signal | Report | Release | Assignment
+Message = Launch | Started | Refused | Exited | Swept | Signal | Report | Lost | Release | Assignment
 _KINDS: dict[str, type] = {c.__name__: c for c in Message.__args__}
 
 M = TypeVar("M")
 
 
-def encode(message: Message) -> bytes:
-    """A message as bytes; TypeError for a value that JSON has no form for."""
-    value = _to_json(message)
+def encode(message: Message, **changes: Any) -> bytes:
+    """A message as bytes, with ``changes`` to its plain fields; TypeError for a value that JSON has no form
+    for."""
+    value = {**_to_json(message), **changes}
     return json.dumps({"kind": type(message).__name__, **value}, ensure_ascii=True).encode()
 
 
-def decode(frame: bytes) -> Message:
-    """The message of a frame; ProtocolError for anything else."""
+def decode(frame: bytes, **known: Any) -> Message:
+    """The message of a frame; ProtocolError for anything else.
+
+    ``known``: what the receiver of a report knows itself, fields of the outcome.
+    """
     try:
         value = json.loads(frame)
         kind = _KINDS[value.pop("kind")]
+        if kind is Report:
+            return Report(outcome_from_json(value["outcome"], **known))
         return _from_json(kind, value)  # type: ignore[no-any-return]  # _KINDS holds message classes only
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ProtocolError(f"not a message: {frame[:80]!r} ({error!r})") from error
@@ -161,7 +175,7 @@ def expect(frame: bytes | None, kind: type[M]) -> M:
 
 
 def _to_json(message: Any) -> dict[str, Any]:
-    if isinstance(message, Report):
+    if isinstance(message, Report | Lost):
         return {"outcome": outcome_to_json(message.outcome)}
     if isinstance(message, Assignment):
         return {**_fields(message), "launch": _to_json(message.launch)}
@@ -172,8 +186,8 @@ def _to_json(message: Any) -> dict[str, Any]:
 
 
 def _from_json(kind: type, value: dict[str, Any]) -> Any:
-    if kind is Report:
-        return Report(outcome_from_json(value["outcome"]))
+    if kind in (Report, Lost):
+        return kind(outcome_from_json(value["outcome"]))
     if kind is Assignment:
         value["launch"] = _from_json(Launch, value["launch"])
     if kind is Launch:
@@ -226,14 +240,15 @@ _PLAIN_FIELDS: dict[str, tuple[type, ...]] = {
 }
 
 
-def outcome_from_json(value: dict[str, Any]) -> RankOutcome:
-    """The outcome of JSON values; KeyError, TypeError or ValueError where they are not one."""
+def outcome_from_json(value: dict[str, Any], **known: Any) -> RankOutcome:
+    """The outcome of JSON values, with ``known`` fields in place of theirs; KeyError, TypeError or ValueError
+    where they are not one."""
     for name, field_value in value.items():
         kinds = _PLAIN_FIELDS.get(name)
         if kinds is not None and not isinstance(field_value, kinds):
             raise TypeError(f"{name} is {field_value!r}")
     rich = {name: read(value[name]) for name, read in _RICH_FIELDS.items() if name in value}
-    return RankOutcome(**{**value, **rich})
+    return RankOutcome(**{**value, **rich, **known})
 
 
 def _error_to_json(error: ErrorInfo | None) -> dict[str, Any] | None:

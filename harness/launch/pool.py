@@ -11,7 +11,7 @@ import contextlib
 import os
 import select
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from harness.launch import imports
@@ -42,7 +42,7 @@ class PooledSet:
             changes.update(_KNOWN)
         else:
             self.sent = request
-        frame = encode(replace(request, pooled=True, **changes))
+        frame = encode(request, pooled=True, **changes)
         self.tests_run += 1
         for link in self.ranks.links:
             with contextlib.suppress(OSError):

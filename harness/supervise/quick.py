@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import select
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 from harness.errors import ProtocolError
 from harness.launch.base import RankSet
@@ -60,30 +61,30 @@ def _passes(ranks: RankSet, until: float, heard: Heard) -> dict[int, RankOutcome
             return None
         for descriptor, _ in ready:
             rank = awaited.pop(descriptor, None)
-            outcome = None if rank is None else _passed(descriptor, rank, heard)
+            if rank is None or (data := read_available(descriptor)) is None:
+                return None
+            heard.data[rank] = bytearray(data)
+            outcome = _passed(
+                data,
+                rank,
+                order=len(passed),
+                at_s=time.monotonic(),
+                pid=ranks.pids[rank],
+                collectives=ledger.read(ranks.ledger, rank),
+            )
             if outcome is None:
                 return None
             poll.unregister(descriptor)
-            passed[outcome.rank] = replace(
-                outcome,
-                order=len(passed),
-                at_s=time.monotonic(),
-                pid=outcome.pid or ranks.pids[outcome.rank],
-                collectives=ledger.read(ranks.ledger, outcome.rank),
-            )
+            passed[rank] = outcome
     # What the ranks printed came before their reports.
     return None if poll.poll(0) else passed
 
 
-def _passed(descriptor: int, rank: int, heard: Heard) -> RankOutcome | None:
-    """The rank's outcome where its channel holds the whole report of a pass, and no more."""
-    data = read_available(descriptor)
-    if not data:
-        return None
-    heard.data[rank] = bytearray(data)
+def _passed(data: bytes, rank: int, **known: Any) -> RankOutcome | None:
+    """The rank's outcome, with ``known`` fields, where ``data`` is the whole report of a pass and no more."""
     reader = FrameReader()
     try:
-        messages = [decode(frame) for frame in reader.feed(data)]
+        messages = [decode(frame, **known) for frame in reader.feed(data)]
     except ProtocolError:
         return None
     if len(messages) != 1 or reader.pending or not isinstance(messages[0], Report):

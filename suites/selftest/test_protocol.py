@@ -79,6 +79,7 @@ LAUNCHES = st.builds(
 MESSAGES = st.one_of(
     LAUNCHES,
     st.builds(protocol.Report, OUTCOMES),
+    st.builds(protocol.Lost, OUTCOMES),
     st.builds(protocol.Started, st.lists(st.integers(1, 2**22), max_size=4)),
     st.builds(protocol.Refused, TEXT, st.booleans()),
     st.builds(protocol.Exited, st.integers(0, 64), st.integers(-64, 255), st.integers(0, 2**50)),
@@ -111,6 +112,7 @@ class RoundTripTest(unittest.TestCase):
         drawn = {
             "Launch",
             "Report",
+            "Lost",
             "Started",
             "Refused",
             "Exited",
