@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import sys
 import tempfile
-import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 from pathlib import Path
 
@@ -93,23 +93,24 @@ class TCPServerTest(TestCase):
             self.store(other.getsockname()[1], master_listen_fd=listening.detach())
 
     def test_fixed_world_size(self):
-        # The server is there when all have come: three clients, one of which is the server's own.
+        # Nobody has a store until all have come: the server, which is a client of its own, and two others.
         listening = socket.create_server((HOST, 0))
-        port, made = listening.getsockname()[1], []
+        port = listening.getsockname()[1]
+        counted = {"world_size": 3, "wait_for_workers": True}
 
         def serve():
-            handed_down = {"master_listen_fd": listening.detach(), "wait_for_workers": True}
-            made.append(self.store(port, world_size=3, **handed_down))
+            return self.store(port, master_listen_fd=listening.detach(), **counted)
 
-        server = threading.Thread(target=serve)
-        server.start()
-        early = self.store(port, world_size=3, serves=False)
-        server.join(SHORT_S)
-        self.assertEqual((server.is_alive(), made), (True, []))
-        late = self.store(port, world_size=3, serves=False, wait_for_workers=True)
-        server.join()
-        late.set("k", "v")
-        self.assertEqual([store.get("k") for store in (early, *made)], [b"v", b"v"])
+        def come():
+            return self.store(port, serves=False, **counted)
+
+        with ThreadPoolExecutor(2) as threads:
+            early = [threads.submit(serve), threads.submit(come)]
+            done, _ = wait(early, SHORT_S)
+            self.assertEqual(done, set())
+            late = come()
+            late.set("k", "v")
+            self.assertEqual([store.result().get("k") for store in early], [b"v", b"v"])
 
     def test_open_world_size(self):
         # Clients come and go as they like, and the server counts the keys of all.
