@@ -93,24 +93,18 @@ class TCPServerTest(TestCase):
             self.store(other.getsockname()[1], master_listen_fd=listening.detach())
 
     def test_fixed_world_size(self):
-        # Nobody has a store until all have come: the server, which is a client of its own, and two others.
+        # The server is there when all have come: it is a client of its own, and there are two others.
         listening = socket.create_server((HOST, 0))
         port = listening.getsockname()[1]
         counted = {"world_size": 3, "wait_for_workers": True}
-
-        def serve():
-            return self.store(port, master_listen_fd=listening.detach(), **counted)
-
-        def come():
-            return self.store(port, serves=False, **counted)
-
-        with ThreadPoolExecutor(2) as threads:
-            early = [threads.submit(serve), threads.submit(come)]
-            done, _ = wait(early, SHORT_S)
+        with ThreadPoolExecutor(1) as thread:
+            server = thread.submit(self.store, port, master_listen_fd=listening.detach(), **counted)
+            early = self.store(port, serves=False, **counted)
+            done, _ = wait([server], SHORT_S)
+            late = self.store(port, serves=False, **counted)
             self.assertEqual(done, set())
-            late = come()
             late.set("k", "v")
-            self.assertEqual([store.result().get("k") for store in early], [b"v", b"v"])
+            self.assertEqual([store.get("k") for store in (early, server.result())], [b"v", b"v"])
 
     def test_open_world_size(self):
         # Clients come and go as they like, and the server counts the keys of all.
