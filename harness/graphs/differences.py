@@ -134,8 +134,12 @@ def _gradients(eager: Observation, compiled: Observation, tolerance: Tolerance) 
     """Of each leaf through each output and each written input.
 
     A compiled backward computes the gradients of all its inputs through all its outputs at once: zeros are
-    right where eager has none.
+    right where eager has none. But not for a leaf that eager never has any for: it knows that there is none,
+    and an optimizer tells None, which it passes over, from zeros.
     """
+    for leaf in eager.leaves_without_gradient():
+        if eager.all_written and leaf not in compiled.leaves_without_gradient():
+            yield Difference(f"gradient of {leaf}", "there is one compiled, none through anything in eager")
     for output, leaf in eager.gradients:
         one, other = eager.gradients[output, leaf], compiled.gradients.get((output, leaf))
         source = f"the written {output}" if output in eager.written else output

@@ -57,6 +57,7 @@ class Observation:
 
     ``plain`` holds the outputs that are no tensors. ``gradients`` are by output and leaf, and by input and
     leaf for the inputs that ``written`` names: those that the function wrote to, and whose backward ran.
+    ``all_written``: there are no others that it wrote to.
     """
 
     structure: Any
@@ -65,7 +66,13 @@ class Observation:
     moments: tuple[Moment, ...]
     gradients: dict[tuple[str, str], Snapshot | None]
     written: tuple[str, ...]
+    all_written: bool
     returned: Any
+
+    def leaves_without_gradient(self) -> list[str]:
+        """The leaves that none of ``gradients`` arrived in."""
+        reached = {leaf for (_, leaf), found in self.gradients.items() if found is not None}
+        return [leaf for leaf in dict.fromkeys(leaf for _, leaf in self.gradients) if leaf not in reached]
 
     def computed_gradients(self) -> list[tuple[str, str]]:
         """The gradients, by output and leaf, through outputs that are more than views of inputs."""
@@ -106,12 +113,13 @@ def observe(
     moments = [_moment("after the call", outputs, ground)]
     gradients = _gradients(outputs, ground.leaves)
     computed = _computed_inputs(moments[0], outputs, ground)
+    candidates = [(name, tensor) for name, tensor in computed if versions[name] != _version(tensor)]
     if written is None:
-        candidates = [(name, tensor) for name, tensor in computed if versions[name] != _version(tensor)]
         through = _gradients_of_those_that_run(candidates, ground.leaves)
     else:
         through = _gradients([each for each in computed if each[0] in written], ground.leaves)
     gradients |= through
+    written = tuple(dict.fromkeys(name for name, _ in through))
     moments.append(_moment("after the backward", outputs, ground))
     if write:
         moments += [_written(name, output, outputs, ground) for name, output in outputs]
@@ -121,7 +129,8 @@ def observe(
         aliases=aliases,
         moments=tuple(moments),
         gradients=gradients,
-        written=tuple(dict.fromkeys(name for name, _ in through)),
+        written=written,
+        all_written={name for name, _ in candidates} <= set(written),
         returned=returned,
     )
 

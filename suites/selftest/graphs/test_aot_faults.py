@@ -162,6 +162,21 @@ class FaultTest(VerifyTestCase):
             backend=on_gradients(exchange),
         )
 
+    def test_zeros_for_no_gradient(self) -> None:
+        """Of an argument that nothing depends on; of one that something does they are what a graph gives."""
+
+        def first(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return a * 2
+
+        self.assertDiffers(
+            "gradient of input 1 (b): there is one compiled, none through anything in eager",
+            function=first,
+            test_mutation=False,
+            backend=on_gradients(put(1, lambda gradient: torch.zeros(2, 2))),
+        )
+        verify_aot(lambda a, b: (a * 2, b * 3), inputs(), requires_grad=True)
+        verify_aot(first, inputs(), requires_grad=True)
+
     def test_gradient_through_written_input(self) -> None:
         """A caller goes on with an argument that was written to: what flows back through it counts."""
 
