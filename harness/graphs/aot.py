@@ -27,12 +27,13 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from harness.errors import UsageError
-from harness.graphs.capture import Capture, CapturedGraph, Role
+from harness.graphs.capture import Capture
 from harness.graphs.compilers import Compilers, Decompositions, Partitioner, compilers_of
 from harness.graphs.differences import Difference, Tolerance, differences
 from harness.graphs.front_ends import AotFunction, Compilation, FrontEnd
 from harness.graphs.grounds import Grounds
 from harness.graphs.observation import Observation, observe
+from harness.graphs.verified import Verified
 from harness.seeding import append_to_message
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -59,60 +60,6 @@ class Differs(AssertionError):
     def __init__(self, message: str, differences: Sequence[Difference]) -> None:
         super().__init__(message)
         self.differences = tuple(differences)
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """What ``verify_aot`` found in order.
-
-    ``graphs`` are those of the last round's first run, in the order in which they were compiled, and
-    ``returned`` is what the compiled function returned there. A graph that was not made is None, its text "".
-    """
-
-    graphs: tuple[CapturedGraph, ...]
-    returned: Any
-
-    @property
-    def forward(self) -> torch.fx.GraphModule | None:
-        """The forward graph, or the inference graph where nothing needs a backward."""
-        return self._module("forward", "inference")
-
-    @property
-    def backward(self) -> torch.fx.GraphModule | None:
-        """The backward graph."""
-        return self._module("backward")
-
-    @property
-    def joint(self) -> torch.fx.GraphModule | None:
-        """The graph of forward and backward, before it was cut in two."""
-        return self._module("joint")
-
-    @property
-    def forward_text(self) -> str:
-        """``forward`` as ``graph_text`` prints it; its first word is the role, forward or inference."""
-        return self._text("forward", "inference")
-
-    @property
-    def backward_text(self) -> str:
-        """``backward`` as ``graph_text`` prints it."""
-        return self._text("backward")
-
-    @property
-    def joint_text(self) -> str:
-        """``joint`` as ``graph_text`` prints it."""
-        return self._text("joint")
-
-    def graph(self, *roles: Role) -> CapturedGraph | None:
-        """The last graph that had one of ``roles``."""
-        return next((graph for graph in reversed(self.graphs) if graph.role in roles), None)
-
-    def _module(self, *roles: Role) -> torch.fx.GraphModule | None:
-        found = self.graph(*roles)
-        return None if found is None else found.module
-
-    def _text(self, *roles: Role) -> str:
-        found = self.graph(*roles)
-        return "" if found is None else found.text
 
 
 def verify_aot(
@@ -161,14 +108,20 @@ def verify_aot(
     arguments or ``function`` are not what can be compiled. What the eager run raises comes through with a
     note that says so; what the compilation or the compiled function raises comes through as it is.
     """
-    if not callable(function):
-        raise UsageError(f"function is a {type(function).__name__}: give a callable or a module")
-    if (rtol is None) != (atol is None):
-        raise UsageError("rtol and atol go together: give both or neither")
+    _check(callable(function), "function", function, "a callable or a module")
+    _check((rtol is None) == (atol is None), "rtol, atol", (rtol, atol), "both or neither: they go together")
+    is_error = isinstance(raises, type) and issubclass(raises, Exception)
+    _check(raises is None or is_error, "raises", raises, "the class of an exception")
+    _check(front_end is None or isinstance(front_end, FrontEnd), "front_end", front_end, "a FrontEnd")
     compilers = compilers_of(backend)
     if decompositions is not None:
+        is_mapping = isinstance(decompositions, Mapping)
+        _check(is_mapping, "decompositions", decompositions, "a dict of operators and functions")
         compilers = replace(compilers, decompositions=decompositions)
     if partitioner is not None:
+        _check(
+            callable(partitioner), "partitioner", partitioner, "a function of a joint graph and its inputs"
+        )
         compilers = replace(compilers, partitioner=partitioner)
     verifier = _Verifier(
         function=function,
@@ -184,6 +137,11 @@ def verify_aot(
     )
     rounds = (True, False) if keep_input_mutations is None else (keep_input_mutations,)
     return [verifier.round(keep) for keep in rounds][-1]
+
+
+def _check(good: bool, name: str, value: object, wanted: str) -> None:
+    if not good:
+        raise UsageError(f"{name}={value!r}: give {wanted}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,8 @@ def _plain(eager: Observation, compiled: Observation) -> Iterator[Difference]:
             yield Difference(name, f"{said[0]} compiled, {said[1]} in eager")
             continue
         one, other = eager.plain[name], compiled.plain[name]
-        if type(one) is not type(other) or one != other:
+        same = one == other or (one != one and other != other)  # a nan is not even itself
+        if type(one) is not type(other) or not same:
             yield Difference(name, f"{other!r} compiled, {one!r} in eager")
 
 

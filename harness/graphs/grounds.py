@@ -76,9 +76,14 @@ class Grounds:
         if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], (list, tuple))):
             raise UsageError("the callable inputs= has to return a pair (leaves, list of arguments)")
         leaves, arguments = made
-        return arguments, [
-            (name, leaf) for name, leaf in _tensors(named_leaves("leaf ", leaves)) if leaf.requires_grad
-        ]
+        named = [(n, leaf) for n, leaf in _tensors(named_leaves("leaf ", leaves)) if leaf.requires_grad]
+        for name, leaf in named:
+            if not (leaf.is_leaf or leaf.retains_grad):
+                raise UsageError(
+                    f"{name} that the callable inputs= makes is computed, so that no gradient arrives in it: "
+                    "name the tensor that it is computed from, or call its retain_grad()"
+                )
+        return arguments, named
 
     def _copied(self, function: Callable[..., Any]) -> tuple[Sequence[Any], list[Named]]:
         copier = Copier(wrap=self._wrap, writable=self._writable, requires_grad=self._grad)
@@ -91,6 +96,8 @@ def _requirements(inputs: Sequence[Any], requires_grad: bool | Sequence[bool] | 
     """By identity of the tensor, whether its copy requires grad; UsageError where it cannot."""
     if requires_grad is None:
         return {}
+    if not isinstance(requires_grad, (bool, list, tuple)):
+        raise UsageError(f"requires_grad={requires_grad!r}: give True, False, or a list of these")
     tensors = [leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, torch.Tensor)]
     wanted = [requires_grad] * len(tensors) if isinstance(requires_grad, bool) else list(requires_grad)
     if len(wanted) != len(tensors):

@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 
-from harness.graphs.aot import Verified, verify_aot
+from harness.graphs.aot import verify_aot
+from harness.graphs.verified import Verified
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unittest
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 
 from harness import UsageError
-from harness.graphs import UnbackedSize, nop, verify_aot
+from harness.graphs import AotFunction, UnbackedSize, nop, verify_aot
 from suites.selftest.graphs.verifying import Changed, Function, VerifyTestCase, inputs, products, writes
 
 
@@ -100,6 +101,11 @@ backward(primals_2, mul, tangents_1, tangents_2)
         verify_aot(module, [torch.randn(4, 3)])
         self.assertEqual(module.num_batches_tracked, 0)
 
+    def test_numbers(self) -> None:
+        """Beside tensors; a nan is as much the same as any other."""
+        result = verify_aot(lambda a: (a + 1, 3, float("nan"), None), [torch.ones(2)])
+        self.assertEqual(result.returned[1], 3)
+
     def test_callable_inputs(self) -> None:
         """Made anew for each side, with the leaves that gradients are read off."""
         made = []
@@ -157,7 +163,27 @@ class UsageTest(VerifyTestCase):
         self.refused("has 1 values for 2 tensors", writes, inputs(), requires_grad=[True])
         self.refused("has to return a pair", writes, inputs)
         self.refused("let the callable make them so", writes, inputs, requires_grad=True)
-        self.refused("function is a int", 3, inputs())
+        self.refused("function=3: give a callable or a module", 3, inputs())
+        self.refused("requires_grad=1: give True, False, or a list", writes, inputs(), requires_grad=1)
+
+        def computed() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+            x = torch.ones(2, requires_grad=True) * 2
+            return [x], [x, x]
+
+        self.refused(r"leaf \[0\] that the callable inputs= makes is computed", writes, computed)
+
+    def test_options(self) -> None:
+        """Of a wrong kind."""
+        for name, value in (
+            ("raises", 3),
+            ("raises", (ValueError, TypeError)),
+            ("front_end", "dynamo"),
+            ("front_end", AotFunction),
+            ("decompositions", [torch.sin]),
+            ("partitioner", "min_cut"),
+        ):
+            with self.subTest(name, value=value):
+                self.refused(f"^{name}={re.escape(repr(value))}: give ", writes, inputs(), **{name: value})
 
     def test_subclasses(self) -> None:
         """A function for a list, a mode for a callable."""
