@@ -228,7 +228,7 @@ def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = PLAIN) -> TestOut
     """
     if not outcomes:
         raise ValueError("merge() needs the outcome of at least one rank")
-    ranks = tuple(_apply(rules, o) for o in sorted(outcomes, key=lambda o: o.rank))
+    ranks = tuple(as_announced(rules, o) for o in sorted(outcomes, key=lambda o: o.rank))
     subtests = _merge_subtests(ranks)
     duration = max(o.duration_s for o in ranks)
     status, root, reason = _verdict(ranks)
@@ -238,8 +238,8 @@ def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = PLAIN) -> TestOut
     return TestOutcome(status, ranks, root, reason, subtests, duration_s=duration)
 
 
-def _apply(rules: MergeRules, outcome: RankOutcome) -> RankOutcome:
-    """A crash that the test announced counts as having passed."""
+def as_announced(rules: MergeRules, outcome: RankOutcome) -> RankOutcome:
+    """The outcome by the test's rules: a crash that the test announced counts as having passed."""
     if outcome.status is not Status.CRASHED:
         return outcome
     if rules.any_exit or (rules.expected_exit is not None and outcome.exit_code == rules.expected_exit):
@@ -352,7 +352,8 @@ def signal_name(number: int) -> str:
 def describe(outcome: RankOutcome) -> str:
     """One line that says what became of a rank."""
     if outcome.status is Status.CRASHED:
-        text = f"crashed: {exit_text(outcome.exit_code)} without an outcome"
+        end = "gone" if outcome.exit_code is None else exit_text(outcome.exit_code)
+        text = f"crashed: {end} without an outcome"
         return f"rank {outcome.rank} {text}" + (f" ({outcome.note})" if outcome.note else "")
     if outcome.status is Status.TIMED_OUT:
         where = " while exiting" if outcome.phase == "exit" else ""

@@ -34,7 +34,7 @@ SEED = 1234
 # numpy.random.seed takes 32 bits; torch and random take more.
 LARGEST_SEED = 2**32 - 1
 
-LAUNCHERS = ("forkserver", "spawn")
+LAUNCHERS = ("forkserver", "spawn", "external")
 RANK_OUTPUTS = ("capture", "stream")
 RANK_MODES = ("fresh", "pooled", "threads", "local")
 
@@ -59,7 +59,11 @@ VARIABLES = (
     Variable("HARNESS_TIMEOUT", "seconds, default 120", "deadline of a test that sets none by @timeout"),
     Variable("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", "seconds", "the same, under upstream's name"),
     Variable("HARNESS_SEED", "0 to 4294967295, default 1234", "seed of every random generator"),
-    Variable("HARNESS_LAUNCHER", "forkserver|spawn", "how ranks start; unset: the fastest that is safe here"),
+    Variable(
+        "HARNESS_LAUNCHER",
+        "forkserver|spawn|external",
+        "how ranks start, external: torchrun or srun did it; unset: the fastest that is safe here",
+    ),
     Variable(
         "HARNESS_RANKS", "fresh|pooled|threads|local", "what ranks are; unset: what the test's class says"
     ),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from harness.cases.external_mode import External
 from harness.cases.thread_mode import Threads
 from harness.launch import select
 from harness.launch.base import RankSet
@@ -164,6 +165,7 @@ MODES: dict[str, Callable[[Job], Running]] = {
     "pooled": Pooled,
     "threads": Threads,
     "local": lambda job: Local(job, Pooled),
+    "external": External,
 }
 
 

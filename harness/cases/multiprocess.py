@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness import expect, seeding, surroundings
-from harness.cases import verdict
+from harness.cases import external_mode, verdict
 from harness.cases.modes import MODES, Job, Pooled, Running
 from harness.errors import HarnessError, LaunchError
 from harness.launch import imports
@@ -128,7 +128,10 @@ class RankOrchestration(_AnyTestCase):
         """unittest's. The server that ranks come from is there before ``setUp`` changes this process."""
         with contextlib.suppress(HarnessError, OSError):  # the test meets it again when it launches
             settings = surroundings.settings()
-            if self._mode(settings) in ("fresh", "pooled"):
+            mode = self._mode(settings)
+            if mode == "external":
+                self.addCleanup(external_mode.speak_if_absent, self, external_mode.begun(self))
+            elif mode in ("fresh", "pooled"):
                 launcher(settings.launcher).ready(type(self).__module__, sys.path)
         return super().run(result)
 
@@ -200,9 +203,11 @@ class RankOrchestration(_AnyTestCase):
         self.processes = list(self._running.processes)
 
     def _mode(self, settings: Settings) -> str:
-        """The mode that ``--ranks`` asks for, where this class allows it, else the class's own."""
+        """The mode that ``--ranks`` asks for, where this class allows it, else the class's own; in place of a
+        mode whose ranks are processes "external" where somebody else has started these."""
         wanted = settings.ranks
-        return wanted if wanted in self.rank_modes else self.rank_modes[0]
+        mode = wanted if wanted in self.rank_modes else self.rank_modes[0]
+        return "external" if settings.launcher == "external" and mode in ("fresh", "pooled") else mode
 
     def _pool_key(self) -> Hashable:
         """What this test's ranks may be shared with, in pooled mode: nothing but the world size matters."""

@@ -87,6 +87,8 @@ def _problem(status: Status, text: str, outcome: TestOutcome) -> RankProblem:
 def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
     # The case itself names the seed, on whatever its test raises.
     rerun = "" if os.environ.get(WORKER) else rerun_command(case)
+    if surroundings.settings().launcher == "external":
+        rerun += "   (on each rank, started as this run was)"
     return failure_text(case.id(), outcome, rerun=rerun, seed=None)
 
 

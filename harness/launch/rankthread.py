@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+import types
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -110,19 +111,27 @@ class RankThread(threading.Thread):
 
     def stack(self) -> str:
         """Where the thread is now, in faulthandler's form, innermost first; "" where it is nowhere."""
-        frame = sys._current_frames().get(self.ident or 0)
-        lines: list[tuple[str, str]] = []
-        while frame is not None and len(lines) < STACK_DEPTH:
-            code, module = frame.f_code, str(frame.f_globals.get("__name__"))
-            lines.append((module, f'  File "{code.co_filename}", line {frame.f_lineno} in {code.co_name}'))
-            frame = frame.f_back
-        while len(lines) > 1 and lines[-1][0].startswith(_MACHINERY):
-            lines.pop()
-        header = f"Thread 0x{self.ident or 0:016x} (most recent call first):"
-        return "\n".join([header, *(line for _, line in lines)]) if lines else ""
+        return stack_of(self.ident or 0)
 
 
 def current() -> RankThread | None:
     """The rank that this thread is, or None."""
     thread = threading.current_thread()
     return thread if isinstance(thread, RankThread) else None
+
+
+def stack_of(thread: int, entry: types.CodeType | None = None) -> str:
+    """Where the thread of that identity is, in faulthandler's form, innermost first; "" where it is nowhere.
+
+    Frames outside of a call of ``entry`` are left out, and so is the machinery outermost of those inside.
+    """
+    frame = sys._current_frames().get(thread)
+    lines: list[tuple[str, str]] = []
+    while frame is not None and frame.f_code is not entry and len(lines) < STACK_DEPTH:
+        code, module = frame.f_code, str(frame.f_globals.get("__name__"))
+        lines.append((module, f'  File "{code.co_filename}", line {frame.f_lineno} in {code.co_name}'))
+        frame = frame.f_back
+    while len(lines) > 1 and lines[-1][0].startswith(_MACHINERY):
+        lines.pop()
+    header = f"Thread 0x{thread:016x} (most recent call first):"
+    return "\n".join([header, *(line for _, line in lines)]) if lines else ""

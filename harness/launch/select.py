@@ -36,13 +36,14 @@ _kept = PerProcess(_begin)
 
 def launcher(name: str | None) -> Launcher:
     """The process's launcher of that name; None for the fork server where forks are safe, else for spawn.
+    "external" is None for the one process that such a rank starts itself, to play all ranks of a test.
 
     LaunchError on another platform than Linux: ranks as threads, or simulated in one process, need none.
     """
     if sys.platform != "linux":
         raise LaunchError(f"ranks as processes need Linux (pidfd, SCM_RIGHTS); this is {sys.platform}")
     launchers = _kept.get().launchers
-    key = name or "auto"
+    key = "auto" if name in (None, "external") else name
     if key not in launchers:
         launchers[key] = _MAKE[key]()
     return launchers[key]

@@ -12,7 +12,7 @@ from typing import Any
 # The class is private, but it is what unittest hands to every result.
 from unittest.case import _SubTest  # type: ignore[attr-defined]  # typeshed leaves it out
 
-from harness.outcomes import EXIT_SKIPPED, ErrorInfo, Status, SubtestOutcome
+from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, Status, SubtestOutcome
 from harness.rank import terminal
 from harness.rank.captured import capture, own_frames
 
@@ -173,3 +173,13 @@ def _exited(account: Account | None, ending: SystemExit, texts: list[str]) -> Ac
     subtests = account.subtests if account is not None else ()
     error = (account.error if account is not None else None) or capture(ending)
     return Account(Status.CRASHED, error, subtests=subtests, ending=ending, note="by sys.exit")
+
+
+def exit_code(final: Account) -> int:
+    """The code with which a process that was this rank ends: its own choice, else upstream's."""
+    if final.ending is not None:
+        code = final.ending.code
+        return code & 0xFF if isinstance(code, int) else 0 if code is None else 1
+    if final.status is Status.SKIPPED:
+        return EXIT_SKIPPED
+    return 0 if final.status is Status.PASSED else EXIT_ERROR

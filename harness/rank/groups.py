@@ -29,6 +29,12 @@ def given_up() -> int:
     return int(dist.distributed_c10d._world.group_count)
 
 
+def forget_given_up() -> None:
+    """Counts groups from the start again, in a process without any that is to go on; see ``given_up``."""
+    if given_up():
+        sys.modules["torch.distributed"].distributed_c10d._world.group_count = 0
+
+
 def destroy_unless(keep: bool) -> bool:
     """Destroys all groups, for a pooled rank whose next test makes its own; True where there were any.
 

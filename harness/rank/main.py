@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from harness import coverage_hook
 from harness.launch import imports, posix
-from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, RankOutcome, Status
+from harness.outcomes import EXIT_ERROR, RankOutcome, Status
 from harness.protocol import Assignment, Launch, decode
 from harness.rank import account, groups, guard, ledger, recorder, terminal
 from harness.rank.channel import RankChannel
@@ -207,7 +207,7 @@ def _leave(final: account.Account) -> NoReturn:
     finally:
         coverage_hook.flush()
         _flush()
-        os._exit(_exit_code(final))
+        os._exit(account.exit_code(final))
 
 
 def _flush() -> None:
@@ -215,12 +215,3 @@ def _flush() -> None:
         with contextlib.suppress(AttributeError, OSError, ValueError):  # closed or replaced by the test
             stream.flush()
     posix.flush_c_streams()
-
-
-def _exit_code(final: account.Account) -> int:
-    if final.ending is not None:
-        code = final.ending.code
-        return code & 0xFF if isinstance(code, int) else 0 if code is None else 1
-    if final.status is Status.SKIPPED:
-        return EXIT_SKIPPED
-    return 0 if final.status is Status.PASSED else EXIT_ERROR
