@@ -62,7 +62,7 @@ VARIABLES = (
     Variable(
         "HARNESS_LAUNCHER",
         "forkserver|spawn|external",
-        "how ranks start, external: torchrun or srun did it; unset: the fastest that is safe here",
+        "how ranks start; unset: the fastest that is safe here",
     ),
     Variable(
         "HARNESS_RANKS", "fresh|pooled|threads|local", "what ranks are; unset: what the test's class says"
