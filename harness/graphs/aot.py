@@ -23,8 +23,6 @@ from typing import Any
 
 import torch
 import torch._functorch.config
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from harness.errors import UsageError
 from harness.graphs.capture import Capture
@@ -33,6 +31,7 @@ from harness.graphs.differences import Difference, Tolerance, differences
 from harness.graphs.front_ends import AotFunction, Compilation, FrontEnd
 from harness.graphs.grounds import Grounds
 from harness.graphs.observation import Observation, observe
+from harness.graphs.tracing_errors import UNBACKED, is_of_captured_tensor
 from harness.graphs.verified import Verified
 from harness.seeding import append_to_message
 
@@ -40,8 +39,6 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 # What a function may return besides tensors.
 PLAIN = (int, float, complex, bool, str, torch.dtype, torch.device, torch.SymInt, type(None))
-# How torch says that a function wants a number that is only known once there is data.
-UNBACKED = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
 
 
 class UnbackedSize(UsageError):
@@ -83,7 +80,8 @@ def verify_aot(
 ) -> Verified:
     """Raise ``Differs``, an AssertionError, unless ``function``, compiled ahead of time, does as in eager.
 
-    ``function``: a callable of positional arguments, or a module, of which each side has a copy.
+    ``function``: a callable of positional arguments, or a module, of which each side has a copy. Tensors that
+    it captures are neither copied nor compared, and most front ends refuse them.
 
     ``inputs``: the arguments, in containers of any kind. They stay as they are: each side has copies, which
     share storages and are views of each other as these are. Or a callable that makes
@@ -212,6 +210,13 @@ class _Verifier:
                 raise UnbackedSize(
                     f"the function needs a size or number that is only known from data, which a graph made "
                     f"ahead of time cannot have ({error}): leave that out, or compute it outside"
+                ) from error
+            except AssertionError as error:
+                if not is_of_captured_tensor(error):
+                    raise
+                raise UsageError(
+                    f"{self._name()} uses a tensor that is neither an argument nor a parameter or buffer of "
+                    "the module that is verified: make it one of these"
                 ) from error
 
     def _idle(self, capture: Capture, number: int, compiled: Observation) -> Iterator[Difference]:

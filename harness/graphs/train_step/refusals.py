@@ -9,24 +9,19 @@ from pathlib import Path
 
 import torch
 from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
     DynamicOutputShapeException,
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from harness.errors import UsageError
+from harness.graphs.tracing_errors import DECISIONS, is_of_captured_tensor
 
 _TORCH = Path(torch.__file__).parent
 _OPTIMIZERS = _TORCH / "optim"
 _HERE = Path(__file__).parent
 
-# A step decided something by a number that is in a tensor.
-DECISIONS = (GuardOnDataDependentSymNode, DataDependentOutputException)
 _UNSUPPORTED = (DynamicOutputShapeException, UnsupportedFakeTensorException, UnsupportedOperatorException)
-# Part of what FakeTensorMode says, by an AssertionError, to a tensor from outside of the trace.
-_FOREIGN = "Please convert all Tensors to FakeTensors first"
 
 
 def made_by_optimizer(error: BaseException) -> bool:
@@ -53,7 +48,7 @@ def _told(error: Exception) -> UsageError | None:
             f"the step needs the value of a tensor in Python at {place}, so it cannot be one graph: use "
             "tensor operations (torch.where), or another optimizer"
         )
-    if isinstance(error, AssertionError) and _FOREIGN in str(error):
+    if is_of_captured_tensor(error):
         return UsageError(
             f"the step uses a tensor at {place} that is neither an argument nor a parameter or buffer of "
             "the module: pass it, or register it as a buffer"

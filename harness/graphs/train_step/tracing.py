@@ -27,6 +27,7 @@ from torch.optim import Optimizer
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from harness.errors import UsageError
+from harness.graphs.tracing_errors import DECISIONS
 from harness.graphs.train_step import effects, hyperparameters, refusals
 from harness.graphs.train_step.calls import StepCall
 from harness.graphs.train_step.hyperparameters import Hyperparameter
@@ -100,7 +101,7 @@ def trace_step(function: Callable[..., Any], inputs: StepInputs, group_name: str
     with refusals.in_words():
         try:
             return _Trace(function, inputs, group_name, capturable=False).run()
-        except refusals.DECISIONS as error:
+        except DECISIONS as error:
             if not (refusals.made_by_optimizer(error) and _can_be_captured(inputs.optimizer)):
                 raise
         return _Trace(function, inputs, group_name, capturable=True).run()

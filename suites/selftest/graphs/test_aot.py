@@ -198,6 +198,11 @@ class UsageTest(VerifyTestCase):
             [torch.ones(2)],
         )
 
+    def test_captured_tensors(self) -> None:
+        """Torch raises an AssertionError, which would pass for a difference."""
+        scale = torch.ones(2)
+        self.refused("uses a tensor that is neither an argument nor", lambda a: a * scale, [torch.ones(2)])
+
     def test_unbacked_sizes(self) -> None:
         """A size, or a number, that depends on data: torch's own error is the cause."""
         functions = (lambda a: a * 2 if a.sum() > 3 else a, lambda a: a[: int(a.sum())])
