@@ -234,5 +234,7 @@ LONG: dict[str, str] = {
         ),
         "more than 75 samples",
     ),
+    "linalg_pinv_singular": "more than a quarter of a minute with symbolic sizes, for 48 samples",
+    "nanquantile": "more than a quarter of a minute with symbolic sizes, for 60 samples",
     "svd_lowrank": "it is a long program of decompositions",
 }
