@@ -62,8 +62,9 @@ def compile(
     * ``warm_up``: the first call of an optimizer that has no state runs eagerly, so that it gets one.
       Without it such an optimizer is an error, unless it needs no state.
     * ``max_graphs``: how many graphs there may be. A call gets the graph that was traced for the same: module
-      and optimizer, shapes and dtypes, hyper-parameters, plain arguments, attributes of modules, plain
-      variables that the function captures. A new learning rate needs no new graph.
+      and optimizer, shapes and dtypes, hyper-parameters, plain arguments, attributes of modules, and the
+      variables and attributes that the code of the step and of what it calls names (``reads.py``). A new
+      learning rate needs no new graph.
 
     UsageError for arguments that cannot be used, here and when the step is called.
     """

@@ -23,10 +23,10 @@ from harness.graphs.train_step import checks, transformation, warm_up
 from harness.graphs.train_step.calls import StepCall, read_call
 from harness.graphs.train_step.hyperparameters import lift_hyperparameters
 from harness.graphs.train_step.overrides import Override, replace_modules
+from harness.graphs.train_step.reads import describe_reads
 from harness.graphs.train_step.reduction import Group, name_of_group
 from harness.graphs.train_step.snapshots import Snapshot, shown
 from harness.graphs.train_step.state import (
-    describe_captured,
     describe_lifted,
     describe_modes,
     describe_module,
@@ -173,7 +173,7 @@ class CompiledStep:
         describe_module(inputs.module, snapshot)
         if inputs.optimizer is not None:
             describe_optimizer(inputs.module, inputs.optimizer, snapshot)
-        describe_captured(self.function, snapshot)
+        describe_reads(self.function, inputs.call, snapshot)
         describe_modes(snapshot)
         snapshot.note("process group", group_name)
         return snapshot

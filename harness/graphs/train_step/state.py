@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -51,10 +50,10 @@ def _key(path: Sequence[Any]) -> str:
     return f"{path[0].key}{keystr(tuple(path[1:]))}"
 
 
-def describe_module(module: nn.Module, snapshot: Snapshot) -> None:
+def describe_module(module: nn.Module, snapshot: Snapshot, called: str = "module") -> None:
     """Notes the structure of a module and the attributes of it and its parts: training, hooks, constants."""
     for name, part in module.named_modules():
-        where = f"module {name}" if name else "module"
+        where = f"{called} {name}" if name else called
         snapshot.note(f"class of {where}", type(part))
         for key, value in vars(part).items():
             if key not in MODULE_TENSORS:
@@ -74,18 +73,6 @@ def describe_optimizer(module: nn.Module, optimizer: Optimizer, snapshot: Snapsh
     for name, leaf in state_leaves(module, optimizer):
         if not isinstance(leaf, Tensor):
             snapshot.note(name, leaf)
-
-
-def describe_captured(function: Callable[..., Any], snapshot: Snapshot) -> None:
-    """Notes what a function refers to that is not its own: variables around it, and globals.
-
-    Only those that the function itself names; what functions read that it calls is not seen.
-    """
-    if not inspect.isroutine(function):
-        return
-    captured = inspect.getclosurevars(inspect.unwrap(function))
-    for name, value in {**captured.globals, **captured.nonlocals}.items():
-        snapshot.note(f"captured {name}", value)
 
 
 def describe_modes(snapshot: Snapshot) -> None:

@@ -31,10 +31,10 @@ from harness.graphs.tracing_errors import DECISIONS
 from harness.graphs.train_step import effects, hyperparameters, refusals
 from harness.graphs.train_step.calls import StepCall
 from harness.graphs.train_step.hyperparameters import Hyperparameter
+from harness.graphs.train_step.reads import describe_reads
 from harness.graphs.train_step.reduction import reducing
 from harness.graphs.train_step.snapshots import Snapshot, is_plain
 from harness.graphs.train_step.state import (
-    describe_captured,
     describe_module,
     describe_optimizer,
     lift_state,
@@ -173,7 +173,7 @@ class _Trace:
         describe_module(self._inputs.module, snapshot)
         if self._inputs.optimizer is not None:
             describe_optimizer(self._inputs.module, self._inputs.optimizer, snapshot)
-        describe_captured(self._function, snapshot)
+        describe_reads(self._function, self._inputs.call, snapshot)
         return snapshot
 
     def _returned_by_graph(self, result: Any) -> list[Any]:
