@@ -11,6 +11,7 @@ import os
 import sys
 import unittest
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from harness import surroundings
 from harness.cases.thread_mode import class_of_rank
 from harness.errors import LaunchError, RankError
 from harness.launch import external
-from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, describe, merge
+from harness.outcomes import PLAIN, ErrorInfo, MergeRules, RankOutcome, Status, describe, merge
 from harness.rank.resident import Resident, ResidentChannel, clean_up
 from harness.report.failure import failure_text
 from harness.settings import Settings
@@ -131,11 +132,7 @@ def _heard(listener: Listener, ours: external.Assembly, test_id: str) -> Watch:
     """What the listener heard, when it has heard all."""
     listener.join()
     if listener.failure is not None:
-        where = f"{ours.place.host}:{ours.place.port}"
-        raise LaunchError(
-            f"no word from the other ranks: the store at {where} is gone, and probably the process that "
-            f"hosts it ({external.first_line(listener.failure)})"
-        )
+        raise ours.store_gone(listener.failure)
     watched = listener.watch
     for outcome in watched.outcomes:
         if outcome.rank in listener.lost:
@@ -183,12 +180,18 @@ def speak_if_absent(case: Any, times: int) -> None:
     if ours.times(case.id()) != times:
         return
     size = _ranks_of(case, ours)
+    if size > ours.place.size:
+        return  # in all processes alike
+    log = ours.begin(case.id())
     try:
         ours.require(size)
-    except LaunchError:
-        return  # in all processes alike
+    except LaunchError as lost:
+        # Nothing to wait for; but a rank that is lost may not know it, and run this test.
+        error = ErrorInfo("LaunchError", str(lost), str(lost))
+        with suppress(RuntimeError):
+            log.append(RankOutcome(ours.place.rank, Status.ERROR, error))
+        return
     settings = surroundings.settings()
-    log = ours.begin(case.id())
     listener = _listener(log, ours, case.id(), size, settings, case._timeout_s(settings), None, PLAIN)
     if ours.place.rank < size:
         reason = "its test skipped or failed before it came to the ranks"

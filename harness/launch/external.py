@@ -263,14 +263,24 @@ class Assembly:
                 "somebody else started cannot be replaced: start them all again"
             )
 
+    def store_gone(self, error: BaseException) -> LaunchError:
+        """What there is to say of an error of the store's, once everybody had come to it."""
+        return LaunchError(
+            f"no word from the other ranks: the store at {self.place.host}:{self.place.port} is gone, and "
+            f"probably the process that hosts it ({first_line(error)})"
+        )
+
     def times(self, test_id: str) -> int:
         """How often this process has begun that test."""
         return self._times.get(test_id, 0)
 
     def begin(self, test_id: str) -> Log:
-        """A test begins in this process; the log for its ranks' words."""
+        """A test begins in this process; the log for its ranks' words. LaunchError without a store."""
         number = self._times[test_id] = self.times(test_id) + 1
-        self._writer.set(f"at/{self.place.rank}", test_id)
+        try:
+            self._writer.set(f"at/{self.place.rank}", test_id)
+        except RuntimeError as error:
+            raise self.store_gone(error) from None
         return Log(self._writer, self._reader, f"log/{test_id}#{number}")
 
     def rendezvous(self, test_id: str) -> str:

@@ -208,4 +208,9 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str], earlier: 
         "rank_output": "stream" if options.stream else None,
     }
     settings = Settings.from_environ(environ)
+    if settings.launcher == "external":
+        raise UsageError(
+            "HARNESS_LAUNCHER=external: have torchrun or srun start the test file itself on each rank "
+            "(torchrun ... -m unittest test_sums), not run_tests.py, which starts processes of its own"
+        )
     return replace(settings, **{name: value for name, value in given.items() if value is not None})
