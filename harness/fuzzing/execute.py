@@ -156,9 +156,9 @@ class _Run:
         if self._rank != last:
             self._board.set(f"{number}/{self._rank}", "here")
             return
-        others = [f"{number}/{rank}" for rank in range(self._program.world_size) if rank != last]
-        if others:
-            self._board.wait(others)
+        for rank in range(self._program.world_size):
+            if rank != last:
+                self._board.get(f"{number}/{rank}")
 
 
 def as_tensor(array: Array, dtype: str, device: torch.device) -> torch.Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any
@@ -30,6 +30,15 @@ PARTITIONS: Mapping[int, tuple[tuple[int, ...], ...]] = {
     3: ((0,), (1, 2)),
     4: ((0, 2), (1, 3)),
 }
+
+
+def await_keys(store: dist.Store, keys: Iterable[str]) -> None:
+    """Return when all of ``keys`` are there.
+
+    ``get`` waits for its key as ``wait`` does, whose faults are the store tests' business alone.
+    """
+    for key in keys:
+        store.get(key)
 
 
 class C10dTestCase(MultiProcessTestCase):
@@ -91,9 +100,7 @@ class C10dTestCase(MultiProcessTestCase):
         if self.rank != last:
             self.board.set(f"{where}/{self.rank}", "here")
             return
-        others = [f"{where}/{member}" for member in members if member != last]
-        if others:
-            self.board.wait(others)
+        await_keys(self.board, (f"{where}/{member}" for member in members if member != last))
 
     def call(self, collective: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         """Run a collective on the class's group to its end, in the class's way; here synchronously."""

@@ -17,7 +17,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.base import OnSubGroup, instantiate_world_sizes
+from suites.c10d.base import OnSubGroup, await_keys, instantiate_world_sizes
 
 #: How long a barrier is given that must not be passed. The ranks that enter it have met just before, so that
 #: only those are missing that never come; the slowest machine gets from one call to the next in this time.
@@ -93,7 +93,7 @@ class MissingRanks:
     def meet(self, where, *ranks):
         """Return when all of ``ranks``, the caller being one, have come here."""
         self.board.set(f"{where}/{self.rank}", "here")
-        self.board.wait([f"{where}/{rank}" for rank in ranks])
+        await_keys(self.board, (f"{where}/{rank}" for rank in ranks))
 
     def check_gives_up(self, barrier, absent):
         """Run ``barrier(group)`` on all ranks but ``absent``; return what its RuntimeError says to this rank.
@@ -109,7 +109,7 @@ class MissingRanks:
                 barrier(group)
             text = str(caught.exception)
             self.board.set(f"gave up/{self.rank}", "here")
-        self.board.wait([f"gave up/{rank}" for rank in present])
+        await_keys(self.board, (f"gave up/{rank}" for rank in present))
         self.check_group_works()
         return text
 

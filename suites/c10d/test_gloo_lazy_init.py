@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.base import instantiate_world_sizes
+from suites.c10d.base import await_keys, instantiate_world_sizes
 from suites.c10d.test_barriers import Barriers
 from suites.c10d.test_coalesced_collectives import CoalescedCollectives
 from suites.c10d.test_collectives import InAnotherWay
@@ -44,7 +44,7 @@ class LazyConnections(Lazily):
     def meet(self, where):
         """Return when all ranks have come here; without the group."""
         self.board.set(f"{where}/{self.rank}", "here")
-        self.board.wait([f"{where}/{rank}" for rank in self.members])
+        await_keys(self.board, (f"{where}/{rank}" for rank in self.members))
 
     def check_connected(self, where, *by_rank):
         """Check how many connections each rank has when all have come here; and hold all until they have."""

@@ -20,7 +20,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from harness import MultiProcessTestCase, TestCase, load_tests, run_tests  # noqa: F401  (unittest calls it)
-from suites.c10d.base import COLLECTIVE_TIMEOUT, C10dTestCase
+from suites.c10d.base import COLLECTIVE_TIMEOUT, C10dTestCase, await_keys
 
 LOOPBACK = "127.0.0.1"
 #: While it is set, a gloo group connects two ranks when one has something for the other, and not before.
@@ -60,7 +60,7 @@ class GlooGroupTest(C10dTestCase):
     def meet(self, where):
         """Return when all ranks have come here; without the group."""
         self.board.set(f"{where}/{self.rank}", "here")
-        self.board.wait([f"{where}/{rank}" for rank in self.members])
+        await_keys(self.board, (f"{where}/{rank}" for rank in self.members))
 
     def test_get_backend(self):
         self.assertEqual((dist.get_backend(), dist.group.WORLD.name()), ("gloo", "gloo"))

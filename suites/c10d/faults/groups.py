@@ -82,10 +82,15 @@ def _has_three(ranks=None, *_, **__):
     return ranks is not None and len(ranks) > 2
 
 
-def _differs(group, rank):
-    """Whether a rank's numbers in the group and in the world are not the same, and are known."""
+def _group_rank_differs(group, rank):
+    """Whether a global rank is in the group, under another number."""
+    return c10d._world.pg_group_ranks.get(group, {}).get(rank, rank) != rank
+
+
+def _global_rank_differs(group, rank):
+    """Whether a group rank is there, under another number in the world."""
     ranks = c10d._world.pg_group_ranks.get(group, {})
-    return any((rank in pair) and pair[0] != pair[1] for pair in ranks.items())
+    return any(inside == rank != outside for outside, inside in ranks.items())
 
 
 def _has_several(group=None):
@@ -177,14 +182,14 @@ GROUPS = (
         "get_group_rank gives the global",
         both("get_group_rank"),
         _identity,
-        _differs,
+        _group_rank_differs,
     ),
     replacing(
         "global_rank_is_the_groups",
         "get_global_rank gives the group's",
         both("get_global_rank"),
         _identity,
-        _differs,
+        _global_rank_differs,
     ),
     replacing(
         "group_ranks_are_reversed",
