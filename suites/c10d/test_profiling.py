@@ -1,0 +1,140 @@
+"""What the profiler sees of collectives: one event each, by its name, with the shape of what goes in."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.profiler import ProfilerActivity, profile
+
+from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from suites.c10d.base import C10dTestCase
+from suites.c10d.ddp_base import DdpTestCase
+
+SHAPE = (2, 3)
+
+
+def profiler():
+    """Return a profiler of the CPU that takes down shapes."""
+    return profile(activities=[ProfilerActivity.CPU], record_shapes=True)
+
+
+def autograd_profiler():
+    """Return the older one, which takes down the same."""
+    return torch.autograd.profiler.profile(record_shapes=True)
+
+
+def events_of(seen, prefix):
+    """Return name and shapes of the events whose names begin so, in the order of their beginnings."""
+    events = sorted(seen.function_events if hasattr(seen, "function_events") else seen.events(), key=_start)
+    return [(event.name, event.input_shapes) for event in events if event.name.startswith(prefix)]
+
+
+def _start(event):
+    return event.time_range.start
+
+
+class ProfiledTest(C10dTestCase):
+    """Two ranks on gloo."""
+
+    world_size = 2
+
+    def calls(self):
+        """Return the collectives by the name of their event, each as a function of a tensor and options."""
+        outputs = [torch.zeros(SHAPE) for _ in self.members]
+        here = outputs if self.rank == 0 else None
+        return {
+            "all_reduce": lambda tensor, **how: dist.all_reduce(tensor, **how),
+            "broadcast": lambda tensor, **how: dist.broadcast(tensor, 1, **how),
+            "reduce": lambda tensor, **how: dist.reduce(tensor, 0, **how),
+            "all_gather": lambda tensor, **how: dist.all_gather(outputs, tensor, **how),
+            "gather": lambda tensor, **how: dist.gather(tensor, here, 0, **how),
+        }
+
+    def check_seen(self, how, run):
+        """Check that of each collective that ``run`` runs there is one event, with its tensor's shape."""
+        for name, call in self.calls().items():
+            with self.subTest(collective=name):
+                with how() as seen:
+                    run(lambda call=call, **options: call(torch.full(SHAPE, self.rank + 1.0), **options))
+                    self.check_group_works()
+                events = events_of(seen, "gloo:")
+                self.assertEqual([event for event, _ in events], [f"gloo:{name}", "gloo:all_reduce"])
+                self.assertEqual(events[0][1], [list(SHAPE)])
+
+    def test_collectives(self):
+        self.check_seen(profiler, lambda call: call())
+
+    def test_collectives_async(self):
+        self.check_seen(profiler, lambda call: call(async_op=True).wait())
+
+    def test_collectives_autograd_profiler(self):
+        self.check_seen(autograd_profiler, lambda call: call())
+
+    def check_messages(self, how, send, receive):
+        with how() as seen:
+            if self.rank == 0:
+                send(torch.ones(SHAPE), 1)
+            else:
+                receive(torch.zeros(SHAPE), 0)
+        name = "gloo:send" if self.rank == 0 else "gloo:recv"
+        self.assertEqual(events_of(seen, "gloo:"), [(name, [list(SHAPE)])])
+
+    def test_send_recv_torch_profiler(self):
+        self.check_messages(profiler, dist.send, dist.recv)
+
+    def test_send_recv_autograd_profiler(self):
+        self.check_messages(autograd_profiler, dist.send, dist.recv)
+
+    def test_isend_torch_profiler(self):
+        self.check_messages(
+            profiler,
+            lambda tensor, peer: dist.isend(tensor, peer).wait(),
+            lambda tensor, peer: dist.irecv(tensor, peer).wait(),
+        )
+
+    def test_send_recv_any_source_torch_profiler(self):
+        with profiler() as seen:
+            if self.rank == 0:
+                dist.send(torch.ones(SHAPE), 1)
+            else:
+                self.assertEqual(dist.recv(torch.zeros(SHAPE)), 0)
+        name = "gloo:send" if self.rank == 0 else "gloo:recvAnySource"
+        self.assertEqual(events_of(seen, "gloo:"), [(name, [list(SHAPE)])])
+
+    def test_barrier(self):
+        with profiler() as seen:
+            dist.barrier()
+        self.assertEqual([name for name, _ in events_of(seen, "gloo:")], ["gloo:barrier"])
+
+    def test_nothing_where_nobody_looks(self):
+        with profiler() as seen:
+            pass
+        self.check_group_works()
+        self.assertEqual(events_of(seen, "gloo:"), [])
+
+
+class ProfiledDdpTest(DdpTestCase):
+    """What of DDP is seen."""
+
+    def test_ddp_profiling_torch_profiler(self):
+        model = nn.Sequential(nn.Linear(4, 3, bias=False), nn.Linear(3, 2, bias=False))
+        plain, ddp = copy.deepcopy(model), self.wrap(model)
+        rows = self.draw(4 * self.world_size, 4)
+        with profiler() as seen:
+            self.backward_beside(plain, ddp, rows, lambda one, part: one(part).square().mean())
+        self.same_gradients(plain, ddp)
+        self.assertEqual(len(events_of(seen, "DistributedDataParallel.forward")), 1)
+        # One bucket, whose gradients are laid one behind the other.
+        self.assertEqual(events_of(seen, "gloo:"), [("gloo:all_reduce", [[4 * 3 + 3 * 2]])])
+
+
+if __name__ == "__main__":
+    run_tests()
