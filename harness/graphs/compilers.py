@@ -85,15 +85,20 @@ def _aot_eager() -> Compilers:
 
 
 def _inductor() -> Compilers:
-    """Inductor's compiler below AOTAutograd, with its decompositions and its joint-graph passes."""
-    from torch._inductor.compile_fx import compile_fx_inner, partition_fn
+    """Inductor's compiler below AOTAutograd, with its decompositions and its joint-graph passes.
+
+    Random numbers are eager's (``fallback_random``): its own are as random, and no ground to compare on.
+    """
+    from torch._inductor import config
+    from torch._inductor.compile_fx import _recursive_joint_graph_passes, compile_fx_inner, partition_fn
     from torch._inductor.decomposition import select_decomp_table
 
     def compiler(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Callable[..., Any]:
         # Says whose strides inductor has to keep; torch.compile's own path sets it from the user's outputs.
         (output,) = graph.graph.find_nodes(op="output")
         output.meta["user_visible_output_idxs"] = list(range(len(output.args[0])))
-        compiled: Callable[..., Any] = compile_fx_inner(graph, inputs, **options)
+        with config.patch(fallback_random=True):
+            compiled: Callable[..., Any] = compile_fx_inner(graph, inputs, **options)
         return compiled
 
     def forward(graph: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
@@ -103,9 +108,17 @@ def _inductor() -> Compilers:
         return compiler(graph, inputs, is_backward=True)
 
     def inference(graph: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        with config.patch(fallback_random=True):
+            graph = _recursive_joint_graph_passes(graph)  # else the partitioner's part
         return compiler(graph, inputs, is_inference=True)
 
-    return Compilers("inductor", forward, backward, inference, partition_fn, select_decomp_table())
+    def partitioner(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
+        with config.patch(fallback_random=True):
+            return partition_fn(graph, inputs, **options)
+
+    with config.patch(fallback_random=True):
+        decompositions = select_decomp_table()
+    return Compilers("inductor", forward, backward, inference, partitioner, decompositions)
 
 
 #: The backends that have a name, and what makes their compilers.

@@ -89,6 +89,16 @@ backward(primals_2, mul, tangents_1, tangents_2)
         result = verify_aot(writes, inputs(), requires_grad=True, backend="inductor", test_mutation=True)
         self.assertEqual(result.returned[1].shape, (2, 2))
 
+    def test_random_numbers(self) -> None:
+        """Each backend draws those that eager draws, with a backward and without."""
+
+        def drops(a: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.dropout(a, 0.5) * torch.rand(2, 2)
+
+        for backend in ("aot_eager", "inductor"):
+            for requires_grad in (False, True):
+                verify_aot(drops, inputs()[:1], backend=backend, requires_grad=requires_grad)
+
     def test_dynamic(self) -> None:
         """Sizes are symbols."""
         result = verify_aot(lambda a: a.expand(a.shape[0], a.shape[0]) + 1, [torch.ones(3)], dynamic=True)
