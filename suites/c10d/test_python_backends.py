@@ -6,6 +6,7 @@ so that a test sees which of them ran, and with which arguments.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from datetime import timedelta
@@ -157,6 +158,31 @@ class PythonProcessGroupExtensionTest(MultiProcessTestCase):
         dist.barrier()
         dist.destroy_process_group()
         self.assertFalse(dist.is_initialized())
+
+    def check_backends(self, backends, expected):
+        """Check what all_reduce makes of rank + 1 on the CPU in a group that has these backends."""
+        with self.subTest(backends=backends):
+            store = dist.PrefixStore(backends, dist.FileStore(self.file_name, self.world_size))
+            dist.init_process_group(
+                backends, store=store, rank=self.rank, world_size=self.world_size, timeout=TIMEOUT
+            )
+            self.addCleanup(lambda: dist.is_initialized() and dist.destroy_process_group())
+            tensor = torch.full((2,), self.rank + 1.0)
+            dist.all_reduce(tensor)
+            self.assertEqual(tensor, torch.full((2,), expected))
+            dist.destroy_process_group()
+
+    def test_backend_by_device(self):
+        # The tensor's device chooses: one backend adds the ranks up, the other leaves tensors as they are.
+        importlib.import_module("torch.testing._internal.distributed.fake_pg")  # registers a backend
+        self.check_backends("cpu:gloo,cuda:fake", 10.0)
+        self.check_backends("cpu:fake,cuda:gloo", self.rank + 1.0)
+
+    def test_a_group_in_python_is_for_all_devices(self):
+        # It is no backend of a group but a group, and whatever stands beside it is not asked.
+        self.register()
+        self.check_backends("cpu:gloo,cuda:dummy", self.rank + 3.0)
+        self.check_backends("cpu:dummy,cuda:gloo", self.rank + 3.0)
 
     def test_collectives(self):
         self.start("dummy")

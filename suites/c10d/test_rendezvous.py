@@ -5,6 +5,7 @@ Every TCP port is one that a live server holds: the kernel chooses it, and a fil
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -19,6 +20,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
+from torch.distributed.rendezvous import _rendezvous_handlers
 
 from harness import (  # noqa: F401  (unittest calls load_tests)
     MultiProcessTestCase,
@@ -88,6 +90,22 @@ class InitMethodsTest(MultiProcessTestCase):
         )
         self.check_meets(init_method="env://")
 
+    def test_env_with_rank_and_world_size_in_the_url(self):
+        # They win over the variables, which name a rank that is not there.
+        os.environ.update(MASTER_ADDR=HOST, MASTER_PORT=str(self.served_port()), RANK="7", WORLD_SIZE="8")
+        self.check_meets(init_method=f"env://?rank={self.rank}&world_size={self.world_size}")
+
+    def test_handler_of_the_users_own(self):
+        def handler(url, **options):
+            self.assertEqual(url, "board://here")
+            yield dist.FileStore(self.file_name, self.world_size), self.rank, self.world_size
+
+        with mock.patch.dict(_rendezvous_handlers):
+            dist.register_rendezvous_handler("board", handler)
+            with self.assertRaisesRegex(RuntimeError, "board:// already registered"):
+                dist.register_rendezvous_handler("board", handler)
+            self.check_meets(init_method="board://here")
+
     def test_store_object(self):
         store = dist.PrefixStore("any", dist.FileStore(self.file_name, self.world_size))
         self.check_meets(store=store, rank=self.rank, world_size=self.world_size)
@@ -107,6 +125,30 @@ class InitMethodsTest(MultiProcessTestCase):
                 )
             store.set(f"gave up/{self.rank}", "")
         store.wait([f"gave up/{rank}" for rank in present], TIMEOUT)
+
+
+class RendezvousEnvTest(MultiProcessTestCase):
+    """One rank, as upstream tests it."""
+
+    rank_modes = ("fresh",)
+    world_size = 1
+
+    def test_logging_init(self):
+        """Where logs go is for the user to say: making a group adds no handler for all loggers."""
+        server = dist.TCPStore(HOST, 0, None, True, wait_for_workers=False, timeout=TIMEOUT)
+        meeting = {
+            "WORLD_SIZE": "1",
+            "RANK": "0",
+            "MASTER_ADDR": HOST,
+            "MASTER_PORT": str(server.port),
+            "TORCHELASTIC_USE_AGENT_STORE": "True",
+        }
+        root = logging.getLogger()
+        before = list(root.handlers), root.level
+        with mock.patch.dict(os.environ, meeting):
+            dist.init_process_group("gloo", init_method="env://", timeout=TIMEOUT)
+        self.assertTrue(dist.is_initialized())
+        self.assertEqual((root.handlers, root.level), before)
 
 
 class RefusalsTest(TestCase):

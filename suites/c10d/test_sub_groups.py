@@ -240,7 +240,50 @@ class Overlaps:
             dist.new_subgroups_by_enumeration(ranks_per_subgroup_list=[[0, 1], [1]])
 
 
+class SubGroupLists:
+    """Many groups by one call: what it makes of sizes and lists that do not fit the world."""
+
+    def test_by_enumeration(self):
+        # Not in order, of unequal sizes; the last rank is in none.
+        lists = [[self.world_size - 2], list(range(self.world_size - 2))]
+        own, groups = dist.new_subgroups_by_enumeration(lists)
+        self.assertEqual(len(groups), 2)  # a rank knows the ranks of its own groups, and of one of the others
+        if self.rank == self.world_size - 1:
+            self.assertIsNone(own)
+            return
+        (mine,) = (ranks for ranks in lists if self.rank in ranks)
+        self.assertEqual(dist.get_process_group_ranks(own), mine)
+        tensor = self.on_device(CASE, CASE.term("sum", self.rank))
+        dist.all_reduce(tensor, group=own)
+        self.check(CASE, tensor, reference.combine([CASE.term("sum", rank) for rank in mine], "sum"))
+
+    def test_new_subgroups_world_size_not_divisible_by_group_size(self):
+        with self.refused(ValueError, f"The world size ({self.world_size}) must be divisible by"):
+            dist.new_subgroups(group_size=self.world_size - 1)
+
+    def test_new_subgroups_group_size_not_positive(self):
+        for size in (0, -1):
+            with self.refused(ValueError, f"The arg 'group_size' ({size}) must be positive", size=size):
+                dist.new_subgroups(group_size=size)
+
+    def check_no_such_rank(self, lists):
+        with self.assertRaisesRegex(ValueError, "is out of range|should be within the world_size"):
+            dist.new_subgroups_by_enumeration(lists)
+        self.check_group_works()
+
+    def test_new_subgroups_by_enumeration_input_rank_exceeds_world_size(self):
+        self.check_no_such_rank([[0, self.world_size]])
+
+    def test_new_subgroups_by_enumeration_negative_input_rank(self):
+        self.check_no_such_rank([[-1, 1]])
+
+    def test_new_subgroups_by_enumeration_of_nothing(self):
+        with self.refused(ValueError, "The arg 'ranks_per_subgroup_list' cannot be empty"):
+            dist.new_subgroups_by_enumeration([])
+
+
 instantiate_world_sizes(globals(), Membership, Outsiders, Roots, Overlaps)
+instantiate_world_sizes(globals(), SubGroupLists, sizes=(3, 4))
 
 
 if __name__ == "__main__":
