@@ -5,7 +5,7 @@
     python tools/draw_splits.py splits.json -o splits.svg
 
 The first two import a module from the current directory or the tree and call a function of it, which returns
-a model and its inputs in a tuple; the model is compiled once. The third reads what
+a model and its inputs in a tuple; the model is run once, and compiled once. The third reads what
 ``harness.graphs.splits_to_json`` wrote of splits that a test has captured. Buckets stand in the order in
 which their gradients are ready: the one nearest the model's output comes first.
 """
@@ -147,11 +147,16 @@ def splits_from(source: str, bucket_mb: float) -> Sequence[Split]:
     module_name, _, name = source.partition(":")
     sys.path.insert(0, os.getcwd())
     try:
-        model, *inputs = getattr(importlib.import_module(module_name), name)()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        made = getattr(importlib.import_module(module_name), name)()
+        if not isinstance(made, tuple) or not made:
+            raise TypeError(f"it returned a {type(made).__name__}")
+        model, *inputs = made
+        model(*inputs)
+    except Exception as error:  # whatever the user's code raises
+        said = next(iter(str(error).splitlines()), "")
         raise UsageError(
-            f"{source} makes no model ({type(error).__name__}: {error}): it has to be a function without "
-            "arguments that returns a model and its inputs in a tuple"
+            f"{source} makes no model that runs ({type(error).__name__}: {said}): it has to be a function "
+            "without arguments that returns a model and its inputs in a tuple"
         ) from error
     from harness.graphs.ddp_capture import splits_of
 

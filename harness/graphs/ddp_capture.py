@@ -9,6 +9,7 @@ them to the backend. (The model of the rule is ``harness.graphs.ddp_bucketing``.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,12 +61,14 @@ def splits_of(model: torch.nn.Module, *inputs: Any, bucket_cap_mb: float = 25, *
 
     ``inputs`` and ``named`` are the forward's arguments; ``bucket_cap_mb`` is DDP's, in MiB. The model runs
     once. What the compiler had compiled before is forgotten, and so is what it compiles here. UsageError for
-    a cap below DDP's first bucket, which it does not allow.
+    what is no module, and for a cap that DDPOptimizer does not allow: below DDP's first bucket, or none.
     """
-    cap, first = int(bucket_cap_mb * MIB), int(torch.distributed._DEFAULT_FIRST_BUCKET_BYTES)
-    if cap < first:
-        raise UsageError(f"bucket_cap_mb is {bucket_cap_mb}: DDPOptimizer takes no less than {first / MIB:g}")
-    ddp = types.SimpleNamespace(module=model, bucket_bytes_cap=cap)
+    if not isinstance(model, torch.nn.Module):
+        raise UsageError(f"the model is a {type(model).__name__}: give a torch.nn.Module and its inputs")
+    first = torch.distributed._DEFAULT_FIRST_BUCKET_BYTES / MIB
+    if not first <= bucket_cap_mb < math.inf:
+        raise UsageError(f"bucket_cap_mb is {bucket_cap_mb}: DDPOptimizer takes no less than {first:g}")
+    ddp = types.SimpleNamespace(module=model, bucket_bytes_cap=int(bucket_cap_mb * MIB))
     torch._dynamo.reset()
     try:
         with (

@@ -288,8 +288,11 @@ class CaptureTest(TestCase):
 
     def test_cap_below_the_first_bucket(self) -> None:
         """Says what the least is."""
-        with self.assertRaisesRegex(UsageError, "no less than 1$"):
-            splits_of(layers(1), torch.randn(2, WIDTH), bucket_cap_mb=0.5)
+        for cap in (0.5, float("nan"), float("inf")):
+            with self.assertRaisesRegex(UsageError, "no less than 1$"):
+                splits_of(layers(1), torch.randn(2, WIDTH), bucket_cap_mb=cap)
+        with self.assertRaisesRegex(UsageError, "the model is a function: give a torch.nn.Module"):
+            splits_of(lambda x: x, torch.randn(2))
 
     def test_switched_off(self) -> None:
         """Where DDPOptimizer is not asked there is nothing to record."""

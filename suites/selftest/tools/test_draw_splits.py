@@ -9,9 +9,12 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from harness.examples import bounded
 from harness.graphs.ddp_splits import MIB, Boundary, Bucket, CountedParameter, Split, splits_to_json
@@ -41,6 +44,25 @@ def split_of(*sizes: tuple[int, ...], cap: int = 100, name: str = "p") -> Split:
 def number(element: ET.Element, name: str) -> float:
     """An attribute of an element."""
     return float(element.attrib[name])
+
+
+#: Sizes of a bucket that no DDP has.
+UNUSABLE = ("0.1", "nan", "inf")
+
+
+def layers() -> Any:
+    """A model without the tuple: it would be taken apart, as it can be."""
+    return nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+
+
+def broken() -> Any:
+    """A model that its inputs do not fit."""
+    return nn.Linear(2, 2), torch.ones(3, 3)
+
+
+def no_model() -> Any:
+    """No model."""
+    return 3, torch.ones(2)
 
 
 class Picture:
@@ -193,7 +215,10 @@ class ToolTest(unittest.TestCase):
             ((str(self.file),), "splits_to_json"),
             (("suites.dynamo.examples:nobody",), "returns a model and its inputs"),
             (("suites.no_such_module:toy",), "returns a model and its inputs"),
-            (("suites.dynamo.examples:custom", "--bucket-mb", "0.1"), "no less than 1"),
+            ((f"{__name__}:layers",), "it returned a Sequential"),
+            ((f"{__name__}:broken",), "RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+            ((f"{__name__}:no_model",), "'int' object is not callable"),
+            *((("suites.dynamo.examples:custom", "--bucket-mb", mb), "no less than 1") for mb in UNUSABLE),
         ):
             with self.subTest(arguments):
                 code, text, said = self.run_tool(*arguments)
