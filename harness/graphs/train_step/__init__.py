@@ -59,8 +59,8 @@ def compile(
     * ``module_override``: see ``Override``. ``gm_transformation`` is called once with each new graph; what it
       returns is run instead.
     * ``bucket_mb``: gradients that are ready one after another are summed together, up to so many MiB.
-    * ``warm_up``: the first call of an optimizer that has no state runs eagerly, so that it gets one.
-      Without it such an optimizer is an error, unless it needs no state.
+    * ``warm_up``: a call that needs a new graph, of an optimizer that has no state for some parameter, runs
+      eagerly, so that it gets one. Without it such an optimizer is an error, unless it needs no state.
     * ``max_graphs``: how many graphs there may be. A call gets the graph that was traced for the same: module
       and optimizer, shapes and dtypes, hyper-parameters, plain arguments, attributes of modules, and the
       variables and attributes that the code of the step and of what it calls names (``reads.py``). A new

@@ -14,8 +14,11 @@ from harness.graphs.train_step.reduction import reducing
 
 
 def is_needed(optimizer: Optimizer | None) -> bool:
-    """Whether an optimizer has no state at all."""
-    return optimizer is not None and not any(optimizer.state.values())
+    """Whether an optimizer has no state for some parameter: at first, or for a group that was added."""
+    if optimizer is None:
+        return False
+    parameters = (each for group in optimizer.param_groups for each in group["params"] if each.requires_grad)
+    return any(not optimizer.state.get(each) for each in parameters)
 
 
 def run_eagerly(function: Callable[..., Any], call: StepCall, group_name: str) -> Any:
