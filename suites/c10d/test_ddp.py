@@ -15,7 +15,12 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 from torch.nn.functional import cross_entropy, mse_loss
 
-from harness import load_tests, run_tests, skip_if_lt_x_gpu  # noqa: F401  (unittest calls load_tests)
+from harness import (  # noqa: F401  (unittest calls load_tests)
+    load_tests,
+    requires_nccl,
+    run_tests,
+    skip_if_lt_x_gpu,
+)
 from suites.c10d.ddp_base import ROUNDED, SEED, DdpTestCase
 from suites.c10d.ddp_models import (
     CHANNELS,
@@ -29,6 +34,8 @@ from suites.c10d.ddp_models import (
 
 #: Smaller than most layers of the models here, so that they are reduced in several buckets. In MB.
 SMALL_BUCKETS = 0.001
+#: The dtypes of four layers; buckets hold one dtype each.
+LAYERS = ([torch.float32] * 4, [torch.float64, torch.float32] * 2)
 ONLY_ACCELERATORS = "DistributedDataParallel device_ids and output_device arguments only work with"
 
 
@@ -159,20 +166,39 @@ class DdpGradientTest(DdpTestCase):
         self.check_dataclass_output(skip_o1=True)
 
     def test_conv_net_layouts_cpu(self):
-        rows, last = torch.contiguous_format, torch.channels_last
-        for layouts in ([rows] * 4, [last] * 4, [rows, last] * 2, [last, rows] * 2):
-            with self.subTest(layouts=[str(each) for each in layouts]):
-                torch.manual_seed(SEED)
-                model = ConvNet(self.device, layouts, [torch.float32] * 4)
-                plain, ddp = copy.deepcopy(model), self.wrap(model, bucket_cap_mb=SMALL_BUCKETS)
-                for _ in range(2):
-                    plain.zero_grad()
-                    ddp.zero_grad()
-                    images = self.draw(self.world_size, CHANNELS[0], 8, 8)
-                    self.backward_beside(plain, ddp, images, lambda one, part: one(part).square().mean())
-                    self.same_gradients(plain, ddp)
-                    for parameter in ddp.parameters():
-                        self.assertEqual(parameter.grad.stride(), parameter.stride())
+        for dtypes in LAYERS:
+            check_layouts(self, dtypes)
+
+
+class NcclGradientTest(DdpTestCase):
+    """The same on NCCL, an accelerator a rank."""
+
+    backend = "nccl"
+    device_type = "cuda"
+
+    @requires_nccl()
+    @skip_if_lt_x_gpu(2)
+    def test_grad_layout_1devicemodule_1replicaperprocess(self):
+        for dtypes in LAYERS:
+            check_layouts(self, dtypes)
+
+
+def check_layouts(case, dtypes):
+    """Check values and strides of the gradients of convolutions, each in a layout and dtype of its own."""
+    rows, last = torch.contiguous_format, torch.channels_last
+    for layouts in ([rows] * 4, [last] * 4, [rows, last] * 2, [last, rows] * 2):
+        with case.subTest(layouts=[str(each) for each in layouts], dtypes=[str(each) for each in dtypes]):
+            torch.manual_seed(SEED)
+            model = ConvNet(case.device, layouts, dtypes)
+            plain, ddp = copy.deepcopy(model), case.wrap(model, bucket_cap_mb=SMALL_BUCKETS)
+            for _ in range(2):
+                plain.zero_grad()
+                ddp.zero_grad()
+                images = case.draw(case.world_size, CHANNELS[0], 8, 8)
+                case.backward_beside(plain, ddp, images, lambda one, part: one(part).square().mean())
+                case.same_gradients(plain, ddp)
+                for parameter in ddp.parameters():
+                    case.assertEqual(parameter.grad.stride(), parameter.stride())
 
 
 if __name__ == "__main__":

@@ -21,7 +21,13 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import debugging_hooks, default_hooks, powerSGD_hook
 from torch.nn.functional import mse_loss
 
-from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness import (  # noqa: F401  (unittest calls load_tests)
+    TestCase,
+    load_tests,
+    requires_nccl,
+    run_tests,
+    skip_if_lt_x_gpu,
+)
 from suites.c10d.ddp_base import DdpTestCase
 from suites.c10d.ddp_models import ModuleForDdpCommHook
 
@@ -81,8 +87,8 @@ class PowerSGDStateTest(TestCase):
         self.assertEqual(state(2, True, True).start_powerSGD_iter, 2)
 
 
-class DdpCommHookTest(DdpTestCase):
-    """Hooks instead of DDP's own averaging."""
+class CommHookTestCase(DdpTestCase):
+    """Has a model whose gradients are known beforehand, and looks at them."""
 
     def check_gradients(self, ddp, expected, *, scale=1):
         """Run backward of ``scale`` times the mean, and check each entry of each gradient."""
@@ -93,6 +99,18 @@ class DdpCommHookTest(DdpTestCase):
 
     def wrapped(self, **options):
         return self.wrap(ModuleForDdpCommHook().to(self.device), **options)
+
+    def check_builtin(self, *, view):
+        for kind in BUILTIN:
+            with self.subTest(kind=str(kind)):
+                ddp = self.wrapped(gradient_as_bucket_view=view)
+                ddp._register_builtin_comm_hook(kind)
+                self.check_gradients(ddp, EACH)
+                self.check_gradients(ddp, SCALED, scale=self.rank + 1)
+
+
+class DdpCommHookTest(CommHookTestCase):
+    """Hooks instead of DDP's own averaging."""
 
     def test_ddp_comm_hook_future_passing_cpu(self):
         ddp = self.wrapped()
@@ -110,14 +128,6 @@ class DdpCommHookTest(DdpTestCase):
         ddp.register_comm_hook(dist.group.WORLD, sum_hook)
         self.check_gradients(ddp, 2 * EACH)
         self.check_gradients(ddp, 2 * SCALED, scale=self.rank + 1)
-
-    def check_builtin(self, *, view):
-        for kind in BUILTIN:
-            with self.subTest(kind=str(kind)):
-                ddp = self.wrapped(gradient_as_bucket_view=view)
-                ddp._register_builtin_comm_hook(kind)
-                self.check_gradients(ddp, EACH)
-                self.check_gradients(ddp, SCALED, scale=self.rank + 1)
 
     def test_builtin_ddp_comm_hooks_cpu(self):
         self.check_builtin(view=False)
@@ -242,6 +252,23 @@ class DdpCommHookTest(DdpTestCase):
         # What is left of the true average is what lies along one direction, whichever that is.
         direction = torch.linalg.svd(actual).U[:, :1]
         self.assertEqual(actual, direction @ (direction.T @ expected), **FACTORED)
+
+
+class NcclCommHookTest(CommHookTestCase):
+    """The built-in hooks on NCCL, an accelerator a rank."""
+
+    backend = "nccl"
+    device_type = "cuda"
+
+    @requires_nccl()
+    @skip_if_lt_x_gpu(2)
+    def test_builtin_ddp_comm_hooks_nccl(self):
+        self.check_builtin(view=False)
+
+    @requires_nccl()
+    @skip_if_lt_x_gpu(2)
+    def test_builtin_ddp_comm_hooks_nccl_grad_is_view(self):
+        self.check_builtin(view=True)
 
 
 class DdpCommHookRefusalTest(DdpTestCase):

@@ -284,9 +284,11 @@ class BufferHookTest(DdpTestCase):
 
         def add_up(ddp, buffers):
             self.assertEqual(list(buffers), ["count"])
-            return [
-                dist.all_reduce(b, group=self.group, async_op=True).get_future() for b in buffers.values()
-            ]
+            works = [dist.all_reduce(b, group=self.group, async_op=True) for b in buffers.values()]
+            if location is _BufferCommHookLocation.PRE_FORWARD:  # DDP waits for futures in the backward
+                for work in works:
+                    work.wait()
+            return [work.get_future() for work in works]
 
         ddp = self.wrap(Counting().to(self.device))
         ddp._register_buffer_comm_hook(ddp, add_up, location)
@@ -295,6 +297,10 @@ class BufferHookTest(DdpTestCase):
         work.sum().backward()
         self.assertEqual(ddp.module.met, [expected_in_forward(self.rank)])
         self.assertEqual(ddp.module.count, torch.full((1,), 3.0, device=self.device), **EXACTLY)
+
+    def test_ddp_buffer_hook_before_forward(self):
+        """The forward meets what the hook has made of the buffers, in place of rank 0's."""
+        self.check_hook(_BufferCommHookLocation.PRE_FORWARD, lambda rank: 3.0)
 
     def test_ddp_buffer_hook_after_forward(self):
         """The forward meets the rank's own value; the backward's end waits for the hook's futures."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from itertools import cycle, islice
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
@@ -93,11 +94,11 @@ class DdpNoSyncTest(DdpTestCase):
 class DdpUnusedParametersTest(DdpTestCase):
     """Models of which a call leaves parameters out."""
 
-    def check_branches(self, names, **options):
-        """Compare gradients of three steps, where rank r runs the layers ``names[r]``."""
+    def check_branches(self, *steps, **options):
+        """Compare gradients of three steps, where rank r runs the layers ``names[r]``; ``steps`` recur."""
         model = Branches().to(self.device)
         plain, ddp = copy.deepcopy(model), self.wrap(model, **options)
-        for _ in range(3):
+        for names in islice(cycle(steps), 3):
             plain.zero_grad()
             ddp.zero_grad()
             rows = self.draw(2 * self.world_size, 4)
@@ -112,6 +113,15 @@ class DdpUnusedParametersTest(DdpTestCase):
 
     def test_parameters_unused_on_all_ranks(self):
         self.check_branches(("ab", "ab"), find_unused_parameters=True)
+
+    def test_find_unused_parameters_when_unused_parameters_empty(self):
+        self.check_branches(("abc", "abc"), find_unused_parameters=True)
+
+    def test_ddp_control_flow_same_across_ranks(self):
+        self.check_branches(("ab", "ab"), ("bc", "bc"), ("abc", "abc"), find_unused_parameters=True)
+
+    def test_ddp_control_flow_different_across_ranks(self):
+        self.check_branches(("ab", "bc"), ("abc", "b"), ("c", "abc"), find_unused_parameters=True)
 
     def test_static_graph(self):
         self.check_branches(("ab", "ab"), static_graph=True)
