@@ -178,15 +178,15 @@ class Listener(threading.Thread):
 
     def _due(self, now: float) -> float:
         """Does what is due since silent ranks were given up; until when to listen for them now."""
-        since = now - self._gave_up
-        if since >= CLOSE_S:
+        close, unwind, last = (self._gave_up + after for after in (CLOSE_S, UNWIND_S, LAST_WORD_S))
+        if now >= close:
             self.released.set()
-        if since >= UNWIND_S and not self._stuck and self._own is not None and not self._own.done.is_set():
+        if now >= unwind and not self._stuck and self._own is not None and not self._own.done.is_set():
             self._stuck = True
             self._log.append(self._own.stuck(), lost=True)
-        if since >= LAST_WORD_S:
+        if now >= last:
             self._declare_lost()
-        return self._gave_up + next((s for s in (CLOSE_S, UNWIND_S) if since < s), LAST_WORD_S)
+        return next((when for when in (close, unwind) if now < when), last)
 
     def _declare_lost(self) -> None:
         assert self._why is not None
