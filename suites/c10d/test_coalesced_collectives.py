@@ -166,6 +166,24 @@ class CoalescingManager:
         self.check_group_works()
 
 
+class CoalescedBroadcasts:
+    """What DDP starts with: many small tensors of several dtypes from one rank, packed into buffers."""
+
+    #: Bytes of a buffer: a few of the tensors here, so that there are many buffers.
+    BUFFER = 256
+
+    def test_broadcast_coalesced_cpu(self):
+        dtypes = (torch.float32, torch.float64, torch.int64)
+        cases = [Case(dtypes[turn % len(dtypes)], (7,)) for turn in range(30)]
+        for root in reversed(self.members):
+            tensors = [
+                self.on_device(case, case.label(self.rank, turn % 4)) for turn, case in enumerate(cases)
+            ]
+            dist._broadcast_coalesced(dist.group.WORLD, tensors, self.BUFFER, root)
+            for turn, (case, tensor) in enumerate(zip(cases, tensors, strict=True)):
+                self.check(case, tensor, case.label(root, turn % 4))
+
+
 class CoalescedRefusals:
     """What the coalesced collectives refuse before anything is sent."""
 
@@ -205,7 +223,7 @@ class CoalescedRefusals:
         self.check_group_works()
 
 
-instantiate_world_sizes(globals(), CoalescedCollectives, CoalescingManager)
+instantiate_world_sizes(globals(), CoalescedCollectives, CoalescedBroadcasts, CoalescingManager)
 instantiate_world_sizes(globals(), SubGroupCoalescedCollectives, sizes=(3, 4))
 instantiate_world_sizes(globals(), CoalescedRefusals, sizes=(2, 3))
 

@@ -18,6 +18,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
+import torch
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
@@ -288,11 +289,26 @@ class AsyncCollectives(Asynchronously, InAnotherWay):
     """Every dense collective with ``async_op=True``: the result is there when the handle was waited for."""
 
 
+class InferenceCollectives(InAnotherWay):
+    """Every dense collective in inference mode, on tensors that were made in it."""
+
+    def prepare(self):
+        super().prepare()
+        mode = torch.inference_mode()
+        mode.__enter__()
+        self.addCleanup(mode.__exit__, None, None, None)
+
+    def call(self, collective, *args, **kwargs):
+        self.assertTrue(torch.is_inference_mode_enabled())
+        super().call(collective, *args, **kwargs)
+
+
 class SubGroupCollectives(OnSubGroup, InAnotherWay):
     """Every dense collective on sub-groups: roots are global ranks, order is by group rank."""
 
 
 instantiate_world_sizes(globals(), Collectives, ReduceOperations, AsyncCollectives, SubGroupCollectives)
+instantiate_world_sizes(globals(), InferenceCollectives, sizes=(3,))
 
 if __name__ == "__main__":
     run_tests()

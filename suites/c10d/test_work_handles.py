@@ -36,13 +36,14 @@ class WorkHandles:
         tensor = self.on_device(CASE, held[self.group_rank])
         return tensor, dist.all_reduce(tensor, group=group or self.group, async_op=True)
 
-    def starters(self):
+    def starters(self, turn=0):
         """Return functions that start a collective in which everybody needs everybody, by name, each with
-        what its output must be: a number from every member."""
-        numbers = torch.arange(1.0, len(self.members) + 1, device=self.device)
+        what its output must be: a number from every member, another one in each turn."""
+        places = torch.arange(float(len(self.members)), device=self.device)
+        numbers = places + 1 + 100 * turn
         total, mine = numbers.sum().repeat(2), numbers[self.group_rank].repeat(2)
         outputs, whole = [torch.zeros_like(mine) for _ in self.everyone], torch.zeros_like(numbers)
-        parts = list((mine[:1] + 10 * (numbers - 1)).split(1))
+        parts = list((mine[:1] + 10 * places).split(1))
         received = list(torch.zeros_like(numbers).split(1))
         parts_of_all = numbers + 10 * self.group_rank
         reduced, single = mine.clone(), torch.zeros_like(numbers)
@@ -118,6 +119,15 @@ class WorkHandles:
         for turn, (tensor, work) in reversed(list(enumerate(started))):
             self.assertIs(work.wait(), True)
             self.check(CASE, tensor, reference.all_reduce(held_in(turn), "sum")[self.group_rank])
+
+    def test_many_in_flight_of_each_kind(self):
+        # Started turn by turn, and waited for from the last to the first.
+        turns = [list(self.starters(turn).values()) for turn in range(IN_FLIGHT)]
+        started = [(start(), tensors, right) for turn in turns for start, tensors, right in turn]
+        for work, tensors, expected in reversed(started):
+            self.assertIs(work.wait(), True)
+            for tensor, right in zip(tensors, expected, strict=True):
+                self.same(tensor, right)
 
     def test_barrier_implies_wait(self):
         # A barrier is passed only when all collectives that were started before it are done, on all ranks.
