@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,10 @@ from harness.rank.signals import STOP_SIGNAL
 
 __unittest = True  # frames that no reader of a failure has a use for
 
+# How often a test is signalled, and the seconds between. Together a part of what a test gets to unwind.
+SIGNALS = 5
+SIGNAL_EVERY_S = 0.03
+
 
 class _Book:
     """A process's page of collectives. One, because the recorder keeps the ledger it was installed with."""
@@ -36,6 +40,10 @@ class _Book:
 
 
 _book = PerProcess(_Book)
+
+
+def _too_late(*_: Any) -> None:
+    """What the signal does to a process whose test is over."""
 
 
 class Stopped(BaseException):
@@ -106,11 +114,12 @@ class Resident:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = signal.signal(STOP_SIGNAL, self._raise_once)
+        signal.signal(STOP_SIGNAL, self._raise_once)
         try:
             yield
         finally:
-            signal.signal(STOP_SIGNAL, before)
+            # Not what it was before: a signal that is on its way would end the process.
+            signal.signal(STOP_SIGNAL, _too_late)
 
     def _raise_once(self, *_: Any) -> None:
         if self._inside and not self._raised:
@@ -125,8 +134,15 @@ class Resident:
         self._stack = stack_of(self._thread, Resident._ending.__code__)
         self._ended_as = status
         if self._thread == threading.main_thread().ident:
-            with suppress(ProcessLookupError):
-                signal.pthread_kill(self._thread, STOP_SIGNAL)
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Signals the main thread until Python has seen it: a signal that comes when a call is about to wait
+        does not wake it. One that waits in C sees it when it comes back."""
+        for _ in range(SIGNALS):
+            signal.pthread_kill(self._thread, STOP_SIGNAL)
+            if self.done.wait(SIGNAL_EVERY_S) or self._raised:
+                return
 
     def stuck(self) -> RankOutcome:
         """The outcome of a test that was stopped and does not come back."""
