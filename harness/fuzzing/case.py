@@ -60,8 +60,12 @@ def fuzz(
 
     The method gets the program; ``self.run_program`` runs it and checks what comes of it. The programs are
     the same in each run; ``HARNESS_EXAMPLES`` asks for another number of them, others each time. ``strategy``
-    makes them for a world size.
+    makes them for a world size. UsageError for no examples, and for ``@fuzz`` without parentheses.
     """
+    if isinstance(examples, bool) or not isinstance(examples, int) or examples < 1:
+        raise UsageError(f"fuzz(examples={examples!r}): write @fuzz(), with a number of 1 or more if any")
+    if not callable(strategy):
+        raise UsageError(f"fuzz(strategy={strategy!r}): give a function of the world size")
 
     def decorate(test: Test) -> Test:
         setattr(test, _FUZZ, _Fuzz(examples, strategy))

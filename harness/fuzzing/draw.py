@@ -57,6 +57,26 @@ class Backend:
     refuses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     messages: bool = True
 
+    def __post_init__(self) -> None:
+        """UsageError for a dtype or a collective that there is not, or none at all."""
+        refused = [dtype for dtypes in self.refuses.values() for dtype in dtypes]
+        for what, named, known in (
+            ("dtypes", self.dtypes, DTYPES),
+            ("kinds", self.kinds, KINDS),
+            ("refuses", self.refuses, KINDS),
+            ("refuses", refused, DTYPES),
+        ):
+            unknown = [each for each in named if each not in known]
+            if unknown:
+                raise UsageError(
+                    f"{what} of a backend: there is no {unknown[0]!r}; there are {', '.join(known)}"
+                )
+        empty = [kind for kind in self.kinds if kind != "barrier" and not self.takes(kind)]
+        if empty or not self.kinds:
+            raise UsageError(
+                f"a backend that has no dtype for {empty[0]}" if empty else "a backend without kinds"
+            )
+
     def takes(self, kind: str) -> tuple[str, ...]:
         """The dtypes that a collective can be called with."""
         return tuple(each for each in self.dtypes if each not in self.refuses.get(kind, ()))
@@ -86,12 +106,16 @@ def programs(
 ) -> SearchStrategy[Program]:
     """Programs of one step or more for ``world_size`` ranks on ``groups`` (default: ``groups_of``).
 
-    UsageError for fewer than two ranks, which have nothing to say to each other. ``shrink.smallest`` makes
-    programs smaller.
+    UsageError for fewer than two ranks, which have nothing to say to each other, for no groups or steps, and
+    for a group of ranks that there are not. ``shrink.smallest`` makes programs smaller.
     """
     if world_size < 2:
         raise UsageError(f"programs for {world_size} ranks: it takes two to communicate")
-    known = tuple(groups) if groups is not None else groups_of(world_size)
+    known = groups_of(world_size) if groups is None else tuple(map(tuple, groups))
+    if not known or max_steps < 1:
+        raise UsageError("programs of no groups or of no steps: give one at least")
+    for group in known:
+        Program(world_size, (Collective("barrier", group),))
     # of eight steps five are collectives, of which there are twelve kinds
     kinds: list[SearchStrategy[Step]] = [_collectives(known, backend)] * 5 + [_stragglers(world_size)]
     if backend.messages and any(len(group) > 1 for group in known):

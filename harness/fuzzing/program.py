@@ -212,6 +212,7 @@ def _check_tensor(dtype: str, shape: Sequence[int]) -> None:
 
 
 def _check_group(group: Sequence[int]) -> None:
+    _check(isinstance(group, tuple), f"group {group!r}: give a tuple of ranks")
     _check(bool(group), "a group of no ranks")
     _check(list(group) == sorted(set(group)), f"group {tuple(group)}: name each rank once, in order")
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import unittest
+from typing import Any
 
+from harness import UsageError
 from harness.cases import modes
+from harness.fuzzing import fuzz
 from suites.selftest.faults.rows import OnForkServer, Played
 from suites.selftest.fuzzing import planted
 
@@ -85,6 +88,20 @@ class Fuzzing(OnForkServer):
     def test_other_methods_run_as_ever(self) -> None:
         played = self.play(planted.RightTest, "test_plain")
         self.assertEqual(played.verdict, "pass", played.text)
+
+
+class Decorating(unittest.TestCase):
+    """``fuzz`` itself."""
+
+    def test_wrong_arguments(self) -> None:
+        """The first is a decorator without parentheses, which left a test that did nothing."""
+        wrong: Any
+        for wrong in (lambda self, program: None, 0, True, "50"):
+            with self.subTest(wrong), self.assertRaisesRegex(UsageError, "write @fuzz"):
+                fuzz(wrong)
+        wrong = 3
+        with self.assertRaisesRegex(UsageError, "strategy=3.: give a function of the world size"):
+            fuzz(strategy=wrong)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 from harness import UsageError, same_draws
 from harness.fuzzing import Backend, Collective, Message, Program, programs
 from harness.fuzzing.draw import drawn, groups_of
-from harness.fuzzing.program import KINDS
+from harness.fuzzing.program import COMPLEX, KINDS
 
 DRAWS = 250
 
@@ -69,6 +69,21 @@ class Drawing(unittest.TestCase):
     def test_one_rank_has_nobody_to_talk_to(self) -> None:
         with self.assertRaisesRegex(UsageError, "it takes two"):
             programs(1)
+
+    def test_what_no_programs_can_be_made_of(self) -> None:
+        for words, refused in (
+            ("no groups or of no steps", lambda: programs(2, groups=[])),
+            ("no groups or of no steps", lambda: programs(2, max_steps=0)),
+            ("there is no rank .5.", lambda: programs(3, groups=[(0, 1), (0, 5)])),
+            ("kinds of a backend: there is no 'all_redu'", lambda: Backend(kinds=("all_redu",))),
+            ("dtypes of a backend: there is no 'half'", lambda: Backend(dtypes=("half",))),
+            ("refuses of a backend: there is no 'put'", lambda: Backend(refuses={"put": ()})),
+            ("refuses of a backend: there is no 'half'", lambda: Backend(refuses={"gather": ("half",)})),
+            ("no dtype for gather", lambda: Backend(dtypes=COMPLEX, refuses={"gather": COMPLEX})),
+            ("without kinds", lambda: Backend(kinds=())),
+        ):
+            with self.subTest(words), self.assertRaisesRegex(UsageError, words):
+                refused()
 
     def test_the_same_in_each_run_unless_asked_for_others(self) -> None:
         def some(count: int, **environ: str) -> list[Program]:

@@ -25,6 +25,7 @@ class Values(unittest.TestCase):
 
     def test_a_collective_that_is_none(self) -> None:
         self.refused("'sum_up' is no collective; there are all_reduce", Collective, "sum_up", ALL)
+        self.refused("group \\[0, 1\\]: give a tuple of ranks", Collective, "all_reduce", [0, 1])
         self.refused("a group of no ranks", Collective, "all_reduce", ())
         self.refused("name each rank once, in order", Collective, "all_reduce", (1, 0))
         self.refused("'float8' is no dtype", Collective, "all_reduce", ALL, dtype="float8")
