@@ -98,10 +98,13 @@ def _check(options: Options) -> None:
         raise UsageError(
             f"gm_transformation is {options.gm_transformation!r}: give a function of a graph module"
         )
-    if options.bucket_mb is not None and not options.bucket_mb > 0:
-        raise UsageError(f"bucket_mb is {options.bucket_mb!r}: give a size in MiB, more than 0")
-    if options.max_graphs < 1:
-        raise UsageError(f"max_graphs is {options.max_graphs!r}: a step needs one graph at least")
+    size, count = options.bucket_mb, options.max_graphs
+    if size is not None and not (isinstance(size, (int, float)) and size > 0):
+        raise UsageError(f"bucket_mb is {size!r}: give a size in MiB, more than 0")
+    if not isinstance(count, int) or count < 1:
+        raise UsageError(f"max_graphs is {count!r}: a step needs one graph at least")
+    if not isinstance(options.warm_up, bool):
+        raise UsageError(f"warm_up is {options.warm_up!r}: give True or False")
 
 
 def _decorated(function: Any, options: Options) -> Any:

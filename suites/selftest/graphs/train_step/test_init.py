@@ -114,6 +114,9 @@ class RefusedTest(unittest.TestCase):
         self.refused("bucket_mb is 0", bucket_mb=0)
         self.refused("bucket_mb is nan", bucket_mb=float("nan"))
         self.refused("max_graphs is 0", max_graphs=0)
+        self.refused("max_graphs is .8.", max_graphs="8")
+        self.refused("bucket_mb is .25.", bucket_mb="25")
+        self.refused("warm_up is .no.", warm_up="no")
 
     def test_group(self) -> None:
         self.refused("give a process group, a mesh of one dimension", group="world")
