@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch._dynamo import config
+from torch._dynamo import config, device_interface, distributed
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_map_only
@@ -116,6 +118,38 @@ class DdpCompileTestCase(ComparesLearned, DynamoDistributedSingleProcTestCase):
         """Put a copy of the model into DDP."""
         options = {"device_ids": self.device_ids, **options}
         return DistributedDataParallel(copy.deepcopy(model), **options)
+
+
+class NoDevice(nullcontext):
+    """What a device's context is where there are none."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+
+
+class CompilersTalk:
+    """For cases on ranks whose compilers may ask each other (``enable_compiler_collectives``).
+
+    On the CPU torch 2.13 takes that for granted which only accelerators have.
+    """
+
+    @property
+    def backend(self) -> str | None:
+        # Gloo by itself is for every device type, and torch asks for a group of one.
+        return "cpu:gloo" if self.device_type == "cpu" else None
+
+    def setUpRank(self) -> None:
+        self.patch(distributed, "_COMPILE_PG", None)  # the group that torch makes, and never forgets
+        if self.device_type == "cpu":  # torch asks for a device a rank, and a context to be on it
+            self.patch(torch.accelerator, "device_count", lambda: self.world_size)
+            self.patch(device_interface.CpuInterface, "device", NoDevice)
+        super().setUpRank()
+
+    def patch(self, owner: Any, name: str, value: Any) -> None:
+        """Put something in a name's place until the test is over."""
+        patched = mock.patch.object(owner, name, value, create=True)
+        patched.start()
+        self.addCleanup(patched.stop)
 
 
 class DdpRanksTestCase(ComparesLearned, DynamoDistributedMultiProcTestCase):

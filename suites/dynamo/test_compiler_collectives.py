@@ -7,7 +7,6 @@ test runs with them and without, and counts what each rank compiled.
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from unittest import mock
 
@@ -16,17 +15,10 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 import torch
 import torch.distributed as dist
-from torch._dynamo import config, device_interface, distributed
+from torch._dynamo import config, distributed
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.dynamo.base import DdpRanksTestCase
-
-
-class NoDevice(nullcontext):
-    """What a device's context is where there are none."""
-
-    def __init__(self, index):
-        super().__init__(index)
+from suites.dynamo.base import CompilersTalk, DdpRanksTestCase
 
 
 class CollectivesTestCase(DdpRanksTestCase):
@@ -49,26 +41,8 @@ class CollectivesTestCase(DdpRanksTestCase):
         return counts
 
 
-class TestCompilerCollectives(CollectivesTestCase):
+class TestCompilerCollectives(CompilersTalk, CollectivesTestCase):
     """``enable_compiler_collectives``: all ranks compile for what any of them has seen."""
-
-    @property
-    def backend(self):
-        # Gloo by itself is for every device type, and torch asks for a group of one.
-        return "cpu:gloo" if self.device_type == "cpu" else None
-
-    def setUpRank(self):
-        self.patch(distributed, "_COMPILE_PG", None)  # the group that torch makes, and never forgets
-        if self.device_type == "cpu":  # torch asks for a device a rank, and a context to be on it
-            self.patch(torch.accelerator, "device_count", lambda: self.world_size)
-            self.patch(device_interface.CpuInterface, "device", NoDevice)
-        super().setUpRank()
-
-    def patch(self, owner, name, value):
-        """Put something in a name's place until the test is over."""
-        patched = mock.patch.object(owner, name, value, create=True)
-        patched.start()
-        self.addCleanup(patched.stop)
 
     def check(self, function, *calls, alone, together):
         """Check how many graphs each rank compiles: by itself, and with its peers."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import sys
 from pathlib import Path
+from unittest import mock
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
     sys.path[0] = str(Path(__file__).resolve().parents[2])
@@ -22,7 +23,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import captured_splits
-from suites.dynamo.base import DdpRanksTestCase, learn, mean_square
+from suites.dynamo.base import CompilersTalk, DdpRanksTestCase, learn, mean_square
 from suites.dynamo.models import SMALL_WIDTHS, ToyModel, weight
 
 #: What the order of adding up a few rows may change. A gradient without a rank's part is off by its size.
@@ -235,6 +236,28 @@ class TestCompiledTrainingWorldSize4(EveryWorldSize):
     """Four ranks."""
 
     world_size = 4
+
+
+class TestCompiledTrainingTogether(CompilersTalk, TrainingTestCase):
+    """Two ranks whose compilers ask each other what they have met."""
+
+    def check_together(self, **options):
+        """Train, and check that the compilers have asked."""
+        with (
+            config.patch(enable_compiler_collectives=True),
+            mock.patch.object(dist, "all_gather_object", wraps=dist.all_gather_object) as asked,
+        ):
+            splits = self.train(ToyModel(SMALL_WIDTHS), "aot_eager", graphs=3, **options)
+        self.assertGreater(asked.call_count, 1)  # once is the test's own
+        return splits
+
+    def test_aot_eager(self):
+        (split,) = self.check_together()
+        self.assertEqual(split.names, SMALL_BUCKETS)
+
+    def test_static_graph(self):
+        (split,) = self.check_together(static_graph=True)
+        self.assertEqual(split.names, SMALL_BUCKETS)
 
 
 class TestInductorTraining(TrainingTestCase):

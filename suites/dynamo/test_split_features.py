@@ -14,15 +14,16 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo import config
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.utils import counters
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor import config as inductor_config
 from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
-from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness import load_tests, requires_cuda, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import captured_splits
-from suites.dynamo.base import DdpCompileTestCase, learn
+from suites.dynamo.base import DdpCompileTestCase, learn, mean_square
 from suites.dynamo.models import SMALL_WIDTHS, ToyModel, weight
 
 
@@ -114,6 +115,34 @@ class TestSplitFeatures(DdpCompileTestCase):
                 found.clear()
                 self.assertEqual(torch.compile(self.wrap(model, bucket_cap_mb=1))(x), model(x))
                 self.assertEqual(found, [expected] * 3)
+
+    @requires_cuda
+    def test_ddp_optimizer_cudagraph(self):
+        # Parameters stay where they are, so each piece is recorded as a graph of its own; none is left out
+        # for an input that moves, and what is replayed follows the parameters.
+        with inductor_config.patch({"triton.cudagraphs": True}):
+            self.check_trained_in_pieces("inductor", steps=4)
+        self.assertEqual(counters["inductor"]["cudagraph_skips"], 0)
+        self.assertGreater(counters["inductor"]["cudagraph_recorded_non_static_inputs"], 0)
+
+    def check_trained_in_pieces(self, backend, *, steps):
+        """Train the toy in three pieces beside a plain one, on rows of its own in each step."""
+        plain = ToyModel(SMALL_WIDTHS).to(self.device)
+        ddp = self.wrap(plain, bucket_cap_mb=1)
+        counter = self.counted(backend)
+        compiled = torch.compile(ddp, backend=counter)
+        optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (plain, ddp)]
+        for _ in range(steps):
+            torch.compiler.cudagraph_mark_step_begin()
+            x = torch.randn(4, SMALL_WIDTHS[0], device=self.device)
+            for one in (plain, compiled):
+                mean_square(one(x)).backward()
+            for (name, parameter), wrapped in zip(plain.named_parameters(), ddp.parameters(), strict=True):
+                self.assertEqual(wrapped.grad, parameter.grad, name, rtol=1e-4, atol=1e-6)
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=False)
+        self.assertEqual(counter.frame_count, 3)
 
     def test_compiled_flex_attention_full_model_ddp(self):
         self.check_flex_attention(local=False)
