@@ -36,7 +36,8 @@ _kept = PerProcess(_begin)
 
 def launcher(name: str | None) -> Launcher:
     """The process's launcher of that name; None for the fork server where forks are safe, else for spawn.
-    "external" is None for the one process that such a rank starts itself, to play all ranks of a test.
+    "external" is as None: a rank that somebody else started may itself start the process in which all ranks of
+    a test are simulated.
 
     LaunchError on another platform than Linux: ranks as threads, or simulated in one process, need none.
     """
