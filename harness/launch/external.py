@@ -9,9 +9,9 @@
       at the end: leave, when all are done <------------->   who is done
 
 Every process runs the same tests in the same order. A test whose ranks are no processes (threads, local
-tensors) is each process's own. The log has one order for all of them and the first word
-about a rank counts, so all merge the same outcomes and come to the same verdict; a word that comes too late
-is too late for everybody, its own process included.
+tensors) is each process's own. A log has one order for all processes and the first word about a rank counts,
+so all merge the same outcomes and come to the same verdict; a word that comes too late is too late for
+everybody, its own process included.
 
 What cannot be had with processes that are not ours:
 

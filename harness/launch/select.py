@@ -36,8 +36,8 @@ _kept = PerProcess(_begin)
 
 def launcher(name: str | None) -> Launcher:
     """The process's launcher of that name; None for the fork server where forks are safe, else for spawn.
-    "external" is as None: a rank that somebody else started may itself start the process in which all ranks of
-    a test are simulated.
+    "external" is as None: a rank that somebody else started may itself start the process in which all ranks
+    of a test are simulated.
 
     LaunchError on another platform than Linux: ranks as threads, or simulated in one process, need none.
     """
