@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import threading
+import unittest
 from datetime import timedelta
 from pathlib import Path
 from unittest import mock
@@ -20,6 +21,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
+from torch.distributed import rpc
 from torch.distributed.rendezvous import _rendezvous_handlers
 
 from harness import (  # noqa: F401  (unittest calls load_tests)
@@ -149,6 +151,48 @@ class RendezvousEnvTest(MultiProcessTestCase):
             dist.init_process_group("gloo", init_method="env://", timeout=TIMEOUT)
         self.assertTrue(dist.is_initialized())
         self.assertEqual((root.handlers, root.level), before)
+
+
+def answer_to(number):
+    """Answer a peer: its number, with ten for each rank up to this one."""
+    return number + 10 * (rpc.get_worker_info().id + 1)
+
+
+@unittest.skipUnless(rpc.is_available(), "torch was built without RPC")
+class SharedWithRpcTest(MultiProcessTestCase):
+    """A group and RPC that meet in one place, and neither takes the other's keys."""
+
+    rank_modes = ("fresh",)
+    world_size = 2
+
+    def check_both(self, url):
+        """Join a group and RPC by the same URL, and ask every rank both ways."""
+        dist.init_process_group(
+            "gloo", init_method=url, rank=self.rank, world_size=self.world_size, timeout=TIMEOUT
+        )
+        options = rpc.TensorPipeRpcBackendOptions(init_method=url)
+        rpc.init_rpc(
+            f"worker{self.rank}",
+            rank=self.rank,
+            world_size=self.world_size,
+            rpc_backend_options=options,
+        )
+        for peer in range(self.world_size):
+            answer = rpc.rpc_sync(f"worker{peer}", answer_to, args=(self.rank,))
+            self.assertEqual(answer, self.rank + 10 * (peer + 1))
+        tensor = torch.tensor([self.rank + 1.0])
+        dist.all_reduce(tensor)
+        self.assertEqual(tensor.item(), 3.0)
+        rpc.shutdown()
+        dist.all_reduce(tensor)
+        self.assertEqual(tensor.item(), 6.0)
+
+    def test_init_pg_and_rpc_with_same_file(self):
+        self.check_both(f"file://{self.file_name}.both")
+
+    def test_init_pg_and_rpc_with_same_socket(self):
+        with mock.patch.dict(os.environ):
+            self.check_both(f"tcp://{HOST}:{InitMethodsTest.served_port(self)}")
 
 
 class RefusalsTest(TestCase):
