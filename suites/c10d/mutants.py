@@ -5,9 +5,11 @@ python tools/mutants.py c10d
 
 from __future__ import annotations
 
-from suites.c10d.faults.collectives import BARRIERS, COALESCED, MOVES, REDUCTIONS
+from suites.c10d.faults.collectives import BARRIERS, COALESCED
 from suites.c10d.faults.ddp import DDP_FAULTS
 from suites.c10d.faults.groups import GROUPS, HANDLES, OBJECTS
+from suites.c10d.faults.moves import MOVES
+from suites.c10d.faults.reductions import REDUCTIONS
 from suites.c10d.faults.stores import STORES
 from suites.c10d.survivors import SURVIVORS
 from suites.planting import Mutant

@@ -18,8 +18,9 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from suites import kernels
-from suites.c10d.faults.collectives import MOVES, REDUCTIONS
 from suites.c10d.faults.ddp import DDP_FAULTS
+from suites.c10d.faults.moves import MOVES
+from suites.c10d.faults.reductions import REDUCTIONS
 from suites.fsdp.mutants import COMPILED
 from suites.planting import Mutant, replacing
 
