@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from harness.graphs.subclasses import parts_of
+
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 Named = tuple[str, torch.Tensor]
@@ -62,8 +64,7 @@ def _share_base(one: torch.Tensor, other: torch.Tensor) -> bool:
 def storages(tensor: torch.Tensor) -> set[Hashable]:
     """The storages that a tensor's data lies in: none of a sparse tensor, several of a wrapper subclass."""
     if is_traceable_wrapper_subclass(tensor):
-        names, _ = tensor.__tensor_flatten__()
-        return set().union(*(storages(getattr(tensor, name)) for name in names))
+        return set().union(*map(storages, parts_of(tensor).tensors.values()))
     if tensor.layout != torch.strided:
         return set()
     return {tensor.untyped_storage()._cdata}

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_map_only
 
 from harness.errors import UsageError
+from harness.graphs.subclasses import parts_of
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -103,10 +104,10 @@ class Copier:
     def _plain(self, original: torch.Tensor) -> torch.Tensor:
         """A copy without autograd's part."""
         if is_traceable_wrapper_subclass(original):
-            names, context = original.__tensor_flatten__()
-            parts = {name: self._plain(getattr(original, name)) for name in names}
+            parts = parts_of(original)
+            inside = {name: self._plain(part) for name, part in parts.tensors.items()} | parts.others
             rebuild = type(original).__tensor_unflatten__
-            wrapper: torch.Tensor = rebuild(parts, context, original.size(), original.stride())
+            wrapper: torch.Tensor = rebuild(inside, parts.context, original.size(), original.stride())
             return wrapper.detach()
         if original.layout != torch.strided or original.is_quantized:
             return original.detach().clone()

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_structure
 
 from harness.graphs.aliasing import Aliases, Named, aliases_of
 from harness.graphs.naming import named_outputs
+from harness.graphs.subclasses import as_operand_of, parts_of
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -29,7 +30,7 @@ WEIGHTS = 7
 class Snapshot:
     """A tensor as it was at one moment. ``values`` is None where its storage holds no data for it.
 
-    ``parts`` and ``context`` are a wrapper subclass's, by its ``__tensor_flatten__``.
+    ``parts`` are a wrapper subclass's tensors, ``context`` is what else makes it.
     """
 
     metadata: dict[str, Any]
@@ -201,7 +202,7 @@ def weighted_sum(output: torch.Tensor) -> torch.Tensor:
     if output.layout != torch.strided:
         return output.sum()
     weights = torch.arange(output.numel(), device=output.device) % WEIGHTS + 1
-    total = (output * (weights.reshape(output.shape) / 4).to(output.dtype)).sum()
+    total = (output * as_operand_of(output, (weights.reshape(output.shape) / 4).to(output.dtype))).sum()
     return total.real + 2 * total.imag if total.is_complex() else total
 
 
@@ -228,9 +229,9 @@ def snapshot(tensor: torch.Tensor) -> Snapshot:
         metadata["stride"] = _telling_strides(tensor)
     if is_traceable_wrapper_subclass(tensor):
         # Its own storage is a pretence; those of its parts count.
-        names, context = tensor.__tensor_flatten__()
-        parts = {name: snapshot(getattr(tensor, name)) for name in names}
-        return Snapshot(metadata, None, parts, context)
+        parts = parts_of(tensor)
+        inside = {name: snapshot(part) for name, part in parts.tensors.items()}
+        return Snapshot(metadata, None, inside, (parts.context, *parts.others.items()))
     if tensor.layout == torch.strided:
         metadata["storage_offset"] = tensor.storage_offset()
         metadata["storage_bytes"] = tensor.untyped_storage().nbytes()

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
 
 from harness import UsageError
 from harness.graphs import AotFunction, Compilation, nop, verify_aot
@@ -198,6 +200,28 @@ class FaultTest(VerifyTestCase):
             test_mutation=True,
             backend=backend,
             mutation_gradients=False,
+        )
+
+    def test_distributed_tensors(self) -> None:
+        """Are copied and compared by their parts, some of which are no tensors."""
+        store = torch.distributed.HashStore()
+        torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+        self.addCleanup(torch.distributed.destroy_process_group)
+        mesh = init_device_mesh("cpu", (1,))
+        given = [distribute_tensor(each, mesh, [Shard(0)]).requires_grad_() for each in inputs()]
+        verify_aot(torch.mul, given)
+
+        def doubles(gradients: list[Any]) -> None:
+            gradients[0] = 2 * gradients[0]
+
+        self.assertDiffers(
+            "gradient of input 0 through the output: its part ._local_tensor has values differ: at [0, 0] "
+            "2.5 compiled, 1.25 in eager (4 of 4 elements)",
+            function=torch.mul,
+            inputs=given,
+            requires_grad=None,
+            test_mutation=False,
+            backend=on_gradients(doubles),
         )
 
     def test_gradient_of_one_output(self) -> None:
