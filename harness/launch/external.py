@@ -38,76 +38,18 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
-from harness.errors import HarnessError, LaunchError, UsageError
+from harness.errors import HarnessError, LaunchError
 from harness.launch.perprocess import PerProcess
+from harness.launch.place import Place, place
 from harness.outcomes import RankOutcome, ranks_text
 from harness.protocol import Lost, Report, decode, encode
 from harness.settings import LONGEST_S
 
-# Who says which rank this is and how many there are; the first whose rank is set counts. torchrun's own come
-# first, since it may run under srun; so does mpirun, and a batch script has Slurm's variables even where no
-# srun started it.
-SOURCES = (
-    ("RANK", "WORLD_SIZE"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("SLURM_PROCID", "SLURM_NTASKS"),
-)
-_LARGEST_PORT = 65535
 # Seconds between two questions for a word that comes soon or never. A question takes some 0.1 ms, and they
 # end with the grace that follows a failure.
 ASK_EVERY_S = 0.01
 # What a process leaves where others look for it, once it has waited for them in vain.
 _GAVE_UP = "gave up"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where this process stands: its rank among ``size``, and the store's address.
-
-    ``hosted`` where the store is somebody else's (torchrun's agent), else rank 0 hosts it. ``attempt`` tells
-    the processes that torchrun started again from those before them.
-    """
-
-    rank: int
-    size: int
-    host: str
-    port: int
-    hosted: bool = False
-    attempt: str = "0"
-
-
-def place(environ: Mapping[str, str]) -> Place:
-    """What the starter's variables say. UsageError, in one line, where that is nothing, half, or twofold."""
-    source = next((names for names in SOURCES if environ.get(names[0])), None)
-    if source is None:
-        raise UsageError(
-            "HARNESS_LAUNCHER=external without a rank: start the test file on each rank by torchrun, srun or "
-            f"mpirun, or set RANK and WORLD_SIZE (looked for {', '.join(rank for rank, _ in SOURCES)})"
-        )
-    rank, size = (_whole(environ, name) for name in source)
-    if not rank < size:
-        raise UsageError(f"{source[0]}={rank} contradicts {source[1]}={size}: ranks count from 0")
-    if environ.get("WORLD_SIZE") and _whole(environ, "WORLD_SIZE") != size:
-        raise UsageError(
-            f"WORLD_SIZE={environ['WORLD_SIZE']} contradicts {source[1]}={size}: unset it, or set RANK too"
-        )
-    host = environ.get("MASTER_ADDR", "")
-    if not host:
-        raise UsageError(
-            "HARNESS_LAUNCHER=external needs MASTER_ADDR and MASTER_PORT: rank 0's host and a free port of it"
-        )
-    port = _whole(environ, "MASTER_PORT")
-    if not 0 < port <= _LARGEST_PORT:
-        raise UsageError(f"MASTER_PORT={port}: write a port from 1 to {_LARGEST_PORT}")
-    hosted = environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    return Place(rank, size, host, port, hosted, environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-
-
-def _whole(environ: Mapping[str, str], name: str) -> int:
-    text = environ.get(name, "")
-    if not (text.isascii() and text.isdigit()):
-        raise UsageError(f"{name}={text!r}: HARNESS_LAUNCHER=external needs a whole number there, 0 or more")
-    return int(text)
 
 
 @dataclass(frozen=True, slots=True)
