@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from functools import partial
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
@@ -47,23 +48,31 @@ class ProfiledTest(C10dTestCase):
     world_size = 2
 
     def calls(self):
-        """Return the collectives by the name of their event, each as a function of a tensor and options."""
+        """Return the collectives by the name of their event, each as a function of options, with the tensors
+        that it fills on rank 0, and with what; it waits there for the other rank's part."""
+        tensor = torch.full(SHAPE, self.rank + 1.0)
         outputs = [torch.zeros(SHAPE) for _ in self.members]
         here = outputs if self.rank == 0 else None
         return {
-            "all_reduce": lambda tensor, **how: dist.all_reduce(tensor, **how),
-            "broadcast": lambda tensor, **how: dist.broadcast(tensor, 1, **how),
-            "reduce": lambda tensor, **how: dist.reduce(tensor, 0, **how),
-            "all_gather": lambda tensor, **how: dist.all_gather(outputs, tensor, **how),
-            "gather": lambda tensor, **how: dist.gather(tensor, here, 0, **how),
+            "all_reduce": (partial(dist.all_reduce, tensor), [tensor], [3.0]),
+            "broadcast": (partial(dist.broadcast, tensor, 1), [tensor], [2.0]),
+            "reduce": (partial(dist.reduce, tensor, 0), [tensor], [3.0]),
+            "all_gather": (partial(dist.all_gather, outputs, tensor), outputs, [1.0, 2.0]),
+            "gather": (partial(dist.gather, tensor, here, 0), outputs, [1.0, 2.0]),
         }
 
     def check_seen(self, how, run):
         """Check that of each collective that ``run`` runs there is one event, with its tensor's shape."""
-        for name, call in self.calls().items():
+        for name in self.calls():
             with self.subTest(collective=name):
+                call, filled, numbers = self.calls()[name]
                 with how() as seen:
-                    run(lambda call=call, **options: call(torch.full(SHAPE, self.rank + 1.0), **options))
+                    self.come_last(1, name, self.members)
+                    run(call)
+                    if self.rank == 0:
+                        expected = [torch.full(SHAPE, number) for number in numbers]
+                        for tensor, right in zip(filled, expected, strict=True):
+                            self.same(tensor, right)
                     self.check_group_works()
                 events = events_of(seen, "gloo:")
                 self.assertEqual([event for event, _ in events], [f"gloo:{name}", "gloo:all_reduce"])
@@ -79,11 +88,14 @@ class ProfiledTest(C10dTestCase):
         self.check_seen(autograd_profiler, lambda call: call())
 
     def check_messages(self, how, send, receive):
+        received = torch.zeros(SHAPE)
         with how() as seen:
+            self.come_last(0, "about to receive", self.members)
             if self.rank == 0:
                 send(torch.ones(SHAPE), 1)
             else:
-                receive(torch.zeros(SHAPE), 0)
+                receive(received, 0)
+                self.same(received, torch.ones(SHAPE))
         name = "gloo:send" if self.rank == 0 else "gloo:recv"
         self.assertEqual(events_of(seen, "gloo:"), [(name, [list(SHAPE)])])
 
@@ -105,13 +117,18 @@ class ProfiledTest(C10dTestCase):
             if self.rank == 0:
                 dist.send(torch.ones(SHAPE), 1)
             else:
-                self.assertEqual(dist.recv(torch.zeros(SHAPE)), 0)
+                received = torch.zeros(SHAPE)
+                self.assertEqual(dist.recv(received), 0)
+                self.same(received, torch.ones(SHAPE))
         name = "gloo:send" if self.rank == 0 else "gloo:recvAnySource"
         self.assertEqual(events_of(seen, "gloo:"), [(name, [list(SHAPE)])])
 
     def test_barrier(self):
         with profiler() as seen:
+            self.come_last(1, "about to enter", self.members)
+            self.board.set(f"entered/{self.rank}", "here")
             dist.barrier()
+            self.assertTrue(self.board.check(["entered/1"]))
         self.assertEqual([name for name, _ in events_of(seen, "gloo:")], ["gloo:barrier"])
 
     def test_nothing_where_nobody_looks(self):
@@ -126,14 +143,16 @@ class ProfiledDdpTest(DdpTestCase):
 
     def test_ddp_profiling_torch_profiler(self):
         model = nn.Sequential(nn.Linear(4, 3, bias=False), nn.Linear(3, 2, bias=False))
-        plain, ddp = copy.deepcopy(model), self.wrap(model)
-        rows = self.draw(4 * self.world_size, 4)
-        with profiler() as seen:
-            self.backward_beside(plain, ddp, rows, lambda one, part: one(part).square().mean())
-        self.same_gradients(plain, ddp)
-        self.assertEqual(len(events_of(seen, "DistributedDataParallel.forward")), 1)
-        # One bucket, whose gradients are laid one behind the other.
-        self.assertEqual(events_of(seen, "gloo:"), [("gloo:all_reduce", [[4 * 3 + 3 * 2]])])
+        # The second forward says in which order gradients come: from then on each layer has a bucket.
+        plain, ddp = copy.deepcopy(model), self.wrap(model, bucket_cap_mb=0.00001)
+        for _ in range(3):
+            rows = self.draw(4 * self.world_size, 4)
+            with profiler() as seen:
+                self.backward_beside(plain, ddp, rows, lambda one, part: one(part).square().mean())
+            self.same_gradients(plain, ddp)
+            self.assertEqual(len(events_of(seen, "DistributedDataParallel.forward")), 1)
+        reduced = [("gloo:all_reduce", [[3 * 2]]), ("gloo:all_reduce", [[4 * 3]])]
+        self.assertEqual(events_of(seen, "gloo:"), reduced)
 
 
 if __name__ == "__main__":
