@@ -1,4 +1,4 @@
-"""Faults of collectives over meshes, of tracing them, and of DTensor: one at a time.
+"""Faults of collectives over meshes and of tracing them: one at a time.
 
 Functional collectives are operators: their faults are put in the place of the kernel for the CPU, so that
 traced, compiled and eager code meet them alike. Local tensors have collectives of their own and are not
@@ -13,15 +13,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed.tensor import Partial, Replicate
-from torch.distributed.tensor._dispatch import OpDispatcher
-from torch.distributed.tensor._dtensor_spec import DTensorSpec
 
 from suites.planting import Mutant, Touch, always, replacing
 
 NAMESPACE = "_c10d_functional"
-PLACEMENTS = "torch.distributed.tensor.placement_types"
-REDISTRIBUTE = "torch.distributed.tensor._redistribute"
 
 # Overrides of kernels last as long as their library.
 _libraries: list[torch.library.Library] = []
@@ -303,126 +298,5 @@ MESHES = (
     ),
 )
 
-# -- DTensor
-
-
-def _own_part(original, self, tensor, mesh, mesh_dim, shard_spec):
-    return shard_spec._replicate_to_shard(tensor, mesh, mesh_dim, mesh._sym_get_coordinate(mesh_dim))
-
-
-def _next_place(original, self, tensor, mesh, mesh_dim, shard_index):
-    return original(self, tensor, mesh, mesh_dim, (shard_index + 1) % mesh.size(mesh_dim))
-
-
-def _turned_whole(original, self, tensor, mesh, mesh_dim, logical_shape):
-    return original(self, tensor, mesh, mesh_dim, logical_shape).roll(1, self.dim)
-
-
-def _turned_shard(original, self, tensor, mesh, mesh_dim, logical_shape, new_shard_dim):
-    return original(self, tensor, mesh, mesh_dim, logical_shape, new_shard_dim).flip(self.dim)
-
-
-def _steps(transforms, mesh):
-    """The places of those steps of a redistribution that do something."""
-    return [
-        place
-        for place, step in enumerate(transforms)
-        if step.src_dst_placements[0] != step.src_dst_placements[1] and mesh.size(step.mesh_dim) > 1
-    ]
-
-
-def _without_the_last_step(original, transforms, mesh, *args):
-    last = _steps(transforms, mesh)[-1]
-    return original([*transforms[:last], *transforms[last + 1 :]], mesh, *args)
-
-
-def _local_gradient(original, ctx, gradient):
-    return gradient.to_local(), None, None, None, None, None, None
-
-
-def _to_be_reduced(ctx, gradient):
-    """Whether a gradient has to be communicated on its way to the tensor that a DTensor was made from."""
-    return gradient is not None and any(
-        isinstance(one, Partial) and isinstance(other, Replicate)
-        for one, other in zip(gradient.placements, ctx.forward_input_placements, strict=True)
-    )
-
-
-def _wrap_results(touch: Touch, faulty: bool) -> None:
-    """Stands where operators' results become DTensors. The method is static: ``replacing`` would bind it."""
-    original = OpDispatcher.wrap
-
-    def wrap(result: Any, spec: Any) -> Any:
-        if not isinstance(spec, DTensorSpec) or Partial() not in spec.placements:
-            return original(result, spec)
-        touch()
-        if faulty:
-            whole = tuple(Replicate() if each == Partial() else each for each in spec.placements)
-            spec = DTensorSpec(spec.mesh, whole, tensor_meta=spec.tensor_meta)
-        return original(result, spec)
-
-    OpDispatcher.wrap = staticmethod(wrap)  # type: ignore[assignment]  # that is the fault
-
-
-DTENSOR = (
-    replacing(
-        "redistribute_loses_a_partial_sum",
-        "partial to replicated: every rank keeps its own part",
-        f"{PLACEMENTS}:Partial._reduce_value",
-        lambda original, self, tensor, mesh, mesh_dim: tensor,
-        when=lambda self, tensor, mesh, mesh_dim: mesh.size(mesh_dim) > 1,
-    ),
-    replacing(
-        "redistribute_cuts_without_summing",
-        "partial to sharded: every rank keeps its part of its own",
-        f"{PLACEMENTS}:Partial._reduce_shard_value",
-        _own_part,
-    ),
-    replacing(
-        "redistribute_keeps_the_next_shard",
-        "replicated to sharded: a rank keeps the part of the next one",
-        f"{PLACEMENTS}:Shard._replicate_to_shard",
-        _next_place,
-    ),
-    replacing(
-        "redistribute_joins_in_another_order",
-        "sharded to replicated: rows are turned by one",
-        f"{PLACEMENTS}:Shard._to_replicate_tensor",
-        _turned_whole,
-    ),
-    replacing(
-        "redistribute_flips_shards",
-        "sharded to otherwise sharded: the joined dimension is the wrong way round",
-        f"{PLACEMENTS}:Shard._to_new_shard_dim",
-        _turned_shard,
-    ),
-    replacing(
-        "redistribute_skips_the_last_step",
-        "of several mesh dimensions the last to be moved is not",
-        f"{REDISTRIBUTE}:_optimize_transform_infos",
-        _without_the_last_step,
-        when=lambda transforms, mesh, *args: mesh.ndim > 1 and bool(_steps(transforms, mesh)),
-    ),
-    replacing(
-        "gradient_of_local_is_not_reduced",
-        "the gradient of a local tensor is the rank's own part of a sum",
-        "torch.distributed.tensor._api:_FromTorchTensor.backward",
-        _local_gradient,
-        when=_to_be_reduced,
-    ),
-    Mutant(
-        "partial_results_are_called_replicated",
-        "an operator whose result is a partial sum says it is whole",
-        lambda touch: _wrap_results(touch, faulty=True),
-        lambda touch: _wrap_results(touch, faulty=False),
-    ),
-    replacing(
-        "embedding_counts_rows_of_others",
-        "rows that another rank looks up are not masked",
-        "torch.distributed.tensor._ops._mask_buffer:MaskBuffer.apply_mask",
-        lambda original, self, tensor: None,
-    ),
-)
-
-MUTANTS: tuple[Mutant, ...] = (*FUNCTIONAL, *PLAIN, *MESHES, *DTENSOR)
+MUTANTS: tuple[Mutant, ...] = (*FUNCTIONAL, *PLAIN, *MESHES)
 SURVIVORS: dict[str, dict[str, str]] = {}

@@ -6,8 +6,9 @@ python tools/mutants.py spmd
 from __future__ import annotations
 
 from suites.planting import Mutant
+from suites.spmd import dtensor_mutants as dtensors
 from suites.spmd import mesh_mutants as meshes
 from suites.spmd import train_step_mutants as train_step
 
-MUTANTS: tuple[Mutant, ...] = (*train_step.MUTANTS, *meshes.MUTANTS)
+MUTANTS: tuple[Mutant, ...] = (*train_step.MUTANTS, *meshes.MUTANTS, *dtensors.MUTANTS)
 SURVIVORS: dict[str, dict[str, str]] = {**train_step.SURVIVORS, **meshes.SURVIVORS}
