@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_structure
 
 from harness.graphs.aliasing import Aliases, Named, aliases_of
 from harness.graphs.naming import named_outputs
-from harness.graphs.subclasses import as_operand_of, parts_of
+from harness.graphs.subclasses import parts_of, sharded_as
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -176,7 +176,7 @@ def _gradients(outputs: Sequence[Named], leaves: Sequence[Named]) -> dict[tuple[
     found: dict[tuple[str, str], Snapshot | None] = {}
     for name, output in outputs:
         if output.requires_grad:
-            weighted_sum(output).backward(retain_graph=True)
+            _backward(output)
             for leaf_name, leaf in leaves:
                 found[name, leaf_name] = None if leaf.grad is None else snapshot(leaf.grad)
                 leaf.grad = None
@@ -197,13 +197,26 @@ def _gradients_of_those_that_run(
     return found
 
 
+def _backward(output: torch.Tensor) -> None:
+    """Backward from ``weighted_sum``; a DTensor's gradient has its placements, which a sum would not keep."""
+    sharded = sharded_as(output, _weights(output)) if output.layout == torch.strided else None
+    if sharded is None:
+        weighted_sum(output).backward(retain_graph=True)
+    else:
+        output.backward(sharded, retain_graph=True)
+
+
 def weighted_sum(output: torch.Tensor) -> torch.Tensor:
     """A real number whose gradient differs from element to element, so that none can stand for another."""
     if output.layout != torch.strided:
         return output.sum()
-    weights = torch.arange(output.numel(), device=output.device) % WEIGHTS + 1
-    total = (output * as_operand_of(output, (weights.reshape(output.shape) / 4).to(output.dtype))).sum()
+    total = (output * _weights(output)).sum()
     return total.real + 2 * total.imag if total.is_complex() else total
+
+
+def _weights(output: torch.Tensor) -> torch.Tensor:
+    weights = torch.arange(output.numel(), device=output.device) % WEIGHTS + 1
+    return (weights.reshape(output.shape) / 4).to(output.dtype)
 
 
 def _written(name: str, output: torch.Tensor, outputs: Sequence[Named], ground: Ground) -> Moment:

@@ -28,13 +28,16 @@ def parts_of(wrapper: Any) -> Parts:
     return Parts(tensors, {name: part for name, part in parts.items() if name not in tensors}, context)
 
 
-def as_operand_of(wrapper: Any, plain: torch.Tensor) -> torch.Tensor:
-    """``plain``, of the wrapper's size, as operators take it beside that: for a DTensor, sharded alike."""
+def sharded_as(tensor: Any, plain: torch.Tensor) -> torch.Tensor | None:
+    """``plain``, of a DTensor's size, as a DTensor of its placements; None where ``tensor`` is no DTensor.
+
+    What a DTensor holds as parts of a sum is replicated.
+    """
     module = sys.modules.get("torch.distributed.tensor")  # where there is a DTensor, it is imported
-    if module is None or not isinstance(wrapper, module.DTensor):
-        return plain
-    mesh, replicate = wrapper.device_mesh, module.Replicate()
+    if module is None or not isinstance(tensor, module.DTensor):
+        return None
+    mesh, replicate = tensor.device_mesh, module.Replicate()
     whole = module.DTensor.from_local(plain, mesh, [replicate] * mesh.ndim, run_check=False)
-    placements = [replicate if each.is_partial() else each for each in wrapper.placements]
+    placements = [replicate if each.is_partial() else each for each in tensor.placements]
     alike: torch.Tensor = whole.redistribute(mesh, placements)
     return alike
