@@ -131,12 +131,6 @@ class ProfiledTest(C10dTestCase):
             self.assertTrue(self.board.check(["entered/1"]))
         self.assertEqual([name for name, _ in events_of(seen, "gloo:")], ["gloo:barrier"])
 
-    def test_nothing_where_nobody_looks(self):
-        with profiler() as seen:
-            pass
-        self.check_group_works()
-        self.assertEqual(events_of(seen, "gloo:"), [])
-
 
 class ProfiledDdpTest(DdpTestCase):
     """What of DDP is seen."""
