@@ -14,6 +14,7 @@ STATIC, SYMBOLIC = ("static",), ("symbolic",)
 _SIZE = "the size of the result depends on values, and a static graph has no place for it"
 _NUMBER = "it takes a number out of a tensor, which is not known before there are values"
 _ANSWER = "it asks for an answer, yes or no, that is not known before there are values"
+_NO_SIZES = "torch has no kernel that computes its sizes alone; a static graph computes with zeros instead"
 _SPARSE = "the compiler cannot take a sparse tensor apart"
 
 KNOWN: tuple[Known, ...] = (
@@ -29,6 +30,13 @@ KNOWN: tuple[Known, ...] = (
         "combinations masked_select",
         "DynamicOutputShapeException",
         r"^aten\.masked_select\.default$",
+        _SIZE,
+        STATIC,
+    ),
+    Known(
+        "unique unique_consecutive",
+        "DynamicOutputShapeException",
+        r"^aten\.(_unique2|unique_dim|unique_consecutive)\.default$",
         _SIZE,
         STATIC,
     ),
@@ -89,6 +97,21 @@ KNOWN: tuple[Known, ...] = (
         SYMBOLIC,
     ),
     # What the compiler has no means for.
+    Known("geqrf", "UnsupportedOperatorException", r"^aten\.geqrf\.default$", _NO_SIZES, SYMBOLIC),
+    Known(
+        "histogram",
+        "UnsupportedOperatorException",
+        r"^aten\.histogram\.(bins_tensor|bin_ct)$",
+        _NO_SIZES,
+        SYMBOLIC,
+    ),
+    Known(
+        "histogramdd",
+        "UnsupportedOperatorException",
+        r"^aten\._histogramdd_(bin_edges|from_bin_tensors)\.default$",
+        _NO_SIZES,
+        SYMBOLIC,
+    ),
     Known(
         "nn_functional_fractional_max_pool3d",
         "UnsupportedOperatorException",
@@ -165,10 +188,17 @@ KNOWN: tuple[Known, ...] = (
 )
 
 #: What is compared otherwise.
-UNINITIALISED = frozenset(
-    ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
-)
-"""Their results hold whatever is in memory: values are not compared."""
+_MEMORY = "the result holds whatever is in memory"
+_LAST = "where indices repeat torch does not say which of them wins; in the _grad variant none does"
+UNDETERMINED: dict[str, str] = {
+    **dict.fromkeys(
+        ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"), _MEMORY
+    ),
+    **dict.fromkeys(
+        ("nn_functional_max_unpool1d", "nn_functional_max_unpool2d", "nn_functional_max_unpool3d"), _LAST
+    ),
+}
+"""Their values are not compared."""
 
 PROCESSED = {
     "linalg_eig": "eigenvectors are determined up to a phase, and backward refuses what depends on it",

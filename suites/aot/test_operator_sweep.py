@@ -52,7 +52,7 @@ class TestEagerFusionOpInfoCPU(DynamoTestCase):
         options = {
             "dynamic": mode == "symbolic",
             "tolerance": rules.TOLERANCES.get(name),
-            "compare_values": name not in rules.UNINITIALISED,
+            "compare_values": name not in rules.UNDETERMINED,
         }
 
         def check_sample(sample):
@@ -92,7 +92,7 @@ add_tests()
 
 class OperatorRulesTest(TestCase):
     def test_every_rule_is_of_an_operator(self):
-        tables = (rules.UNINITIALISED, rules.PROCESSED, rules.TOLERANCES, rules.GPU, rules.LONG)
+        tables = (rules.UNDETERMINED, rules.PROCESSED, rules.TOLERANCES, rules.GPU, rules.LONG)
         named = all_names(rules.KNOWN).union(*tables)
         self.assertEqual(named - operators().keys(), set())
 
