@@ -66,11 +66,17 @@ SURVIVORS: Mapping[str, Mapping[str, str]] = {
         "*CommTest.test_*": "a race: nobody is late there",
         "*.StateTest.test_save_load_checkpoint": "a race between a file and those that read it",
     },
-    "all_gather_object_swaps": {"*.IgnoredTest.test_ignored_sharded_tensor": SHARDED},
+    "all_gather_object_swaps": {
+        "*.IgnoredTest.test_ignored_sharded_tensor": SHARDED,
+        "*.SharedWithRpcTest.test_*": "RPC looks whether names are told twice; their order does not matter",
+    },
     "global_rank_is_the_groups": {
         "*.test_send_recv_group_ranks": "peers are group ranks; the global one only must not be the own",
     },
-    "group_ranks_are_reversed": {"*.IgnoredTest.test_ignored_sharded_tensor": SHARDED},
+    "group_ranks_are_reversed": {
+        "*.IgnoredTest.test_ignored_sharded_tensor": SHARDED,
+        "*.test_profiling.*": "the profiler asks, for a note in its trace",
+    },
     "new_group_loses_a_rank": {"*.test_root_named_twice_or_not_at_all": "it uses another group"},
     "store_does_not_wait": {
         "*.InitMethodsTest.test_a_rank_that_never_comes": "the wait keeps the ranks together at its end",

@@ -189,6 +189,9 @@ class PythonStoreTest(MultiProcessTestCase):
             world_size=self.world_size,
             timeout=COLLECTIVE_TIMEOUT,
         )
+        if self.rank == 0:
+            self.store.file.set("rank 0 starts", "")
+        self.store.file.get("rank 0 starts")  # so that rank 1 comes late
         tensor = torch.tensor([self.rank + 1.0])
         dist.all_reduce(tensor)
         self.assertEqual(tensor.item(), 3.0)

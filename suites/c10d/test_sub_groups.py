@@ -250,6 +250,7 @@ class SubGroupLists:
         self.assertEqual(len(groups), 2)  # a rank knows the ranks of its own groups, and of one of the others
         (mine,) = (ranks for ranks in lists if self.rank in ranks)
         self.assertEqual(dist.get_process_group_ranks(own), mine)
+        self.come_last(mine[-1], "grouped", mine)
         tensor = self.on_device(CASE, CASE.term("sum", self.rank))
         dist.all_reduce(tensor, group=own)
         self.check(CASE, tensor, reference.combine([CASE.term("sum", rank) for rank in mine], "sum"))
