@@ -250,10 +250,11 @@ class SubGroupLists:
         self.assertEqual(len(groups), 2)  # a rank knows the ranks of its own groups, and of one of the others
         (mine,) = (ranks for ranks in lists if self.rank in ranks)
         self.assertEqual(dist.get_process_group_ranks(own), mine)
-        self.come_last(mine[-1], "grouped", mine)
+        expected = reference.combine([CASE.term("sum", rank) for rank in mine], "sum")
         tensor = self.on_device(CASE, CASE.term("sum", self.rank))
+        self.come_last(mine[-1], "grouped", mine)
         dist.all_reduce(tensor, group=own)
-        self.check(CASE, tensor, reference.combine([CASE.term("sum", rank) for rank in mine], "sum"))
+        self.check(CASE, tensor, expected)
 
     def test_new_subgroups_world_size_not_divisible_by_group_size(self):
         with self.refused(ValueError, f"The world size ({self.world_size}) must be divisible by"):
