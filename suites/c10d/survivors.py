@@ -58,6 +58,7 @@ SURVIVORS: Mapping[str, Mapping[str, str]] = {
     "wait_is_a_no_op": {
         "*Refusals*Test.test_*": NO_DATA,
         "*.Outsiders*Test.test_*": NO_DATA,
+        "*.SubGroupLists*Test.test_new_subgroups_*": NO_DATA,
         "*.test_outsiders_are_warned_*": NO_DATA,
         "*.test_gloo_warn_not_in_group": NO_DATA,
         "*.RootsWorldSize2Test.test_*": "the group has one rank",
