@@ -11,4 +11,4 @@ from suites.spmd import mesh_mutants as meshes
 from suites.spmd import train_step_mutants as train_step
 
 MUTANTS: tuple[Mutant, ...] = (*train_step.MUTANTS, *meshes.MUTANTS, *dtensors.MUTANTS)
-SURVIVORS: dict[str, dict[str, str]] = {**train_step.SURVIVORS, **meshes.SURVIVORS}
+SURVIVORS: dict[str, dict[str, str]] = {**train_step.SURVIVORS, **meshes.SURVIVORS, **dtensors.SURVIVORS}
