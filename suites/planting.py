@@ -62,20 +62,23 @@ def replacing(
     targets: str | Sequence[str],
     faulty: Callable[..., Any],
     when: Callable[..., bool] = always,
+    *,
+    refuses: bool = False,
 ) -> Mutant:
     """A mutant that puts ``faulty(original, *args, **kwargs)`` in a function's or method's place.
 
     ``targets`` are all the names that it is called by, as ``module:attribute`` or ``module:Class.method``;
     a module function that its package exports has two. Calls for which ``when(*args, **kwargs)`` is false are
     not concerned: they go to the original and touch nothing. Nor do calls that raise: what is refused does
-    nothing faulty. Watched where not planted.
+    nothing faulty, unless the function ``refuses`` on purpose and the fault is that it does not. Watched
+    where not planted.
     """
     names = [targets] if isinstance(targets, str) else list(targets)
 
     def put(touch: Touch, faulty: Callable[..., Any] | None) -> None:
         for target in names:
             owner, attribute = _place(target)
-            setattr(owner, attribute, _substitute(getattr(owner, attribute), touch, faulty, when))
+            setattr(owner, attribute, _substitute(getattr(owner, attribute), touch, faulty, when, refuses))
 
     return Mutant(name, what, lambda touch: put(touch, faulty), lambda touch: put(touch, None))
 
@@ -85,10 +88,13 @@ def _substitute(
     touch: Touch,
     faulty: Callable[..., Any] | None,
     when: Callable[..., bool],
+    refuses: bool,
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     def substitute(*args: Any, **kwargs: Any) -> Any:
         concerned = when(*args, **kwargs)
+        if concerned and refuses:
+            touch()
         if concerned and faulty is not None:
             result = faulty(original, *args, **kwargs)
         else:

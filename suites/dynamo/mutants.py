@@ -259,6 +259,7 @@ RANKS = (
         "the differentiable collectives are traced",
         "torch.distributed.nn.functional:_not_supported_under_compile",
         lambda original, name, *, suggestion=None: None,
+        refuses=True,
     ),
 )
 

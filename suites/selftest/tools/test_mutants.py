@@ -192,6 +192,15 @@ class Planting(unittest.TestCase):
             arithmetic.double(None)  # type: ignore[arg-type]  # that is the point
         self.assertEqual(self.touched, 0)
 
+    def test_a_refusal_is_concerned_where_the_fault_is_that_there_is_none(self) -> None:
+        name = f"{arithmetic.__name__}:double"
+        mutant = replacing("x", "", name, lambda right, n: 0, lambda n: n is None, refuses=True)
+        assert mutant.watch is not None
+        mutant.watch(self.touch)
+        with self.assertRaises(TypeError):
+            arithmetic.double(None)  # type: ignore[arg-type]  # that is the point
+        self.assertEqual((arithmetic.double(1), self.touched), (2, 1))
+
     def test_watching_leaves_the_behaviour_right(self) -> None:
         mutant = replacing("x", "", [f"{arithmetic.__name__}:{n}" for n in ("double", "is_done")], max)
         assert mutant.watch is not None
