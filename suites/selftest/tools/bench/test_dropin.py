@@ -53,7 +53,7 @@ EXPECTED = {
 
 NAMES = ("test_passes", "test_breaks", "test_skips", "test_fails_as_expected", "test_passes_unexpectedly")
 SMALL = """
-from torch.testing._internal.common_utils import TestCase, run_tests
+from torch.testing._internal.common_utils import TestCase
 import unittest
 
 class Small(TestCase):
@@ -66,7 +66,7 @@ class Small(TestCase):
     def test_passes_unexpectedly(self): pass
 
 if __name__ == "__main__":
-    run_tests()
+    unittest.main()
 """
 
 
