@@ -177,8 +177,15 @@ class DdpRanksTestCase(ComparesLearned, DynamoDistributedMultiProcTestCase):
         inductor.settle()
 
     def wrap(self, model: nn.Module, **options: Any) -> DistributedDataParallel:
-        """Put a copy of the model, where this rank's tensors live, into DDP."""
-        return DistributedDataParallel(copy.deepcopy(model).to(self.device_type), **options)
+        """Put a copy of the model, where this rank's tensors live, into DDP.
+
+        Ranks but the first begin with other numbers, in place of which DDP puts the first one's.
+        """
+        own = copy.deepcopy(model).to(self.device_type)
+        with torch.no_grad():
+            for value in (*own.parameters(), *own.buffers()):
+                value.add_(self.rank)
+        return DistributedDataParallel(own, **options)
 
     def mine(self, rows: Tensor) -> Tensor:
         """Return this rank's part of the rows of all ranks."""

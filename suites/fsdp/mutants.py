@@ -7,10 +7,9 @@ BERT's tests, which stand with those of DDP, are run with them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.distributed as dist
+from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils._pytree import tree_map_only
 
 from suites.kernels import kernel
@@ -122,18 +121,6 @@ def _uncompiled(original, model=None, **options):
     return (lambda function: function) if model is None else model
 
 
-class _DoubledGradient(torch.autograd.Function):
-    """The identity, with a backward that doubles."""
-
-    @staticmethod
-    def forward(ctx: Any, value: torch.Tensor) -> torch.Tensor:
-        return value.view_as(value)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
-        return gradient * 2
-
-
 def _with_outputs(change):
     """A fault of a backend: what it compiles gives out changed floating-point tensors."""
 
@@ -147,17 +134,37 @@ def _with_outputs(change):
     return faulty
 
 
+def _with_gradients(touch, change):
+    """A fault of a backend: the gradients that come to what it compiled are changed. Touches in backwards."""
+    original = CompileCounterWithBackend.__call__
+
+    def arrives(gradient):
+        touch()
+        return change(gradient)
+
+    def each(value):
+        if value.requires_grad:
+            value.register_hook(arrives)
+        return value
+
+    def call(self, graph, inputs):
+        compiled = original(self, graph, inputs)
+        return torch._dynamo.disable(lambda *args: tree_map_only(torch.Tensor, each, compiled(*args)))
+
+    CompileCounterWithBackend.__call__ = call
+
+
 BACKEND = "torch._dynamo.testing:CompileCounterWithBackend.__call__"
 COMPILED = (
     replacing("compile_is_a_noop", "torch.compile returns what it is given", "torch:compile", _uncompiled),
     replacing(
         "outputs_times_3", "a graph's outputs come out times 3", BACKEND, _with_outputs(lambda t: t * 3)
     ),
-    replacing(
+    Mutant(
         "gradients_doubled",
         "a graph's backward gets its gradients doubled",
-        BACKEND,
-        _with_outputs(_DoubledGradient.apply),
+        lambda touch: _with_gradients(touch, lambda gradient: gradient * 2),
+        lambda touch: _with_gradients(touch, lambda gradient: gradient),
     ),
     replacing(
         "checkpointing_forgotten",
