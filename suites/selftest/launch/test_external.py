@@ -273,7 +273,8 @@ class LostTest(unittest.TestCase):
         self.assertEqual(kind, "ERROR")
         kind, text = _Jobs.losing.verdicts(1)["Two.test_fails"]
         self.assertEqual(kind, "ERROR")
-        self.assertIn("rank 1 cannot take part any more", text)
+        # Rank 0, at its end by now, may have taken the store along.
+        self.assertRegex(text, "rank 1 cannot take part any more|the store at .* is gone")
 
     def test_stuck(self) -> None:
         """In C, for ever: each process ends by itself, with the verdict of all."""
