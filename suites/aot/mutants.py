@@ -36,10 +36,7 @@ FLAT = {
     "*.AutogradCacheTest.test_without_a_backward_nothing_is_saved": "it looks at what the cache holds",
 }
 SURVIVORS: dict[str, dict[str, str]] = {
-    "aot_function_is_eager": {
-        **JUDGED,
-        "*.test_backward_mutation_forward_inputs": "what is compiled differs in nothing from eager mode there",
-    },
+    "aot_function_is_eager": JUDGED,
     "aot_module_simplified_is_eager": EXPECT_FAILURE,
     "write_in_graph_is_lost": {
         "*.test_backward_mutation_on_grad_out": "the partitioner leaves the write to a tangent out anyway",
