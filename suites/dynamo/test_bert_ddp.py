@@ -71,20 +71,23 @@ class BertBodies(ComparesLearned):
 class BertFakeDdpTest(BertBodies, DynamoTestCase):
     """In one process, in a module that DDPOptimizer takes for DDP."""
 
-    def check_bert(self, backend):
+    def check_bert(self, backend, *, cap_mb=25, graphs=None):
         device = torch.device(devices.accelerator()[0])
         plain = self.prepare(backend).to(device)
-        fake = FakeDDP(copy.deepcopy(plain))
+        fake = FakeDDP(copy.deepcopy(plain), cap_mb)
         counter = self.counted(backend)
         compiled = torch.compile(fake, backend=counter)
         self.check_steps(plain, compiled, fake, 0, 1, device)
-        self.assertEqual(counter.frame_count, self.graphs)
+        self.assertEqual(counter.frame_count, graphs or self.graphs)
 
     def test_hf_bert_ddp_inductor(self):
         self.check_bert("inductor")
 
     def test_hf_bert_ddp_aot_eager(self):
         self.check_bert("aot_eager")
+
+    def test_hf_bert_ddp_with_a_small_cap(self):
+        self.check_bert("aot_eager", cap_mb=1, graphs=3)
 
 
 @bert.needs_bert
@@ -121,6 +124,8 @@ class BertFullSizeFakeDdpTest(BertFakeDdpTest):
 
     size = size_for_inductor = bert.FULL_SIZE
     shape, graphs = bert.FULL_BATCH, 14
+    # Nearly every layer would be a graph.
+    test_hf_bert_ddp_with_a_small_cap = None
 
 
 @slow_test
