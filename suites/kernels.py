@@ -91,11 +91,31 @@ def _by_position(operator: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     return (*args, *(kwargs.get(each.name, each.default_value) for each in wanted))
 
 
+# -- what operators are given and give back
+
+
+def unboxed(group: Any) -> dist.ProcessGroup:
+    """The process group of an operator's argument."""
+    return dist.ProcessGroup.unbox(group)
+
+
+def size_of(group: Any) -> int:
+    """How many ranks the group of an operator's argument has."""
+    return int(unboxed(group).size())
+
+
+def done(tensors: Any) -> Any:
+    """A handle, boxed, of work that is complete and has ``tensors`` for its result."""
+    future = torch.futures.Future()
+    future.set_result(tensors)
+    return C._create_work_from_future(future).boxed()
+
+
 # -- the kernels as they are
 
 
 def _backend(group: Any, tensor: torch.Tensor) -> Any:
-    return dist.ProcessGroup.unbox(group)._get_backend(tensor.device)
+    return unboxed(group)._get_backend(tensor.device)
 
 
 def _options(kind: str, asynchronous: bool, timeout: int, **values: Any) -> Any:

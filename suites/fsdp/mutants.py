@@ -12,27 +12,14 @@ import torch.distributed as dist
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils._pytree import tree_map_only
 
-from suites.kernels import kernel
+from suites.kernels import done, kernel, size_of, unboxed
 from suites.planting import Mutant, replacing
 
 TESTS = ("fsdp", "dynamo.test_bert_ddp", "dynamo.test_bert_fsdp")
 
-_create_work_from_future = torch._C._distributed_c10d._create_work_from_future
-
-
-def _group(boxed):
-    return dist.ProcessGroup.unbox(boxed)
-
 
 def _several(output, put_in, group, *rest):
-    return _group(group).size() > 1
-
-
-def _done(tensors):
-    """A handle, boxed, of work that is complete and has ``tensors`` for its result."""
-    future = torch.futures.Future()
-    future.set_result(tensors)
-    return _create_work_from_future(future).boxed()
+    return size_of(group) > 1
 
 
 # -- gathers
@@ -42,12 +29,12 @@ def _own_everywhere(original, outputs, inputs, group, *how):
     for places, own in zip(outputs, inputs, strict=True):
         for place in places:
             place.copy_(own)
-    return outputs, _done([place for places in outputs for place in places])
+    return outputs, done([place for places in outputs for place in places])
 
 
 def _own_repeated(original, output, own, group, *how):
-    output.view(-1).copy_(own.reshape(-1).repeat(_group(group).size()))
-    return output, _done([output])
+    output.view(-1).copy_(own.reshape(-1).repeat(size_of(group)))
+    return output, done([output])
 
 
 GATHERS = (
@@ -71,9 +58,9 @@ GATHERS = (
 
 
 def _own_part(original, output, whole, group, *rest):
-    own = whole.chunk(_group(group).size())[_group(group).rank()]
+    own = whole.chunk(size_of(group))[unboxed(group).rank()]
     output.view(-1).copy_(own.reshape(-1))
-    return output, _done([output])
+    return output, done([output])
 
 
 def _doubled(original, output, whole, *rest):
@@ -81,7 +68,7 @@ def _doubled(original, output, whole, *rest):
 
 
 def _next_part(original, output, whole, group, *rest):
-    parts = whole.chunk(_group(group).size())
+    parts = whole.chunk(size_of(group))
     return original(output, torch.cat([*parts[1:], *parts[:1]]), group, *rest)
 
 
@@ -121,6 +108,11 @@ def _uncompiled(original, model=None, **options):
     return (lambda function: function) if model is None else model
 
 
+def _mapped(compiled, change):
+    """What a backend compiled, with ``change`` made to each tensor that it gives out."""
+    return torch._dynamo.disable(lambda *args: tree_map_only(torch.Tensor, change, compiled(*args)))
+
+
 def _with_outputs(change):
     """A fault of a backend: what it compiles gives out changed floating-point tensors."""
 
@@ -128,8 +120,7 @@ def _with_outputs(change):
         return change(value) if value.is_floating_point() else value
 
     def faulty(original, self, graph, inputs):
-        compiled = original(self, graph, inputs)
-        return torch._dynamo.disable(lambda *args: tree_map_only(torch.Tensor, each, compiled(*args)))
+        return _mapped(original(self, graph, inputs), each)
 
     return faulty
 
@@ -148,8 +139,7 @@ def _with_gradients(touch, change):
         return value
 
     def call(self, graph, inputs):
-        compiled = original(self, graph, inputs)
-        return torch._dynamo.disable(lambda *args: tree_map_only(torch.Tensor, each, compiled(*args)))
+        return _mapped(original(self, graph, inputs), each)
 
     CompileCounterWithBackend.__call__ = call
 

@@ -3,27 +3,9 @@
 from __future__ import annotations
 
 import torch
-import torch.distributed as dist
 
 from suites.c10d.inputs import DTYPES_OF_OP, EVERYTHING
-from suites.kernels import operation
-
-_create_work_from_future = torch._C._distributed_c10d._create_work_from_future
-
-
-def done(tensors):
-    """Return a handle, boxed, of work that is complete and has ``tensors`` for its result."""
-    future = torch.futures.Future()
-    future.set_result(tensors)
-    return _create_work_from_future(future).boxed()
-
-
-def unboxed(group):
-    return dist.ProcessGroup.unbox(group)
-
-
-def size_of(group):
-    return unboxed(group).size()
+from suites.kernels import done, operation, size_of, unboxed
 
 
 def is_last(group):

@@ -7,8 +7,8 @@ call a collective ends in; those of reductions and of what moves data are beside
 
 from __future__ import annotations
 
-from suites.c10d.faults.arguments import done, keep_own, moves, size_of
-from suites.kernels import kernel, no_kernel
+from suites.c10d.faults.arguments import keep_own, moves
+from suites.kernels import done, kernel, no_kernel, size_of
 from suites.planting import replacing
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from suites.c10d.faults.arguments import moves, rotate_input_lists, rotated, size_of, something
+from suites.c10d.faults.arguments import moves, rotate_input_lists, rotated, something
 from suites.c10d.inputs import COMPLEX, EVERYTHING
-from suites.kernels import kernel
+from suites.kernels import kernel, size_of
 from suites.planting import replacing
 
 
