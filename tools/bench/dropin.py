@@ -154,7 +154,7 @@ def compare(arguments: argparse.Namespace, world_size: int) -> bool:
     if not (arguments.full or arguments.ours or tests):
         tests = sample(known or play("drop-in", arguments.file, world_size).by_test())
     ours = []
-    for way in ("drop-in", RUNNER) if arguments.full else ("drop-in",):
+    for way in ("drop-in", RUNNER) if arguments.full and not tests else ("drop-in",):
         ours.append(play(way, arguments.file, world_size, tests))
         print(summary(ours[-1]), flush=True)
     if arguments.ours:
