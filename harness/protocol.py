@@ -2,8 +2,9 @@
 
 Parent -> server: ``Launch`` (with descriptors), ``Release`` at the end; ``Signal`` on a launch's own socket.
 Server -> parent, on the launch's socket: ``Started`` or ``Refused``, ``Exited`` for each rank, ``Swept``.
-Rank -> parent, on the rank's channel: ``Report``. Parent -> rank: ``Release``, and ``Launch`` for each test
-of a pooled rank. Between processes that somebody else started, through a store: ``Report`` and ``Lost``.
+Rank -> parent, on the rank's channel: ``Report`` or ``Passed``. Parent -> rank: ``Release``, and for each
+test of a pooled rank ``Launch`` or ``Again``. Between processes that somebody else started, through a store:
+``Report`` and ``Lost``.
 
 Encoded as JSON with the class's name, so that a journal or a person can read them.
 """
@@ -68,6 +69,14 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """To a pooled rank: the Launch before once more, with another method and rendezvous file."""
+
+    method: str
+    file_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
     """All ranks exist: their process ids by rank."""
 
@@ -116,6 +125,16 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class Passed:
+    """In place of a Report that has no more to say than this; ``decode`` makes that Report of it."""
+
+    rank: int
+    duration_s: float
+    started_s: float
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Lost:
     """In place of a Report: the outcome of a rank whose process somebody else owns, and which is gone, or as
     good as gone."""
@@ -138,7 +157,20 @@ class Assignment:
     server_pid: int
 
 
-Message = Launch | Started | Refused | Exited | Swept | Signal | Report | Lost | Release | Assignment
+Message = (
+    Launch
+    | Again
+    | Started
+    | Refused
+    | Exited
+    | Swept
+    | Signal
+    | Report
+    | Passed
+    | Lost
+    | Release
+    | Assignment
+)
 _KINDS: dict[str, type] = {c.__name__: c for c in Message.__args__}
 
 M = TypeVar("M")
@@ -147,8 +179,9 @@ M = TypeVar("M")
 def encode(message: Message, **changes: Any) -> bytes:
     """A message as bytes, with ``changes`` to its plain fields; TypeError for a value that JSON has no form
     for."""
-    value = {**_to_json(message), **changes}
-    return json.dumps({"kind": type(message).__name__, **value}, ensure_ascii=True).encode()
+    kind = message.__class__
+    value = _to_json(message) if kind in _RICH else _fields(message)
+    return json.dumps({"kind": kind.__name__, **value, **changes}).encode()
 
 
 def decode(frame: bytes, **known: Any) -> Message:
@@ -157,8 +190,10 @@ def decode(frame: bytes, **known: Any) -> Message:
     ``known``: what the receiver of a report knows itself, fields of the outcome.
     """
     try:
-        value = json.loads(frame)
+        value = json.loads(str(frame, "utf-8"))  # of bytes json would find out the encoding first
         kind = _KINDS[value.pop("kind")]
+        if kind is Passed:
+            return Report(outcome_from_json(value, status=Status.PASSED, **known))
         if kind is Report:
             return Report(outcome_from_json(value["outcome"], **known))
         return _from_json(kind, value)  # type: ignore[no-any-return]  # _KINDS holds message classes only
@@ -172,6 +207,10 @@ def expect(frame: bytes | None, kind: type[M]) -> M:
     if not isinstance(message, kind):
         raise ProtocolError(f"expected {kind.__name__}, got {message!r}")
     return message
+
+
+# Those of which a field is no JSON value, or is left out.
+_RICH = frozenset({Launch, Report, Lost, Assignment})
 
 
 def _to_json(message: Any) -> dict[str, Any]:

@@ -55,37 +55,26 @@ class TestCase(ExpectationTestCase):
         self.__seed = base_seed()
         seed_all(self.__seed)
 
-    @contextlib.contextmanager
-    def __naming_seed(self) -> Iterator[None]:
-        try:
-            yield
-        except unittest.SkipTest:
-            raise
-        except Exception as error:
-            if self.__seed is not None:
-                add_reproduction(error, self.__seed)
-            raise
-
     # unittest calls these three around the bodies that a test's author writes; they are where an exception
     # can still be told the seed, whoever runs the test: unittest, pytest or run_tests.py.
 
     def _callSetUp(self) -> None:
-        with self.__naming_seed():
+        with _NamingSeed(self.__seed):
             super()._callSetUp()  # type: ignore[misc]  # typeshed leaves unittest's own hooks out
 
     def _callTestMethod(self, method: Callable[[], object]) -> None:
         require_instantiated(type(self), self._testMethodName)
-        with self.__naming_seed():
+        with _NamingSeed(self.__seed):
             super()._callTestMethod(method)  # type: ignore[misc]  # as above
 
     def _callTearDown(self) -> None:
-        with self.__naming_seed():
+        with _NamingSeed(self.__seed):
             super()._callTearDown()  # type: ignore[misc]  # as above
 
     @contextlib.contextmanager
     def subTest(self, *args: Any, **params: Any) -> Iterator[None]:
         """unittest's; the failure of a sub-test names the seed as well."""
-        with super().subTest(*args, **params), self.__naming_seed():
+        with super().subTest(*args, **params), _NamingSeed(self.__seed):
             yield
 
     # -- equality
@@ -217,6 +206,24 @@ class TestCase(ExpectationTestCase):
         if not matched:
             seen = "\n".join(f"  {w.category.__name__}: {w.message}" for w in others) or "  none at all"
             self.fail(f"no {category.__name__} matched {regex!r}; the warnings were\n{seen}")
+
+
+class _NamingSeed:
+    """Around a body of a test: what it raises, a skip excepted, is told the seed, where there is one."""
+
+    __slots__ = ("_seed",)
+
+    def __init__(self, seed: int | None) -> None:
+        self._seed = seed
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._seed is None or isinstance(error, unittest.SkipTest):
+            return
+        if isinstance(error, Exception):
+            add_reproduction(error, self._seed)
 
 
 @contextlib.contextmanager

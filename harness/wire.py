@@ -66,11 +66,6 @@ class FrameReader:
     def __init__(self) -> None:
         self._data = bytearray()
 
-    @property
-    def pending(self) -> bool:
-        """Whether the beginning of a further frame has come."""
-        return bool(self._data)
-
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Adds bytes and yields each complete frame; ProtocolError on an impossible length."""
         self._data += data
@@ -83,6 +78,12 @@ class FrameReader:
             frame = bytes(self._data[_LENGTH.size : end])
             del self._data[:end]
             yield frame
+
+
+def only_frame(data: bytes) -> bytes | None:
+    """The frame that ``data`` is, from its first byte to its last; None where it is anything else."""
+    size = _LENGTH.size
+    return data[size:] if len(data) >= size and _LENGTH.unpack_from(data)[0] == len(data) - size else None
 
 
 def read_available(fd: int) -> bytes | None:

@@ -84,7 +84,7 @@ class ContinuousOrchestration(RankOrchestration):
     def setUp(self) -> None:
         """Sends the test to its ranks, starting them if there are none to share."""
         super().setUp()
-        type(self).world_size = self._resolved_world_size()
+        _assign(type(self), world_size=self._resolved_world_size())
         self._check_backend()
         self._spawn_processes()
 
@@ -124,17 +124,15 @@ class ContinuousOrchestration(RankOrchestration):
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
         """Joins the group that the rank keeps, or makes it, and runs the test."""
         channel: RankChannel = parent_pipe
-        cls.rank, cls.rdvz_file = rank, file_name
-        cls.world_size = kwargs["world_size"]
+        _assign(cls, rank=rank, rdvz_file=file_name, world_size=kwargs["world_size"], _channel=channel)
         if "group" in channel.kept:
             import torch.distributed as dist
 
-            cls.pg = dist.group.WORLD
+            _assign(cls, pg=dist.group.WORLD)
         else:
             cls._init_pg(rank, cls.world_size, file_name)
             channel.kept["group"] = file_name
             channel.ready()
-        cls._channel = channel
         cls._run_test_given_id(f"{cls.__module__}.{cls.__qualname__}.{test_name}")
 
     _channel: ClassVar[RankChannel | None] = None
@@ -150,6 +148,15 @@ class MultiProcContinuousTest(ContinuousOrchestration, MultiProcessTestCase):
 
 
 _KNOWN_BACKENDS = frozenset({"nccl", "gloo", "mpi", "xccl", "ucc"})
+
+
+def _assign(cls: type, **attributes: Any) -> None:
+    """Sets attributes of a class that it does not have yet: with each that is set, Python has to find all
+    attributes of the class and its instances anew."""
+    own = vars(cls)
+    for name, value in attributes.items():
+        if name not in own or (own[name] is not value and own[name] != value):
+            setattr(cls, name, value)
 
 
 def _channel_of(cls: type[ContinuousOrchestration]) -> RankChannel:

@@ -168,8 +168,11 @@ class RankOrchestration(_AnyTestCase):
         def method(self: RankOrchestration, **kwargs: Any) -> None:
             __tracebackhide__ = True
             if self.rank == self.MAIN_PROCESS_RANK:
-                with verdict.never_expected(self):
+                try:
                     self._join_processes(fn)
+                except HarnessError as error:
+                    verdict.never_expected(self, error)
+                    raise
             else:
                 fn(**kwargs)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import unittest
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -60,8 +59,10 @@ def left_behind(watched: Watch) -> tuple[str, ...]:
     """Lines about what a test left: processes that were ended, and changes in pooled ranks."""
     lines = [f"left behind and ended: {line}" for line in watched.leaked]
     found: dict[str, list[int]] = {}
-    failed = any(o.bad for o in watched.outcomes)  # then its ranks are given up with all that they hold
-    for outcome in () if failed else watched.outcomes:
+    changed = [o for o in watched.outcomes if o.left]
+    if changed and any(o.bad for o in watched.outcomes):
+        changed = []  # its ranks are given up with all that they hold
+    for outcome in changed:
         for change in outcome.left:
             found.setdefault(change, []).append(outcome.rank)
     lines += [f"left changed in {ranks_text(ranks)}: {change}" for change, ranks in found.items()]
@@ -102,16 +103,11 @@ def _refuse_expected(case: unittest.TestCase, problem: RankProblem, outcome: Tes
         _raise_in_cleanup(case, problem)
 
 
-@contextlib.contextmanager
-def never_expected(case: unittest.TestCase) -> Iterator[None]:
-    """Around what starts and joins ranks: where the harness itself cannot, that is an error, also of a test
-    that expects to fail."""
-    try:
-        yield
-    except HarnessError as error:
-        if not isinstance(error, RankProblem):
-            _raise_in_cleanup(case, error)
-        raise
+def never_expected(case: unittest.TestCase, error: HarnessError) -> None:
+    """What starting and joining ranks raised: where the harness itself cannot, that is an error, also of a
+    test that expects to fail."""
+    if not isinstance(error, RankProblem):
+        _raise_in_cleanup(case, error)
 
 
 def _raise_in_cleanup(case: unittest.TestCase, problem: Exception) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import select
 import socket
 import types
 from collections.abc import Sequence
@@ -108,6 +109,7 @@ class RankSet:
         self.pids: list[int] = []
         self.links: list[RankLink] = []
         self.swept: list[str] | None = None
+        self._attention: select.poll | None = None
         self.events, far_events = socket.socketpair()
         self._remote = _Remote([far_events.detach()])
         try:
@@ -164,6 +166,12 @@ class RankSet:
         assert isinstance(answer, Started), answer
         self.pids = answer.pids
 
+    def attention(self) -> select.poll:
+        """Everything by which the parent hears of the ranks, to wait on: one for all tests of a kept set."""
+        if self._attention is None:
+            self._attention = attend(self.events, self.links)
+        return self._attention
+
     @property
     def closed(self) -> bool:
         """True after ``close``."""
@@ -213,6 +221,14 @@ class RankSet:
             while self.events.recv(65536):
                 continue
             self.swept = self.swept or []
+
+
+def attend(events: socket.socket, links: Sequence[RankLink]) -> select.poll:
+    """What waits until any of the descriptors has something to read, or its other end is gone."""
+    poll = select.poll()
+    for end in (events, *(end for link in links for end in (link.channel, link.output, link.stack))):
+        poll.register(end, select.POLLIN)
+    return poll
 
 
 def _open_pipe(undo: contextlib.ExitStack) -> tuple[int, int]:

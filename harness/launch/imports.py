@@ -24,9 +24,9 @@ def reference(module_name: str) -> ModuleRef:
     """How another process can import a module of this one; LaunchError for one typed in at a prompt."""
     module = sys.modules.get(module_name)
     file = getattr(module, "__file__", None)
-    file = os.path.abspath(file) if file else None
     if module_name != "__main__":
-        return ModuleRef(module_name, file)
+        return ModuleRef(module_name, file if not file or os.path.isabs(file) else os.path.abspath(file))
+    file = os.path.abspath(file) if file else None
     spec = getattr(module, "__spec__", None)
     if file is None:
         raise LaunchError(

@@ -8,6 +8,7 @@ A process keeps one set: consecutive tests that ask for the same key share it, a
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import select
 from collections.abc import Callable, Hashable
@@ -17,7 +18,7 @@ from typing import Any
 from harness.launch import imports
 from harness.launch.base import RankSet, send_whole
 from harness.launch.scratch import scratch
-from harness.protocol import Launch, encode
+from harness.protocol import Again, Launch, encode
 
 # Seconds that the ranks of a set get to leave when it is retired; they sit in a read and leave at once.
 RETIRE_WAIT_S = 5.0
@@ -31,22 +32,29 @@ class PooledSet:
     ranks: RankSet
     rdvz_file: str
     tests_run: int = 0
-    sent: Launch | None = None
+    _sent: Launch | None = None
+    _kept_group: bool = False
 
-    def send(self, request: Launch, **changes: Any) -> None:
-        """Sends a test, with ``changes`` to its fields, to every rank.
-
-        A rank that is gone is the supervisor's to notice.
+    def send(self, request: Launch, *, file_name: str, keeps_group: bool) -> None:
+        """Sends a test, with its rendezvous file and whether it runs on the group of those before, to every
+        rank. A rank that is gone is the supervisor's to notice.
         """
-        if self.sent is not None and imports.same_surroundings(request, self.sent):
-            changes.update(_KNOWN)
-        else:
-            self.sent = request
-        frame = encode(request, pooled=True, **changes)
+        frame = self._frame(request, file_name, keeps_group)
+        self._sent, self._kept_group = request, keeps_group
         self.tests_run += 1
         for link in self.ranks.links:
             with contextlib.suppress(OSError):
                 send_whole(link.channel, frame)
+
+    def _frame(self, request: Launch, file_name: str, keeps_group: bool) -> bytes:
+        """The request without what the ranks know from the one before."""
+        sent = self._sent
+        known: dict[str, Any] = {}
+        if sent is not None and imports.same_surroundings(request, sent):
+            if keeps_group == self._kept_group and _of_class(request) == _of_class(sent):
+                return encode(Again(request.method, file_name))
+            known = _KNOWN
+        return encode(request, pooled=True, file_name=file_name, keeps_group=keeps_group, **known)
 
     def idle_and_well(self) -> bool:
         """True where no rank has died since the last test."""
@@ -71,6 +79,9 @@ class PooledSet:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self.rdvz_file)
 
+
+# What tests of one class have in common, as far as their ranks look at it.
+_of_class = operator.attrgetter("module", "qualname", "world_size", "threads", "kwargs")
 
 # What ranks need not be told again.
 _KNOWN: dict[str, Any] = {"environ": {}, "cwd": "", "sys_path": [], "argv": [], "same_surroundings": True}

@@ -7,8 +7,7 @@ import socket
 from collections.abc import Callable
 
 from harness.errors import ProtocolError
-from harness.outcomes import RankOutcome
-from harness.protocol import Launch, Release, Report, decode, encode, expect
+from harness.protocol import Again, Launch, Passed, Release, Report, decode, encode, expect
 from harness.rank.account import Account
 from harness.wire import recv_frame, send_frame
 
@@ -35,7 +34,7 @@ class RankChannel:
         """What the rank keeps is made now; what is left behind from here on is the test's."""
         self.on_ready()
 
-    def next_test(self) -> Launch | None:
+    def next_test(self) -> Launch | Again | None:
         """A pooled rank's next test; None when it is released, or its parent is gone."""
         self.account, self.texts = None, []
         try:
@@ -43,7 +42,7 @@ class RankChannel:
             message = decode(frame) if frame is not None else None
         except (OSError, ProtocolError):
             return None
-        return message if isinstance(message, Launch) else None
+        return message if isinstance(message, Launch | Again) else None
 
     def record(self, account: Account) -> None:
         """Notes how the test went. The last word counts."""
@@ -56,11 +55,11 @@ class RankChannel:
     def close(self) -> None:
         """Part of upstream's pipe; the channel stays open until the process ends."""
 
-    def report(self, outcome: RankOutcome) -> None:
-        """Sends the outcome; a parent that is gone is nobody to tell."""
+    def report(self, message: Report | Passed) -> None:
+        """Says how the test went; a parent that is gone is nobody to tell."""
         with contextlib.suppress(OSError):
             self._sock.setblocking(True)  # a test that made it otherwise must not cost half a report
-            send_frame(self._sock, encode(Report(outcome)))
+            send_frame(self._sock, encode(message))
 
     def wait_for_release(self) -> None:
         """Returns when every rank has reported, or when the parent is gone."""

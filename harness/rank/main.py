@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NoReturn
 from harness import coverage_hook
 from harness.launch import imports, posix
 from harness.outcomes import EXIT_ERROR, RankOutcome, Status
-from harness.protocol import Assignment, Launch, decode
+from harness.protocol import Again, Assignment, Launch, Passed, Report, decode
 from harness.rank import account, groups, guard, ledger, recorder, terminal
 from harness.rank.channel import RankChannel
 from harness.rank.signals import STACK_SIGNAL
@@ -103,8 +103,8 @@ def live(place: Place) -> NoReturn:
         _serve_tests(place, channel, book)
         _leave(account.Account(Status.PASSED))
     started = time.monotonic()
-    final = _run(place, place.request, channel, book)
-    channel.report(_outcome(place, final, started))
+    final = _run(place, place.request, place.request, channel, book)
+    channel.report(_report(place, final, started))
     channel.wait_for_release()
     _leave(final)
 
@@ -112,22 +112,27 @@ def live(place: Place) -> NoReturn:
 def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> None:
     """A pooled rank's life: test after test, each followed by a look at what it left behind."""
     watch = guard.Guard()
-    previous = place.request
+    request = previous = place.request
     channel.on_ready = watch.begin
-    while (request := channel.next_test()) is not None:
+    while (test := channel.next_test()) is not None:
         started = time.monotonic()
-        destroyed = groups.destroy_unless(request.keeps_group)
         changed = False
-        if not request.same_surroundings:
-            changed = imports.take_over(request, previous)
-            previous = request
+        if isinstance(test, Launch):
+            request = test
+            if not request.same_surroundings:
+                changed = imports.take_over(request, previous)
+                previous = request
+        destroyed = groups.destroy_unless(request.keeps_group)
         watch.begin(unchanged=not (destroyed or changed))
-        final = _run(place, request, channel, book)
+        final = _run(place, request, test, channel, book)
         _flush()  # or the end of what it printed would come with the next test
-        channel.report(_outcome(place, final, started, watch.what_changed(request.keeps_group)))
+        channel.report(_report(place, final, started, watch.what_changed(request.keeps_group)))
 
 
-def _run(place: Place, request: Launch, channel: RankChannel, book: ledger.Ledger) -> account.Account:
+def _run(
+    place: Place, request: Launch, test: Launch | Again, channel: RankChannel, book: ledger.Ledger
+) -> account.Account:
+    """Runs a test of the class that ``request`` names; the method and the file are those of ``test``."""
     ending: BaseException | None = None
     try:
         had_torch = "torch" in sys.modules
@@ -137,27 +142,37 @@ def _run(place: Place, request: Launch, channel: RankChannel, book: ledger.Ledge
         recorder.install(book, restart=not request.keeps_group)
         book.clear()
         case._run(  # type: ignore[attr-defined]  # every launched class has upstream's entry
-            place.rank, request.method, request.file_name, channel, **request.kwargs
+            place.rank, test.method, test.file_name, channel, **request.kwargs
         )
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this rank's outcome
         ending = error
     return account.conclude(channel.account, ending, channel.texts)
 
 
-def _outcome(place: Place, final: account.Account, started: float, left: tuple[str, ...] = ()) -> RankOutcome:
-    return RankOutcome(
-        rank=place.rank,
-        status=final.status,
-        error=final.error,
-        skip_reason=final.skip_reason,
-        subtests=final.subtests,
-        duration_s=time.monotonic() - started,
-        started_s=started,
-        pid=os.getpid(),
-        note=final.note,
-        accepted=final.accepted,
-        left=left,
+def _report(
+    place: Place, final: account.Account, started: float, left: tuple[str, ...] = ()
+) -> Report | Passed:
+    duration = time.monotonic() - started
+    if final == _PASSED and not left:
+        return Passed(place.rank, duration, started, os.getpid())
+    return Report(
+        RankOutcome(
+            rank=place.rank,
+            status=final.status,
+            error=final.error,
+            skip_reason=final.skip_reason,
+            subtests=final.subtests,
+            duration_s=duration,
+            started_s=started,
+            pid=os.getpid(),
+            note=final.note,
+            accepted=final.accepted,
+            left=left,
+        )
     )
+
+
+_PASSED = account.Account(Status.PASSED)
 
 
 def _fresh_streams() -> None:

@@ -170,6 +170,7 @@ def _on_function(method: object) -> tuple[Requirement, ...]:
     return own
 
 
+@functools.lru_cache(maxsize=64)
 def _on_class(cls: type) -> tuple[Requirement, ...]:
     """Outermost first, a class before its bases."""
     return tuple(item for klass in cls.__mro__ for item in reversed(klass.__dict__.get(ATTRIBUTE, ())))
@@ -195,6 +196,7 @@ class _LazySkip:
 
 def _require_of_class(cls: type, requirement: Requirement) -> type:
     setattr(cls, ATTRIBUTE, (*cls.__dict__.get(ATTRIBUTE, ()), requirement))
+    _on_class.cache_clear()
     # A class that skips already, by unittest.skip, goes on doing so; one with our own answer needs no second.
     if not inspect.getattr_static(cls, "__unittest_skip__", False):
         cls.__unittest_skip__ = _LazySkip(lambda reason: reason is not None)  # type: ignore[attr-defined]

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness import surroundings
 from harness.requirements.facts import MachineFacts
 
 # Variables that change what is found: a process that sets another value must be probed anew.
@@ -41,7 +42,7 @@ def probe() -> MachineFacts:
 
     Imports torch on its first call. Raises what that import raises.
     """
-    return _probe(tuple(os.environ.get(name) for name in DEVICE_ENVIRONMENT))
+    return _probe(tuple(map(surroundings.environment().get, DEVICE_ENVIRONMENT)))
 
 
 def probe_modules(facts: MachineFacts, modules: Iterable[str]) -> MachineFacts:

@@ -6,10 +6,8 @@ Ctrl-C) ends it at once, and the supervisor goes on from there with what was hea
 
 from __future__ import annotations
 
-import select
 import time
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from harness.errors import ProtocolError
@@ -17,7 +15,7 @@ from harness.launch.base import RankSet
 from harness.outcomes import RankOutcome, Status
 from harness.protocol import Report, decode
 from harness.rank import ledger
-from harness.wire import FrameReader, read_available
+from harness.wire import only_frame, read_available
 
 
 @dataclass(slots=True)
@@ -47,13 +45,8 @@ def listen(ranks: RankSet, until: float) -> Heard:
 
 
 def _passes(ranks: RankSet, until: float, heard: Heard) -> dict[int, RankOutcome] | None:
-    poll = select.poll()
-    printed = ((link.output, link.stack) for link in ranks.links)
-    for other in (ranks.events.fileno(), *chain.from_iterable(printed)):
-        poll.register(other, select.POLLIN)
+    poll = ranks.attention()
     awaited = {link.channel.fileno(): link.rank for link in ranks.links}
-    for channel in awaited:
-        poll.register(channel, select.POLLIN)
     passed: dict[int, RankOutcome] = {}
     while awaited:
         ready = poll.poll(max(0.0, until - time.monotonic()) * 1000)
@@ -74,20 +67,19 @@ def _passes(ranks: RankSet, until: float, heard: Heard) -> dict[int, RankOutcome
             )
             if outcome is None:
                 return None
-            poll.unregister(descriptor)
             passed[rank] = outcome
-    # What the ranks printed came before their reports.
+    # What the ranks printed came before their reports, and nothing comes after them.
     return None if poll.poll(0) else passed
 
 
 def _passed(data: bytes, rank: int, **known: Any) -> RankOutcome | None:
     """The rank's outcome, with ``known`` fields, where ``data`` is the whole report of a pass and no more."""
-    reader = FrameReader()
+    frame = only_frame(data)
     try:
-        messages = [decode(frame, **known) for frame in reader.feed(data)]
+        message = decode(frame, **known) if frame is not None else None
     except ProtocolError:
         return None
-    if len(messages) != 1 or reader.pending or not isinstance(messages[0], Report):
+    if not isinstance(message, Report):
         return None
-    outcome = messages[0].outcome
+    outcome = message.outcome
     return outcome if outcome.rank == rank and outcome.status is Status.PASSED else None

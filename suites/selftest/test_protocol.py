@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unittest
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -86,6 +86,7 @@ MESSAGES = st.one_of(
     st.builds(protocol.Swept, st.lists(TEXT, max_size=3)),
     st.builds(protocol.Signal, st.integers(0, 64), st.integers(1, 64), st.booleans()),
     st.builds(protocol.Release),
+    st.builds(protocol.Again, TEXT, TEXT),
     st.builds(
         protocol.Assignment,
         st.integers(0, 64),
@@ -107,10 +108,26 @@ class RoundTripTest(unittest.TestCase):
         self.assertTrue(frame.isascii())
         self.assertNotIn(b"\n", frame)
 
+    @given(st.builds(protocol.Passed, st.integers(0, 2**16), SECONDS, SECONDS, st.integers(1, 2**22)))
+    def test_passed_is_a_report_in_short(self, message: protocol.Passed) -> None:
+        """It comes back as the report that it stands for."""
+        frame = protocol.encode(message)
+        outcome = RankOutcome(
+            message.rank,
+            Status.PASSED,
+            duration_s=message.duration_s,
+            started_s=message.started_s,
+            pid=message.pid,
+        )
+        self.assertEqual(protocol.decode(frame), protocol.Report(outcome))
+        self.assertEqual(protocol.decode(frame, order=3), protocol.Report(replace(outcome, order=3)))
+
     def test_every_kind_is_drawn(self) -> None:
         """A message class that is added has to be added above."""
         drawn = {
             "Launch",
+            "Again",
+            "Passed",
             "Report",
             "Lost",
             "Started",

@@ -42,6 +42,27 @@ class FrameReaderTest(unittest.TestCase):
             list(wire.FrameReader().feed(b"hello"))
 
 
+class OnlyFrameTest(unittest.TestCase):
+    """Bytes that are to be one frame."""
+
+    @given(st.lists(st.binary(max_size=20), max_size=3), st.binary(max_size=5), st.integers(0, 5))
+    def test_one_and_nothing_else(self, payloads: list[bytes], more: bytes, cut: int) -> None:
+        """Two frames are not, nor is a part of one, nor one with something behind it."""
+        data = b"".join(frame(p) for p in payloads) + more
+        data = data[: len(data) - cut]
+        whole = [p for p in payloads if data == frame(p)]
+        self.assertEqual(wire.only_frame(data), whole[0] if whole else _reread(data))
+
+
+def _reread(data: bytes) -> bytes | None:
+    """What a reader makes of bytes that are one frame by accident."""
+    try:
+        frames = list(wire.FrameReader().feed(data))
+    except ProtocolError:
+        return None
+    return frames[0] if len(frames) == 1 and frame(frames[0]) == data else None
+
+
 class SocketTest(unittest.TestCase):
     """Blocking sockets."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import mmap
 import os
+import select
 import socket
 from collections.abc import Callable
 from typing import Any
 
-from harness.launch.base import RankLink
+from harness.launch.base import RankLink, attend
 from harness.outcomes import RankOutcome, Status
 from harness.protocol import Exited, Report, Swept, encode
 from harness.rank import ledger
@@ -63,6 +64,10 @@ class Played:
         self.ledger.close()
 
     # -- what the supervisor does to ranks
+
+    def attention(self) -> select.poll:
+        """Part of ``RankSet``."""
+        return attend(self.events, self.links)
 
     def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
         """Part of ``RankSet``."""

@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 from harness.outcomes import RankOutcome, Status
-from harness.protocol import Release, Report, encode
+from harness.protocol import Passed, Release, Report, encode
 from harness.settings import Settings
 from harness.supervise import quick
 from harness.supervise.quick import Heard, listen
@@ -20,6 +20,7 @@ from harness.wire import framed
 from suites.selftest.supervise.played import Played
 
 SOON_S = 0.01
+NO_NUMBER = encode(Passed(0, 0.0, 0.0, 1)).replace(b'"duration_s": 0.0', b'"duration_s": "x"')
 
 
 class ListenTest(unittest.TestCase):
@@ -50,6 +51,26 @@ class ListenTest(unittest.TestCase):
         self.assertEqual(outcomes[1].left, ("a thread",))
         self.assertEqual([o.pid for o in outcomes], self.ranks.pids)
 
+    def test_passes_in_short(self) -> None:
+        """What a rank sends that has nothing else to say; a lie in it is none."""
+        for rank in (0, 1):
+            self.ranks.sends(rank, encode(Passed(rank, 0.5, 7.5, 4711)))
+        outcomes = self.listen().outcomes
+        assert outcomes is not None
+        times = [(o.rank, o.duration_s, o.started_s) for o in outcomes]
+        self.assertEqual(times, [(0, 0.5, 7.5), (1, 0.5, 7.5)])
+        self.assertEqual([o.pid for o in outcomes], self.ranks.pids)
+
+    def test_listens_again(self) -> None:
+        """The ranks are kept, and what listens to them is; a rank that dies after its report is noticed."""
+        for _ in range(2):
+            for rank in (1, 0):
+                self.ranks.says(rank, Status.PASSED)
+            self.assertIsNotNone(self.listen().outcomes)
+        self.ranks.says(0, Status.PASSED)
+        self.ranks.hangs_up(0)
+        self.assertIsNone(self.listen(SOON_S).outcomes)
+
     def test_whatever_else_happens(self) -> None:
         """Nothing of it is a pass, and nothing that a rank said is lost."""
         passed = encode(Report(RankOutcome(0, Status.PASSED)))
@@ -62,6 +83,8 @@ class ListenTest(unittest.TestCase):
             "a skip": lambda r: r.says(0, Status.SKIPPED),
             "nonsense": lambda r: r.sends(0, b"nonsense"),
             "another message": lambda r: r.sends(0, encode(Release())),
+            "another rank's report in short": lambda r: r.sends(0, encode(Passed(1, 0.0, 0.0, 1))),
+            "a report in short with a word for a number": lambda r: r.sends(0, NO_NUMBER),
             "another rank's report": lambda r: r.says_as(0, 1, Status.PASSED),
             "half a report": lambda r: r.writes(0, framed(passed)[:-1]),
             "more than a report": lambda r: r.writes(0, framed(passed) + b"\0"),
