@@ -38,6 +38,9 @@ FLAT = {
 SURVIVORS: dict[str, dict[str, str]] = {
     "aot_function_is_eager": JUDGED,
     "aot_module_simplified_is_eager": EXPECT_FAILURE,
+    "error_is_swallowed": {
+        "*.ViewProgramsTest.test_no_grad_regions_*": "which random programs torch refuses is not asserted",
+    },
     "write_in_graph_is_lost": {
         "*.test_backward_mutation_on_grad_out": "the partitioner leaves the write to a tangent out anyway",
     },
@@ -51,6 +54,13 @@ SURVIVORS: dict[str, dict[str, str]] = {
     },
     "gradients_are_exchanged": {
         "*.test_input_mutation_output_view_multiple": "both arguments are summands, of equal gradients",
+        "*_exhaustive_as_strided_scatter_*": "the two of one size have equal gradients in all samples",
     },
-    "summand_is_lost": {**EXPECT_FAILURE, **NO_BACKWARD, **JUDGED},
+    "summand_is_lost": {
+        **EXPECT_FAILURE,
+        **NO_BACKWARD,
+        **JUDGED,
+        "*_symbolic_exhaustive_linalg_det_*": "the second part is zero in all samples",
+        "*_exhaustive_masked_var_*": "the second part of its last sum is the rounding of what adds up to zero",
+    },
 }

@@ -132,9 +132,10 @@ class BackwardMutationTest(AotTestCase):
         # The verifier compares the arguments after the backward: x1 is zero in both.
         self.verify(lambda x, x1: operator(x, x1), inputs)
         _, (x, x1) = inputs()
-        compiled, _ = self.compile(operator)
+        compiled, capture = self.compile(operator)
         compiled(x, x1).sum().backward()
         self.assertEqual(x1, torch.zeros(3))
+        self.assertEqual([graph.role for graph in capture.ran], ["forward", "backward"])
 
     def test_backward_mutation_forward_inputs_create_graph(self):
         library, operator = zeroing_operator("clone_create_graph")
