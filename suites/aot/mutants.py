@@ -61,6 +61,6 @@ SURVIVORS: dict[str, dict[str, str]] = {
         **NO_BACKWARD,
         **JUDGED,
         "*_symbolic_exhaustive_linalg_det_*": "the second part is zero in all samples",
-        "*_exhaustive_masked_var_*": "the second part of its last sum is the rounding of what adds up to zero",
+        "*_exhaustive_masked_var_*": "its last sum adds what rounding leaves of zero",
     },
 }
