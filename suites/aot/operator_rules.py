@@ -127,6 +127,13 @@ KNOWN: tuple[Known, ...] = (
         SYMBOLIC,
     ),
     Known(
+        "resize_as_",
+        "RuntimeError",
+        "INTERNAL ASSERT FAILED.*dispatch_on_subclass called with NO overloaded args",
+        "a bug of torch: an assertion of its own fails on the symbolic sizes of the other tensor",
+        SYMBOLIC,
+    ),
+    Known(
         "sparse_mm_reduce sparse_sampled_addmm",
         "AssertionError",
         r"^Please convert all Tensors to FakeTensors first .* Found in aten\.crow_indices\.default",
