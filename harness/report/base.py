@@ -21,8 +21,9 @@ class RunInfo:
     some of its tests again (``python run_tests.py --seed 7``), and ``files`` are the paths by which modules
     have to be named there that are not found by their names; ``argv`` is what this run was started with.
     ``shard`` is (1-based index, number of shards). ``total`` counts the attempts that are due now, without
-    reruns; ``resumed`` the tests of an earlier, interrupted run whose results were taken over. ``expected_s``
-    maps test ids to seconds; unknown tests are missing. ``started_at`` is in seconds since the epoch,
+    reruns; ``repeats`` how often each test is run, where that is known (1 where it is not); ``resumed`` the
+    tests of an earlier, interrupted run whose results were taken over. ``expected_s`` maps test ids to
+    seconds for one repeat; unknown tests are missing. ``started_at`` is in seconds since the epoch,
     ``started_s`` on the monotonic clock.
     """
 
@@ -42,6 +43,7 @@ class RunInfo:
     platform: str = ""
     expected_s: Mapping[str, float] = field(default_factory=dict)
     resumed: int = 0
+    repeats: int = 1
 
     @property
     def started_as(self) -> str:

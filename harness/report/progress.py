@@ -40,9 +40,8 @@ class Progress:
         self._running: dict[tuple[str, str], Started] = {}
         self._last: dict[tuple[str, int], Status] = {}
         self._statuses: Counter[Status] = Counter()
-        self._known_left = dict(info.expected_s)
-        self._known_left_s = sum(info.expected_s.values())
-        self._unknown_left = max(0, info.total - len(info.expected_s))
+        self._known_left, self._known_left_s = _known(info)
+        self._unknown_left = max(0, info.total - self._known_left)
         self._done_s = 0.0
         self._unknown_done = 0
         self._unknown_done_s = 0.0
@@ -55,15 +54,18 @@ class Progress:
         """An attempt ended."""
         self._running.pop((record.worker, record.id), None)
         self._count(record)
-        expected = self._known_left.pop(record.id, None)
-        if expected is not None:
-            self._known_left_s -= expected
-            self._done_s += expected
-        elif record.id not in self._info.expected_s and record.attempt == 1:
+        if record.attempt > 1:
+            return
+        expected = self._info.expected_s.get(record.id)
+        if expected is None:
             self._unknown_left = max(0, self._unknown_left - 1)
             self._unknown_done += 1
             self._unknown_done_s += record.duration_s
             self._done_s += record.duration_s
+        elif self._known_left:
+            self._known_left -= 1
+            self._known_left_s -= expected
+            self._done_s += expected
 
     def _count(self, record: TestRecord) -> None:
         key = (record.id, record.repeat)
@@ -110,3 +112,10 @@ class Progress:
             return self._unknown_done_s / self._unknown_done
         expected = self._info.expected_s
         return sum(expected.values()) / len(expected) if expected else _UNKNOWN_TEST_S
+
+
+def _known(info: RunInfo) -> tuple[int, float]:
+    """How many attempts of known tests a run begins with, and their seconds."""
+    whole = len(info.expected_s) * info.repeats
+    due = min(whole, info.total)  # less where an interrupted run is gone on with
+    return due, sum(info.expected_s.values()) * info.repeats * (due / whole if whole else 0.0)

@@ -329,6 +329,7 @@ def _info(invocation: Invocation, found: Found, directory: Path | None, plan: Pl
         shard=(shard.number, shard.total) if shard is not None else None,
         jobs=invocation.jobs,
         total=plan.owed,
+        repeats=invocation.policy.repeats or 1,
         started_at=time.time(),
         started_s=time.monotonic(),
         hostname=socket.gethostname(),

@@ -115,6 +115,8 @@ class QueueTest(StoreTestCase):
                 for value in ("one", b"\x00two", ""):
                     ours.queue_push("q", value)
                 ours.queue_push("other", "apart")
+                # A push is not answered: another connection may be served before it. This one is in order.
+                self.assertEqual((ours.queue_len("q"), ours.queue_len("other")), (3, 1))
                 self.assertEqual((theirs.queue_len("q"), theirs.queue_len("none")), (3, 0))
                 self.assertEqual([theirs.queue_pop("q") for _ in range(3)], [b"one", b"\x00two", b""])
                 self.assertEqual((theirs.queue_len("q"), theirs.queue_len("other")), (0, 1))

@@ -54,6 +54,29 @@ class LeftTest(unittest.TestCase):
             progress.finished(TestRecord(f"t{n}", Status.PASSED, duration_s=40.0))
         self.assertGreater(progress.left_s(300.0), 170.0)
 
+    def test_repeats_take_as_long_each(self) -> None:
+        tests = {"a": 30.0, "b": 10.0}
+        progress = Progress(RunInfo(total=6, started_s=100.0, expected_s=tests, repeats=3))
+        self.assertAlmostEqual(progress.left_s(100.0), 120.0)
+        now = 100.0
+        for repeat, left in ((1, 80.0), (2, 40.0), (3, 0.0)):
+            for name, seconds in tests.items():
+                now += seconds
+                progress.finished(TestRecord(name, Status.PASSED, repeat=repeat, duration_s=seconds))
+            self.assertAlmostEqual(progress.left_s(now), left)
+
+    def test_the_rest_of_some_repeats(self) -> None:
+        """What a run before has done is not due again."""
+        progress = Progress(RunInfo(total=2, started_s=100.0, expected_s={"a": 30.0, "b": 10.0}, repeats=3))
+        self.assertAlmostEqual(progress.left_s(100.0), 40.0)
+
+    def test_rerun_is_no_progress(self) -> None:
+        progress = begun(2, a=5, b=5)
+        progress.finished(TestRecord("a", Status.FAILED, duration_s=5.0))
+        before = progress.left_s(105.0)
+        progress.finished(TestRecord("a", Status.PASSED, attempt=2))
+        self.assertEqual(progress.left_s(105.0), before)
+
     def test_never_less_than_the_longest_running_test_needs(self) -> None:
         progress = begun(1, jobs=8, a=60)
         progress.started(Started("a", "w1", 100.0))
