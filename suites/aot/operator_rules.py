@@ -147,6 +147,13 @@ KNOWN: tuple[Known, ...] = (
         STATIC,
     ),
     Known(
+        "to_sparse",
+        "UnsupportedOperatorException",
+        r"^aten\._to_sparse\.(default|sparse_dim)$",
+        _SPARSE,
+        SYMBOLIC,
+    ),
+    Known(
         "while_loop_simple while_loop_stack_output_simple",
         "AttributeError",
         "^'NoneType' object has no attribute 'ignore_fresh_unbacked_symbols'$",
