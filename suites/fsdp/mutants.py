@@ -231,7 +231,4 @@ SURVIVORS: dict[str, dict[str, str]] = {
     "list_gather_repeats_own_shard": {
         "*.BertDdpTest.test_*": "DDP compares shapes by it, which are the same on all ranks",
     },
-    "gradients_doubled": {
-        "*.test_fsdp_dup_tensors_same_source": "the model has no parameter, and no gradient"
-    },
 }
