@@ -146,7 +146,8 @@ class ProfiledDdpTest(DdpTestCase):
             self.same_gradients(plain, ddp)
             self.assertEqual(len(events_of(seen, "DistributedDataParallel.forward")), 1)
         reduced = [("gloo:all_reduce", [[3 * 2]]), ("gloo:all_reduce", [[4 * 3]])]
-        self.assertEqual(events_of(seen, "gloo:"), reduced)
+        # Two of gloo's threads run them, and either may be the first to begin.
+        self.assertEqual(sorted(events_of(seen, "gloo:")), sorted(reduced))
 
 
 if __name__ == "__main__":
