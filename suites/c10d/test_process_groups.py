@@ -113,6 +113,7 @@ class GlooGroupTest(C10dTestCase):
             group = dist.new_group()
         self.meet("made")
         self.assertEqual(self.connections(), self.world_size - 1)
+        self.meet("counted")  # or one that is ahead connects to this one while it counts
         tensor = torch.tensor([self.rank + 1.0])
         dist.all_reduce(tensor, group=group)
         self.assertEqual(tensor.item(), 6.0)
