@@ -64,21 +64,30 @@ VARIABLES = (
         "forkserver|spawn|external",
         "how ranks start; unset: the fastest that is safe here",
     ),
-    Variable(
-        "HARNESS_RANKS", "fresh|pooled|threads|local", "what ranks are; unset: what the test's class says"
-    ),
+    Variable("HARNESS_RANKS", "fresh|pooled|threads|local", "what ranks are, where the class allows it"),
     Variable("HARNESS_RANK_OUTPUT", "capture|stream", "keep what ranks print, or pass it on with a prefix"),
-    Variable("HARNESS_STRICT", "0|1, default 0", "a test that leaves processes or groups behind is an error"),
-    Variable("HARNESS_LOG_DIR", "directory", "where each rank's output is kept; unset: kept only on failure"),
+    Variable(
+        "HARNESS_STRICT",
+        "0|1, default 0",
+        "a test that leaves processes behind, or kept ranks changed, is an error",
+    ),
+    Variable(
+        "HARNESS_LOG_DIR",
+        "directory",
+        "where each rank's output is kept; unset: nowhere, failures quote its end",
+    ),
     Variable("HARNESS_GRACE", "seconds, default 1", "for peers to report after a rank's first failure"),
     Variable("HARNESS_EXIT_GRACE", "seconds, default 10", "for ranks to leave after all have reported"),
     Variable("HARNESS_SKIP_GRACE", "seconds, default 10", "for peers to report after a rank skipped"),
     Variable("HARNESS_PDB_RANK", "rank", "that rank gets the terminal, and no deadline is kept"),
-    Variable(DROP_IN, "1", "unmodified PyTorch test files get this harness's ranks (harness.dropin)"),
+    Variable(DROP_IN, "1", "what --drop-in and harness.dropin set for the processes that they start"),
     Variable(
         "HARNESS_EXAMPLES", "number", "random examples of each property test; unset: few, the same each time"
     ),
     Variable("PYTORCH_TEST_WITH_SLOW", "1", "the exhaustive operator and module sweeps run too"),
+    Variable("EXPECTTEST_ACCEPT", "1", "expected outputs are rewritten in the tests' sources"),
+    Variable("WORLD_SIZE", "number", "ranks that skip_if_lt_x_gpu and the like reckon with"),
+    Variable("BACKEND", "gloo|nccl|...", "the backend that they reckon with"),
 )
 
 

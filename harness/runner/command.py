@@ -73,7 +73,7 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
         discovery.paths_of(want.path, root),
         interrupts.fileno(),
         notices.append,
-        inherit_streams=invocation.debugger or options.stream,
+        inherit_streams=invocation.streams,
     ) as nursery:
         found = _find(invocation, want, shard, nursery, notices)
         if options.list:
@@ -156,7 +156,7 @@ def _run(
         directory,
         verbosity=options.verbose - options.quiet,
         durations=options.durations,
-        shared_terminal=options.stream or invocation.debugger,
+        shared_terminal=invocation.streams,
         html="html" in options.report,
         trace=options.trace,
     )

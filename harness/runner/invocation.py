@@ -28,6 +28,9 @@ from harness.supervise import deadlines
 # time to take every rank's stacks and to end them on a loaded machine.
 WATCHDOG_SLACK_S = 20.0
 assert deadlines.STACKS_WAIT_S + deadlines.TERM_WAIT_S + deadlines.KILL_WAIT_S < WATCHDOG_SLACK_S
+# Seconds. The longest of the deadlines that upstream has for its own tests, which are a drop-in run's unless
+# it sets one (common_distributed.get_timeout): 300 for most, up to 500 by name or build.
+LONGEST_UPSTREAM_S = 500.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,18 @@ class Invocation:
     @property
     def debugger(self) -> bool:
         """True where a debugger may need the terminal: one test at a time, and no deadlines."""
-        return bool(self.options.pdb) or self.options.pdb_rank is not None
+        return bool(self.options.pdb) or self.settings.pdb_rank is not None
+
+    @property
+    def streams(self) -> bool:
+        """True where tests write to this process's own output."""
+        return self.debugger or self.settings.rank_output == "stream"
+
+    @property
+    def upstream_deadlines(self) -> bool:
+        """True where upstream's test files run by upstream's own deadlines."""
+        given = self.options.timeout is not None or bool(self.environ.get("HARNESS_TIMEOUT", "").strip())
+        return bool(self.options.drop_in) and not given
 
     @property
     def state(self) -> rundir.State:
@@ -80,7 +94,10 @@ class Invocation:
         """How long tests may take."""
         settings = self.settings
         graces = settings.grace_s + max(settings.skip_grace_s, settings.exit_grace_s) + settings.exit_grace_s
-        return Limits(None if self.debugger else settings.timeout_s, graces + WATCHDOG_SLACK_S)
+        timeout_s = settings.timeout_s
+        if self.upstream_deadlines:
+            timeout_s = max(timeout_s, LONGEST_UPSTREAM_S)
+        return Limits(None if self.debugger else timeout_s, graces + WATCHDOG_SLACK_S)
 
     @property
     def test_environ(self) -> dict[str, str]:
@@ -91,6 +108,8 @@ class Invocation:
         coverage_hook.export(environ)
         if self.options.drop_in:
             environ[DROP_IN] = "1"
+        if self.upstream_deadlines:
+            environ["HARNESS_TIMEOUT"] = ""
         return environ
 
     def fork_options(self, logs: Path | None) -> Fork:
@@ -103,7 +122,7 @@ class Invocation:
             worker="",
             items=[],
             marker="",
-            stream=options.stream or self.debugger,
+            stream=self.streams,
             terminal=self.debugger,
             post_mortem=options.pdb,
             stop_at_failure=self.policy.failfast and not self.policy.reruns,
@@ -208,6 +227,8 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str], earlier: 
         "rank_output": "stream" if options.stream else None,
     }
     settings = Settings.from_environ(environ)
+    if options.pdb and settings.pdb_rank is not None:
+        raise UsageError("--pdb and HARNESS_PDB_RANK exclude each other")
     if settings.launcher == "external":
         raise UsageError(
             "HARNESS_LAUNCHER=external: have torchrun or srun start the test file itself on each rank "

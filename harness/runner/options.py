@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from harness.errors import UsageError
 from harness.runner.exits import MEANINGS
-from harness.runner.shard import FAMILIES, SLURM, STATUS_FILE
+from harness.runner.shard import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP, STATUS_FILE
 from harness.settings import LARGEST_SEED, LONGEST_S, RANK_MODES, VARIABLES
 
 PROG = "run_tests.py"
@@ -133,13 +133,16 @@ def _placement(parser: argparse.ArgumentParser) -> None:
     add("-j", "--jobs", metavar="N|auto", type=_jobs, default=0,
         help="CPU slots that tests share (default: auto, the number of processors)")  # fmt: skip
     add("--timeout", metavar="SECONDS", type=_seconds,
-        help="deadline of a test that sets none itself (HARNESS_TIMEOUT, default 120)")  # fmt: skip
+        help="deadline of a test that sets none itself (HARNESS_TIMEOUT; default 120, "
+        "with --drop-in upstream's)")  # fmt: skip
     add("--isolate", action="store_true", help="a worker process of its own for each test")
     add("--strict", action="store_true",
-        help="a test that leaves processes or groups behind is an error (HARNESS_STRICT)")  # fmt: skip
+        help="a test that leaves processes behind, or kept ranks changed, is an error "
+        "(HARNESS_STRICT)")  # fmt: skip
     add("--drop-in", action="store_true",
         help="NAMEs are unmodified PyTorch test files: their cases get this harness's ranks")  # fmt: skip
-    add("--ranks", choices=RANK_MODES, help="what ranks are, whatever the class says (HARNESS_RANKS)")
+    add("--ranks", choices=RANK_MODES,
+        help="what ranks are, where the test's class allows it (HARNESS_RANKS)")  # fmt: skip
 
 
 def _debugging(parser: argparse.ArgumentParser) -> None:
@@ -159,7 +162,8 @@ def _reports(parser: argparse.ArgumentParser) -> None:
     add("-v", "--verbose", action="count", default=0, help="a line for each test")
     add("-q", "--quiet", action="count", default=0, help="failures and the counts only")
     add("--durations", metavar="N", type=_count(0), help="list the N slowest tests")
-    add("--report-dir", metavar="DIR", help="where the run's files go (default: a new one in .harness/runs)")
+    add("--report-dir", metavar="DIR",
+        help="where the run's files go (default: a new one in .harness/runs, which keeps 20)")  # fmt: skip
     add("--report", choices=("html",), action="append", default=[],
         help="also write report.html, one self-contained page")  # fmt: skip
     add("--trace", action="store_true", help="also write trace.json, for ui.perfetto.dev")
@@ -225,7 +229,7 @@ environment variables (options win):
 
 shards, where --shard does not say (the first pair that is set; pairs must agree):
 {pairs}
-  {SLURM.index}, {SLURM.total} (counted from its _MIN)
+  {SLURM.index}, {SLURM.total} (counted from {SLURM_MIN} by {SLURM_STEP})
   {STATUS_FILE} is touched
 
 files in the run's directory: journal.jsonl as the run goes; results.jsonl, junit.xml and what --report and
