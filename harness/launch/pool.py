@@ -103,7 +103,8 @@ class Pool:
         try:
             self._kept = PooledSet(key, make(), file)
         except BaseException:
-            os.remove(file)
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(file)
             raise
         return self._kept
 

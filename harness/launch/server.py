@@ -142,6 +142,7 @@ class Server:
         litter.tell(refusal)
         litter.events.close()
         if refusal.dirty:
+            self._dismissed = True  # the parent lives, and goes on without this server
             self._hang_up()
 
     def _hang_up(self) -> None:

@@ -7,6 +7,8 @@ import sys
 import threading
 import time
 
+from torch.distributed import FileStore
+
 from suites.selftest.faults.base import FaultyCase
 
 # What goes wrong: "raise", "exit", "hang" or "thread"; unset in the parent.
@@ -31,3 +33,9 @@ class Unimportable(FaultyCase):
     def test_anything(self) -> None:
         """Passes where it is reached; says whether a thread of the module's is there."""
         print(threading.active_count())
+
+    def test_meets(self) -> None:
+        """The ranks can meet at their file."""
+        store = FileStore(self.file_name, self.world_size)
+        store.set(str(self.rank), "here")
+        store.wait([str(rank) for rank in range(self.world_size)])

@@ -81,10 +81,10 @@ class ImportRows(Rows):
         self.module = importlib.import_module("suites.selftest.faults.unimportable")
         self.addCleanup(_forget, self.module)
 
-    def with_fault(self, fault: str, **environ: str) -> Played:
-        """Plays the module's one test where importing it goes wrong."""
+    def with_fault(self, fault: str, method: str = "test_anything", **environ: str) -> Played:
+        """Plays a test of the module where importing it goes wrong."""
         settings = {self.module.VARIABLE: fault, **environ}
-        return self.play(self.module.Unimportable, "test_anything", **settings)
+        return self.play(self.module.Unimportable, method, **settings)
 
     def goes_on(self) -> None:
         """The next test of another module passes."""
@@ -125,6 +125,11 @@ class ImportRows(Rows):
         self.assertEqual(played.verdict, "pass", played.text)
         self.assertEqual([o.output for o in played.outcome.ranks], ["2\n", "2\n"])
         self.goes_on()
+
+    def test_starts_a_thread_and_meets(self) -> None:
+        """The server that could not be used leaves the parent's files alone: the ranks' meeting place is one."""
+        played = self.with_fault("thread", "test_meets")
+        self.assertEqual(played.verdict, "pass", played.text)
 
 
 class BusyParentRows(Rows):
