@@ -40,6 +40,8 @@ RANK_MODES = ("fresh", "pooled", "threads", "local")
 
 # Set in the environment of a drop-in run: torch's own cases get our ranks before a test file is imported.
 DROP_IN = "HARNESS_DROP_IN"
+# On a test method that starts ranks itself, whatever its class is.
+SUPERVISED = "__harness_supervised__"
 # Set in workers of run_tests.py, which knows better than a test how to run it again.
 WORKER = "HARNESS_WORKER"
 

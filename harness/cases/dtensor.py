@@ -198,9 +198,9 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
             comms.meet(self.device_type, device_id)
         dist.destroy_process_group()
 
-    def _start(self, mode: str, settings: Settings) -> None:
+    def _start(self, mode: str, settings: Settings, timeout_s: float | None = None) -> None:
         self._ranks_are_kept = mode != "fresh"
-        super()._start(mode, settings)
+        super()._start(mode, settings, timeout_s)
 
     def _run_arguments(self, world_size: int) -> dict[str, Any]:
         return {**super()._run_arguments(world_size), "ranks_are_kept": self._ranks_are_kept}

@@ -24,7 +24,7 @@ from harness.cases import external_mode, verdict
 from harness.cases.modes import MODES, Job, Pooled, Running
 from harness.errors import HarnessError, LaunchError
 from harness.launch import imports
-from harness.launch.base import per_rank_threads
+from harness.launch.base import per_rank_threads, time_for_another
 from harness.launch.handles import RankProcess
 from harness.launch.scratch import scratch
 from harness.launch.select import launcher
@@ -188,8 +188,8 @@ class RankOrchestration(_AnyTestCase):
         self._start(self._mode(settings), settings)
         self.addCleanup(self._end_ranks)
 
-    def _start(self, mode: str, settings: Settings) -> None:
-        """Starts ranks of one mode."""
+    def _start(self, mode: str, settings: Settings, timeout_s: float | None = None) -> None:
+        """Starts ranks of one mode, with the test's deadline or ``timeout_s`` seconds."""
         self._launched_s = time.monotonic()
         if not self.file_name and mode != "pooled":
             self._make_rendezvous()
@@ -198,7 +198,7 @@ class RankOrchestration(_AnyTestCase):
             test_id=self.id(),
             request=self._request(settings),
             settings=settings,
-            timeout_s=self._timeout_s(settings),
+            timeout_s=self._timeout_s(settings) if timeout_s is None else timeout_s,
             pool_key=self._pool_key(),
             keeps_group=self._keeps_group(),
         )
@@ -281,20 +281,26 @@ class RankOrchestration(_AnyTestCase):
         if self._watch.server_lost:
             raise verdict.server_lost(self, self._running.how_the_server_ended())
         if outcome.status.bad and isinstance(self._running, Pooled) and not self._running.first_of_its_set:
-            outcome = replace(outcome, warnings=(*outcome.warnings, self._tried_fresh(fn)))
+            outcome = replace(outcome, warnings=(*outcome.warnings, self._tried_fresh(fn, elapsed_time)))
         self._harness_outcome = outcome
         verdict.tell(self, outcome)
         if outcome.status is Status.PASSED:
             self._accept(self._watch)
 
-    def _tried_fresh(self, fn: Callable[..., object]) -> str:
+    def _tried_fresh(self, fn: Callable[..., object], elapsed_s: float) -> str:
         """Runs a test that failed on pooled ranks once more on fresh ones; says what that tells."""
         if "fresh" not in self.rank_modes:
             return "this class runs on pooled ranks only, so earlier tests cannot be ruled out as the cause"
+        settings = surroundings.settings()
+        left_s = time_for_another(self._timeout_s(settings), elapsed_s)
+        if left_s is None:
+            return (
+                "its deadline leaves no time to try it on fresh ranks, so earlier tests cannot be ruled out"
+            )
         self._make_rendezvous()  # the old one leads to ranks that are gone
         try:
             # the logs stay those of the failure that is reported
-            self._start("fresh", replace(surroundings.settings(), log_dir=None))
+            self._start("fresh", replace(settings, log_dir=None), left_s)
             assert self._running is not None
             watched = self._running.join(self._rules(fn))
         except HarnessError as error:

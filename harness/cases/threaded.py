@@ -34,7 +34,8 @@ from harness.outcomes import merge
 from harness.protocol import Launch, ModuleRef
 from harness.rank.account import run_body
 from harness.requirements import requirements_of
-from harness.settings import Settings
+from harness.requirements import timeout as deadline
+from harness.settings import SUPERVISED, Settings
 from harness.supervise.threads import watch_threads
 from harness.testcase import TestCase
 
@@ -111,11 +112,11 @@ class ThreadedOrchestration(RankOrchestration):
         """Starts the ranks. Raises SkipTest where the test's requirements are not met on this machine."""
         self._spawn_processes()
 
-    def _start(self, mode: str, settings: Settings) -> None:
+    def _start(self, mode: str, settings: Settings, timeout_s: float | None = None) -> None:
         from harness.launch import threads
 
         type(self).global_store = threads.new_store()
-        super()._start(mode, settings)
+        super()._start(mode, settings, timeout_s)
         running: Running | None = self._running
         self.threads = running.threads if isinstance(running, Threads) else ()
 
@@ -220,7 +221,8 @@ def spawn_threads_and_init_comms(
         limit = next(t for t in (timeout, own, settings.timeout_s) if t is not None)
         _run_on_threads(self, functools.partial(_call, method, args, kwargs), world_size, settings, limit)
 
-    return on_ranks
+    setattr(on_ranks, SUPERVISED, True)
+    return on_ranks if timeout is None else deadline(timeout)(on_ranks)
 
 
 def _call(method: Callable[..., Any], args: Any, kwargs: Any, case: unittest.TestCase) -> None:

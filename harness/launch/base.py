@@ -253,6 +253,13 @@ def send_whole(sock: socket.socket, frame: bytes) -> None:
         sock.setblocking(False)
 
 
+def time_for_another(timeout_s: float, elapsed_s: float) -> float | None:
+    """Seconds that a second attempt of a test may take, within the deadline of the first; None where that is
+    less than what the first took."""
+    left_s = timeout_s - elapsed_s
+    return left_s if left_s >= elapsed_s else None
+
+
 def per_rank_threads(environ: dict[str, str], world_size: int) -> int:
     """Intra-op threads for a rank: ``OMP_NUM_THREADS`` where set, else its share of the processors."""
     wish = environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import UsageError
-from harness.launch.base import per_rank_threads
+from harness.errors import HarnessError, UsageError
+from harness.launch.base import per_rank_threads, time_for_another
 from harness.outcomes import MergeRules, RankOutcome, merge
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class Local:
 
     ``start`` brings one pooled process to life for a job; it is kept from test to test, because the first
     operators on DTensors cost a process a second and later ones a millisecond. A test that fails in a process
-    which had run others is tried once more in a new one: if it fails there too, that is its outcome.
+    which had run others is tried once more in a new one, where its deadline leaves as long again: if it fails
+    there too, that is its outcome.
     """
 
     def __init__(self, job: Any, start: Callable[[Any], Any]) -> None:
@@ -44,6 +46,7 @@ class Local:
         self._world_size: int = job.request.world_size
         self._job = in_one_process(job)
         self._start = start
+        self._started = time.monotonic()
         self._inner = start(self._job)
 
     @property
@@ -55,9 +58,7 @@ class Local:
         """Waits for the process's report, which is every simulated rank's; a ``Watch``."""
         watched = self._inner.join(rules)
         if self._failed(watched, rules) and not self._inner.first_of_its_set:
-            self._inner = self._start(self._job)  # the pool replaces a process in which a test failed
-            again = self._inner.join(rules)
-            watched = again if self._failed(again, rules) else _polluted(watched)
+            watched = self._tried_again(watched, rules)
         outcomes = (copy for outcome in watched.outcomes for copy in of_every_rank(outcome, self._world_size))
         return replace(watched, outcomes=tuple(outcomes))
 
@@ -70,7 +71,26 @@ class Local:
         return str(self._inner.how_the_server_ended())
 
     def _failed(self, watched: Any, rules: MergeRules) -> bool:
-        return not watched.server_lost and merge(watched.outcomes, rules).status.bad
+        ended = watched.server_lost or watched.interrupted
+        return not ended and merge(watched.outcomes, rules).status.bad
+
+    def _tried_again(self, first: Any, rules: MergeRules) -> Any:
+        """What came of the test, which failed in a process that others had used, by a run in a new one."""
+        left_s = time_for_another(self._job.timeout_s, time.monotonic() - self._started)
+        if left_s is None:
+            return _noted(first, "its deadline leaves no time to try it in a new process")
+        # The logs stay those of the first attempt.
+        job = replace(self._job, timeout_s=left_s, settings=replace(self._job.settings, log_dir=None))
+        try:
+            self._inner = self._start(job)  # the pool replaces a process in which a test failed
+            again = self._inner.join(rules)
+        except HarnessError as error:
+            return _noted(first, f"it could not be tried in a new process: {error}")
+        if again.server_lost:
+            return _noted(first, "it could not be tried in a new process: the server that starts them died")
+        if again.interrupted or self._failed(again, rules):
+            return again
+        return _noted(first, f"pollution: {POLLUTED}")
 
 
 def in_one_process(job: Any) -> Any:
@@ -92,9 +112,9 @@ def of_every_rank(outcome: RankOutcome, world_size: int) -> tuple[RankOutcome, .
     )
 
 
-def _polluted(watched: Any) -> Any:
-    """The failure of a test that passes in a new process, which the verdict then says."""
-    return replace(watched, notes=(*watched.notes, f"pollution: {POLLUTED}"))
+def _noted(watched: Any, note: str) -> Any:
+    """The same failure, of which the verdict says more."""
+    return replace(watched, notes=(*watched.notes, note))
 
 
 # -- in the process that plays the ranks

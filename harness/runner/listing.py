@@ -14,7 +14,7 @@ from types import ModuleType
 from harness.requirements import requirements_of
 from harness.requirements.merged import Requirements
 from harness.runner.unit import Demand, Unit, of_id
-from harness.settings import DROP_IN
+from harness.settings import DROP_IN, SUPERVISED
 
 # Ranks that share a CPU slot: most of a rank's time goes by waiting for its peers. On two cores the suites
 # finish 1.6 x sooner with two tests of four ranks at once than with one at a time; with half as many, 1.2 x.
@@ -97,10 +97,16 @@ def unit_of(test: unittest.TestCase, module: ModuleType) -> Unit:
         demand=demand_of(wants, ranks_of(test, wants)),
         slow=wants.slow,
         timeout_s=wants.timeout_s,
+        supervised=is_supervised(test, method),
         file=file,
         line=line,
     )
     return replace(unit, fixtures=fixtures_of(unit, type(test)))
+
+
+def is_supervised(test: unittest.TestCase, method: str) -> bool:
+    """Whether the test has ranks, whose supervisor ends it when its time is over."""
+    return hasattr(test, "_join_processes") or hasattr(getattr(test, method, None), SUPERVISED)
 
 
 def ranks_of(test: unittest.TestCase, wants: Requirements) -> int:

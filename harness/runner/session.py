@@ -51,8 +51,8 @@ MOST_ZYGOTES_A_TEST = 2
 class Limits:
     """How long tests may take, in seconds. None is no limit.
 
-    A multi-rank test's deadline is kept by the supervisor of its ranks, in the worker; ``margin_s`` is how
-    much later the watchdog over the worker strikes, in case the supervisor does not.
+    The deadline of a test that has ranks is kept by their supervisor, in the worker; ``margin_s`` is how much
+    later the watchdog over the worker strikes, in case the supervisor does not.
     """
 
     timeout_s: float | None
@@ -63,7 +63,7 @@ class Limits:
         if self.timeout_s is None:
             return None
         limit = unit.timeout_s if unit.timeout_s is not None else self.timeout_s
-        return limit + self.margin_s if unit.demand.ranks > 1 else limit
+        return limit + self.margin_s if unit.supervised else limit
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,13 @@ class Pollution(Pooled):
         self.passes(pooled.Shared, "test_sum")
         self.assertIn("a fault of its own", self.play(pooled.Shared, "test_fails").text)
 
+    def test_hang_is_not_tried_again(self) -> None:
+        """A second deadline would be the run's to pay, and its watchdog's to cut short."""
+        self.passes(pooled.Shared, "test_sum")
+        hung = self.play(pooled.Shared, "test_hangs", HARNESS_TIMEOUT="1")
+        self.assertEqual(hung.outcome.status, Status.TIMED_OUT)
+        self.assertIn("its deadline leaves no time to try it on fresh ranks", hung.text)
+
     def test_first_test_of_a_set_cannot_be_polluted(self) -> None:
         first = self.play(pooled.Shared, "test_fails")
         self.assertNotIn("fresh ranks", first.text)

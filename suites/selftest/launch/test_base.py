@@ -9,8 +9,23 @@ import unittest
 from unittest import mock
 
 from harness.launch import base
-from harness.launch.base import send_whole
+from harness.launch.base import send_whole, time_for_another
 from harness.wire import recv_frame, send_frame
+
+
+class TimeForAnotherTest(unittest.TestCase):
+    """A second attempt ends within the first one's deadline."""
+
+    def test_table(self) -> None:
+        """(deadline, what the first attempt took, what the second may take)."""
+        for timeout_s, elapsed_s, left_s in (
+            (60.0, 1.0, 59.0),
+            (60.0, 30.0, 30.0),
+            (60.0, 31.0, None),
+            (2.0, 2.1, None),
+        ):
+            with self.subTest(timeout_s=timeout_s, elapsed_s=elapsed_s):
+                self.assertEqual(time_for_another(timeout_s, elapsed_s), left_s)
 
 
 class SendWholeTest(unittest.TestCase):

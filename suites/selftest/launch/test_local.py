@@ -12,6 +12,7 @@ import torch.distributed as dist
 from harness import RankOutcome, Status, UsageError
 from harness.cases.dtensor import LocalDTensorTestBase
 from harness.cases.modes import Job
+from harness.errors import LaunchError
 from harness.launch import local
 from harness.outcomes import PLAIN, MergeRules
 from harness.protocol import Launch, ModuleRef
@@ -20,6 +21,7 @@ from harness.supervise.supervisor import Watch
 
 PASSED = RankOutcome(0, Status.PASSED, output="printed\n", pid=7)
 FAILED = RankOutcome(0, Status.FAILED)
+NO_TIME = "its deadline leaves no time to try it in a new process"
 
 
 def job(case: Any = LocalDTensorTestBase, world_size: int = 3) -> Job:
@@ -111,6 +113,45 @@ class LocalModeTest(unittest.TestCase):
                 self.assertEqual(len(played.started), 2)
                 self.assertEqual({(o.status, o.note) for o in watched.outcomes}, {(Status.FAILED, note)})
                 self.assertEqual(watched.notes, told)
+
+    def test_no_second_attempt(self) -> None:
+        """After Ctrl-C, or where the deadline leaves less time than the first attempt took."""
+        for first, told in (
+            (end(FAILED, interrupted=True), ()),
+            (end(replace(FAILED, status=Status.TIMED_OUT)), (NO_TIME,)),
+        ):
+            with self.subTest(first=first):
+                played = Played(first)
+                mode = local.Local(replace(job(), timeout_s=0.0 if told else 60.0), played)
+                watched = mode.join(PLAIN)
+                self.assertEqual((len(played.started), watched.notes), (1, told))
+                self.assertEqual(watched.interrupted, not told)
+
+    def test_second_attempt_without_an_end(self) -> None:
+        """Ctrl-C is told; where the server dies or nothing starts, the first failure stands."""
+        interrupted = local.Local(job(), Played(end(FAILED), end(FAILED, interrupted=True))).join(PLAIN)
+        self.assertTrue(interrupted.interrupted)
+        lost = local.Local(job(), Played(end(FAILED), end(FAILED, server_lost=True))).join(PLAIN)
+        self.assertFalse(lost.server_lost)
+        self.assertRegex(lost.notes[0], "could not be tried in a new process: the server")
+
+        def refuses(wanted: Job) -> Played:
+            if played.started:
+                raise LaunchError("no more processes")
+            return played(wanted)
+
+        played = Played(end(FAILED))
+        refused = local.Local(job(), refuses).join(PLAIN)
+        self.assertEqual(refused.notes, ("it could not be tried in a new process: no more processes",))
+        self.assertEqual({o.status for o in refused.outcomes}, {Status.FAILED})
+
+    def test_second_attempt_is_within_the_first_ones_deadline(self) -> None:
+        """And writes no logs, which are the first one's."""
+        played = Played(end(FAILED), end(FAILED))
+        local.Local(replace(job(), settings=Settings(log_dir="/logs")), played).join(PLAIN)
+        first, second = played.started
+        self.assertEqual((first.settings.log_dir, second.settings.log_dir), ("/logs", None))
+        self.assertLess(second.timeout_s, first.timeout_s)
 
     def test_lost_server(self) -> None:
         """Says nothing of the test: it is passed on."""

@@ -127,7 +127,7 @@ class ImportRows(Rows):
         self.goes_on()
 
     def test_starts_a_thread_and_meets(self) -> None:
-        """The server that could not be used leaves the parent's files alone: the ranks' meeting place is one."""
+        """A server that cannot be used leaves the parent's files alone, such as the ranks' meeting place."""
         played = self.with_fault("thread", "test_meets")
         self.assertEqual(played.verdict, "pass", played.text)
 

@@ -9,9 +9,11 @@ import unittest
 from pathlib import Path
 from typing import ClassVar
 
+from harness import MultiProcContinuousTest, MultiProcessTestCase, spawn_threads_and_init_comms
 from harness.runner import discovery, listing
 from harness.runner.discovery import Cache, ModuleTests
 from harness.runner.messages import Loaded
+from harness.runner.session import Limits
 from harness.runner.unit import of_id, to_json
 from suites.selftest.runner import runs
 
@@ -161,6 +163,37 @@ class ListingTest(unittest.TestCase):
         self.assertEqual(listing.unit_of(Broken("test_x"), module).demand.ranks, 1)
         self.assertEqual(Path(unit.file), Path(__file__))
         self.assertGreater(unit.line, 100)
+
+    def test_who_keeps_the_deadline(self) -> None:
+        """A supervisor where the test has ranks, one or many, of whatever kind; the watchdog waits for it."""
+
+        class OneRank(MultiProcessTestCase):
+            world_size = 1
+
+            def test_x(self) -> None:
+                """Nothing."""
+
+        class Unset(MultiProcContinuousTest):
+            def test_x(self) -> None:
+                """Nothing."""
+
+        class Plain(unittest.TestCase):
+            def test_x(self) -> None:
+                """Nothing."""
+
+            @spawn_threads_and_init_comms(timeout=7)
+            def test_threads(self) -> None:
+                """Nothing."""
+
+        module, limits = sys.modules[__name__], Limits(100.0, margin_s=20.0)
+        for test, watchdog_s in (
+            (OneRank("test_x"), 120.0),
+            (Unset("test_x"), 120.0),
+            (Plain("test_threads"), 27.0),
+            (Plain("test_x"), 100.0),
+        ):
+            with self.subTest(test=test):
+                self.assertEqual(limits.of(listing.unit_of(test, module)), watchdog_s)
 
     def test_fixtures(self) -> None:
         """Keys of what the test needs set up, the module's first."""

@@ -22,6 +22,7 @@ whole_units = st.builds(
     expected_s=st.none() | seconds,
     slow=st.booleans(),
     timeout_s=st.none() | seconds,
+    supervised=st.booleans(),
     fixtures=st.lists(st.text(), max_size=3).map(tuple),
     file=st.text(),
     line=st.integers(0, 10**6),
