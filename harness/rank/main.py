@@ -134,6 +134,7 @@ def _run(
 ) -> account.Account:
     """Runs a test of the class that ``request`` names; the method and the file are those of ``test``."""
     ending: BaseException | None = None
+    pid = os.getpid()
     try:
         had_torch = "torch" in sys.modules
         case = imports.find_class(request.module, request.qualname)
@@ -146,7 +147,12 @@ def _run(
         )
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this rank's outcome
         ending = error
-    return account.conclude(channel.account, ending, channel.texts)
+    final = account.conclude(channel.account, ending, channel.texts)
+    if os.getpid() != pid:
+        # A child that the test forked has come out of the test, too: the report is the rank's alone.
+        _flush()
+        os._exit(account.exit_code(final))
+    return final
 
 
 def _report(

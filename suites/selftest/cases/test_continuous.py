@@ -90,6 +90,10 @@ class Replacement(Pooled):
     def test_failure(self) -> None:
         self.assert_next_is_unharmed("FAIL", Status.FAILED, "test_fails")
 
+    def test_failure_beside_a_forked_child(self) -> None:
+        """The child's word does not count, now or in the next test."""
+        self.assert_next_is_unharmed("FAIL", Status.FAILED, "test_forks_and_fails")
+
     def test_crash(self) -> None:
         self.assert_next_is_unharmed("ERROR", Status.CRASHED, "test_crashes")
 

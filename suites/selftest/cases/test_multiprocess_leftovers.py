@@ -42,6 +42,10 @@ class LeftoverRows(Rows):
         """Ends with the rank, in the middle of a word."""
         self.clean("test_daemon_thread")
 
+    def test_fork(self) -> None:
+        """A child of the test's own that comes out of the test is not taken for the rank."""
+        self.clean("test_fork")
+
     def test_child(self) -> None:
         """Ended, and named by its command."""
         self.leaks("test_child", "time.sleep(3600)")

@@ -34,6 +34,16 @@ class Leaves(FaultyCase):
         if self.rank == 1:
             threading.Thread(target=_chatter, daemon=True).start()
 
+    def test_fork(self) -> None:
+        """A child that ends as a script does, one that fails, and one that simply goes on: all come out of the
+        test."""
+        for end in (lambda: sys.exit(0), lambda: self.fail("in the child"), lambda: None):
+            pid = os.fork()
+            if pid == 0:
+                end()
+                return
+            os.waitpid(pid, 0)
+
     def test_child(self) -> None:
         """A child that holds the rank's output open."""
         if self.rank == 1:

@@ -66,6 +66,13 @@ class Shared(MultiProcContinuousTest):
     def test_destroys_group(self) -> None:
         dist.destroy_process_group()
 
+    def test_forks_and_fails(self) -> None:
+        """The child comes out of the test without a failure, and the rank with one."""
+        pid = os.fork()
+        if pid != 0:
+            os.waitpid(pid, 0)
+            self.fail("in the rank")
+
     def test_leaves_residue(self) -> None:
         residue.append("left")
 
