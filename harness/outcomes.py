@@ -364,7 +364,8 @@ def describe(outcome: RankOutcome) -> str:
     if outcome.error is None and bad:
         return f"rank {outcome.rank}: {len(bad)} sub-test{'s' if len(bad) > 1 else ''} failed"
     verb = {Status.FAILED: "failed", Status.ERROR: "raised"}.get(outcome.status, outcome.status.value)
-    return f"rank {outcome.rank} {verb}" + (f": {outcome.error.headline}" if outcome.error else "")
+    text = f"rank {outcome.rank} {verb}" + (f": {outcome.error.headline}" if outcome.error else "")
+    return text + (f" ({outcome.note})" if outcome.note else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ from harness.outcomes import PLAIN, ErrorInfo, MergeRules, RankOutcome, Status, 
 from harness.rank.resident import Resident, ResidentChannel, clean_up
 from harness.report.failure import failure_text
 from harness.settings import Settings
+from harness.supervise.conclusions import Watch
 from harness.supervise.deadlines import Limits
 from harness.supervise.external import Listener
-from harness.supervise.supervisor import Watch
 
 if TYPE_CHECKING:
     from harness.cases.modes import Job

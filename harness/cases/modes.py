@@ -22,7 +22,7 @@ from harness.launch.pool import Pool, PooledSet
 from harness.outcomes import MergeRules, RankOutcome, Status
 from harness.protocol import Launch
 from harness.settings import Settings
-from harness.supervise.supervisor import Watch
+from harness.supervise.conclusions import Watch
 from harness.supervise.watch import watch
 
 

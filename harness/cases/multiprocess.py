@@ -34,7 +34,7 @@ from harness.rank import groups
 from harness.rank.account import Account, run_body
 from harness.requirements import Requirements, reason_to_skip, requirements_of
 from harness.settings import Settings
-from harness.supervise.supervisor import Watch
+from harness.supervise.conclusions import Watch
 from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from harness.launch.rankthread import RankThread, ThreadChannel
 from harness.launch.rankthreads import RankThreads
 from harness.outcomes import MergeRules
-from harness.supervise.supervisor import Watch
+from harness.supervise.conclusions import Watch
 from harness.supervise.threads import watch_threads
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from harness.launch import imports
 from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
 from harness.report.failure import failure_text
 from harness.settings import WORKER
-from harness.supervise.supervisor import Watch
+from harness.supervise.conclusions import Watch
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 

@@ -170,6 +170,7 @@ def _report(
             subtests=final.subtests,
             duration_s=duration,
             started_s=started,
+            exit_code=account.exit_code(final) if final.ending is not None else None,
             pid=os.getpid(),
             note=final.note,
             accepted=final.accepted,

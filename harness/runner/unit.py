@@ -42,7 +42,7 @@ class Unit:
     qualified name, dotted where it is nested, and has its own module before it where that is another one.
     ``expected_s`` are seconds without fixtures, None until timings have been looked up; ``timeout_s`` None
     means the run's default, and ``supervised`` that the test sees to its deadline itself. ``fixtures`` are
-    the keys of the fixtures that it needs, outermost first: the module's name where the module has setUpModule
+    the keys of fixtures that it needs, outermost first: the module's name where the module has setUpModule
     or tearDownModule, ``class_id`` where the class has its own setUpClass or tearDownClass. What a fixture
     costs is in the timings. ``file`` and ``line`` are where the method is defined, or ``""`` and 0.
     """

@@ -20,8 +20,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, as_announced
+from harness.supervise.conclusions import Watch
 from harness.supervise.deadlines import Action, Limits, View, Why, decide
-from harness.supervise.supervisor import Watch
 
 # Seconds that ranks which are done keep their groups once the others are given up, so that a rank whose wait
 # ends with a connection has noted before that it was ended, and where. They began to wait at the same time,

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 
 from harness.errors import ProtocolError
 from harness.launch.base import RankLink, RankSet
-from harness.outcomes import EXIT_SKIPPED, PLAIN, MergeRules, RankOutcome, Status
+from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status
 from harness.protocol import Exited, Report, Swept, decode
 from harness.rank import ledger
 from harness.rank.signals import STACK_SIGNAL
 from harness.supervise import stacks
+from harness.supervise.conclusions import UNSWEPT, Watch, ended_as, hung_at_exit, left_wrongly
 from harness.supervise.deadlines import STACKS_QUIET_S, Action, Limits, Step, View, Why, decide
 from harness.supervise.output import Output
 from harness.supervise.quick import Heard
@@ -51,21 +52,6 @@ class _Watched:
     @property
     def settled(self) -> bool:
         return self.report is not None or self.gone
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """What came of a test's ranks: every rank's outcome, and lines about processes that they left behind.
-
-    ``server_lost`` where the server died under them, ``interrupted`` where Ctrl-C ended them;
-    ``notes`` are further lines for whoever reads the verdict.
-    """
-
-    outcomes: tuple[RankOutcome, ...]
-    leaked: tuple[str, ...]
-    server_lost: bool = False
-    interrupted: bool = False
-    notes: tuple[str, ...] = ()
 
 
 class Supervisor:
@@ -120,7 +106,8 @@ class Supervisor:
             watched.output.close()
         outcomes = tuple(self._outcome(w) for w in self._watched)
         interrupted = self._view.interrupted is not None
-        return Watch(outcomes, tuple(self._ranks.swept or ()), self._server_lost, interrupted)
+        unswept = (UNSWEPT,) if self._waits_for_sweep() and all(w.gone for w in self._watched) else ()
+        return Watch(outcomes, tuple(self._ranks.swept or ()), self._server_lost, interrupted, unswept)
 
     # -- seeing
 
@@ -186,7 +173,7 @@ class Supervisor:
     def _settle(self, watched: _Watched) -> None:
         """A rank that goes without a report gets one: it crashed, or was ended."""
         if watched.report is None:
-            status = _ended_as(watched.ended_for) or Status.CRASHED
+            status = ended_as(watched.ended_for) or Status.CRASHED
             self._note(
                 watched, RankOutcome(watched.link.rank, status, exit_code=watched.code, note=watched.lie)
             )
@@ -256,6 +243,7 @@ class Supervisor:
         skips = [w.report for w in self._watched if w.report and w.report.status is Status.SKIPPED]
         now = self._clock()
         doomed = any(w.ended_for is not None and not w.gone for w in self._watched)
+        all_gone = all(w.gone for w in self._watched)  # where only the server's word on leftovers is awaited
         if (
             self._keep
             and self._view.interrupted is None
@@ -269,8 +257,8 @@ class Supervisor:
             first_bad=self._view.first_bad or (now if bad else None),
             first_skip=self._view.first_skip or (now if skips else None),
             # Where all that were to be ended have reported meanwhile, the others leave as ever.
-            looking=self._view.looking if doomed or self._view.ended is not None else None,
-            looked=doomed and self._all_dumped(now),
+            looking=self._view.looking if doomed or all_gone or self._view.ended is not None else None,
+            looked=all_gone or (doomed and self._all_dumped(now)),
         )
         if self._debugging():
             return Step(Action.WAIT)
@@ -361,15 +349,15 @@ class Supervisor:
         if report is None:  # never gone, even after SIGKILL
             report = RankOutcome(watched.link.rank, Status.TIMED_OUT, note="does not die", order=self._order)
         if watched.ended_for is Why.EXIT:
-            report = replace(report, status=Status.TIMED_OUT, phase="exit")
-        elif _left_wrongly(report, watched):
+            report = hung_at_exit(report)
+        elif left_wrongly(report, watched.code, watched.told_to_end):
             note = f"after its test had {report.status.value}"
             report = replace(report, status=Status.CRASHED, phase="exit", note=note)
         if watched.lie:
             report = replace(report, status=Status.CRASHED, note=watched.lie)
         return replace(
             report,
-            exit_code=watched.code,
+            exit_code=watched.code if watched.gone else report.exit_code,
             peak_memory=watched.peak_memory,
             pid=report.pid or self._pid(watched),
             output=watched.output.text(),
@@ -380,19 +368,6 @@ class Supervisor:
 
     def _pid(self, watched: _Watched) -> int:
         return self._ranks.pids[watched.link.rank]
-
-
-def _left_wrongly(report: RankOutcome, watched: _Watched) -> bool:
-    """Whether a rank that had passed or skipped then ended as one that crashes does."""
-    fine = {Status.PASSED: (0, None), Status.SKIPPED: (0, EXIT_SKIPPED, None)}.get(report.status)
-    return fine is not None and watched.code not in fine and not watched.told_to_end
-
-
-def _ended_as(why: Why | None) -> Status | None:
-    """A rank that had to be ended at its deadline timed out; otherwise it is collateral."""
-    if why is None:
-        return None
-    return Status.TIMED_OUT if why in (Why.TIMEOUT, Why.EXIT) else Status.ENDED
 
 
 def _bind(method: Callable[[_Watched], None], watched: _Watched) -> Callable[[], None]:

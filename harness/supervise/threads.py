@@ -14,8 +14,8 @@ from typing import Protocol
 
 from harness.outcomes import PLAIN, CollectiveRecord, MergeRules, RankOutcome, Status
 from harness.settings import Settings
+from harness.supervise.conclusions import Watch, hung_at_exit
 from harness.supervise.deadlines import TERM_WAIT_S, Action, Limits, Step, View, Why, decide
-from harness.supervise.supervisor import Watch
 
 # Seconds of silence after which the ranks are looked at: for one that sleeps in its turn, and a deadlock.
 # Nothing tells when a thread falls asleep, so this is the only way; a busy test pays some microseconds.
@@ -217,7 +217,7 @@ class ThreadSupervisor:
             notes = [self._note if why is Why.TIMEOUT else "", ABANDONED if abandoned else ""]
             report = replace(report, note="; ".join(n for n in notes if n))
         if why is Why.EXIT:
-            report = replace(report, status=Status.TIMED_OUT, phase="exit")
+            report = hung_at_exit(report)
         records = tuple(self._ranks.threads[rank].records)
         return replace(report, stack=self._stacks.get(rank, ""), collectives=records)
 

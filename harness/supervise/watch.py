@@ -9,10 +9,11 @@ from harness.launch.base import RankSet
 from harness.outcomes import PLAIN, MergeRules
 from harness.rank.terminal import give_back_terminal
 from harness.settings import Settings
+from harness.supervise.conclusions import Watch
 from harness.supervise.deadlines import Limits
 from harness.supervise.output import Output, log_file
 from harness.supervise.quick import listen
-from harness.supervise.supervisor import Supervisor, Watch
+from harness.supervise.supervisor import Supervisor
 
 
 def watch(

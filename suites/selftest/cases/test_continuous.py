@@ -100,6 +100,17 @@ class Replacement(Pooled):
     def test_hang(self) -> None:
         self.assert_next_is_unharmed("ERROR", Status.TIMED_OUT, "test_hangs", HARNESS_TIMEOUT="2")
 
+    def test_announced_end(self) -> None:
+        """Kept ranks do not end by it, and say with which code they would have; the next test gets others."""
+        first = self.passes(pooled.Announced, "test_sum", HARNESS_RANKS="pooled")
+        announced = self.passes(pooled.Announced, "test_exits", HARNESS_RANKS="pooled")
+        self.assertEqual(pids(announced), pids(first))
+        after = self.passes(pooled.Announced, "test_sum", HARNESS_RANKS="pooled")
+        self.assertFalse(set(pids(after)) & set(pids(first)))
+        another = self.play(pooled.Announced, "test_exits_with_another", HARNESS_RANKS="pooled")
+        self.assertEqual(another.verdict, "ERROR", another.text)
+        self.assertIn("a fault of its own", another.text)
+
     def test_divergent_skip(self) -> None:
         self.assert_next_is_unharmed("ERROR", Status.ERROR, "test_skips_alone")
 

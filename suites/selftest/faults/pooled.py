@@ -143,6 +143,22 @@ class FreshGroup(MultiProcessTestCase):
         self.assertEqual(residue, [])
 
 
+class Announced(FreshGroup):
+    """A test that says with which code its ranks end, and another one."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        body = getattr(self, self._testMethodName).__wrapped__
+        if self._testMethodName != "test_sum":
+            self.special_return_code_checks = {body: 3}
+
+    def test_exits(self) -> None:
+        sys.exit(3)
+
+    def test_exits_with_another(self) -> None:
+        sys.exit(4)
+
+
 class Leaves(Shared):
     """Tests that pass and leave their rank changed, in rank 1 only."""
 

@@ -17,7 +17,7 @@ from harness.launch import local
 from harness.outcomes import PLAIN, MergeRules
 from harness.protocol import Launch, ModuleRef
 from harness.settings import Settings
-from harness.supervise.supervisor import Watch
+from harness.supervise.conclusions import Watch
 
 PASSED = RankOutcome(0, Status.PASSED, output="printed\n", pid=7)
 FAILED = RankOutcome(0, Status.FAILED)

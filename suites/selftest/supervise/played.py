@@ -111,11 +111,11 @@ class Played:
         """A rank's stack comes."""
         os.write(self._stacks[rank], data)
 
-    def exits(self, rank: int, code: int, leaked: tuple[str, ...] = ()) -> None:
-        """A rank's process is gone; after the last, everything is swept."""
+    def exits(self, rank: int, code: int, leaked: tuple[str, ...] = (), swept: bool = True) -> None:
+        """A rank's process is gone; after the last, everything is swept if ``swept``."""
         send_frame(self._server, encode(Exited(rank, code, 1 << 20)))
         self._left -= 1
-        if self._left == 0:
+        if self._left == 0 and swept:
             send_frame(self._server, encode(Swept(list(leaked))))
 
     def server_dies(self) -> None:

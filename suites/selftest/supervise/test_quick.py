@@ -13,8 +13,8 @@ from harness.outcomes import RankOutcome, Status
 from harness.protocol import Passed, Release, Report, encode
 from harness.settings import Settings
 from harness.supervise import quick
+from harness.supervise.conclusions import Watch
 from harness.supervise.quick import Heard, listen
-from harness.supervise.supervisor import Watch
 from harness.supervise.watch import watch
 from harness.wire import framed
 from suites.selftest.supervise.played import Played

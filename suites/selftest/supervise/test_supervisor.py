@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import signal
 import time
@@ -9,13 +10,14 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-from harness.outcomes import ErrorInfo, RankOutcome, Status, merge
+from harness.outcomes import ErrorInfo, MergeRules, RankOutcome, Status, merge
 from harness.protocol import Report, encode
 from harness.rank import ledger
 from harness.rank.signals import STACK_SIGNAL
+from harness.supervise.conclusions import UNSWEPT, Watch
 from harness.supervise.deadlines import Limits
 from harness.supervise.output import Output
-from harness.supervise.supervisor import Supervisor, Watch
+from harness.supervise.supervisor import Supervisor
 from suites.selftest.supervise.played import Played
 
 # Seconds; what a played rank does, it does at once, so these only end what is meant to hang.
@@ -169,6 +171,35 @@ class SupervisorTest(unittest.TestCase):
         watched = self.watch()
         self.assertEqual(self.statuses(watched), [Status.PASSED, Status.TIMED_OUT])
         self.assertEqual(watched.outcomes[1].phase, "exit")
+
+    def test_fails_and_hangs_at_exit(self) -> None:
+        """The failure stays the cause, and a failure."""
+        self.ranks.says(0, Status.PASSED)
+        self.ranks.says(1, Status.FAILED, error=FAILURE)
+        self.leaves_when_released(0)
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.FAILED])
+        self.assertEqual(merge(watched.outcomes).status, Status.FAILED)
+        self.assertIn("did not leave", merge(watched.outcomes).reason)
+
+    def test_no_word_on_leftovers(self) -> None:
+        """Where the server cannot end what ranks left, it is given up like a rank that does not die."""
+        for rank in (0, 1):
+            self.ranks.says(rank, Status.PASSED)
+            self.ranks.on[rank, "release"] = functools.partial(self.ranks.exits, rank, 0, swept=False)
+        jumps = itertools.count(0.0, 20.0)
+        watched = self.watch(clock=lambda: next(jumps))
+        self.assertEqual(self.statuses(watched), [Status.PASSED] * 2)
+        self.assertEqual(watched.notes, (UNSWEPT,))
+        self.assertLess(next(jumps), 1000.0)  # it has not gone round and round
+
+    def test_code_of_a_rank_that_lives(self) -> None:
+        """Kept ranks say themselves with which code the test wanted to end them."""
+        self.ranks.says(0, Status.PASSED)
+        self.ranks.says(1, Status.CRASHED, exit_code=3)
+        watched = self.watch(keep=True, rules=MergeRules(expected_exit=3))
+        self.assertEqual(watched.outcomes[1].exit_code, 3)
 
     def test_skip_gets_its_own_grace(self) -> None:
         """The others are ended as collateral of the divergence."""
