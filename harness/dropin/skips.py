@@ -52,6 +52,7 @@ def read_outcomes(outcomes: Sequence[RankOutcome], reasons: Mapping[int, str]) -
 
 def _read(outcome: RankOutcome, reasons: Mapping[int, str]) -> RankOutcome:
     why = reasons.get(outcome.exit_code) if outcome.exit_code is not None else None
-    if outcome.status is not Status.CRASHED or why is None:
+    worse = outcome.error is not None and outcome.error.type_name != "SystemExit"
+    if outcome.status is not Status.CRASHED or why is None or worse:
         return outcome
     return replace(outcome, status=Status.SKIPPED, skip_reason=why, error=None)

@@ -137,12 +137,15 @@ def _account(collector: _Collector) -> Account:
 
 
 def _joined(problems: list[ErrorInfo]) -> ErrorInfo:
-    """The first problem, with the text of those that came after it (tearDownRank, cleanups)."""
-    first, *others = problems
-    if not others:
-        return first
-    texts = [first.traceback, *(f"Afterwards, while cleaning up:\n{o.traceback}" for o in others)]
-    return replace(first, traceback="\n\n".join(texts))
+    """The first problem, with the text of those that came after it (tearDownRank, cleanups).
+
+    A ``sys.exit`` is the problem only where there is no other: its code may be that of a pass or a skip.
+    """
+    first = next((p for p in problems if p.type_name != SystemExit.__name__), problems[0])
+    place = problems.index(first)
+    before = [f"Before that:\n{p.traceback}" for p in problems[:place]]
+    after = [f"Afterwards, while cleaning up:\n{p.traceback}" for p in problems[place + 1 :]]
+    return replace(first, traceback="\n\n".join([first.traceback, *before, *after]))
 
 
 def conclude(account: Account | None, ending: BaseException | None, texts: list[str]) -> Account:

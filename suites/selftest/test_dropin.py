@@ -73,6 +73,7 @@ class Ends(Played):
         "EndsTest.test_fails_on_rank_1": NOT_PASSED,
         "EndsTest.test_parents_invariants_stay_there": PASSED,
         "EndsTest.test_leaves_content": PASSED,
+        "EndsTest.test_leaves_content_and_fails_in_a_cleanup": NOT_PASSED,  # upstream: passed
         "EndsTest.test_passes": PASSED,
         "EndsTest.test_rank_1_vanishes": NOT_PASSED,  # upstream: passed
         "EndsTest.test_raises": NOT_PASSED,

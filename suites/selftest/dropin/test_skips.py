@@ -70,6 +70,11 @@ class Outcomes(unittest.TestCase):
                 [outcome] = skips.read_outcomes([RankOutcome(0, status, exit_code=code)], REASONS)
                 self.assertIs(outcome.status, expected)
 
+    def test_a_problem_beside_the_exit_stays(self) -> None:
+        error = ErrorInfo("AssertionError", "", "...")
+        [outcome] = skips.read_outcomes([RankOutcome(0, Status.CRASHED, exit_code=74, error=error)], REASONS)
+        self.assertIs(outcome.status, Status.CRASHED)
+
     def test_the_reason_is_upstreams(self) -> None:
         [outcome] = skips.read_outcomes([RankOutcome(0, Status.CRASHED, exit_code=74)], REASONS)
         self.assertEqual(outcome.skip_reason, "no CUDA")

@@ -65,6 +65,24 @@ class RunBodyTest(unittest.TestCase):
         self.assertLess(error.traceback.index("the test"), error.traceback.index("ZeroDivisionError"))
         self.assertIn("Afterwards, while cleaning up:", error.traceback)
 
+    def test_exit_is_no_problem_beside_another(self) -> None:
+        """Whatever its code means: what failed is the error, before it or after."""
+
+        def exits(case: unittest.TestCase) -> None:
+            case.addCleanup(divide, case)
+            exit_with(0)
+
+        def exits_late(case: unittest.TestCase) -> None:
+            case.addCleanup(exit_with, 0)
+            _ = 1 / 0
+
+        for body in (exits, exits_late):
+            account = account_of(body)
+            assert account.error is not None
+            self.assertEqual((account.status, account.error.type_name), (Status.ERROR, "ZeroDivisionError"))
+            self.assertIn("SystemExit", account.error.traceback)
+            self.assertIsNotNone(account.ending)
+
     def test_cleanup_after_skip(self) -> None:
         """A failing cleanup of a skipped test is no skip."""
 

@@ -66,6 +66,10 @@ class EndsTest(TwoRanks):
     def test_leaves_content(self):
         sys.exit(0)
 
+    def test_leaves_content_and_fails_in_a_cleanup(self):
+        self.addCleanup(self.fail, "in a cleanup")
+        sys.exit(0)
+
     def test_vanishes(self):
         os._exit(0)
 
