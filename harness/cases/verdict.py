@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import site
 import unittest
 import warnings
 from collections.abc import Callable
@@ -77,8 +79,23 @@ def rerun_command(case: unittest.TestCase) -> str:
     name = f"{type(case).__qualname__}.{case._testMethodName}"
     module = imports.reference(type(case).__module__)
     if module.name != "__main__":
-        return f"python -m unittest {module.name}.{name}"
+        path = _path_needed(module.name, module.file)
+        prefix = f"PYTHONPATH={shlex.quote(path)} " if path is not None else ""
+        return f"{prefix}python -m unittest {module.name}.{name}"
     return f"python -m {module.run_as} {name}" if module.run_as else f"python {module.file} {name}"
+
+
+def _path_needed(name: str, file: str | None) -> str | None:
+    """A PYTHONPATH by which a module can be imported by its name; None where Python finds it anyway."""
+    if file is None:
+        return None
+    levels = name.count(".") + (os.path.basename(file) == "__init__.py")
+    directory = os.path.dirname(os.path.abspath(file))
+    for _ in range(levels):
+        directory = os.path.dirname(directory)
+    given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    known = {os.path.abspath(path) for path in (os.getcwd(), *given, *site.getsitepackages())}
+    return None if directory in known else os.pathsep.join([directory, *given])
 
 
 def _problem(status: Status, text: str, outcome: TestOutcome) -> RankProblem:
