@@ -26,10 +26,10 @@ from harness.cases.comms import give_up_groups
 from harness.cases.compiler import preload_compiler
 from harness.cases.distributed import DistributedTestBase
 from harness.cases.meshes import forget_meshes
-from harness.cases.subtests import reset_compiler
 from harness.errors import UsageError
 from harness.launch import local
 from harness.launch.scratch import scratch
+from harness.rank.compiler import reset_compiler
 from harness.requirements import get_required_world_size
 from harness.testcase import TestCase
 

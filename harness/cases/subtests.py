@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import unittest
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from harness.rank.compiler import reset_compiler
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -30,14 +31,6 @@ def run_subtests(
             test_fn(*test_args, **test_kwargs, **chosen)
             reset_compiler()
         _meet()
-
-
-def reset_compiler() -> None:
-    """Forgets what torch.compile compiled and counted, where it has been imported at all."""
-    dynamo = sys.modules.get("torch._dynamo")
-    if dynamo is not None:
-        dynamo.reset()
-        dynamo.utils.counters.clear()
 
 
 def _meet() -> None:

@@ -46,6 +46,7 @@ _TORCH_STATE: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("float32 matmul precision", lambda t: t.get_float32_matmul_precision()),
     ("dispatch modes", lambda t: t._C._len_torch_dispatch_stack()),
     ("function modes", lambda t: t._C._len_torch_function_stack()),
+    ("torch.distributed's debug level", lambda t: _debug_level()),
     ("DTensor's RNG tracker", lambda t: id(_rng_tracker())),
 )
 
@@ -53,6 +54,11 @@ _TORCH_STATE: tuple[tuple[str, Callable[[Any], Any]], ...] = (
 def _rng_tracker() -> Any | None:
     module = sys.modules.get("torch.distributed.tensor._random")
     return getattr(module, "_rng_tracker", None)
+
+
+def _debug_level() -> int:
+    dist = sys.modules.get("torch.distributed")
+    return int(dist.get_debug_level()) if dist is not None and dist.is_available() else 0
 
 
 def _signal_handlers() -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ import socket
 import sys
 import time
 import traceback
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -24,7 +25,7 @@ from harness import coverage_hook
 from harness.launch import imports, posix
 from harness.outcomes import EXIT_ERROR, RankOutcome, Status
 from harness.protocol import Again, Assignment, Launch, Passed, Report, decode
-from harness.rank import account, groups, guard, ledger, recorder, terminal
+from harness.rank import account, compiler, groups, guard, ledger, recorder, terminal
 from harness.rank.channel import RankChannel
 from harness.rank.signals import STACK_SIGNAL
 
@@ -122,9 +123,13 @@ def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> Non
             if not request.same_surroundings:
                 changed = imports.take_over(request, previous)
                 previous = request
+            _settle_threads(request, anew=changed)
+            changed = True  # the number of threads is among what is looked at
+        compiler.reset_if_used()
         destroyed = groups.destroy_unless(request.keeps_group)
         watch.begin(unchanged=not (destroyed or changed))
-        final = _run(place, request, test, channel, book)
+        with warnings.catch_warnings():
+            final = _run(place, request, test, channel, book)
         _flush()  # or the end of what it printed would come with the next test
         channel.report(_report(place, final, started, watch.what_changed(request.keeps_group)))
 
@@ -136,10 +141,12 @@ def _run(
     ending: BaseException | None = None
     pid = os.getpid()
     try:
-        had_torch = "torch" in sys.modules
+        modules, had_torch = len(sys.modules), "torch" in sys.modules
         case = imports.find_class(request.module, request.qualname)
         if not had_torch:
             _settle_threads(request)
+        if len(sys.modules) != modules:
+            channel.ready()  # what importing the test's module did is none of the test's leavings
         recorder.install(book, restart=not request.keeps_group)
         book.clear()
         case._run(  # type: ignore[attr-defined]  # every launched class has upstream's entry
@@ -207,17 +214,18 @@ def _settle_signals(place: Place) -> None:
         os._exit(EXIT_ERROR)  # the server died before we could ask
 
 
-def _settle_threads(request: Launch) -> None:
-    """This rank's share of the machine, as soon as torch is there.
+def _settle_threads(request: Launch, *, anew: bool = False) -> None:
+    """This rank's share of the machine, as soon as torch is there, and the debug level of its environment.
 
     Set even where the number is right already: torch replaces the pool that it had before a fork at its next
-    use, which is safe only while this is the one thread.
+    use, which is safe only while this is the one thread. ``anew`` where the environment has changed since.
     """
     torch = sys.modules.get("torch")
     if torch is not None and request.threads is not None:
         torch.set_num_threads(request.threads)
     distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and "TORCH_DISTRIBUTED_DEBUG" in os.environ:
+    read = anew or "TORCH_DISTRIBUTED_DEBUG" in os.environ
+    if read and distributed is not None and distributed.is_available():
         with contextlib.suppress(ValueError):  # a bad value is the test's to meet, as on import
             distributed.set_debug_level_from_env()
 

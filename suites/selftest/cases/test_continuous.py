@@ -56,6 +56,35 @@ class Sharing(Pooled):
         first = self.passes(pooled.Shared, "test_sum")
         self.assertFalse(set(pids(self.passes(pooled.OwnOptions, "test_sum"))) & set(pids(first)))
 
+    def test_surroundings_are_taken_over(self) -> None:
+        """Threads and debug level, there and back, by ranks that are kept."""
+        detail = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}
+        rows: tuple[tuple[str, dict[str, str], str], ...] = (
+            ("1", {}, "1 0"),
+            ("2", detail, "2 2"),
+            ("1", {}, "1 0"),
+        )
+        found = []
+        for threads, level, said in rows:
+            environ = {"OMP_NUM_THREADS": threads, "HARNESS_RANKS": "pooled", **level}
+            played = self.passes(pooled.FreshGroup, "test_surroundings", **environ)
+            self.assertEqual([o.output.strip() for o in played.outcome.ranks], [said] * 2)
+            found.append(pids(played))
+        self.assertEqual(found, found[:1] * len(rows))
+
+    def test_a_kept_group_is_not_shared_with_other_variables(self) -> None:
+        """It goes by those with which it was made; others have nothing to do with it."""
+        first = self.passes(pooled.Shared, "test_surroundings")
+        self.assertEqual(pids(self.passes(pooled.Shared, "test_sum", ANOTHER="1")), pids(first))
+        detail = self.passes(pooled.Shared, "test_surroundings", TORCH_DISTRIBUTED_DEBUG="DETAIL")
+        self.assertFalse(set(pids(detail)) & set(pids(first)))
+        self.assertEqual([o.output.split()[1] for o in detail.outcome.ranks], ["2", "2"])
+
+    def test_compiler_and_warnings_are_as_in_a_new_rank(self) -> None:
+        for method in ("test_compiler_is_new", "test_warnings_are_new"):
+            first = self.passes(pooled.Shared, method)
+            self.assertEqual(pids(self.passes(pooled.Shared, method)), pids(first))
+
     def test_run_test_given_id_can_add_arguments(self) -> None:
         self.passes(pooled.OwnArguments, "test_argument")
 
@@ -181,6 +210,7 @@ class Dirt(Pooled):
         "test_default_dtype": "default dtype: torch.float32 became torch.float64",
         "test_default_device": "default device: cpu became meta",
         "test_deterministic": "deterministic algorithms: False became True",
+        "test_debug_level": "torch.distributed's debug level: 0 became 2",
         "test_grad_mode": "grad mode: True became False",
         "test_signal_handler": "signal handlers: SIGUSR1",
         "test_thread": "thread left-behind",

@@ -9,10 +9,12 @@ import sys
 import threading
 import time
 import unittest
+import warnings
 from datetime import timedelta
 from typing import Any
 
 import torch
+import torch._dynamo
 import torch.distributed as dist
 
 from harness import MultiProcContinuousTest, MultiProcessTestCase
@@ -43,6 +45,19 @@ class Shared(MultiProcContinuousTest):
         self.assertIs(self.pg, dist.group.WORLD)
         self.assertEqual((dist.get_rank(), dist.get_world_size()), (self.rank, self.world_size))
         self.assertTrue(os.path.exists(str(self.rdvz_file)))
+
+    def test_surroundings(self) -> None:
+        print(torch.get_num_threads(), int(dist.get_debug_level()))
+
+    def test_compiler_is_new(self) -> None:
+        """As it is left by a test that compiles."""
+        counters = torch._dynamo.utils.counters
+        self.assertFalse(counters)
+        counters["frames"]["ok"] += 1
+
+    def test_warnings_are_new(self) -> None:
+        self.assertNotIn("error", {action for action, *_ in warnings.filters})
+        warnings.simplefilter("error")
 
     def test_fails(self) -> None:
         self.assertNotEqual(self.rank, 1)
@@ -142,6 +157,9 @@ class FreshGroup(MultiProcessTestCase):
         self.test_sum()
         self.assertEqual(residue, [])
 
+    def test_surroundings(self) -> None:
+        print(torch.get_num_threads(), int(dist.get_debug_level()))
+
 
 class Announced(FreshGroup):
     """A test that says with which code its ranks end, and another one."""
@@ -185,6 +203,10 @@ class Leaves(Shared):
     def test_deterministic(self) -> None:
         if self.rank == 1:
             torch.use_deterministic_algorithms(True)
+
+    def test_debug_level(self) -> None:
+        if self.rank == 1:
+            dist.set_debug_level(dist.DebugLevel.DETAIL)
 
     def test_grad_mode(self) -> None:
         if self.rank == 1:

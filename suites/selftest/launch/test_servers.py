@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from harness import Status
+from harness.cases import modes
 from harness.errors import ServerLost
 from harness.launch import select
 from harness.launch.keeper import ServerKeeper
@@ -125,6 +126,14 @@ class ImportRows(Rows):
         self.assertEqual(played.verdict, "pass", played.text)
         self.assertEqual([o.output for o in played.outcome.ranks], ["2\n", "2\n"])
         self.goes_on()
+
+    def test_starts_a_thread_on_kept_ranks(self) -> None:
+        """What the import does in a rank is not left by the test, so the ranks are kept."""
+        self.addCleanup(modes.retire_pool)
+        kept = {"HARNESS_RANKS": "pooled", "HARNESS_STRICT": "1"}
+        first, second = (self.with_fault("thread", **kept) for _ in range(2))
+        self.assertEqual((first.verdict, second.verdict), ("pass", "pass"), first.text + second.text)
+        self.assertEqual(*([o.pid for o in played.outcome.ranks] for played in (first, second)))
 
     def test_starts_a_thread_and_meets(self) -> None:
         """A server that cannot be used leaves the parent's files alone, such as the ranks' meeting place."""
