@@ -14,7 +14,9 @@ import torch
 
 from harness.graphs.aliasing import Aliases
 from harness.graphs.naming import joined
-from harness.graphs.observation import Moment, Observation, Snapshot
+from harness.graphs.observation import Moment, Observation
+from harness.graphs.places import Held
+from harness.graphs.snapshots import Snapshot
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -56,6 +58,7 @@ def differences(eager: Observation, compiled: Observation, tolerance: Tolerance)
         fresh = [d for d in _moments(moment, other, eager, tolerance) if d.subject not in seen]
         found += fresh
         seen |= {difference.subject for difference in fresh}
+    found += _rebound(eager, compiled, tolerance)
     found += _aliases(eager, compiled)
     found += _gradients(eager, compiled, tolerance)
     return found
@@ -83,9 +86,52 @@ def _moments(eager: Moment, compiled: Moment, run: Observation, tolerance: Toler
             placed = bool(run.aliases[name].memory)
             for what in different(snapshot, compiled.outputs[name], tolerance, placed=placed):
                 yield Difference(name, what + when)
+    when = when or " after the call"
+    found = list(_of_inputs(eager, compiled, tolerance))
+    yield from (Difference(name, what + when) for name, what in found or _around(eager, compiled, tolerance))
+
+
+def _of_inputs(eager: Moment, compiled: Moment, tolerance: Tolerance) -> Iterator[tuple[str, str]]:
     for name, snapshot in eager.inputs.items():
+        if name not in compiled.inputs:
+            yield name, "has no sizes yet compiled"
+            continue
         for what in different(snapshot, compiled.inputs[name], tolerance):
-            yield Difference(name, f"{what}{when or ' after the call'}")
+            yield name, what
+
+
+def _around(eager: Moment, compiled: Moment, tolerance: Tolerance) -> Iterator[tuple[str, str]]:
+    """Where the inputs differ, so does what shares memory with them: it is looked at where they do not."""
+    for name, snapshot in eager.around.items():
+        if name in compiled.around:
+            for what in different_values(snapshot, compiled.around[name], tolerance):
+                yield name, what
+
+
+def _rebound(eager: Observation, compiled: Observation, tolerance: Tolerance) -> Iterator[Difference]:
+    for name in sorted(eager.rebound.keys() | compiled.rebound.keys()):
+        one, other = eager.rebound.get(name), compiled.rebound.get(name)
+        known = name in eager.places
+        said = [_held(held, known) for held in (other, one)]
+        if said[0] != said[1]:
+            yield Difference(name, f"is {said[0]} compiled, {said[1]} in eager")
+        elif (
+            one is not None and other is not None and one.snapshot is not None and other.snapshot is not None
+        ):
+            for what in different(one.snapshot, other.snapshot, tolerance, placed=bool(one.memory)):
+                yield Difference(f"{name}, which is another tensor than before", what)
+
+
+def _held(held: Held | None, known: bool) -> str:
+    """What is in a place that is ``known`` from before the call, or that is not."""
+    if held is None:
+        return "what it was" if known else "not there"
+    if held.gone:
+        return "gone"
+    if held.snapshot is None:
+        return repr(held.value)
+    tensor = "another tensor" if known else "a new tensor"
+    return f"{tensor} that shares memory with {joined(held.memory)}" if held.memory else tensor
 
 
 def _errors(eager: Exception | None, compiled: Exception | None) -> str:
@@ -163,14 +209,19 @@ def _is_zero(snapshot: Snapshot | None) -> bool:
 
 
 def different(
-    eager: Snapshot, compiled: Snapshot, tolerance: Tolerance, *, placed: bool = True, path: str = ""
+    eager: Snapshot, compiled: Snapshot, tolerance: Tolerance, *, placed: bool = True
 ) -> Iterator[str]:
     """What differs between two snapshots, a text each.
 
-    ``placed``: where in which storage the data lies counts as well. ``path`` leads to a part of a wrapper
-    subclass.
+    ``placed``: where in which storage the data lies counts as well.
     """
-    at = f"its part {path} has " if path else ""
+    yield from _metadata(eager, compiled, placed, "")
+    yield from different_values(eager, compiled, tolerance)
+
+
+def _metadata(eager: Snapshot, compiled: Snapshot, placed: bool, path: str) -> Iterator[str]:
+    """``path`` leads to a part of a wrapper subclass."""
+    at = _at(path)
     for key, wanted in eager.metadata.items():
         got = compiled.metadata.get(key)
         if wanted != got and (placed or key not in PLACE):
@@ -178,12 +229,23 @@ def different(
     if eager.context != compiled.context:
         yield f"{at}context {compiled.context!r} compiled, {eager.context!r} in eager"
     for name in eager.parts.keys() & compiled.parts.keys():
-        part = compiled.parts[name]
-        yield from different(eager.parts[name], part, tolerance, placed=placed, path=f"{path}.{name}")
+        yield from _metadata(eager.parts[name], compiled.parts[name], placed, f"{path}.{name}")
+
+
+def different_values(
+    eager: Snapshot, compiled: Snapshot, tolerance: Tolerance, path: str = ""
+) -> Iterator[str]:
+    """What differs in the values alone; nothing is said of tensors that are not of one shape."""
+    for name in eager.parts.keys() & compiled.parts.keys():
+        yield from different_values(eager.parts[name], compiled.parts[name], tolerance, f"{path}.{name}")
     if eager.metadata["shape"] == compiled.metadata["shape"]:
         said = _values(eager.values, compiled.values, tolerance)
         if said is not None:
-            yield at + said
+            yield _at(path) + said
+
+
+def _at(path: str) -> str:
+    return f"its part {path} has " if path else ""
 
 
 def _said(value: Any) -> str:

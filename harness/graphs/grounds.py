@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from harness.graphs.aliasing import Named
 from harness.graphs.copies import Copier, Wrapper
 from harness.graphs.naming import joined, named_inputs, named_leaves
 from harness.graphs.observation import Ground
+from harness.graphs.places import module_tensors, places_of
+from harness.graphs.surroundings import around
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -63,12 +66,18 @@ class Grounds:
     def make(self, function: Callable[..., Any]) -> Ground:
         """New arguments for ``function``; a module's own parameters and buffers are part of the ground."""
         arguments, leaves = self._made() if callable(self._inputs) else self._copied(function)
-        inputs = _tensors(named_inputs(function, arguments))
-        if isinstance(function, torch.nn.Module):
-            parameters = [(f"parameter {name}", value) for name, value in function.named_parameters()]
-            inputs += [*parameters, *((f"buffer {name}", value) for name, value in function.named_buffers())]
-            leaves += [(name, value) for name, value in parameters if value.requires_grad]
-        return Ground(arguments, inputs, leaves)
+        own = module_tensors(function)
+        inputs = [*_tensors(named_inputs(function, arguments)), *own]
+        leaves += [
+            (name, value) for name, value in own if name.startswith("parameter") and value.requires_grad
+        ]
+        return Ground(
+            arguments,
+            inputs,
+            leaves,
+            around(inputs, leaves),
+            functools.partial(places_of, function, arguments),
+        )
 
     def _made(self) -> tuple[Sequence[Any], list[Named]]:
         with self._mode():

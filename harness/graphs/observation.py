@@ -8,16 +8,17 @@ Two runs, eager and compiled, are observed in the same way and their ``Observati
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_structure
 
 from harness.graphs.aliasing import Aliases, Named, aliases_of
 from harness.graphs.naming import named_outputs
-from harness.graphs.subclasses import parts_of, sharded_as
+from harness.graphs.places import Held, rebound
+from harness.graphs.snapshots import Snapshot, snapshot, snapshots
+from harness.graphs.subclasses import sharded_as
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -27,28 +28,17 @@ WEIGHTS = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A tensor as it was at one moment. ``values`` is None where its storage holds no data for it.
-
-    ``parts`` are a wrapper subclass's tensors, ``context`` is what else makes it.
-    """
-
-    metadata: dict[str, Any]
-    values: torch.Tensor | None
-    parts: dict[str, Snapshot] = field(default_factory=dict)
-    context: Any = None
-
-
-@dataclass(frozen=True, slots=True)
 class Moment:
     """Everything that the caller of a function can see at one moment, by name.
 
-    ``error`` is what the step that led here raised.
+    ``around``: what lies around the inputs, of which the values count. ``error`` is what the step that led
+    here raised.
     """
 
     label: str
     outputs: dict[str, Snapshot]
     inputs: dict[str, Snapshot]
+    around: dict[str, Snapshot]
     error: Exception | None = None
 
 
@@ -56,11 +46,16 @@ class Moment:
 class Observation:
     """One run.
 
+    ``began`` is the moment before the call, and ``places`` the names of what stood where. ``rebound``: the
+    places that hold another object since the call.
     ``plain`` holds the outputs that are no tensors. ``gradients`` are by output and leaf, and by input and
     leaf for the inputs that ``written`` names: those that the function wrote to, and whose backward ran.
     ``all_written``: there are no others that it wrote to.
     """
 
+    began: Moment
+    places: Collection[str]
+    rebound: dict[str, Held]
     structure: Any
     plain: dict[str, Any]
     aliases: dict[str, Aliases]
@@ -89,12 +84,16 @@ class Observation:
 class Ground:
     """What a function is run on: its arguments, and by name all tensors among or behind them.
 
-    ``inputs`` are the tensors that the function can write to; ``leaves`` those that gradients arrive in.
+    ``inputs`` are the tensors that the function can write to; ``leaves`` those that gradients arrive in;
+    ``around`` what else of theirs a faulty compiler can write to. ``places`` says what stands where in the
+    arguments, and in a module, when it is called.
     """
 
     arguments: Sequence[Any]
     inputs: Sequence[Named]
     leaves: Sequence[Named]
+    around: Sequence[Named] = ()
+    places: Callable[[], dict[str, Any]] = dict
 
 
 def observe(
@@ -107,10 +106,13 @@ def observe(
     the observation.
     """
     versions = {name: _version(tensor) for name, tensor in ground.inputs}
+    places = ground.places()
+    began = _moment("before the call", [], ground)
     returned = function(*ground.arguments)
     leaves = named_outputs(returned)
     outputs = [(name, value) for name, value in leaves if isinstance(value, torch.Tensor)]
     aliases = aliases_of(ground.inputs, outputs)
+    rebound_places = rebound(places, ground.places(), ground.inputs, outputs)
     moments = [_moment("after the call", outputs, ground)]
     gradients = _gradients(outputs, ground.leaves)
     computed = _computed_inputs(moments[0], outputs, ground)
@@ -125,6 +127,9 @@ def observe(
     if write:
         moments += [_written(name, output, outputs, ground) for name, output in outputs]
     return Observation(
+        began=began,
+        places=places.keys(),
+        rebound=rebound_places,
         structure=_structure(returned),
         plain={name: value for name, value in leaves if not isinstance(value, torch.Tensor)},
         aliases=aliases,
@@ -148,6 +153,7 @@ def _computed_inputs(now: Moment, outputs: Sequence[Named], ground: Ground) -> l
         (name, tensor)
         for name, tensor in ground.inputs
         if id(tensor) not in returned
+        and name in now.inputs
         and (now.inputs[name].metadata["requires_grad"], now.inputs[name].metadata["is_leaf"])
         == (True, False)
     ]
@@ -163,12 +169,7 @@ def _structure(value: Any) -> Any:
 
 
 def _moment(label: str, outputs: Sequence[Named], ground: Ground, error: Exception | None = None) -> Moment:
-    return Moment(
-        label,
-        {name: snapshot(tensor) for name, tensor in outputs},
-        {name: snapshot(tensor) for name, tensor in ground.inputs},
-        error,
-    )
+    return Moment(label, snapshots(outputs), snapshots(ground.inputs), snapshots(ground.around), error)
 
 
 def _gradients(outputs: Sequence[Named], leaves: Sequence[Named]) -> dict[tuple[str, str], Snapshot | None]:
@@ -226,53 +227,3 @@ def _written(name: str, output: torch.Tensor, outputs: Sequence[Named], ground: 
     except RuntimeError as raised:
         error = raised
     return _moment(f"after writing to {name}", outputs, ground, error)
-
-
-def snapshot(tensor: torch.Tensor) -> Snapshot:
-    """``tensor`` as it is now."""
-    metadata = {
-        "type": type(tensor),
-        "dtype": tensor.dtype,
-        "device": tensor.device,
-        "layout": tensor.layout,
-        "shape": tuple(tensor.shape),
-        **_of_autograd(tensor),
-    }
-    if tensor.layout == torch.strided:
-        metadata["stride"] = _telling_strides(tensor)
-    if is_traceable_wrapper_subclass(tensor):
-        # Its own storage is a pretence; those of its parts count.
-        parts = parts_of(tensor)
-        inside = {name: snapshot(part) for name, part in parts.tensors.items()}
-        return Snapshot(metadata, None, inside, (parts.context, *parts.others.items()))
-    if tensor.layout == torch.strided:
-        metadata["storage_offset"] = tensor.storage_offset()
-        metadata["storage_bytes"] = tensor.untyped_storage().nbytes()
-    return Snapshot(metadata, _values(tensor))
-
-
-def _of_autograd(tensor: torch.Tensor) -> dict[str, Any]:
-    """Whether ``tensor`` requires grad and is a leaf; where a write has made a view invalid, that."""
-    try:
-        return {"requires_grad": tensor.requires_grad, "is_leaf": tensor.is_leaf}
-    except RuntimeError as refusal:
-        return {"requires_grad": f"refused ({refusal})", "is_leaf": ""}
-
-
-def _telling_strides(tensor: torch.Tensor) -> tuple[int | None, ...]:
-    """The strides; None where the size is 1, and in all of an empty tensor: they lead nowhere there."""
-    telling = tensor.numel() > 0
-    strides = zip(tensor.shape, tensor.stride(), strict=True)
-    return tuple(int(stride) if telling and size != 1 else None for size, stride in strides)
-
-
-def _values(tensor: torch.Tensor) -> torch.Tensor | None:
-    if tensor.is_meta:
-        return None
-    with torch.no_grad():
-        if tensor.layout != torch.strided:
-            return tensor.detach().to_dense().clone()
-        if tensor.numel() and not tensor.untyped_storage().size():
-            return None
-        plain = tensor.detach().as_subclass(torch.Tensor)
-        return plain.resolve_conj().resolve_neg().clone()

@@ -12,7 +12,8 @@ from harness import TestCase
 from harness.graphs.aliasing import aliases_of
 from harness.graphs.differences import Tolerance, different
 from harness.graphs.naming import joined, named_inputs, named_outputs
-from harness.graphs.observation import Ground, observe, snapshot, weighted_sum
+from harness.graphs.observation import Ground, observe, weighted_sum
+from harness.graphs.snapshots import snapshot
 
 
 class SnapshotTest(TestCase):
