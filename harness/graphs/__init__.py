@@ -10,8 +10,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.graphs.aot import Differs as Differs
-    from harness.graphs.aot import UnbackedSize as UnbackedSize
     from harness.graphs.aot import verify_aot as verify_aot
     from harness.graphs.capture import Capture as Capture
     from harness.graphs.capture import CapturedGraph as CapturedGraph
@@ -43,13 +41,15 @@ if TYPE_CHECKING:
     from harness.graphs.train_step import CompiledStep as CompiledStep
     from harness.graphs.train_step import Override as Override
     from harness.graphs.verified import Verified as Verified
+    from harness.graphs.verifier import Differs as Differs
+    from harness.graphs.verifier import UnbackedSize as UnbackedSize
     from harness.graphs.waits import collectives as collectives
     from harness.graphs.waits import unwaited as unwaited
     from harness.graphs.waits import wait_for_works as wait_for_works
     from harness.graphs.waits import without_waits as without_waits
 
 _HOMES: dict[str, tuple[str, ...]] = {
-    "harness.graphs.aot": ("Differs", "UnbackedSize", "verify_aot"),
+    "harness.graphs.aot": ("verify_aot",),
     "harness.graphs.capture": ("Capture", "CapturedGraph"),
     "harness.graphs.communication": (
         "Collective",
@@ -69,6 +69,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "harness.graphs.text": ("graph_text",),
     "harness.graphs.train_step": ("CompiledStep", "Override"),
     "harness.graphs.verified": ("Verified",),
+    "harness.graphs.verifier": ("Differs", "UnbackedSize"),
     "harness.graphs.waits": ("collectives", "unwaited", "wait_for_works", "without_waits"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from harness.graphs.aot import add_note
+from harness.graphs.verifier import add_note
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 

@@ -17,7 +17,7 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from harness import slow_test, timeout
-from harness.graphs.aot import add_note
+from harness.graphs.verifier import add_note
 from suites.aot.known import Known, fail_later
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback

@@ -152,6 +152,77 @@ backward(primals_2, mul, tangents_1, tangents_2)
         with self.assertRaisesRegex(AssertionError, "writes did not raise RuntimeError in eager"):
             verify_aot(writes, inputs(), raises=RuntimeError)
 
+    def test_errors_of_one_kind(self) -> None:
+        """Compiled it is of eager's type, or of one derived from that; both texts match."""
+
+        class Derived(IndexError):
+            pass
+
+        class Raises(Changed):
+            """A front end whose compiled functions raise."""
+
+            def __init__(self, error: Exception) -> None:
+                def call(*_: Any) -> None:
+                    raise error
+
+                super().__init__(call)
+
+        def refuses(a: torch.Tensor) -> None:
+            raise IndexError("seven is too many")
+
+        def refused(compiled: Exception, raises: type[Exception], regex: str | None = None) -> None:
+            verify_aot(
+                refuses, [torch.ones(2)], raises=raises, raises_regex=regex, front_end=Raises(compiled)
+            )
+
+        refused(IndexError("seven"), LookupError, "^seven")
+        refused(Derived("seven"), IndexError, "^seven")
+        for compiled, raises, regex, text in (
+            (
+                KeyError("seven"),
+                LookupError,
+                None,
+                "raised another error compiled: KeyError: 'seven'; in eag",
+            ),
+            (LookupError("seven"), LookupError, None, "raised another error compiled: LookupError: seven;"),
+            (
+                IndexError("eight"),
+                IndexError,
+                "seven",
+                "raised compiled an error that does not match 'seven'",
+            ),
+            (
+                IndexError("eight"),
+                IndexError,
+                "eight",
+                "raised in eager an error that does not match 'eight'",
+            ),
+        ):
+            with self.subTest(text), self.assertRaisesRegex(AssertionError, text):
+                refused(compiled, raises, regex)
+        with self.assertRaisesRegex(KeyError, "other"):
+            refused(KeyError("other"), IndexError)
+
+    def test_usage_errors_are_not_what_is_raised(self) -> None:
+        """They come through ``raises=``, unless it asks for them."""
+        scale = torch.ones(2)
+
+        def captures(a: torch.Tensor) -> torch.Tensor:
+            if type(a) is torch.Tensor:  # not as it is traced
+                raise ValueError("eager alone")
+            return a * scale
+
+        for raises in (ValueError, Exception):
+            with self.assertRaisesRegex(UsageError, "uses a tensor that is neither"):
+                verify_aot(captures, [torch.ones(2)], raises=raises)
+
+        def refuses(a: torch.Tensor) -> None:
+            raise UsageError("mine")
+
+        verify_aot(refuses, [torch.ones(2)], raises=UsageError)
+        with self.assertRaisesRegex(UsageError, "mine"):
+            verify_aot(refuses, [torch.ones(2)], raises=ValueError)
+
 
 class UsageTest(VerifyTestCase):
     """What cannot be verified is refused in one line."""
@@ -187,6 +258,7 @@ class UsageTest(VerifyTestCase):
         for name, value in (
             ("raises", 3),
             ("raises", (ValueError, TypeError)),
+            ("raises_regex", "seven"),
             ("front_end", "dynamo"),
             ("front_end", AotFunction),
             ("decompositions", [torch.sin]),
@@ -194,6 +266,8 @@ class UsageTest(VerifyTestCase):
         ):
             with self.subTest(name, value=value):
                 self.refused(f"^{name}={re.escape(repr(value))}: give ", writes, inputs(), **{name: value})
+        for regex in ("(", 3):
+            self.refused("give a regular expres", writes, inputs(), raises=ValueError, raises_regex=regex)
 
     def test_subclasses(self) -> None:
         """A function for a list, a mode for a callable."""
