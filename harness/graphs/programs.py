@@ -13,7 +13,9 @@ from typing import Any
 
 import torch
 
+from harness.errors import UsageError
 from harness.graphs.aot import verify_aot
+from harness.graphs.sources import Unwritten, written
 from harness.graphs.verified import Verified
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -21,6 +23,8 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 INDENT = "    "
 # How many smaller programs are tried, once one has failed.
 ATTEMPTS = 40
+# Characters of an option that cannot be written.
+DESCRIBED = 80
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,12 +65,22 @@ class ViewProgram:
         return "\n".join(lines)
 
     def script(self, **options: Any) -> str:
-        """A program of its own that verifies this one with ``options`` of ``verify_aot``."""
-        written = {name: _written(value) for name, value in options.items()}
-        imports = sorted({line for line, _ in written.values() if line})
-        given = "".join(f", {name}={text}" for name, (_, text) in written.items())
-        head = ["import torch", "from harness.graphs import verify_aot", *imports]
-        return "\n".join([*head, "", self.source, "", f"verify_aot(f, inputs{given})", ""])
+        """A program of its own that verifies this one with ``options`` of ``verify_aot``.
+
+        An option that cannot be written as source is left out, and a comment says what to put there.
+        """
+        imports: set[str] = set()
+        given, missing = "", []
+        for name, value in options.items():
+            try:
+                expression = written(value)
+            except Unwritten:
+                missing.append(f"# Add {name}=, as the test has it: {_described(value)}")
+                continue
+            imports |= expression.imports
+            given += f", {name}={expression.text}"
+        head = ["import torch", "from harness.graphs import verify_aot", *sorted(imports)]
+        return "\n".join([*head, "", self.source, "", *missing, f"verify_aot(f, inputs{given})", ""])
 
     def functions(self) -> tuple[Callable[..., Any], Callable[[], Any]]:
         """``f`` and ``inputs``."""
@@ -91,16 +105,25 @@ class ViewProgram:
             return False
         return True
 
-    def verify(self, **options: Any) -> Verified:
+    def verify(self, *, known: Callable[[Exception], bool] | None = None, **options: Any) -> Verified:
         """``verify_aot`` with ``options``; AssertionError, by the same error of the smallest program found.
 
-        Its message ends with that program's script.
+        Its message ends with that program's script. A program is as bad as this one where its error is of
+        the same type. An error that is ``known`` is raised as it is, and no program that fails with one is
+        taken for a smaller one; a UsageError is raised as it is.
         """
         options.setdefault("test_mutation", True)
         found = self._tried(options)
         if isinstance(found, Verified):
             return found
-        smallest = self.reduced(lambda program: type(program._tried(options)) is type(found))
+        if isinstance(found, UsageError) or (known is not None and known(found)):
+            raise found
+
+        def fails(program: ViewProgram) -> bool:
+            error = program._tried(options)
+            return type(error) is type(found) and not (known is not None and known(error))
+
+        smallest = self.reduced(fails)
         error = smallest._tried(options)
         assert isinstance(error, Exception), f"the program does not fail twice: {error}"
         raise AssertionError(f"{error}\n\n{smallest.script(**options)}") from error
@@ -143,10 +166,5 @@ def _tuple(names: Sequence[str]) -> str:
     return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
 
 
-def _written(value: Any) -> tuple[str, str]:
-    """A line that imports what ``value`` is written with, if any, and ``value`` as it is written."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return "", repr(value)
-    named = value if hasattr(value, "__qualname__") else type(value)
-    line = f"from {named.__module__} import {named.__qualname__}"
-    return line, named.__qualname__ if named is value else f"{named.__qualname__}()"
+def _described(value: Any) -> str:
+    return " ".join(repr(value).split())[:DESCRIBED]

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from harness import DynamoTestCase
-from harness.graphs import ViewProgram, nop
+from harness import DynamoTestCase, UsageError
+from harness.graphs import Compilers, ViewProgram, nop
 
 
 def loses_sines(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
@@ -89,6 +89,38 @@ verify_aot(f, inputs, backend=loses_sines, test_mutation=True)
         )
         with self.assertRaisesRegex(AssertionError, "the output: values differ|output 0: values differ"):
             exec(script, {})
+
+    def test_known(self) -> None:
+        """A known error comes as it is; a smaller program that has one is passed over."""
+
+        class Odd(AssertionError):
+            """Of a graph without products: another type of error than the program's."""
+
+        def fails(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
+            count = len(graph.graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor))
+            raise AssertionError(f"{count} products") if count else Odd("none")
+
+        with self.assertRaisesRegex(AssertionError, "^2 products$"):
+            PROGRAM.verify(backend=fails, known=lambda error: "2 products" in str(error))
+        for known, text in (("1 products", r"^2 products\n"), ("", r"^1 products\n")):
+            with self.subTest(known=known), self.assertRaisesRegex(AssertionError, text):
+                PROGRAM.verify(backend=fails, known=lambda error, known=known: str(error) == known)  # type: ignore[misc]  # it infers no lambda with a default
+
+    def test_usage_errors(self) -> None:
+        """Are nobody's finding."""
+        with self.assertRaisesRegex(UsageError, "^backend=3: give a name"):
+            PROGRAM.verify(backend=3)
+
+    def test_options_that_have_no_source(self) -> None:
+        """Stand in a comment, which says what to put there."""
+        script = PROGRAM.script(backend=Compilers("mine", nop, nop), dynamic=True, decompositions={3: nop})
+        *_, first, second, call, end = script.split("\n")
+        self.assertIn(
+            "# Add backend=, as the test has it: Compilers(name='mine', forward=<function nop", first
+        )
+        self.assertIn("# Add decompositions=, as the test has it: {3: <function nop", second)
+        self.assertEqual((call, end), ("verify_aot(f, inputs, dynamic=True)", ""))
+        compile(script, "script", "exec")
 
     def test_runs_in_eager(self) -> None:
         """Not where a backward needs what was written over."""

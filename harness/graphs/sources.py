@@ -1,0 +1,73 @@
+"""Values as source: what an option of a verification looks like in a script that makes it again."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+
+class Unwritten(ValueError):
+    """A value that no source is known for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An expression, and the lines that import what it names."""
+
+    text: str
+    imports: frozenset[str] = frozenset()
+
+
+def written(value: Any) -> Source:
+    """``value`` as an expression that is equal to it wherever it is evaluated; Unwritten where none is known.
+
+    Constants, tuples and lists; functions and classes that can be imported; instances of such a class that is
+    made without arguments.
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return Source(repr(value))
+    if isinstance(value, float):
+        return Source(repr(value) if value - value == 0 else f"float({str(value)!r})")
+    if type(value) in (tuple, list):
+        return _sequence(value)
+    if isinstance(value, type) or inspect.isroutine(value):
+        return _imported(value)
+    try:
+        plain = not inspect.signature(type(value)).parameters
+    except (TypeError, ValueError):  # a builtin, which has no signature
+        plain = False
+    if not plain:
+        raise Unwritten(repr(value))
+    made = _imported(type(value))
+    return Source(f"{made.text}()", made.imports)
+
+
+def _sequence(values: tuple[Any, ...] | list[Any]) -> Source:
+    items = [written(value) for value in values]
+    inside = ", ".join(item.text for item in items)
+    imports = frozenset().union(*(item.imports for item in items))
+    if isinstance(values, list):
+        return Source(f"[{inside}]", imports)
+    return Source(f"({inside},)" if len(items) == 1 else f"({inside})", imports)
+
+
+def _imported(named: Any) -> Source:
+    """By module and name, where they lead to it: not of what is local, nameless, or the script's own."""
+    home, path = getattr(named, "__module__", None), getattr(named, "__qualname__", "")
+    if home in (None, "__main__") or not path:
+        raise Unwritten(repr(named))
+    try:
+        found = operator.attrgetter(path)(sys.modules[home])
+    except (AttributeError, KeyError):
+        found = None
+    if found is not named:
+        raise Unwritten(repr(named))
+    if home == "builtins":
+        return Source(path)
+    first = path.partition(".")[0]
+    return Source(path, frozenset({f"from {home} import {first}"}))

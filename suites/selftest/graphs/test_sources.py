@@ -1,0 +1,90 @@
+"""Values as source: what is written leads back to the value, and what would not is not written."""
+
+from __future__ import annotations
+
+import functools
+import math
+import unittest
+from typing import Any
+
+import torch
+
+from harness import TestCase
+from harness.graphs import AotFunction, Compilers, nop
+from harness.graphs.sources import Unwritten, written
+
+
+class Outer:
+    """A class around another."""
+
+    class Inner:
+        """Made without arguments."""
+
+        def __eq__(self, other: object) -> bool:
+            return type(other) is type(self)
+
+        __hash__ = object.__hash__
+
+    class Configured:
+        """Made with an argument, or without."""
+
+        def __init__(self, value: int = 3) -> None:
+            self.value = value
+
+
+class SourceTest(TestCase):
+    """``written``."""
+
+    def test_back(self) -> None:
+        """Evaluated after the imports, the text is the value again."""
+        for value, text in (
+            (None, "None"),
+            (True, "True"),
+            (1.5, "1.5"),
+            (math.inf, "float('inf')"),
+            ("a'b", '"a\'b"'),
+            ((nop,), "(nop,)"),
+            ((nop, (nop, 3)), "(nop, (nop, 3))"),
+            ([], "[]"),
+            (len, "len"),
+            (ValueError, "ValueError"),
+            (Outer.Inner, "Outer.Inner"),
+            (Outer.Inner(), "Outer.Inner()"),
+        ):
+            with self.subTest(value=value):
+                source = written(value)
+                scope: dict[str, Any] = {}
+                exec("\n".join(source.imports), scope)
+                self.assertEqual(eval(source.text, scope), value)
+                self.assertEqual(source.text, text)
+        self.assertEqual(written(AotFunction()).text, "AotFunction()")
+
+    def test_not_written(self) -> None:
+        """What a name would not lead back to."""
+
+        def local() -> None: ...
+
+        class Local:
+            pass
+
+        for value in (
+            local,
+            lambda: None,
+            Local,
+            Local(),
+            (nop, local),
+            {"a": 1},
+            Outer.Configured(4),
+            Outer.Configured(),
+            Compilers("mine", nop, nop),
+            functools.partial(nop),
+            Outer.Configured(1).__init__,  # type: ignore[misc]  # a method that belongs to one object
+            torch.ones(2),
+            torch.sin,
+        ):
+            with self.subTest(value=value), self.assertRaises(Unwritten):
+                written(value)
+
+
+if __name__ == "__main__":
+    unittest.main()
