@@ -62,11 +62,14 @@ class Copier:
     def _remains_view(self, original: torch.Tensor) -> bool:
         """Whether the copy is a view for autograd, too.
 
-        Not one that is asked to require grad while its base does not: that could be no more than a leaf.
+        Not one that is to require grad while its base does not, where that is asked for or it is to be
+        written to: it could be no more than a leaf.
         """
         base = original._base
+        if base is None or self._wanted(base):
+            return base is not None
         asked = self._requires_grad.get(id(original), False)
-        return base is not None and not (asked and not self._wanted(base))
+        return not (asked or (self._writable and self._wanted(original)))
 
     def _view(self, original: torch.Tensor) -> torch.Tensor:
         base = original._base

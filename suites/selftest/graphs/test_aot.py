@@ -116,6 +116,12 @@ backward(primals_2, mul, tangents_1, tangents_2)
         result = verify_aot(lambda a: (a + 1, 3, float("nan"), None), [torch.ones(2)])
         self.assertEqual(result.returned[1], 3)
 
+    def test_leaf_views(self) -> None:
+        """Arguments that are leaves and views are written to as others are."""
+        verify_aot(
+            lambda a: a.mul_(2), [torch.arange(4.0).reshape(2, 2).requires_grad_()], test_mutation=True
+        )
+
     def test_callable_inputs(self) -> None:
         """Made anew for each side, with the leaves that gradients are read off."""
         made = []

@@ -111,6 +111,27 @@ class CopierTest(TestCase):
         self.assertEqual(copier.leaves[0][1].grad, torch.tensor([1.0, 1, 3, 3]))
         self.assertEqual(leaf.detach(), torch.tensor([1.0, 2, 3, 4]))
 
+    def test_writable_leaf_views(self) -> None:
+        """Of bases that do not require grad: they share memory still, and are written to."""
+        plain = torch.arange(4.0)
+        for what, leaf, beside in (
+            ("alone", torch.arange(4.0).reshape(2, 2).requires_grad_(), None),
+            ("beside the base", plain.view(2, 2).requires_grad_(), plain),
+            ("a part", torch.arange(4.0)[1:].requires_grad_(), None),
+        ):
+            with self.subTest(what):
+                copier = Copier(writable=True)
+                copy, other = copier.tree([leaf, beside])
+                self.assertEqual((copy.requires_grad, copy.is_leaf), (True, False))
+                copy.mul_(2)
+                self.assertEqual(copy.detach(), 2 * leaf.detach())
+                if beside is not None:
+                    self.assertEqual(other, 2 * beside)
+                copy.sum().backward()
+                ((original, behind),) = copier.leaves
+                self.assertIs(original, leaf)
+                self.assertEqual(behind.grad, torch.full_like(leaf, 2))
+
     def test_requires_grad(self) -> None:
         """Set on the copies, of views of what does not require grad too."""
         x, y = torch.arange(4.0), grown(2)
