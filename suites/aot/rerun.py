@@ -10,7 +10,7 @@ from typing import Any
 from harness.errors import UsageError
 from harness.graphs import FrontEnd
 from suites.aot.base import AotTestCase
-from suites.aot.known import Known, all_names, expect
+from suites.aot.known import Known, all_names, expect, is_bare
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -31,13 +31,20 @@ def rerun(
     several graphs, with the reason. ``known``: those that fail. A test that is run again has to compile
     through the front end, or it would be the same test twice.
 
-    UsageError where two bases have a test of one name, or a table names a test that none has.
+    UsageError where two bases have a test of one name, a table names a test that none has, or a test is
+    expected to fail in whatever way.
     """
     owners = _owners(bases)
     known = tuple(known)
     unknown = (all_names(known) | stay.keys() | breaks.keys()) - owners.keys()
     if unknown:
         raise UsageError(f"{name}: there is no test {sorted(unknown)[0]} to make an exception of")
+    bare = [test for test, owner in owners.items() if is_bare(getattr(owner, test))]
+    if bare:
+        raise UsageError(
+            f"{name}: {bare[0]} has a bare unittest.expectedFailure, which any failure would satisfy: "
+            "decorate it with expect(Known(...)) of suites.aot.known, which says how it fails and why"
+        )
     tests: dict[str, Any] = dict.fromkeys(stay)  # unittest does not see what is None
     for test, owner in owners.items():
         if test not in stay:

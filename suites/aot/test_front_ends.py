@@ -20,7 +20,7 @@ from harness.graphs import verify_aot
 from suites.aot.autograd_cache import Codes
 from suites.aot.base import AotTestCase
 from suites.aot.front_ends import ThroughCache, ThroughDynamo
-from suites.aot.known import Known
+from suites.aot.known import Known, expect
 from suites.aot.rerun import rerun
 
 
@@ -138,6 +138,25 @@ class RerunTest(TestCase):
         ):
             with self.subTest(**options), self.assertRaisesRegex(UsageError, "no test test_gone"):
                 self.again(base(), **options)
+
+    def test_expected_failures(self):
+        """With their reason they are run again, and expected there too; bare ones are refused."""
+
+        class Fails(AotTestCase):
+            def test_fails(self):
+                self.verify(product, inputs(), front_end=self.front_end)
+                raise ValueError("so")
+
+        for decorator, verdict in (
+            (expect(Known("", "ValueError", "^so$", "it does")), ["expectedFailures"]),
+            (expect(Known("", "ValueError", "^other$", "it does")), ["errors"]),
+        ):
+            with self.subTest(verdict=verdict):
+                case = type("Fails", (Fails,), {"test_fails": decorator(Fails.test_fails)})
+                self.assertEqual(self.verdict(self.again(case), "test_fails"), verdict)
+        case = type("Fails", (Fails,), {"test_fails": unittest.expectedFailure(Fails.test_fails)})
+        with self.assertRaisesRegex(UsageError, r"test_fails has a bare .*expect\(Known"):
+            self.again(case)
 
     def test_two_tests_of_one_name(self):
         class Other(AotTestCase):
