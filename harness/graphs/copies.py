@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from copy import deepcopy
+from itertools import chain
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_map_only
 
@@ -30,6 +33,8 @@ class Copier:
     grad is a leaf, so that a function may write to it. ``requires_grad`` says by ``id`` which copies require
     grad where the originals do not, or the reverse. ``leaves`` holds, in order, pairs of an original and the
     leaf that its gradient arrives in: the copy itself, or what it was computed from.
+
+    A module's own tensors are copied as they are, whatever is asked for: ``module`` comes before ``tree``.
     """
 
     def __init__(
@@ -46,6 +51,19 @@ class Copier:
         # By identity; the original is kept beside the copy so that its identity stays taken.
         self._copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._storages: dict[int, torch.UntypedStorage] = {}
+        # A module's tensors and what they are views of, by identity.
+        self._own: set[int] = set()
+
+    def module(self, original: torch.nn.Module) -> torch.nn.Module:
+        """The copy of a module; its parameters and buffers are related to the other copies as the originals.
+
+        What has no sizes yet is left to ``copy.deepcopy``, as is all that is no parameter and no buffer.
+        """
+        named = chain(original.parameters(), original.buffers())
+        tensors = [tensor for tensor in named if not is_lazy(tensor)]
+        for tensor in tensors:
+            self._own |= {id(tensor)} | ({id(tensor._base)} if tensor._base is not None else set())
+        return deepcopy(original, {id(tensor): self.tensor(tensor) for tensor in tensors})
 
     def tree(self, value: Any) -> Any:
         """``value``, a container of any depth, with its tensors copied and everything else as it is."""
@@ -54,9 +72,9 @@ class Copier:
     def tensor(self, original: torch.Tensor) -> torch.Tensor:
         """The copy of ``original``; UsageError where it cannot be made to look the same."""
         if id(original) not in self._copies:
-            copy = self._view(original) if self._remains_view(original) else self._base(original)
-            self._require_alike(original, copy)
-            self._copies[id(original)] = (original, copy)
+            made = self._view(original) if self._remains_view(original) else self._base(original)
+            self._require_alike(original, made)
+            self._copies[id(original)] = (original, made)
         return self._copies[id(original)][1]
 
     def _remains_view(self, original: torch.Tensor) -> bool:
@@ -68,6 +86,8 @@ class Copier:
         base = original._base
         if base is None or self._wanted(base):
             return base is not None
+        if id(original) in self._own:
+            return True
         asked = self._requires_grad.get(id(original), False)
         return not (asked or (self._writable and self._wanted(original)))
 
@@ -89,13 +109,14 @@ class Copier:
     def _base(self, original: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             copy = self._plain(original)
-            if self._wrap is not None and not is_traceable_wrapper_subclass(copy):
-                copy = self._wrap(copy).detach()
+            wrap = None if id(original) in self._own else self._wrap
+            if wrap is not None and not is_traceable_wrapper_subclass(copy):
+                copy = wrap(copy).detach()
         if isinstance(original, torch.nn.Parameter):
             copy = torch.nn.Parameter(copy, requires_grad=self._wanted(original))
         if not self._wanted(original):
             return copy
-        if original.is_leaf and not self._writable:
+        if original.is_leaf and (id(original) in self._own or not self._writable):
             copy.requires_grad_()
             self.leaves.append((original, copy))
             return copy
@@ -130,19 +151,23 @@ class Copier:
 
     def _storage(self, original: torch.Tensor) -> torch.UntypedStorage:
         storage = original.untyped_storage()
-        return self._storages.setdefault(storage._cdata, storage.clone())
+        if storage._cdata not in self._storages:
+            self._storages[storage._cdata] = storage.clone()
+        return self._storages[storage._cdata]
 
     def _wanted(self, original: torch.Tensor) -> bool:
-        return self._requires_grad.get(id(original), original.requires_grad)
+        asked = {} if id(original) in self._own else self._requires_grad
+        return asked.get(id(original), original.requires_grad)
 
     def _require_alike(self, original: torch.Tensor, copy: torch.Tensor) -> None:
+        wrapped = self._wrap is not None and id(original) not in self._own
         said = [
             f"{name} {found} for {wanted}"
             for name, found, wanted in (
                 ("shape", tuple(copy.shape), tuple(original.shape)),
                 ("dtype", copy.dtype, original.dtype),
                 ("requires_grad", copy.requires_grad, self._wanted(original)),
-                ("type", type(copy), type(original) if self._wrap is None else type(copy)),
+                ("type", type(copy), type(copy) if wrapped else type(original)),
             )
             if found != wanted
         ]

@@ -49,7 +49,8 @@ def differences(eager: Observation, compiled: Observation, tolerance: Tolerance)
         what = f"eager returned {eager.structure}, compiled {compiled.structure}"
         return [Difference("the outputs' structure", what)]
     found = list(_plain(eager, compiled))
-    seen: set[str] = set()
+    # Memory that nobody has filled, around the inputs that a callable makes, begins with any values.
+    seen = {name for name, _ in _around(eager.began, compiled.began, tolerance)}
     of_compiled = {moment.label: moment for moment in compiled.moments}
     for moment in eager.moments:
         if moment.label not in of_compiled:

@@ -63,23 +63,28 @@ class Grounds:
         self._wrap = subclasses
         self._grad = _requirements(inputs, requires_grad)
 
-    def make(self, function: Callable[..., Any]) -> Ground:
-        """New arguments for ``function``; a module's own parameters and buffers are part of the ground."""
-        arguments, leaves = self._made() if callable(self._inputs) else self._copied(function)
-        own = module_tensors(function)
-        inputs = [*_tensors(named_inputs(function, arguments)), *own]
-        leaves += [
-            (name, value) for name, value in own if name.startswith("parameter") and value.requires_grad
-        ]
-        return Ground(
-            arguments,
-            inputs,
-            leaves,
-            around(inputs, leaves),
-            functools.partial(places_of, function, arguments),
-        )
+    @property
+    def are_made(self) -> bool:
+        """Whether the user's callable makes the inputs: nobody says that it makes the same each time."""
+        return callable(self._inputs)
 
-    def _made(self) -> tuple[Sequence[Any], list[Named]]:
+    def make(self, function: Callable[..., Any]) -> Ground:
+        """New arguments for ``function``, and of a module a copy; its own tensors are part of the ground."""
+        copier = Copier(wrap=self._wrap, writable=self._writable, requires_grad=self._grad)
+        own = copier.module(function) if isinstance(function, torch.nn.Module) else function
+        originals: Sequence[Any] = ()
+        if callable(self._inputs):
+            arguments, leaves = self._made(function)
+        else:
+            originals = self._inputs
+            arguments, leaves = copier.tree(list(originals)), []
+        names = _names_of_originals(function, originals)
+        leaves += [(names[id(original)], leaf) for original, leaf in copier.leaves]
+        inputs = [*_tensors(named_inputs(function, arguments)), *module_tensors(own)]
+        places = functools.partial(places_of, own, arguments)
+        return Ground(own, arguments, inputs, leaves, around(inputs, leaves), places)
+
+    def _made(self, function: Callable[..., Any]) -> tuple[Sequence[Any], list[Named]]:
         with self._mode():
             made = self._inputs()
         if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], (list, tuple))):
@@ -92,13 +97,14 @@ class Grounds:
                     f"{name} that the callable inputs= makes is computed, so that no gradient arrives in it: "
                     "name the tensor that it is computed from, or call its retain_grad()"
                 )
+        given = {id(leaf) for _, leaf in named}
+        for name, tensor in _tensors(named_inputs(function, arguments)):
+            if tensor.is_leaf and tensor.requires_grad and id(tensor) not in given:
+                raise UsageError(
+                    f"{name} that the callable inputs= makes is a leaf that requires grad and not one of the "
+                    "leaves that it returns: return it there too, so that its gradient is compared"
+                )
         return arguments, named
-
-    def _copied(self, function: Callable[..., Any]) -> tuple[Sequence[Any], list[Named]]:
-        copier = Copier(wrap=self._wrap, writable=self._writable, requires_grad=self._grad)
-        arguments = copier.tree(list(self._inputs))
-        names = _names_of_originals(function, self._inputs)
-        return arguments, [(names[id(original)], leaf) for original, leaf in copier.leaves]
 
 
 def _requirements(inputs: Sequence[Any], requires_grad: bool | Sequence[bool] | None) -> dict[int, bool]:
@@ -121,8 +127,8 @@ def _requirements(inputs: Sequence[Any], requires_grad: bool | Sequence[bool] | 
 
 
 def _names_of_originals(function: Callable[..., Any], inputs: Sequence[Any]) -> dict[int, str]:
-    """Names of the inputs and of the bases of those that are views, by identity."""
-    named = _tensors(named_inputs(function, inputs))
+    """Names of the inputs and a module's tensors, and of the bases of those that are views, by identity."""
+    named = [*_tensors(named_inputs(function, inputs)), *module_tensors(function)]
     by_base: dict[int, list[str]] = {}
     for name, tensor in named:
         if tensor._base is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_structure
 
 from harness.graphs.aliasing import Aliases, Named, aliases_of
@@ -84,11 +85,13 @@ class Observation:
 class Ground:
     """What a function is run on: its arguments, and by name all tensors among or behind them.
 
+    ``function`` is the one that the ground is for; a module's tensors are part of the ground.
     ``inputs`` are the tensors that the function can write to; ``leaves`` those that gradients arrive in;
     ``around`` what else of theirs a faulty compiler can write to. ``places`` says what stands where in the
     arguments, and in a module, when it is called.
     """
 
+    function: Callable[..., Any]
     arguments: Sequence[Any]
     inputs: Sequence[Named]
     leaves: Sequence[Named]
@@ -142,8 +145,10 @@ def observe(
 
 
 def _version(tensor: torch.Tensor) -> int:
-    """How often ``tensor`` or what it shares its memory with has been written to; an inference tensor: 0."""
-    return 0 if tensor.is_inference() else int(tensor._version)
+    """How often ``tensor`` or what it shares its memory with has been written to; an inference tensor or
+    one without sizes: 0.
+    """
+    return 0 if is_lazy(tensor) or tensor.is_inference() else int(tensor._version)
 
 
 def _computed_inputs(now: Moment, outputs: Sequence[Named], ground: Ground) -> list[Named]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +12,10 @@ import torch._functorch.config
 from harness.errors import UsageError
 from harness.graphs.capture import Capture
 from harness.graphs.compilers import Compilers
-from harness.graphs.differences import Difference, Tolerance, differences
+from harness.graphs.differences import Difference, Tolerance, differences, different
 from harness.graphs.front_ends import Compilation, FrontEnd
 from harness.graphs.grounds import Grounds
-from harness.graphs.observation import Observation, observe
+from harness.graphs.observation import Moment, Observation, observe
 from harness.graphs.refusals import Refusal
 from harness.graphs.tracing_errors import UNBACKED, is_of_captured_tensor
 from harness.graphs.verified import Verified
@@ -77,17 +76,18 @@ class Verifier:
             eager = self._eager()
         with self.front_end.run(number):
             compiled = self._compiled(compilation, eager.written)
+        if self.grounds.are_made:
+            require_equal_beginnings(eager.began, compiled.began)
         found = [*self._idle(capture, number, compiled), *differences(eager, compiled, self.tolerance)]
         if found:
             raise Differs(self._message(found, keep, number, capture), found)
         return Verified(tuple(capture.graphs), compiled.returned)
 
     def _eager(self) -> Observation:
-        function = self._own_copy()
-        ground = self.grounds.make(function)
+        ground = self.grounds.make(self.function)
         try:
             written = None if self.mutation_gradients else ()
-            observed = observe(function, ground, write=self.write, written=written)
+            observed = observe(ground.function, ground, write=self.write, written=written)
         except Exception as error:
             add_note(error, "This is the function itself, in eager: nothing was compiled yet.")
             raise
@@ -95,12 +95,11 @@ class Verifier:
         return observed
 
     def _compiled(self, compilation: Compilation, written: Collection[str] = ()) -> Observation:
-        function = self._own_copy()
-        ground = self.grounds.make(function)
+        ground = self.grounds.make(self.function)
         # A backward for each output keeps the buffers that a compiled backward would like to reuse.
         with torch._functorch.config.patch(debug_assert=self.debug_assert, donated_buffer=False):
             try:
-                compiled = self.front_end.compile(function, compilation)
+                compiled = self.front_end.compile(ground.function, compilation)
                 return observe(compiled, ground, write=self.write, written=written)
             except UNBACKED as error:
                 raise UnbackedSize(
@@ -127,9 +126,6 @@ class Verifier:
         if wanted and not any(graph.role == "backward" for graph in capture.ran):
             yield Difference("backward", "no compiled one ran: the gradients come from elsewhere")
 
-    def _own_copy(self) -> Callable[..., Any]:
-        return copy.deepcopy(self.function) if isinstance(self.function, torch.nn.Module) else self.function
-
     def _name(self) -> str:
         return getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
 
@@ -151,6 +147,19 @@ def require_known(plain: Mapping[str, Any]) -> None:
             raise UsageError(
                 f"{name} is a {type(value).__name__}: a function that is compiled ahead of time returns "
                 "tensors, numbers, strings and None, in containers"
+            )
+
+
+def require_equal_beginnings(eager: Moment, compiled: Moment) -> None:
+    """UsageError where a callable made other inputs for one side than for the other."""
+    exact = Tolerance(0, 0)
+    for name, snapshot in eager.inputs.items():
+        other = compiled.inputs.get(name)
+        found = ["not there compiled"] if other is None else list(different(snapshot, other, exact))
+        if found:
+            raise UsageError(
+                f"the callable inputs= makes other values each time: {name}: {found[0]}, before the call: "
+                "let it depend on nothing but torch's random generator"
             )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unittest
 from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -110,6 +112,20 @@ backward(primals_2, mul, tangents_1, tangents_2)
         module = torch.nn.BatchNorm1d(3)
         verify_aot(module, [torch.randn(4, 3)])
         self.assertEqual(module.num_batches_tracked, 0)
+
+    def test_arguments_of_a_module(self) -> None:
+        """Its own parameter as an argument is the parameter, on both sides."""
+        module = torch.nn.Linear(2, 2)
+        seen = []
+
+        def asked(self: torch.nn.Linear, weight: torch.Tensor) -> torch.Tensor:
+            if type(weight) is torch.nn.Parameter:  # not as it is traced
+                seen.append(weight is self.weight)
+            return weight + self.weight
+
+        with mock.patch.object(torch.nn.Linear, "forward", asked):
+            verify_aot(module, [module.weight], requires_grad=False)
+        self.assertEqual(set(seen), {True})
 
     def test_numbers(self) -> None:
         """Beside tensors; a nan is as much the same as any other."""
@@ -258,6 +274,31 @@ class UsageTest(VerifyTestCase):
             return [x], [x, x]
 
         self.refused(r"leaf \[0\] that the callable inputs= makes is computed", writes, computed)
+
+        def unnamed() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+            x, y = inputs()
+            return [x.requires_grad_()], [x * 1, y.requires_grad_()]
+
+        self.refused(r"input 1 \(b\) that the callable inputs= makes is a leaf that", writes, unnamed)
+
+    def test_inputs_that_differ(self) -> None:
+        """Made anew with other values; random ones are the same, and memory that nobody sees may be any."""
+        made = itertools.count()
+
+        def other() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+            return [], [torch.ones(2, 2), torch.full((2, 2), float(next(made)))]
+
+        def alike() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+            around = torch.full((4, 3), float(next(made)))
+            around[:, :2] = 1
+            return [], [torch.rand(2, 2), around[:2, :2]]
+
+        self.refused(
+            r"makes other values each time: input 1 \(b\): values differ: at \[0, 0\] 1.0 compiled, 0.0",
+            writes,
+            other,
+        )
+        verify_aot(writes, alike)
 
     def test_options(self) -> None:
         """Of a wrong kind."""

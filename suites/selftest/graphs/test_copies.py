@@ -6,6 +6,7 @@ import unittest
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.testing._internal.two_tensor import TwoTensor
 
 from harness import TestCase, UsageError
@@ -140,6 +141,50 @@ class CopierTest(TestCase):
         for copy, wanted in zip(copier.tree([view, y]), (True, False), strict=True):
             self.assertEqual((copy.requires_grad, copy.is_leaf), (wanted, True))
         self.assertEqual(len(copier.leaves), 1)
+
+    def test_modules(self) -> None:
+        """A module's tensors and others stay related; they are copied as they are, and without gradients."""
+
+        class Module(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.arange(4.0))
+                self.again = self.weight
+                self.end: torch.Tensor
+                self.register_buffer("end", self.weight.detach()[2:])
+                self.plain = torch.ones(2)
+
+        module = Module()
+        module.weight.sum().backward()
+        copier = Copier(
+            wrap=lambda tensor: TwoTensor(tensor, tensor),
+            writable=True,
+            requires_grad={id(module.weight): False, id(module.end): True},
+        )
+        copy = copier.module(module)
+        assert isinstance(copy, Module)
+        weight, half, tail, other = copier.tree([module.weight, module.end, module.end[1:], grown(2)])
+        self.assertAlike(copy.weight, module.weight)
+        self.assertIsNone(copy.weight.grad)
+        for name, one, same in (
+            ("argument", weight, copy.weight),
+            ("tied", copy.again, copy.weight),
+            ("view", half, copy.end),
+        ):
+            self.assertIs(one, same, name)
+        self.assertTrue(share(copy.end, copy.weight))
+        self.assertTrue(share(tail, copy.weight))
+        self.assertFalse(copy.end.requires_grad)
+        self.assertEqual((type(other), other.is_leaf), (TwoTensor, False))
+        self.assertFalse(share(copy.plain, module.plain))
+
+    def test_lazy_modules(self) -> None:
+        """Have parameters without sizes, which are copied as they are."""
+        module = torch.nn.LazyLinear(2)
+        copy = Copier().module(module)
+        copy(torch.ones(1, 3))
+        self.assertTrue(is_lazy(module.weight))
+        self.assertEqual(copy.weight.shape, (2, 3))
 
     def test_given_up_storage(self) -> None:
         """A tensor that holds no data."""

@@ -104,7 +104,9 @@ class ObservationTest(TestCase):
     def ground(self, *arguments: torch.Tensor, leaves: tuple[torch.Tensor, ...] = ()) -> Ground:
         """Arguments a, b, and so on."""
         named = list(zip("abc", arguments, strict=False))
-        return Ground(arguments, named, [(f"leaf {index}", leaf) for index, leaf in enumerate(leaves)])
+        return Ground(
+            torch.clone, arguments, named, [(f"leaf {index}", leaf) for index, leaf in enumerate(leaves)]
+        )
 
     def test_moments(self) -> None:
         """After the call, the backward, and a write to each output, with what it raised."""
