@@ -11,11 +11,13 @@
 For people who write a compiler of graphs, and for the suites. Eager and compiled run on independent copies
 of the inputs. Compared are the outputs, what happened to the inputs, what aliases what, and the gradients of
 each leaf through each output and each input that was written to: values, dtypes, shapes, strides,
-``requires_grad``, ``is_leaf``, types.
+``requires_grad``, ``is_leaf``, types. The compiled function is called twice: it does the same again, compiles
+nothing more for it, and leaves the outputs of the first call alone.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -37,6 +39,7 @@ def verify_aot(
     function: Callable[..., Any],
     inputs: Sequence[Any] | Callable[[], tuple[Sequence[Any], Sequence[Any]]],
     *,
+    more_inputs: Sequence[Sequence[Any] | Callable[[], tuple[Sequence[Any], Sequence[Any]]]] = (),
     backend: str | Callable[..., Any] | tuple[Callable[..., Any], Callable[..., Any]] | Compilers = "nop",
     dynamic: bool = False,
     requires_grad: bool | Sequence[bool] | None = None,
@@ -60,7 +63,9 @@ def verify_aot(
 
     ``inputs``: the arguments, in containers of any kind. They stay as they are: each side has copies, which
     share storages and are views of each other as these are. Or a callable that makes
-    ``(leaves, arguments)``, called once for each side; gradients are read off the leaves.
+    ``(leaves, arguments)``, of equal values each time that it is called; gradients are read off the leaves.
+    ``more_inputs``: others, each like ``inputs``, with which the same compiled function is called afterwards;
+    of other sizes where these are ``dynamic``.
 
     ``backend``: ``"nop"``, ``"aot_eager"``, ``"inductor"``; a compiler of graphs, or a pair for forward
     and backward; ``Compilers``. ``partitioner`` and ``decompositions`` replace the backend's.
@@ -95,9 +100,14 @@ def verify_aot(
             callable(partitioner), "partitioner", partitioner, "a function of a joint graph and its inputs"
         )
         compilers = replace(compilers, partitioner=partitioner)
+    _check(isinstance(more_inputs, (list, tuple)), "more_inputs", more_inputs, "a list of further inputs=")
+    grounds = functools.partial(
+        Grounds, requires_grad=requires_grad, subclasses=subclasses, writable=test_mutation
+    )
     verifier = Verifier(
         function=function,
-        grounds=Grounds(inputs, requires_grad=requires_grad, subclasses=subclasses, writable=test_mutation),
+        grounds=grounds(inputs),
+        more_grounds=[grounds(more) for more in more_inputs],
         compilers=compilers,
         dynamic=dynamic,
         write=test_mutation,

@@ -62,8 +62,23 @@ class Copier:
         named = chain(original.parameters(), original.buffers())
         tensors = [tensor for tensor in named if not is_lazy(tensor)]
         for tensor in tensors:
-            self._own |= {id(tensor)} | ({id(tensor._base)} if tensor._base is not None else set())
+            self._own |= {id(each) for each in (tensor, tensor._base) if each is not None}
         return deepcopy(original, {id(tensor): self.tensor(tensor) for tensor in tensors})
+
+    def reuse(self, original: torch.Tensor, copied: torch.Tensor) -> None:
+        """Take ``copied``, a copy that another Copier made of a module's tensor, for the copy of it.
+
+        It gets the original's values again. The two are alike but for these.
+        """
+        for one, other in ((original._base, copied._base), (original, copied)):
+            if one is not None and other is not None:
+                self._own.add(id(one))
+                self._copies[id(one)] = (one, other)
+        for here, there in zip(_plain_parts(original), _plain_parts(copied), strict=True):
+            storage = self._storages[here.untyped_storage()._cdata] = there.untyped_storage()
+            storage.copy_(here.untyped_storage())
+        if original.is_leaf and original.requires_grad:
+            self.leaves.append((original, copied))
 
     def tree(self, value: Any) -> Any:
         """``value``, a container of any depth, with its tensors copied and everything else as it is."""
@@ -176,6 +191,13 @@ class Copier:
                 f"an input cannot be copied ({', '.join(said)}): "
                 "give a callable that makes (leaves, arguments) anew"
             )
+
+
+def _plain_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The tensors that hold the data, of a wrapper subclass its parts."""
+    if is_traceable_wrapper_subclass(tensor):
+        return [plain for part in parts_of(tensor).tensors.values() for plain in _plain_parts(part)]
+    return [tensor]
 
 
 class _Place(torch.autograd.Function):  # type: ignore[misc]  # torch is untyped to mypy here

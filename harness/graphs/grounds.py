@@ -11,6 +11,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from harness.errors import UsageError
+from harness.graphs import modules
 from harness.graphs.aliasing import Named
 from harness.graphs.copies import Copier, Wrapper
 from harness.graphs.naming import joined, named_inputs, named_leaves
@@ -68,10 +69,15 @@ class Grounds:
         """Whether the user's callable makes the inputs: nobody says that it makes the same each time."""
         return callable(self._inputs)
 
-    def make(self, function: Callable[..., Any]) -> Ground:
-        """New arguments for ``function``, and of a module a copy; its own tensors are part of the ground."""
+    def make(self, function: Callable[..., Any], earlier: Ground | None = None) -> Ground:
+        """New arguments for ``function``, and of a module a copy; its own tensors are part of the ground.
+
+        ``earlier``: a ground of ``function`` whose copy is to be called again; it is made what it was.
+        """
         copier = Copier(wrap=self._wrap, writable=self._writable, requires_grad=self._grad)
-        own = copier.module(function) if isinstance(function, torch.nn.Module) else function
+        own = function
+        if isinstance(function, torch.nn.Module):
+            own = copier.module(function) if earlier is None else _restored(function, earlier, copier)
         originals: Sequence[Any] = ()
         if callable(self._inputs):
             arguments, leaves = self._made(function)
@@ -105,6 +111,18 @@ class Grounds:
                     "leaves that it returns: return it there too, so that its gradient is compared"
                 )
         return arguments, named
+
+
+def is_restorable(function: Callable[..., Any], ground: Ground) -> bool:
+    """Whether the ground's copy of ``function`` can be called again as if it had not been."""
+    return not isinstance(function, torch.nn.Module) or modules.is_restorable(function, dict(ground.inputs))
+
+
+def _restored(function: torch.nn.Module, earlier: Ground, copier: Copier) -> torch.nn.Module:
+    own = earlier.function
+    assert isinstance(own, torch.nn.Module), "a module's copy is a module"
+    modules.restore(function, own, dict(earlier.inputs), copier)
+    return own
 
 
 def _requirements(inputs: Sequence[Any], requires_grad: bool | Sequence[bool] | None) -> dict[int, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,13 @@ import torch
 import torch._functorch.config
 
 from harness.errors import UsageError
+from harness.graphs.calls import Call, FirstOutputs
 from harness.graphs.capture import Capture
 from harness.graphs.compilers import Compilers
 from harness.graphs.differences import Difference, Tolerance, differences, different
 from harness.graphs.front_ends import Compilation, FrontEnd
-from harness.graphs.grounds import Grounds
-from harness.graphs.observation import Moment, Observation, observe
+from harness.graphs.grounds import Grounds, is_restorable
+from harness.graphs.observation import Ground, Moment, Observation, observe
 from harness.graphs.refusals import Refusal
 from harness.graphs.tracing_errors import UNBACKED, is_of_captured_tensor
 from harness.graphs.verified import Verified
@@ -25,6 +27,7 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 # What a function may return besides tensors.
 PLAIN = (int, float, complex, bool, str, torch.dtype, torch.device, torch.SymInt, type(None))
+NOTHING_COMPILED = "no graph came to the compilers: what ran is not compiled code"
 
 
 class UnbackedSize(UsageError):
@@ -46,11 +49,30 @@ class Differs(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
+class _Run:
+    """Which run of which round, and its graphs."""
+
+    keep: bool
+    number: int
+    capture: Capture
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """What a run compiled, and called on its first ground."""
+
+    run: _Run
+    ground: Ground
+    function: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Verifier:
     """The arguments of one verification, as ``verify_aot`` has checked them."""
 
     function: Callable[..., Any]
     grounds: Grounds
+    more_grounds: Sequence[Grounds]
     compilers: Compilers
     dynamic: bool
     write: bool
@@ -70,73 +92,137 @@ class Verifier:
         capture = Capture()
         compilation = Compilation(capture.around(self.compilers), self.dynamic, keep)
         if self.refusal is not None:
-            self.refusal.check(self._name(), self._eager, lambda: self._compiled(compilation))
+            self.refusal.check(
+                self._name(), lambda: self._eager(self.grounds), lambda: self._compiled(compilation)
+            )
             return Verified(tuple(capture.graphs), None)
-        with torch.random.fork_rng():
-            eager = self._eager()
+        eager, run = self._eager(self.grounds), _Run(keep, number, capture)
         with self.front_end.run(number):
-            compiled = self._compiled(compilation, eager.written)
-        if self.grounds.are_made:
-            require_equal_beginnings(eager.began, compiled.began)
-        found = [*self._idle(capture, number, compiled), *differences(eager, compiled, self.tolerance)]
-        if found:
-            raise Differs(self._message(found, keep, number, capture), found)
-        return Verified(tuple(capture.graphs), compiled.returned)
+            call = Call(capture)
+            ground, function, first = self._compiled(compilation, eager.written)
+            found = list(call.idle(first))
+            if not capture.graphs and self.front_end.compiles(number):
+                found.append(Difference("compilation", NOTHING_COMPILED))
+            self._judge(run, self.grounds, eager, first, found)
+            compiled = _Compiled(run, ground, function)
+            if is_restorable(self.function, ground):
+                self._second(compiled, eager, first)
+            for index, grounds in enumerate(self.more_grounds):
+                self._further(compiled, grounds, f"more_inputs[{index}]")
+        return Verified(tuple(capture.graphs), first.returned)
 
-    def _eager(self) -> Observation:
-        ground = self.grounds.make(self.function)
-        try:
-            written = None if self.mutation_gradients else ()
-            observed = observe(ground.function, ground, write=self.write, written=written)
-        except Exception as error:
-            add_note(error, "This is the function itself, in eager: nothing was compiled yet.")
-            raise
+    def _second(self, compiled: _Compiled, eager: Observation, first: Observation) -> None:
+        """The same call again, on new ground: what was compiled may have kept something of the first."""
+        outputs, call = FirstOutputs(eager, first), Call(compiled.run.capture)
+        second = self._again(compiled, self.grounds, eager, "second call")
+        found = [*call.idle(second), *outputs.touched(second, "second")]
+        if call.more_graphs():
+            found.append(Difference("compilation", f"{len(call.more_graphs())} more graphs were compiled"))
+        self._judge(compiled.run, self.grounds, eager, second, found, "second call")
+
+    def _further(self, compiled: _Compiled, grounds: Grounds, what: str) -> None:
+        """A call with other inputs, for which a front end may compile anew."""
+        if not is_restorable(self.function, compiled.ground):
+            raise UsageError(
+                f"more_inputs=: {self._name()} cannot be called again, since its call gives a parameter or "
+                "buffer other sizes or another part in autograd: leave them out"
+            )
+        eager, call = self._eager(grounds), Call(compiled.run.capture)
+        further = self._again(compiled, grounds, eager, what)
+        found = [] if call.more_graphs() else list(call.idle(further))
+        self._judge(compiled.run, grounds, eager, further, found, what)
+
+    def _judge(
+        self,
+        run: _Run,
+        grounds: Grounds,
+        eager: Observation,
+        compiled: Observation,
+        found: Sequence[Difference],
+        what: str = "",
+    ) -> None:
+        """Differs for what was ``found`` and what differs, in the call that is ``what``."""
+        if grounds.are_made:
+            require_equal_beginnings(eager.began, compiled.began)
+        found = [*found, *differences(eager, compiled, self.tolerance)]
+        if found:
+            raise Differs(self._message(found, run, what), found)
+
+    def _eager(self, grounds: Grounds) -> Observation:
+        # Each run draws its random numbers from where the caller's generator stands.
+        with torch.random.fork_rng():
+            ground = grounds.make(self.function)
+            try:
+                written = None if self.mutation_gradients else ()
+                observed = observe(ground.function, ground, write=self.write, written=written)
+            except Exception as error:
+                add_note(error, "This is the function itself, in eager: nothing was compiled yet.")
+                raise
         require_known(observed.plain)
         return observed
 
-    def _compiled(self, compilation: Compilation, written: Collection[str] = ()) -> Observation:
-        ground = self.grounds.make(self.function)
-        # A backward for each output keeps the buffers that a compiled backward would like to reuse.
-        with torch._functorch.config.patch(debug_assert=self.debug_assert, donated_buffer=False):
-            try:
+    def _compiled(
+        self, compilation: Compilation, written: Collection[str] = ()
+    ) -> tuple[Ground, Callable[..., Any], Observation]:
+        """What was compiled and called first on its ground, the compiled function, and what its call did."""
+        with torch.random.fork_rng(), self._settings():
+            ground = self.grounds.make(self.function)
+            with self._told(ground):
                 compiled = self.front_end.compile(ground.function, compilation)
-                return observe(compiled, ground, write=self.write, written=written)
-            except UNBACKED as error:
-                raise UnbackedSize(
-                    f"the function needs a size or number that is only known from data, which a graph made "
-                    f"ahead of time cannot have ({error}): leave that out, or compute it outside"
-                ) from error
-            except AssertionError as error:
-                if not is_of_captured_tensor(error):
-                    raise
-                raise UsageError(
-                    f"{self._name()} uses a tensor that is neither an argument nor a parameter or buffer of "
-                    "the module that is verified: make it one of these"
-                ) from error
+                observed = observe(compiled, ground, write=self.write, written=written)
+        return ground, compiled, observed
 
-    def _idle(self, capture: Capture, number: int, compiled: Observation) -> Iterator[Difference]:
-        """What shows that the compiled code is not what ran."""
-        calls = [graph for graph in capture.graphs if graph.role in ("forward", "inference")]
-        if not calls and self.front_end.compiles(number):
-            yield Difference("compilation", "no graph came to the compilers: what ran is not compiled code")
-        for graph in calls:
-            if not any(graph is other for other in capture.ran):
-                yield Difference(f"{graph.role} graph", "it was compiled and never ran")
-        wanted = any(graph.role == "forward" for graph in calls) and compiled.computed_gradients()
-        if wanted and not any(graph.role == "backward" for graph in capture.ran):
-            yield Difference("backward", "no compiled one ran: the gradients come from elsewhere")
+    def _again(self, compiled: _Compiled, grounds: Grounds, eager: Observation, what: str) -> Observation:
+        """A later call."""
+        with torch.random.fork_rng(), self._settings():
+            ground = grounds.make(self.function, compiled.ground)
+            try:
+                with self._told(ground):
+                    return observe(compiled.function, ground, write=self.write, written=eager.written)
+            except Exception as error:
+                add_note(error, f"This is a later call of what was compiled: {what}.")
+                raise
+
+    def _settings(self) -> AbstractContextManager[None]:
+        # A backward for each output keeps the buffers that a compiled backward would like to reuse.
+        patched: AbstractContextManager[None] = torch._functorch.config.patch(
+            debug_assert=self.debug_assert, donated_buffer=False
+        )
+        return patched
+
+    @contextmanager
+    def _told(self, ground: Ground) -> Iterator[None]:
+        """A region whose errors are the function's author's where torch's are that in other words."""
+        try:
+            yield
+        except UNBACKED as error:
+            advice = "" if self.dynamic else ", or try dynamic=True"
+            raise UnbackedSize(
+                f"the function needs a size or number that is only known from data, which a graph made "
+                f"ahead of time cannot have ({error}): leave that out, or compute it outside{advice}"
+            ) from error
+        except AssertionError as error:
+            # Of an argument of another layout torch says the same.
+            strided = all(tensor.layout == torch.strided for _, tensor in ground.inputs)
+            if not (strided and is_of_captured_tensor(error)):
+                raise
+            raise UsageError(
+                f"{self._name()} uses a tensor that is neither an argument nor a parameter or buffer of "
+                f"the module that is verified: make it one of these ({error})"
+            ) from error
 
     def _name(self) -> str:
         return getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
 
-    def _message(self, found: Sequence[Difference], keep: bool, number: int, capture: Capture) -> str:
+    def _message(self, found: Sequence[Difference], run: _Run, what: str) -> str:
         said = [f"backend {self.compilers.name!r}", "dynamic" if self.dynamic else "static"]
-        said.append("input mutations in the graph" if keep else "input mutations after the graph")
+        said.append("input mutations in the graph" if run.keep else "input mutations after the graph")
         if self.front_end.runs > 1:
-            said.append(f"run {number + 1}")
+            said.append(f"run {run.number + 1}")
+        said += [what] if what else []
         lines = [f"{self._name()} compiled by {self.front_end.name} differs from eager ({', '.join(said)}):"]
         lines += [f"  {difference}" for difference in found]
-        lines += [f"\n{graph.text}" for graph in capture.graphs if graph.role != "joint"]
+        lines += [f"\n{graph.text}" for graph in run.capture.graphs if graph.role != "joint"]
         return "\n".join(lines)
 
 

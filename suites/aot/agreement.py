@@ -1,14 +1,15 @@
 """A call in eager mode and through AOTAutograd, side by side: the judge of the operator and module sweeps.
 
 ``Call`` is a call as a function of its tensors. ``check_call`` compiles it once and compares twice: on the
-given values, and on random ones, which tell a graph that computes from one that has a value baked in. What is
-observed and how it is compared is the verifier's (``harness.graphs``).
+given values, and on random ones, which tell a graph that computes from one that has a value baked in, and
+outputs of their own from memory that is handed out again. What is observed and how it is compared is the
+verifier's (``harness.graphs``).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch._functorch.aot_autograd import aot_function
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from harness.graphs.calls import FirstOutputs
 from harness.graphs.differences import Difference, Tolerance, differences
 from harness.graphs.grounds import Grounds
 from harness.graphs.observation import Observation, observe
@@ -130,16 +132,19 @@ def check_call(
 
 def _check_call(call: Call, counted: Counted, judge: _Judge) -> None:
     compiled = counted.compiled()
-    judge.check(_observed(call, call.function), _observed(call, compiled))
+    eager, first = _observed(call, call.function), _observed(call, compiled)
+    judge.check(eager, first)
     _check_counts(counted, calls=1)
     if not call.tensors:
         return
+    outputs = FirstOutputs(eager, first)
     call = call.with_random_values()
     try:
         eager = _observed(call, call.function)
     except Exception:  # noqa: BLE001 - the function asks something of its values, and may say so as it likes
         return
-    judge.check(eager, _observed(call, compiled))
+    second = _observed(call, compiled)
+    judge.check(eager, second, outputs.touched(second, "second"))
     _check_counts(counted, calls=2)
 
 
@@ -156,9 +161,10 @@ class _Judge:
     tolerance: Tolerance
     compare_values: bool
 
-    def check(self, eager: Observation, compiled: Observation) -> None:
-        """AssertionError with all differences, a line each."""
+    def check(self, eager: Observation, compiled: Observation, more: Iterable[Difference] = ()) -> None:
+        """AssertionError with all differences, ``more`` among them, a line each."""
         found = [each for each in differences(eager, compiled, self.tolerance) if self._counts(each)]
+        found += more
         if found:
             raise AssertionError("compiled differs from eager:\n" + "\n".join(f"  {each}" for each in found))
 

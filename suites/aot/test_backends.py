@@ -44,7 +44,7 @@ def some_without_grad(a, b):
 
 def normalised(a, b):
     """What saves several things for its backward, one of them a random mask."""
-    return torch.nn.functional.layer_norm(a, (3,)).softmax(1) @ b
+    return torch.nn.functional.layer_norm(a, a.shape[1:]).softmax(1) @ b
 
 
 FUNCTIONS = [
@@ -63,9 +63,14 @@ def shared_arguments():
 class BackendsTest(AotTestCase):
     """Each function on each backend, with and without grad."""
 
-    def check(self, function, **options):
-        inputs = [ramp(3, 3), ramp(3, 3, start=10) / 8]
-        self.verify_both(function, inputs, test_mutation=True, **options)
+    def check(self, function, *, dynamic, **options):
+        def inputs(size):
+            return [ramp(size, size), ramp(size, size, start=10) / 8]
+
+        more = [inputs(5)] if dynamic else [[ramp(3, 3, start=2), ramp(3, 3) / 8]]
+        self.verify_both(
+            function, inputs(3), more_inputs=more, dynamic=dynamic, test_mutation=True, **options
+        )
 
     @parametrize("backend", ["nop", "aot_eager"])
     @parametrize("dynamic", [False, True])

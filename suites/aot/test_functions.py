@@ -139,8 +139,8 @@ forward(primals_1)
 
         inputs = [torch.randn(5), torch.randn(5), torch.randn(5)]
         self.verify(f, inputs, requires_grad=True, backend=list_compiler, keep_input_mutations=True)
-        # Forward and backward of every run got their arguments in a list, which they can clear.
-        self.assertEqual(received, [list, list] * self.front_end.runs)
+        # Forward and backward of both calls of every run got their arguments in a list, which they can clear.
+        self.assertEqual(received, [list, list] * 2 * self.front_end.runs)
 
     def test_inner_grad(self):
         def f(x):

@@ -102,6 +102,27 @@ class AgreementTest(DynamoTestCase):
         # The second comparison alone can tell.
         self.differs(self.call(lambda x: x + 0, torch.full((3,), 0.5)), "values differ")
 
+    def test_memory_of_the_first_call(self):
+        """Each output is right when it is returned, and then written over."""
+
+        def static(function, **options):
+            compiled, held = compile_rightly(function, **options), []
+
+            def call(*args):
+                out = compiled(*args)
+                held[:] = held or [out]
+                return held[0].copy_(out)
+
+            return call
+
+        compile_rightly = agreement.aot_function
+        with mock.patch.object(agreement, "aot_function", static):
+            self.differs(
+                self.call(torch.sin, torch.ones(3)),
+                "the output of the first call: the second call changed its values",
+                "the output: shares memory with the output of the first call",
+            )
+
     def test_what_eager_refuses_on_other_values(self):
         refused = []
 

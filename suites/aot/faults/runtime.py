@@ -104,6 +104,41 @@ def _is_matrix(output: torch.Tensor) -> bool:
     return type(output) is torch.Tensor and output.dim() == 2 and min(output.shape) > 1
 
 
+def _kept(original: Callable[..., Any], touch: Touch, active: bool) -> Callable[..., Any]:
+    """The first call's outputs are where each later call of the same sizes has its own."""
+
+    @functools.wraps(original)
+    def post_compile(self: Any, compiled: Any, config: Any, *, runtime_metadata: Any) -> Any:
+        function = original(self, compiled, config, runtime_metadata=runtime_metadata)
+        infos = runtime_metadata.output_info
+        bases = {info.base_idx for info in infos}
+        kept: dict[int, torch.Tensor] = {}
+
+        @functools.wraps(function)
+        def call(args: list[Any]) -> Any:
+            outputs = function(args)
+            for index, (info, output) in enumerate(zip(infos, outputs, strict=False)):
+                fresh = info.output_type.name == "non_alias" and index not in bases
+                if not fresh or type(output) is not torch.Tensor or not output.numel():
+                    continue
+                first = kept.setdefault(index, output.detach())
+                if first.data_ptr() == output.data_ptr() or _layout(first) != _layout(output):
+                    continue
+                touch()
+                if active:
+                    output.data = first.copy_(output.detach())
+            return outputs
+
+        call._boxed_call = True
+        return call
+
+    return post_compile
+
+
+def _layout(tensor: torch.Tensor) -> Any:
+    return tensor.dtype, tensor.layout, tensor.shape, tensor.stride()
+
+
 # -- checks and caches
 
 
@@ -168,6 +203,12 @@ RUNTIME: tuple[Mutant, ...] = (
         "the last element of an output is one too large",
         lambda output: type(output) is torch.Tensor and output.numel() > 0 and output.is_floating_point(),
         lambda output: output + _last(output),
+    ),
+    instead(
+        "outputs_are_static",
+        "each call returns its outputs in the memory of the first call's",
+        (POST_COMPILE,),
+        _kept,
     ),
     instead(
         "assumption_is_not_checked",

@@ -153,7 +153,7 @@ backward(primals_2, mul, tangents_1, tangents_2)
             return a + b
 
         verify_aot(sums, make, test_mutation=True, keep_input_mutations=True)
-        self.assertEqual(len(made), 2)
+        self.assertEqual(len(made), 3)
 
     def test_errors_of_both(self) -> None:
         """A function that raises in eager has to raise compiled."""

@@ -1,0 +1,82 @@
+"""What a call of a compiled function shows beside what it does: which code ran, and whose memory it used.
+
+That what ran is what was compiled; that a second call compiles nothing more, and leaves the outputs of the
+first to their owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from harness.graphs.aliasing import Named, storages
+from harness.graphs.capture import Capture, CapturedGraph
+from harness.graphs.differences import Difference, Tolerance, different_values
+from harness.graphs.naming import joined, named_outputs
+from harness.graphs.observation import Observation
+from harness.graphs.snapshots import snapshots
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+
+class Call:
+    """Watches a capture from now on, for one call and its backwards."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._graphs, self._ran = len(capture.graphs), len(capture.ran)
+
+    def idle(self, compiled: Observation) -> Iterator[Difference]:
+        """What shows that the compiled code is not what ran."""
+        calls = [graph for graph in self._capture.graphs if graph.role in ("forward", "inference")]
+        ran = self._capture.ran[self._ran :]
+        for graph in calls:
+            if not any(graph is other for other in ran):
+                yield Difference(f"{graph.role} graph", "it was compiled and never ran")
+        wanted = any(graph.role == "forward" for graph in calls) and compiled.computed_gradients()
+        if wanted and not any(graph.role == "backward" for graph in ran):
+            yield Difference("backward", "no compiled one ran: the gradients come from elsewhere")
+
+    def more_graphs(self) -> list[CapturedGraph]:
+        """Those that were compiled since."""
+        return self._capture.graphs[self._graphs :]
+
+
+class FirstOutputs:
+    """What a call returned, for the look whether a later one uses the same memory.
+
+    Outputs that share memory with inputs are left out, and what eager returns each time, such as a tensor
+    that the function captures.
+    """
+
+    def __init__(self, eager: Observation, first: Observation) -> None:
+        inputs = first.began.inputs.keys()
+        self._constant = _storages(_tensors(eager.returned))
+        self._outputs = [
+            (name, tensor)
+            for name, tensor in _tensors(first.returned)
+            if not inputs & set(first.aliases[name].memory) and not storages(tensor) & self._constant
+        ]
+        self._before = snapshots(self._outputs)
+
+    def touched(self, later: Observation, which: str) -> Iterator[Difference]:
+        """What the ``which`` call, which made ``later``, did to them."""
+        for name, now in snapshots(self._outputs).items():
+            if list(different_values(self._before[name], now, Tolerance(0, 0))):
+                yield Difference(f"{name} of the first call", f"the {which} call changed its values")
+        inputs = later.began.inputs.keys()
+        for name, tensor in _tensors(later.returned):
+            own = storages(tensor)
+            shared = [f"{other} of the first call" for other, first in self._outputs if own & storages(first)]
+            if shared and not inputs & set(later.aliases[name].memory):
+                yield Difference(name, f"shares memory with {joined(shared)}")
+
+
+def _tensors(returned: Any) -> list[Named]:
+    return [(name, value) for name, value in named_outputs(returned) if isinstance(value, torch.Tensor)]
+
+
+def _storages(named: Sequence[Named]) -> set[Hashable]:
+    return set().union(*(storages(tensor) for _, tensor in named))
