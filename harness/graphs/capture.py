@@ -1,6 +1,6 @@
 """``Capture``: the graphs that went through a pair of compilers, each as it was when the compiler got it.
 
-Compilers may change a graph in place, so a copy is kept.
+Compilers may change a graph in place, so a copy is kept, also of the graphs in it: the branches of a ``cond``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,17 @@ class CapturedGraph:
     """One graph that was handed to a compiler, or as ``joint`` to the partitioner.
 
     ``forward`` is a forward graph that has a backward, ``inference`` one that has none. ``root`` is the
-    module that ``graph`` is a copy from; its sub-modules and constants are the graph's.
+    module that ``graph`` is a copy from, or stands for it; its sub-modules and constants are the graph's.
     """
 
     role: Role
     root: torch.fx.GraphModule
     graph: torch.fx.Graph
+
+    @classmethod
+    def of(cls, role: Role, module: torch.fx.GraphModule) -> CapturedGraph:
+        """The module's graph as it is now."""
+        return cls(role, _with_own_children(module), _copied(module.graph))
 
     @property
     def module(self) -> torch.fx.GraphModule:
@@ -76,7 +81,7 @@ class Capture:
 
     def _noting(self, role: Role, compiler: Compiler) -> Compiler:
         def noting(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-            captured = CapturedGraph(role, graph, _copied(graph.graph))
+            captured = CapturedGraph.of(role, graph)
             self.graphs.append(captured)
             compiled = compiler(graph, inputs)
             if not callable(compiled):
@@ -101,7 +106,7 @@ class Capture:
 
     def _noting_joint(self, partitioner: Partitioner) -> Partitioner:
         def noting(graph: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
-            self.graphs.append(CapturedGraph("joint", graph, _copied(graph.graph)))
+            self.graphs.append(CapturedGraph.of("joint", graph))
             return partitioner(graph, inputs, **options)
 
         return noting
@@ -115,3 +120,25 @@ def _copied(original: torch.fx.Graph) -> torch.fx.Graph:
         value, node = output
         graph.output(value).meta.update(node.meta)
     return graph
+
+
+def _with_own_children(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """``module``, or where there are graph modules in it, a copy that has copies of these.
+
+    Nothing is made where there are none: a module's code is generated, which takes a while.
+    """
+    return _whole_copy(module) if _children(module) else module
+
+
+def _whole_copy(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A copy of the graph and of those in it, with the constants of the original."""
+    copy = torch.fx.GraphModule(module, _copied(module.graph))
+    for name, child in _children(copy):
+        setattr(copy, name, _whole_copy(child))
+    return copy
+
+
+def _children(module: torch.fx.GraphModule) -> list[tuple[str, torch.fx.GraphModule]]:
+    return [
+        (name, child) for name, child in module.named_children() if isinstance(child, torch.fx.GraphModule)
+    ]

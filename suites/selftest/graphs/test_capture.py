@@ -64,6 +64,35 @@ class CaptureTest(DynamoTestCase):
         self.assertEqual(graph.module(torch.zeros(2)), (torch.zeros(2),))
         self.assertTrue(all("val" in node.meta for node in graph.placeholders))
 
+    def test_graphs_within(self) -> None:
+        """Are as they were as well: the branches of a ``cond``, and those of a ``cond`` in one."""
+
+        def ruins(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
+            for module in graph.modules():
+                assert isinstance(module, torch.fx.GraphModule)
+                for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default):
+                    node.target = torch.ops.aten.cos.default
+                module.recompile()
+            return nop(graph, example)
+
+        def inner(x: torch.Tensor) -> torch.Tensor:
+            chosen: torch.Tensor = torch.cond(x.max() > 1, torch.sin, torch.cos, [x])
+            return chosen
+
+        def branches(x: torch.Tensor) -> torch.Tensor:
+            chosen: torch.Tensor = torch.cond(x.sum() > 3, inner, torch.neg, [x])
+            return chosen
+
+        capture = Capture()
+        around = capture.around(compilers_of(ruins))
+        compiled = aot_function(branches, around.forward, around.backward)
+        x = torch.tensor([1.5, 2])
+        self.assertEqual(compiled(x), x.cos())
+        (graph,) = capture.graphs
+        self.assertEqual(graph.text.count("aten.sin.default"), 1)
+        self.assertEqual(graph.text.count("aten.cos.default"), 1)
+        self.assertEqual(graph.module(x), (x.sin(),))
+
     def test_boxed(self) -> None:
         """A compiled function that takes a list is given one."""
         given = []
