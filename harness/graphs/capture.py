@@ -1,6 +1,6 @@
 """``Capture``: the graphs that went through a pair of compilers, each as it was when the compiler got it.
 
-Compilers may change a graph in place, so a copy is kept, also of the graphs in it: the branches of a ``cond``.
+Compilers may change a graph in place, so a copy is kept, also of the graphs in it, a ``cond``'s branches.
 """
 
 from __future__ import annotations

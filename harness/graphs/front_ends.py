@@ -46,8 +46,8 @@ class Compilation:
 class FrontEnd:
     """Compiles functions one way.
 
-    ``runs`` is how often a function is compiled, run and compared in each round, always on new copies of the
-    inputs; ``shows_graphs`` whether the graphs are a function of the user's alone, so that expected ones can
+    ``runs`` is how often a function is compiled, called (twice or more) and compared in each round, always on
+    new copies of the inputs; ``shows_graphs`` whether the graphs are a function of the user's alone, so that expected ones can
     be compared with them.
     """
 
@@ -64,14 +64,17 @@ class FrontEnd:
         return nullcontext()
 
     def run(self, number: int) -> AbstractContextManager[None]:
-        """Held around compilation, call and backward of run ``number`` of a round, 0 for the first.
+        """Held around compilation, calls and backwards of run ``number`` of a round, 0 for the first.
 
         The place to count what a cache did and to raise AssertionError where it should have done else.
         """
         return nullcontext()
 
     def compile(self, function: Callable[..., Any], how: Compilation) -> Callable[..., Any]:
-        """``function``, a module or a callable of positional arguments, compiled when called, or before."""
+        """``function``, a module or a callable of positional arguments, compiled when called, or before.
+
+        For each later call a module has the same parameters and buffers, with the values of the first.
+        """
         raise NotImplementedError
 
 

@@ -145,7 +145,7 @@ class CopierTest(TestCase):
     def test_modules(self) -> None:
         """A module's tensors and others stay related; they are copied as they are, and without gradients."""
 
-        class Module(torch.nn.Module):
+        class Module(torch.nn.Module):  # type: ignore[misc]  # torch is untyped to mypy here
             def __init__(self) -> None:
                 super().__init__()
                 self.weight = torch.nn.Parameter(torch.arange(4.0))

@@ -14,7 +14,7 @@ from harness.graphs.modules import is_restorable, restore
 from harness.graphs.places import module_tensors
 
 
-class Inner(torch.nn.Module):
+class Inner(torch.nn.Module):  # type: ignore[misc]  # torch is untyped to mypy here
     """A parameter, a buffer that is a view of it, one of more than it shows, and a count."""
 
     def __init__(self) -> None:

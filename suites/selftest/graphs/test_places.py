@@ -21,11 +21,12 @@ def ones() -> torch.Tensor:
     return torch.ones(2)
 
 
-class Counts(torch.nn.Module):
+class Counts(torch.nn.Module):  # type: ignore[misc]  # torch is untyped to mypy here
     """Counts its calls in a buffer, which each replaces."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.count: torch.Tensor
         self.register_buffer("count", torch.zeros(()))
 
     def forward(self, a: torch.Tensor) -> torch.Tensor:
