@@ -47,8 +47,8 @@ class FrontEnd:
     """Compiles functions one way.
 
     ``runs`` is how often a function is compiled, called (twice or more) and compared in each round, always on
-    new copies of the inputs; ``shows_graphs`` whether the graphs are a function of the user's alone, so that expected ones can
-    be compared with them.
+    new copies of the inputs; ``shows_graphs`` whether the graphs are a function of the user's alone, so that
+    expected ones can be compared with them.
     """
 
     name: ClassVar[str]

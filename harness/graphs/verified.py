@@ -16,8 +16,9 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 class Verified:
     """What ``verify_aot`` found in order.
 
-    ``graphs`` are those of the last round's first run, in the order in which they were compiled, and
-    ``returned`` is what the compiled function returned there. A graph that was not made is None, its text "".
+    ``graphs`` are those of the last round's first run, in the order in which they were compiled for its first
+    call, and ``returned`` is what the compiled function returned there. A graph that was not made is None,
+    its text "".
     """
 
     graphs: tuple[CapturedGraph, ...]

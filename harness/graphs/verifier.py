@@ -104,12 +104,13 @@ class Verifier:
             if not capture.graphs and self.front_end.compiles(number):
                 found.append(Difference("compilation", NOTHING_COMPILED))
             self._judge(run, self.grounds, eager, first, found)
+            verified = Verified(tuple(capture.graphs), first.returned)
             compiled = _Compiled(run, ground, function)
             if is_restorable(self.function, ground):
                 self._second(compiled, eager, first)
             for index, grounds in enumerate(self.more_grounds):
                 self._further(compiled, grounds, f"more_inputs[{index}]")
-        return Verified(tuple(capture.graphs), first.returned)
+        return verified
 
     def _second(self, compiled: _Compiled, eager: Observation, first: Observation) -> None:
         """The same call again, on new ground: what was compiled may have kept something of the first."""
@@ -156,7 +157,8 @@ class Verifier:
                 written = None if self.mutation_gradients else ()
                 observed = observe(ground.function, ground, write=self.write, written=written)
             except Exception as error:
-                add_note(error, "This is the function itself, in eager: nothing was compiled yet.")
+                known = "nothing was compiled yet" if grounds is self.grounds else "of more_inputs="
+                add_note(error, f"This is the function itself, in eager: {known}.")
                 raise
         require_known(observed.plain)
         return observed

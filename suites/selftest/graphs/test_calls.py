@@ -179,6 +179,18 @@ class MoreInputsTest(VerifyTestCase):
         )
         self.assertIn("input mutations in the graph, more_inputs[1]):", message)
 
+    def test_errors(self) -> None:
+        """Of eager come with a note that says which inputs they are of."""
+        with self.assertRaisesRegex(RuntimeError, "must match the size") as caught:
+            verify_aot(writes, inputs(), more_inputs=[[torch.ones(2, 2), torch.ones(3, 3)]])
+        said = "\n".join([*caught.exception.args, *getattr(caught.exception, "__notes__", ())])
+        self.assertIn("This is the function itself, in eager: of more_inputs=.", said)
+
+    def test_graphs(self) -> None:
+        """What is handed back is of the first call."""
+        result = verify_aot(triple, [torch.ones(2)], more_inputs=[[torch.zeros(2)]])
+        self.assertEqual(result.returned, torch.full((2,), 3.0))
+
     def test_usage(self) -> None:
         """A list of inputs, each as the first."""
         for more, text in ((3, "more_inputs=3: give a list"), ([3], "inputs is a int: give a list")):
