@@ -13,13 +13,16 @@ from harness.settings import Settings
 
 
 class _Read(NamedTuple):
-    """An environment, raw and decoded, and its settings once somebody has asked for them."""
+    """An environment, raw and decoded, and its settings and ``group_variables`` once somebody has asked."""
 
     raw: dict[Any, Any]
     decoded: dict[str, str]
     settings: Settings | None = None
+    groups: frozenset[tuple[str, str]] | None = None
 
 
+# What torch and the libraries behind its backends put before the names of their variables.
+_OF_GROUPS = ("TORCH_", "NCCL_", "GLOO_", "UCC_")
 # What was read last. A copy of the process reads the same, or notices that it is no longer so.
 _last = _Read({}, {})
 
@@ -37,6 +40,17 @@ def settings() -> Settings:
         return current.settings
     read = Settings.from_environ(current.decoded)
     _last = current._replace(settings=read)
+    return read
+
+
+def group_variables() -> frozenset[tuple[str, str]]:
+    """The variables that a process group goes by from the moment it is made."""
+    global _last
+    current = _current()
+    if current.groups is not None:
+        return current.groups
+    read = frozenset(item for item in current.decoded.items() if item[0].startswith(_OF_GROUPS))
+    _last = current._replace(groups=read)
     return read
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from harness import surroundings
 from harness.cases.external_mode import External
 from harness.cases.thread_mode import Threads
 from harness.launch import select
@@ -108,7 +109,9 @@ class Pooled:
         self._launcher = select.launcher(job.settings.launcher)
         self._pool = _pool.get()
         size = job.request.world_size
-        key = (size, self._launcher.name, job.pool_key, _read_by_groups(job) if job.keeps_group else None)
+        # A group that is kept goes by the variables with which it was made.
+        variables = surroundings.group_variables() if job.keeps_group else None
+        key = (size, self._launcher.name, job.pool_key, variables)
         self._set: PooledSet = self._pool.lease(key, self._make)
         self.processes = [RankProcess(self._set.ranks, rank) for rank in range(size)]
         self.first_of_its_set = self._set.tests_run == 0
@@ -152,13 +155,6 @@ class Pooled:
     def how_the_server_ended(self) -> str:
         """The end of the launcher's server in words."""
         return self._launcher.how_it_ended()
-
-
-def _read_by_groups(job: Job) -> frozenset[tuple[str, str]]:
-    """The variables that a process group goes by from the moment it is made: one that is kept has those with
-    which it was made."""
-    prefixes = ("TORCH_", "NCCL_", "GLOO_", "UCC_")
-    return frozenset(item for item in job.request.environ.items() if item[0].startswith(prefixes))
 
 
 def _fit(outcomes: Sequence[RankOutcome]) -> bool:
