@@ -15,7 +15,7 @@ from harness import surroundings
 from harness.cases.external_mode import External
 from harness.cases.thread_mode import Threads
 from harness.launch import select
-from harness.launch.base import RankSet
+from harness.launch.base import Launcher, RankSet
 from harness.launch.handles import RankProcess
 from harness.launch.local import Local
 from harness.launch.perprocess import PerProcess
@@ -23,7 +23,7 @@ from harness.launch.pool import Pool, PooledSet
 from harness.outcomes import MergeRules, RankOutcome, Status
 from harness.protocol import Launch
 from harness.settings import Settings
-from harness.supervise.conclusions import Watch
+from harness.supervise.conclusions import UNSWEPT, Watch
 from harness.supervise.watch import watch
 
 
@@ -90,6 +90,7 @@ class Fresh:
         for process, outcome in zip(self.processes, result.outcomes, strict=True):
             process.exitcode = outcome.exit_code
         self._ranks.close()
+        _replace_if_stuck(self._launcher, result)
         return result
 
     def close(self) -> None:
@@ -144,6 +145,7 @@ class Pooled:
             for process, outcome in zip(self.processes, result.outcomes, strict=True):
                 process.exitcode = outcome.exit_code
             self._pool.retire()
+            _replace_if_stuck(self._launcher, result)
         return result
 
     def close(self) -> None:
@@ -155,6 +157,12 @@ class Pooled:
     def how_the_server_ended(self) -> str:
         """The end of the launcher's server in words."""
         return self._launcher.how_it_ended()
+
+
+def _replace_if_stuck(launcher: Launcher, watched: Watch) -> None:
+    """Ends the server where it cannot sweep: it would not answer the next test either."""
+    if UNSWEPT in watched.notes:
+        launcher.close()
 
 
 def _fit(outcomes: Sequence[RankOutcome]) -> bool:

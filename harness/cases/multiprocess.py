@@ -39,6 +39,7 @@ from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
+NO_TIME = "its deadline leaves no time to try it on fresh ranks, so earlier tests cannot be ruled out"
 # Upstream's: four ranks, fewer where there are fewer GPUs to go round.
 DEFAULT_WORLD_SIZE = 4
 
@@ -193,10 +194,13 @@ class RankOrchestration(_AnyTestCase):
         self._launched_s = time.monotonic()
         if not self.file_name and mode != "pooled":
             self._make_rendezvous()
+        request = self._request(settings)
+        if timeout_s is not None:
+            request = replace(request, start_timeout_s=timeout_s)
         job = Job(
             case=type(self),
             test_id=self.id(),
-            request=self._request(settings),
+            request=request,
             settings=settings,
             timeout_s=self._timeout_s(settings) if timeout_s is None else timeout_s,
             pool_key=self._pool_key(),
@@ -294,9 +298,7 @@ class RankOrchestration(_AnyTestCase):
         settings = surroundings.settings()
         left_s = time_for_another(self._timeout_s(settings), elapsed_s)
         if left_s is None:
-            return (
-                "its deadline leaves no time to try it on fresh ranks, so earlier tests cannot be ruled out"
-            )
+            return NO_TIME
         self._make_rendezvous()  # the old one leads to ranks that are gone
         try:
             # the logs stay those of the failure that is reported
@@ -308,6 +310,8 @@ class RankOrchestration(_AnyTestCase):
         if watched.interrupted:
             raise KeyboardInterrupt
         again = merge(self._judged(watched.outcomes), self._rules(fn))
+        if again.status is Status.TIMED_OUT:
+            return NO_TIME
         if again.status.bad:
             return f"a fault of its own: it does not pass on fresh ranks either ({again.reason})"
         return "pollution: it passes on fresh ranks, so an earlier test left something in the pooled ones"

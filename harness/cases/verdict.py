@@ -116,7 +116,8 @@ def _refuse_expected(case: unittest.TestCase, problem: RankProblem, outcome: Tes
     unittest takes whatever the method raises as expected, but not what a cleanup raises.
     """
     unexpected = (Status.CRASHED, Status.TIMED_OUT, Status.SKIPPED)
-    if any(o.status in unexpected for o in outcome.ranks) or not any(o.bad for o in outcome.ranks):
+    hung = any(o.bad and o.phase == "exit" for o in outcome.ranks)
+    if hung or any(o.status in unexpected for o in outcome.ranks) or not any(o.bad for o in outcome.ranks):
         _raise_in_cleanup(case, problem)
 
 

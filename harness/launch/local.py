@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, UsageError
 from harness.launch.base import per_rank_threads, time_for_another
-from harness.outcomes import MergeRules, RankOutcome, merge
+from harness.outcomes import MergeRules, RankOutcome, Status, merge
 
 if TYPE_CHECKING:
     from torch.distributed._local_tensor import LocalTensorMode
 
 # The argument of ``_run`` that tells a process how many ranks to play.
 ARGUMENT = "simulated_ranks"
+NO_TIME = "its deadline leaves no time to try it in a new process"
 POLLUTED = "state from an earlier test, without which this one passes"
 
 
@@ -78,9 +79,14 @@ class Local:
         """What came of the test, which failed in a process that others had used, by a run in a new one."""
         left_s = time_for_another(self._job.timeout_s, time.monotonic() - self._started)
         if left_s is None:
-            return _noted(first, "its deadline leaves no time to try it in a new process")
+            return _noted(first, NO_TIME)
         # The logs stay those of the first attempt.
-        job = replace(self._job, timeout_s=left_s, settings=replace(self._job.settings, log_dir=None))
+        job = replace(
+            self._job,
+            request=replace(self._job.request, start_timeout_s=left_s),
+            timeout_s=left_s,
+            settings=replace(self._job.settings, log_dir=None),
+        )
         try:
             self._inner = self._start(job)  # the pool replaces a process in which a test failed
             again = self._inner.join(rules)
@@ -88,6 +94,8 @@ class Local:
             return _noted(first, f"it could not be tried in a new process: {error}")
         if again.server_lost:
             return _noted(first, "it could not be tried in a new process: the server that starts them died")
+        if Status.TIMED_OUT in (merge(w.outcomes, rules).status for w in (first, again)):
+            return again if again.interrupted else _noted(first, NO_TIME)
         if again.interrupted or self._failed(again, rules):
             return again
         return _noted(first, f"pollution: {POLLUTED}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import unittest
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 # The class is private, but it is what unittest hands to every result.
 from unittest.case import _SubTest  # type: ignore[attr-defined]  # typeshed leaves it out
@@ -173,9 +174,19 @@ def _exited(account: Account | None, ending: SystemExit, texts: list[str]) -> Ac
             return account
     if texts:
         return Account(Status.ERROR, ErrorInfo("Exception", texts[0].strip().rsplit("\n", 1)[-1], texts[0]))
+    if account is not None and account.error is not None and account.error.type_name != SystemExit.__name__:
+        return replace(account, note="by sys.exit")  # its code may be announced, or a skip's; this is neither
     subtests = account.subtests if account is not None else ()
     error = (account.error if account is not None else None) or capture(ending)
     return Account(Status.CRASHED, error, subtests=subtests, ending=ending, note="by sys.exit")
+
+
+def leave_as_child(final: Account) -> NoReturn:
+    """Ends a process that a test forked from its rank and that came out of the test, without a word."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # closed or replaced by the test
+            stream.flush()
+    os._exit(exit_code(final))
 
 
 def exit_code(final: Account) -> int:

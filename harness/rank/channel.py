@@ -29,10 +29,15 @@ class RankChannel:
         self.texts: list[str] = []
         self.kept: dict[str, object] = {}  # what a pooled rank keeps from test to test
         self.on_ready: Callable[[], None] = _nothing
+        self.on_import: Callable[[], None] = _nothing
 
     def ready(self) -> None:
         """What the rank keeps is made now; what is left behind from here on is the test's."""
         self.on_ready()
+
+    def imported(self) -> None:
+        """The test's module is imported now; what that opened and started is none of the test's leavings."""
+        self.on_import()
 
     def next_test(self) -> Launch | Again | None:
         """A pooled rank's next test; None when it is released, or its parent is gone."""

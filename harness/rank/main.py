@@ -114,7 +114,7 @@ def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> Non
     """A pooled rank's life: test after test, each followed by a look at what it left behind."""
     watch = guard.Guard()
     request = previous = place.request
-    channel.on_ready = watch.begin
+    channel.on_ready, channel.on_import = watch.begin, watch.accept_import
     while (test := channel.next_test()) is not None:
         started = time.monotonic()
         changed = False
@@ -128,8 +128,7 @@ def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> Non
         compiler.reset_if_used()
         destroyed = groups.destroy_unless(request.keeps_group)
         watch.begin(unchanged=not (destroyed or changed))
-        with warnings.catch_warnings():
-            final = _run(place, request, test, channel, book)
+        final = _run(place, request, test, channel, book)
         _flush()  # or the end of what it printed would come with the next test
         channel.report(_report(place, final, started, watch.what_changed(request.keeps_group)))
 
@@ -146,19 +145,18 @@ def _run(
         if not had_torch:
             _settle_threads(request)
         if len(sys.modules) != modules:
-            channel.ready()  # what importing the test's module did is none of the test's leavings
+            channel.imported()
         recorder.install(book, restart=not request.keeps_group)
         book.clear()
-        case._run(  # type: ignore[attr-defined]  # every launched class has upstream's entry
-            place.rank, test.method, test.file_name, channel, **request.kwargs
-        )
+        with warnings.catch_warnings():  # filters end with their test, on ranks that are kept
+            case._run(  # type: ignore[attr-defined]  # every launched class has upstream's entry
+                place.rank, test.method, test.file_name, channel, **request.kwargs
+            )
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this rank's outcome
         ending = error
     final = account.conclude(channel.account, ending, channel.texts)
-    if os.getpid() != pid:
-        # A child that the test forked has come out of the test, too: the report is the rank's alone.
-        _flush()
-        os._exit(account.exit_code(final))
+    if os.getpid() != pid:  # a child that the test forked: the report is the rank's alone to make
+        account.leave_as_child(final)
     return final
 
 

@@ -21,7 +21,7 @@ from harness.launch.perprocess import PerProcess
 from harness.launch.rankthread import ThreadChannel, stack_of
 from harness.outcomes import RankOutcome, Status
 from harness.rank import groups, guard, ledger, recorder
-from harness.rank.account import Account, conclude, exit_code
+from harness.rank.account import Account, conclude, exit_code, leave_as_child
 from harness.rank.signals import STOP_SIGNAL
 
 __unittest = True  # frames that no reader of a failure has a use for
@@ -87,9 +87,12 @@ class Resident:
         book = _book.get().ledger
         book.clear()
         recorder.install(book)
+        pid = os.getpid()
         with self._stoppable():
             watch.begin()
             ending = self._ending(channel)
+        if os.getpid() != pid:  # a child that the test forked: what is said is the rank's alone to say
+            leave_as_child(conclude(channel.account, ending, channel.texts))
         self.done.set()
         self.interrupted = isinstance(ending, KeyboardInterrupt)
         final = conclude(channel.account, ending, channel.texts)

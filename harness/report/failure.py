@@ -154,7 +154,8 @@ def _stacks(outcome: TestOutcome) -> list[str]:
     for rank in outcome.ranks:
         frames = main_stack(rank.stack)
         placed = users_frame(frames) is not None and rank.status is Status.ENDED
-        if frames and rank.status in (Status.CRASHED, Status.TIMED_OUT, Status.ENDED) and not placed:
+        ended = rank.status in (Status.CRASHED, Status.TIMED_OUT, Status.ENDED) or rank.phase == "exit"
+        if frames and ended and not placed:
             groups[through_users(frames)].append(rank.rank)
     lines: list[str] = []
     for frames, ranks in list(groups.items())[:MAX_STACKS]:

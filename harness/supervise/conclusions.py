@@ -27,9 +27,9 @@ class Watch:
 
 
 def hung_at_exit(report: RankOutcome) -> RankOutcome:
-    """The outcome of a rank that reported and did not leave; what had gone wrong before stays the cause."""
-    if report.bad:
-        return replace(report, note="; ".join(filter(None, (report.note, HUNG_AT_EXIT))))
+    """The outcome of a rank that reported and did not leave; what had failed before stays the cause."""
+    if report.status in (Status.FAILED, Status.ERROR):
+        return replace(report, phase="exit", note="; ".join(filter(None, (report.note, HUNG_AT_EXIT))))
     return replace(report, status=Status.TIMED_OUT, phase="exit")
 
 

@@ -21,7 +21,6 @@ from harness.supervise.conclusions import Watch
 
 PASSED = RankOutcome(0, Status.PASSED, output="printed\n", pid=7)
 FAILED = RankOutcome(0, Status.FAILED)
-NO_TIME = "its deadline leaves no time to try it in a new process"
 
 
 def job(case: Any = LocalDTensorTestBase, world_size: int = 3) -> Job:
@@ -118,7 +117,7 @@ class LocalModeTest(unittest.TestCase):
         """After Ctrl-C, or where the deadline leaves less time than the first attempt took."""
         for first, told in (
             (end(FAILED, interrupted=True), ()),
-            (end(replace(FAILED, status=Status.TIMED_OUT)), (NO_TIME,)),
+            (end(replace(FAILED, status=Status.TIMED_OUT)), (local.NO_TIME,)),
         ):
             with self.subTest(first=first):
                 played = Played(first)
@@ -144,6 +143,13 @@ class LocalModeTest(unittest.TestCase):
         refused = local.Local(job(), refuses).join(PLAIN)
         self.assertEqual(refused.notes, ("it could not be tried in a new process: no more processes",))
         self.assertEqual({o.status for o in refused.outcomes}, {Status.FAILED})
+
+    def test_second_attempt_out_of_time(self) -> None:
+        """Says nothing of the test, which had failed otherwise: the first failure stands."""
+        slow = end(replace(FAILED, status=Status.TIMED_OUT))
+        watched = local.Local(job(), Played(end(FAILED), slow)).join(PLAIN)
+        self.assertEqual({o.status for o in watched.outcomes}, {Status.FAILED})
+        self.assertEqual(watched.notes, (local.NO_TIME,))
 
     def test_second_attempt_is_within_the_first_ones_deadline(self) -> None:
         """And writes no logs, which are the first one's."""

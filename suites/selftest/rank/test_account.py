@@ -81,7 +81,9 @@ class RunBodyTest(unittest.TestCase):
             assert account.error is not None
             self.assertEqual((account.status, account.error.type_name), (Status.ERROR, "ZeroDivisionError"))
             self.assertIn("SystemExit", account.error.traceback)
-            self.assertIsNotNone(account.ending)
+            # Nor is it forgiven where the code is announced, which only crashes are.
+            final = conclude(account, account.ending, [])
+            self.assertEqual((final.status, final.note), (Status.ERROR, "by sys.exit"))
 
     def test_cleanup_after_skip(self) -> None:
         """A failing cleanup of a skipped test is no skip."""

@@ -183,6 +183,16 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(merge(watched.outcomes).status, Status.FAILED)
         self.assertIn("did not leave", merge(watched.outcomes).reason)
 
+    def test_crashes_and_hangs_at_exit(self) -> None:
+        """A hang is never what a test announced."""
+        self.ranks.says(0, Status.PASSED)
+        self.ranks.says(1, Status.CRASHED)
+        self.leaves_when_released(0)
+        self.dies_of(1, signal.SIGTERM)
+        rules = MergeRules(any_exit=True)
+        watched = self.watch(rules=rules)
+        self.assertEqual(merge(watched.outcomes, rules).status, Status.TIMED_OUT)
+
     def test_no_word_on_leftovers(self) -> None:
         """Where the server cannot end what ranks left, it is given up like a rank that does not die."""
         for rank in (0, 1):
