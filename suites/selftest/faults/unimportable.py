@@ -6,12 +6,13 @@ import os
 import sys
 import threading
 import time
+import warnings
 
 from torch.distributed import FileStore
 
 from suites.selftest.faults.base import FaultyCase
 
-# What goes wrong: "raise", "exit", "hang" or "thread"; unset in the parent.
+# What goes wrong: "raise", "exit", "hang" or "thread", or with "filter" nothing; unset in the parent.
 VARIABLE = "HARNESS_FAULT_IN_IMPORT"
 # Seconds: many times the deadline of the row, and still an end for a run in which nobody ends the import.
 HANG_S = 20.0
@@ -23,6 +24,8 @@ if _fault == "exit":
     sys.exit(0)
 if _fault == "hang":
     time.sleep(HANG_S)
+if _fault == "filter":
+    warnings.filterwarnings("error", "of this module")
 if _fault == "thread":
     threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
 
@@ -33,6 +36,11 @@ class Unimportable(FaultyCase):
     def test_anything(self) -> None:
         """Passes where it is reached; says whether a thread of the module's is there."""
         print(threading.active_count())
+
+    def test_filter(self) -> None:
+        """The module's filter is in force."""
+        with self.assertRaisesRegex(UserWarning, "of this module"):
+            warnings.warn("of this module", stacklevel=1)
 
     def test_meets(self) -> None:
         """The ranks can meet at their file."""

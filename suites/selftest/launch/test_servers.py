@@ -135,6 +135,13 @@ class ImportRows(Rows):
         self.assertEqual((first.verdict, second.verdict), ("pass", "pass"), first.text + second.text)
         self.assertEqual(*([o.pid for o in played.outcome.ranks] for played in (first, second)))
 
+    def test_sets_a_filter(self) -> None:
+        """What a module's import does to the warning filters holds for all of its tests on kept ranks."""
+        self.addCleanup(modes.retire_pool)
+        for _ in range(2):
+            played = self.with_fault("filter", "test_filter", HARNESS_RANKS="pooled")
+            self.assertEqual(played.verdict, "pass", played.text)
+
     def test_starts_a_thread_and_meets(self) -> None:
         """A server that cannot be used leaves the parent's files alone, such as the ranks' meeting place."""
         played = self.with_fault("thread", "test_meets")
