@@ -14,10 +14,10 @@ from harness.errors import UsageError
 from harness.graphs import modules
 from harness.graphs.aliasing import Named
 from harness.graphs.copies import Copier, Wrapper
+from harness.graphs.hidden_memory import around
 from harness.graphs.naming import joined, named_inputs, named_leaves
 from harness.graphs.observation import Ground
 from harness.graphs.places import module_tensors, places_of
-from harness.graphs.surroundings import around
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 

@@ -8,13 +8,10 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from harness.graphs.copies import Copier
-from harness.graphs.places import module_tensors
+from harness.graphs.places import VALUES, module_tensors
 from harness.graphs.snapshots import snapshot
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
-
-# Attributes of a module that a call may count or switch with.
-PLAIN = (int, float, complex, bool, str, type(None))
 
 
 def is_restorable(original: torch.nn.Module, tensors: Mapping[str, torch.Tensor]) -> bool:
@@ -33,7 +30,7 @@ def restore(
     """Make ``copy`` what it was: of the same ``tensors``, with the original's values and plain attributes.
 
     The compiler may have kept the tensors, so that no others can stand for them. To ``copier`` they are the
-    copies of the original's.
+    copies of the original's. Plain attributes are what a call may count or switch with.
     """
     for name, tensor in module_tensors(original):
         _, _, path = name.partition(" ")
@@ -43,4 +40,4 @@ def restore(
             setattr(holder, attribute, tensors[name])
         copier.reuse(tensor, tensors[name])
     for one, other in zip(original.modules(), copy.modules(), strict=False):
-        vars(other).update({name: value for name, value in vars(one).items() if isinstance(value, PLAIN)})
+        vars(other).update({name: value for name, value in vars(one).items() if isinstance(value, VALUES)})

@@ -108,9 +108,7 @@ def fork_birth(newborn: server.Newborn) -> int:
 
 
 def _fork_server() -> ServerProcess:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, ValueError, OSError):  # None, closed, or somebody's stand-in
-            stream.flush()
+    posix.flush_streams()
     parent = this_process()
     with contextlib.ExitStack() as undo:
         near, far = (undo.enter_context(end) for end in socket.socketpair())

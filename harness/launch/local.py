@@ -92,11 +92,14 @@ class Local:
             again = self._inner.join(rules)
         except HarnessError as error:
             return _noted(first, f"it could not be tried in a new process: {error}")
+        if again.interrupted:
+            return again
         if again.server_lost:
             return _noted(first, "it could not be tried in a new process: the server that starts them died")
-        if Status.TIMED_OUT in (merge(w.outcomes, rules).status for w in (first, again)):
-            return again if again.interrupted else _noted(first, NO_TIME)
-        if again.interrupted or self._failed(again, rules):
+        status = merge(again.outcomes, rules).status
+        if status is Status.TIMED_OUT:
+            return _noted(first, NO_TIME)
+        if status.bad:
             return again
         return _noted(first, f"pollution: {POLLUTED}")
 

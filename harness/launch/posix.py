@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
+import sys
 import time
 import warnings
 from collections.abc import Iterable
@@ -32,8 +34,11 @@ def adopt_orphans() -> bool:
     return bool(_libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
-def flush_c_streams() -> None:
-    """Writes out what C code left in its stdio buffers."""
+def flush_streams() -> None:
+    """Writes out what Python and C code hold back."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError, OSError):  # None, closed, or a full pipe's end
+            stream.flush()
     _libc().fflush(None)
 
 

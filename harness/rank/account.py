@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import unittest
@@ -13,6 +12,7 @@ from typing import Any, NoReturn
 # The class is private, but it is what unittest hands to every result.
 from unittest.case import _SubTest  # type: ignore[attr-defined]  # typeshed leaves it out
 
+from harness.launch import posix
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, Status, SubtestOutcome
 from harness.rank import terminal
 from harness.rank.captured import capture, own_frames
@@ -183,9 +183,7 @@ def _exited(account: Account | None, ending: SystemExit, texts: list[str]) -> Ac
 
 def leave_as_child(final: Account) -> NoReturn:
     """Ends a process that a test forked from its rank and that came out of the test, without a word."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, OSError, ValueError):  # closed or replaced by the test
-            stream.flush()
+    posix.flush_streams()
     os._exit(exit_code(final))
 
 

@@ -129,7 +129,7 @@ def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> Non
         destroyed = groups.destroy_unless(request.keeps_group)
         watch.begin(unchanged=not (destroyed or changed))
         final = _run(place, request, test, channel, book)
-        _flush()  # or the end of what it printed would come with the next test
+        posix.flush_streams()  # or the end of what it printed would come with the next test
         channel.report(_report(place, final, started, watch.what_changed(request.keeps_group)))
 
 
@@ -234,12 +234,5 @@ def _leave(final: account.Account) -> NoReturn:
         atexit._run_exitfuncs()
     finally:
         coverage_hook.flush()
-        _flush()
+        posix.flush_streams()
         os._exit(account.exit_code(final))
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, OSError, ValueError):  # closed or replaced by the test
-            stream.flush()
-    posix.flush_c_streams()

@@ -49,18 +49,10 @@ class Reporter:
 
     def mark(self, seq: int) -> None:
         """Separates the output of what comes from that of what was before."""
-        flush_streams()
+        posix.flush_streams()
         if self._marker is not None:
             with contextlib.suppress(OSError):  # a test closed standard output: there is none to separate
                 os.write(1, marker_line(self._marker, seq))
-
-
-def flush_streams() -> None:
-    """Writes out what Python and C code hold back."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, ValueError, OSError):  # None, closed, or a full pipe's end
-            stream.flush()
-    posix.flush_c_streams()
 
 
 class FixtureSuite(unittest.TestSuite):
@@ -185,7 +177,7 @@ class Batch:
             return False
         item, account = self._open
         self._open = None
-        flush_streams()
+        posix.flush_streams()
         record = account.record()
         self._reporter.send(Ended(item.seq, to_json(record)))
         return not record.ok
@@ -222,7 +214,7 @@ def run_batch(order: Fork, tests: Mapping[str, unittest.TestCase], channel: sock
     if not order.terminal and not os.environ.get("PYTHONBREAKPOINT"):
         sys.breakpointhook = refuse_breakpoint
     Batch(order, tests, reporter).run()
-    flush_streams()
+    posix.flush_streams()
     reporter.send(Done())
 
 
@@ -265,5 +257,5 @@ def guarded(body: Callable[[], None]) -> int:
     finally:
         _end_rank_servers()
         coverage_hook.flush()
-        flush_streams()
+        posix.flush_streams()
     return 0

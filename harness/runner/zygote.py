@@ -147,7 +147,7 @@ class Zygote:
 
     def _fork(self, order: Fork, fds: list[int]) -> None:
         parent = os.getpid()
-        worker.flush_streams()
+        posix.flush_streams()
         pid = os.fork()
         if pid == 0:
             self._become_worker(order, fds, parent)

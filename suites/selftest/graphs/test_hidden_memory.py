@@ -11,7 +11,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 from harness import TestCase
 from harness.graphs import verify_aot
-from harness.graphs.surroundings import around
+from harness.graphs.hidden_memory import around
 from suites.selftest.graphs.verifying import Changed, Function, VerifyTestCase
 
 
