@@ -97,8 +97,9 @@ class RankOutcome:
     """One rank's account of one test.
 
     ``exit_code`` is the process's (negative: minus the signal's number) or None while unknown or for
-    ranks that are no processes. ``left`` says what the test left changed in a pooled rank. ``order`` numbers
-    outcomes as the supervisor received them (0 first);
+    ranks that are no processes. ``left`` says what the test left changed in a pooled rank; ``groups_begun``
+    is how many process groups it began to make there, where one is kept. ``order`` numbers outcomes as the
+    supervisor received them (0 first);
     ``at_s`` is when, on the monotonic clock. ``phase`` is the stage that it had reached: "start",
     "test", "cleanup" or "exit". Durations in seconds, memory in bytes.
     """
@@ -123,6 +124,7 @@ class RankOutcome:
     note: str = ""
     log: str | None = None
     left: tuple[str, ...] = ()
+    groups_begun: int = 0
 
     @property
     def bad(self) -> bool:

@@ -276,6 +276,7 @@ _PLAIN_FIELDS: dict[str, tuple[type, ...]] = {
     "pid": (int, type(None)),
     "note": (str,),
     "log": (str, type(None)),
+    "groups_begun": (int,),
 }
 
 

@@ -141,6 +141,7 @@ class Pooled:
         except BaseException:
             self._pool.retire()
             raise
+        result = _compared(result)
         if result.server_lost or not _fit(result.outcomes):
             for process, outcome in zip(self.processes, result.outcomes, strict=True):
                 process.exitcode = outcome.exit_code
@@ -163,6 +164,22 @@ def _replace_if_stuck(launcher: Launcher, watched: Watch) -> None:
     """Ends the server where it cannot sweep: it would not answer the next test either."""
     if UNSWEPT in watched.notes:
         launcher.close()
+
+
+def _compared(watched: Watch) -> Watch:
+    """With what the test left that only shows when ranks are compared: torch names process groups by counting
+    those that a rank began to make, so ranks that count apart would wait for ever for each other's next one.
+    """
+    begun = {o.groups_begun for o in watched.outcomes}
+    if len(begun) < 2:
+        return watched
+    line = {n: f"process groups begun: {n}, on others {_listed(begun - {n})}" for n in begun}
+    outcomes = tuple(replace(o, left=(*o.left, line[o.groups_begun])) for o in watched.outcomes)
+    return replace(watched, outcomes=outcomes)
+
+
+def _listed(numbers: set[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
 
 
 def _fit(outcomes: Sequence[RankOutcome]) -> bool:

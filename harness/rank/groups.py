@@ -17,21 +17,19 @@ def names() -> frozenset[str]:
     return frozenset(dist.distributed_c10d._world.pg_names.values()) if dist is not None else frozenset()
 
 
-def given_up() -> int:
-    """How many groups this process has begun to make and not made, where it has none.
+def begun() -> int:
+    """How many groups this process has begun to make since it last had none; those that were not made count.
 
     torch names groups by counting them, so a rank that counts another number than its peers waits for them
     for ever under a name that they do not use.
     """
     dist = sys.modules.get("torch.distributed")
-    if dist is None or not dist.is_available() or dist.is_initialized():
-        return 0
-    return int(dist.distributed_c10d._world.group_count)
+    return int(dist.distributed_c10d._world.group_count) if dist is not None and dist.is_available() else 0
 
 
 def forget_given_up() -> None:
-    """Counts groups from the start again, in a process without any that is to go on; see ``given_up``."""
-    if given_up():
+    """Counts groups from the start again, in a process without any that is to go on; see ``begun``."""
+    if begun() and _distributed() is None:
         sys.modules["torch.distributed"].distributed_c10d._world.group_count = 0
 
 

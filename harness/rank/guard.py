@@ -99,6 +99,7 @@ class Guard:
     def __init__(self) -> None:
         self._before: dict[str, Any] = {}
         self._had_torch = False
+        self.groups_begun = 0
 
     def begin(self, *, unchanged: bool = False) -> None:
         """Takes the state that the test starts from; ``unchanged`` where nothing happened since the last one
@@ -118,8 +119,10 @@ class Guard:
         """One line for each thing that the test left changed; empty for a clean test.
 
         Where the group is kept, its descriptors and threads are too: those of a group made in this test are
-        no leak, a further group is.
+        no leak, a further group is. ``groups_begun`` is then how many the test began to make, whatever became
+        of them, and 0 where no group is kept: whether that is a leak, the other ranks' numbers tell.
         """
+        self.groups_begun = 0
         after = _snapshot(self._before)
         if after == self._before:
             return ()
@@ -127,6 +130,8 @@ class Guard:
         if self._had_torch:
             changed += self._torch_changes(after["torch"])
         changed += self._grown(after, keeps_group)
+        if keeps_group:
+            self.groups_begun = after["groups begun"] - self._before["groups begun"]
         self._before = after
         return tuple(changed)
 
@@ -141,7 +146,7 @@ class Guard:
     def _grown(self, after: dict[str, Any], keeps_group: bool) -> list[str]:
         """What there is more of than before."""
         lines = []
-        if after["groups given up"] > self._before["groups given up"]:
+        if not after["groups"] and after["groups begun"] > self._before["groups begun"]:
             lines.append("a process group that was begun and not made")
         group_made = after["groups"] != self._before["groups"]
         if keeps_group:
@@ -176,7 +181,7 @@ def _snapshot(last: dict[str, Any] | None = None) -> dict[str, Any]:
         "signal handlers": _signal_handlers(),
         "torch": _torch_state(),
         "groups": groups.names(),
-        "groups given up": groups.given_up(),
+        "groups begun": groups.begun(),
         "threads": frozenset(f"{t.name} ({t.ident})" for t in threading.enumerate()),
         "children": _children(),
         "descriptors": last["descriptors"] if last is not None and as_many else _descriptors(),

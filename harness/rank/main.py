@@ -130,7 +130,8 @@ def _serve_tests(place: Place, channel: RankChannel, book: ledger.Ledger) -> Non
         watch.begin(unchanged=not (destroyed or changed))
         final = _run(place, request, test, channel, book)
         posix.flush_streams()  # or the end of what it printed would come with the next test
-        channel.report(_report(place, final, started, watch.what_changed(request.keeps_group)))
+        left = watch.what_changed(request.keeps_group)
+        channel.report(_report(place, final, started, left, watch.groups_begun))
 
 
 def _run(
@@ -161,10 +162,10 @@ def _run(
 
 
 def _report(
-    place: Place, final: account.Account, started: float, left: tuple[str, ...] = ()
+    place: Place, final: account.Account, started: float, left: tuple[str, ...] = (), groups_begun: int = 0
 ) -> Report | Passed:
     duration = time.monotonic() - started
-    if final == _PASSED and not left:
+    if final == _PASSED and not left and not groups_begun:
         return Passed(place.rank, duration, started, os.getpid())
     return Report(
         RankOutcome(
@@ -180,6 +181,7 @@ def _report(
             note=final.note,
             accepted=final.accepted,
             left=left,
+            groups_begun=groups_begun,
         )
     )
 

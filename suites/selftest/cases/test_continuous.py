@@ -238,6 +238,16 @@ class Dirt(Pooled):
         after = self.passes(pooled.FreshGroup, "test_sum", HARNESS_RANKS="pooled")
         self.assertFalse(set(pids(after)) & set(pids(dirty)))
 
+    def test_further_group_that_was_begun_by_one_rank(self) -> None:
+        """Ranks whose counts of groups differ get no other test; those that all began as many do."""
+        group = self.passes(pooled.Shared, "test_further_group")
+        dirty = self.passes(pooled.Shared, "test_gives_up_a_further_group")
+        self.assertEqual(pids(dirty), pids(group))
+        self.assertEqual(dirty.rank(0).left, ("process groups begun: 1, on others 0",))
+        self.assertEqual(dirty.rank(1).left, ("process groups begun: 0, on others 1",))
+        after = self.passes(pooled.Shared, "test_further_group")
+        self.assertFalse(set(pids(after)) & set(pids(dirty)))
+
     def test_strict(self) -> None:
         dirty = self.play(pooled.Leaves, "test_environment", HARNESS_STRICT="1")
         self.assertEqual(dirty.verdict, "ERROR")

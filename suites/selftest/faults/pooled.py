@@ -63,6 +63,19 @@ class Shared(MultiProcContinuousTest):
         self.assertNotIn(Left, {category for _, _, category, *_ in warnings.filters})
         warnings.simplefilter("error", Left)
 
+    def test_gives_up_a_further_group(self) -> None:
+        """Rank 0 alone begins a group beside the kept one; its next has another name than rank 1's."""
+        if self.rank == 0:
+            with self.assertRaises(RuntimeError):
+                dist.new_group([0, 1], timeout=timedelta(milliseconds=20))
+
+    def test_further_group(self) -> None:
+        group = dist.new_group([0, 1])
+        tensor = torch.tensor([self.rank + 1.0])
+        dist.all_reduce(tensor, group=group)
+        self.assertEqual(tensor, torch.tensor([3.0]))
+        dist.destroy_process_group(group)
+
     def test_fails(self) -> None:
         self.assertNotEqual(self.rank, 1)
 

@@ -147,9 +147,9 @@ class CleanUpTest(unittest.TestCase):
         """A group that was begun and not made is counted no longer."""
         with self.assertRaises(Exception):  # noqa: B017 - what exactly is torch's business
             dist.init_process_group("gloo", store=dist.HashStore(), rank=3, world_size=2)
-        self.assertGreater(groups.given_up(), 0)
+        self.assertGreater(groups.begun(), 0)
         clean_up(passed=False)
-        self.assertEqual(groups.given_up(), 0)
+        self.assertEqual(groups.begun(), 0)
 
 
 if __name__ == "__main__":
