@@ -2,7 +2,8 @@
 
 Upstream's visible contract (``torch.testing._internal.common_distributed``): ``setUp`` and ``tearDown``
 run in the parent, the method runs in a fresh instance in each rank with ``rank``, ``world_size`` and
-``file_name`` set. This module translates between that contract, the launchers and the supervisor.
+``file_name`` set. This module translates between that contract, the launchers and the supervisor;
+``rank_side`` is what the instance in a rank does.
 """
 
 from __future__ import annotations
@@ -17,21 +18,20 @@ import types
 import unittest
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness import expect, seeding, surroundings
+from harness import expect, surroundings
 from harness.cases import external_mode, verdict
 from harness.cases.modes import MODES, Job, Pooled, Running
+from harness.cases.rank_side import RankSide
 from harness.errors import HarnessError, LaunchError
 from harness.launch import imports
 from harness.launch.base import per_rank_threads, time_for_another
 from harness.launch.handles import RankProcess
 from harness.launch.scratch import scratch
 from harness.launch.select import launcher
-from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, MergeRules, RankOutcome, Status, TestOutcome, merge
+from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
 from harness.protocol import Launch
-from harness.rank import groups
-from harness.rank.account import Account, run_body
 from harness.requirements import Requirements, reason_to_skip, requirements_of
 from harness.settings import Settings
 from harness.supervise.conclusions import Watch
@@ -43,27 +43,16 @@ NO_TIME = "its deadline leaves no time to try it on fresh ranks, so earlier test
 # Upstream's: four ranks, fewer where there are fewer GPUs to go round.
 DEFAULT_WORLD_SIZE = 4
 
-# The mixin has no base of its own; what it is mixed into is a TestCase, which the type checker cannot know.
-if TYPE_CHECKING:
-    from unittest import TestCase as _AnyTestCase
-else:
-    _AnyTestCase = object
 
-
-class RankOrchestration(_AnyTestCase):
+class RankOrchestration(RankSide):
     """What makes a ``unittest.TestCase`` run its methods on ranks; stands before that class among the bases.
 
     Which TestCase it is does not matter here: this library's own (``MultiProcessTestCase``), or upstream's
     for test files that run unmodified (``harness.dropin``).
     """
 
-    MAIN_PROCESS_RANK = -1
-    TEST_ERROR_EXIT_CODE = EXIT_ERROR
-
     # The rank modes that this class's tests can run in, its own first (see cases/modes.py).
     rank_modes: tuple[str, ...] = ("fresh", "pooled", "threads")
-    rank: int = MAIN_PROCESS_RANK
-    file_name: str = ""
 
     # The arguments are upstream's: unittest passes the first by position, testslide the second by name.
     def __init__(self, method_name: str = "runTest", methodName: str = "runTest") -> None:
@@ -92,26 +81,6 @@ class RankOrchestration(_AnyTestCase):
         if cuda is not None and cuda.is_available():
             return min(DEFAULT_WORLD_SIZE, max(2, int(cuda.device_count())))
         return DEFAULT_WORLD_SIZE
-
-    @property
-    def destroy_pg_upon_exit(self) -> bool:
-        """Whether a rank destroys its process groups on behalf of a test that passed and did not.
-
-        Groups whose backends are all gloo's or fake end with the process instead, which is the same to peers
-        (nobody leaves before all have reported) and saves 10 to 20 ms a rank.
-        """
-        return True
-
-    @property
-    def is_master(self) -> bool:
-        """True in rank 0."""
-        return self.rank == 0
-
-    def setUpRank(self) -> None:
-        """Runs in each rank before the test method."""
-
-    def tearDownRank(self) -> None:
-        """Runs in each rank after the test method, before the rank's cleanups."""
 
     def _should_stop_test_suite(self) -> bool:
         return False
@@ -325,55 +294,6 @@ class RankOrchestration(_AnyTestCase):
         noted: list[Sequence[Any]] = [o.accepted for o in watched.outcomes]
         if any(noted):
             expect.apply([[expect.Accepted.from_json(value) for value in values] for values in noted])
-
-    # -- in a rank
-
-    @classmethod
-    def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
-        """What a rank does: a fresh instance runs the method. An override may add around ``run_test``."""
-        self = cls(test_name)
-        self.rank = rank
-        self.file_name = file_name
-        self.run_test(test_name, parent_pipe)
-
-    def run_test(self, test_name: str, parent_pipe: Any) -> None:
-        """Runs the test method in this rank and records how it went on ``parent_pipe``.
-
-        Returns only if it passed. Raises SystemExit with upstream's exit code otherwise, so that what an
-        override of ``_run`` does afterwards is not done in a rank that failed or skipped.
-        """
-        self._run_in_rank(parent_pipe)
-        if self.destroy_pg_upon_exit:
-            groups.destroy_on_exit()
-
-    def _run_in_rank(self, channel: Any) -> None:
-        """Seeds, runs the method, and records how that went."""
-        self._seed_rank()
-        with expect.collecting() as accepted:
-            account = run_body(self, self.setUpRank, self.tearDownRank)
-        account = self._account(account)
-        if accepted.updates:
-            account = replace(account, accepted=tuple(u.to_json() for u in accepted.updates))
-        finish_in_rank(channel, account)
-
-    def _seed_rank(self) -> None:
-        """Gives every rank the same generators."""
-        seeding.seed_all(seeding.base_seed())
-
-    def _account(self, account: Account) -> Account:
-        """The rank's account as this class reads it: ``_judged`` for what the rank itself can tell."""
-        return account
-
-
-def finish_in_rank(channel: Any, account: Account) -> None:
-    """Records how a test went in this rank; raises SystemExit, as upstream's ranks do, unless it passed."""
-    channel.record(account)
-    if account.ending is not None:
-        raise account.ending
-    if account.status is Status.SKIPPED:
-        raise SystemExit(EXIT_SKIPPED)
-    if account.status is not Status.PASSED:
-        raise SystemExit(EXIT_ERROR)
 
 
 class MultiProcessTestCase(RankOrchestration, TestCase):

@@ -26,7 +26,8 @@ from typing import Any, ClassVar, TypeVar, cast, overload
 from harness import expect, seeding, surroundings
 from harness.cases import verdict
 from harness.cases.modes import Running
-from harness.cases.multiprocess import DEFAULT_WORLD_SIZE, RankOrchestration, finish_in_rank
+from harness.cases.multiprocess import DEFAULT_WORLD_SIZE, RankOrchestration
+from harness.cases.rank_side import finish_in_rank
 from harness.cases.thread_mode import Threads
 from harness.launch.rankthread import RankThread, ThreadChannel
 from harness.launch.rankthreads import RankThreads

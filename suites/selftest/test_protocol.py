@@ -165,6 +165,7 @@ class RoundTripTest(unittest.TestCase):
             note="note",
             log="log",
             left=("thread",),
+            groups_begun=1,
         )
         value = protocol.outcome_to_json(outcome)
         self.assertEqual(set(value), {f.name for f in fields(RankOutcome)})
