@@ -25,7 +25,8 @@ else:
 class LocalRanks(_Ranks):
     """Makes a case with ranks that are processes fit for the rank mode "local"; goes before it in the bases.
 
-    On local tensors ``self.rank`` is all ranks at once: an integer that differs by rank, as tensors do.
+    On local tensors ``self.rank`` is all ranks at once: an integer that differs by rank, as tensors do. A
+    test that branches on it is refused, by a UsageError: one process would take one branch for all ranks.
     """
 
     @property
@@ -39,14 +40,23 @@ class LocalRanks(_Ranks):
 
     def assertEqual(self, x: Any, y: Any, msg: Any = None, **rules: Any) -> None:  # type: ignore[override]  # as harness.testcase has it
         """The case's own; values that differ by rank are compared rank by rank."""
+        self._on_each_rank(super().assertEqual, x, y, msg, rules)
+
+    def assertNotEqual(self, x: Any, y: Any, msg: Any = None, **rules: Any) -> None:  # type: ignore[override]  # as harness.testcase has it
+        """The case's own; values that differ by rank have to be unequal on each rank."""
+        self._on_each_rank(super().assertNotEqual, x, y, msg, rules)
+
+    def _on_each_rank(
+        self, check: Callable[..., None], x: Any, y: Any, msg: Any, rules: dict[str, Any]
+    ) -> None:
         differing = local.by_rank((x, y)) if local.is_simulated(self.rank) else None
         if differing is None:
-            super().assertEqual(x, y, msg, **rules)
+            check(x, y, msg, **rules)
             return
         for rank, (own_x, own_y) in differing:
             where = f"on rank {rank} of the {self.world_size} that are simulated"
             with local.outside():
-                super().assertEqual(own_x, own_y, _with(msg, where), **rules)
+                check(own_x, own_y, _with(msg, where), **rules)
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:

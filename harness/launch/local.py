@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, UsageError
+from harness.launch.answers import rank_node, refused
 from harness.launch.base import per_rank_threads, time_for_another
 from harness.outcomes import MergeRules, RankOutcome, Status, merge
 
@@ -132,11 +133,13 @@ def _noted(watched: Any, note: str) -> Any:
 
 
 def rank_of(world_size: int) -> Any:
-    """All ranks at once: an integer that is ``r`` on rank ``r``."""
-    import torch
-    from torch.distributed._local_tensor import LocalIntNode
+    """All ranks at once: an integer that is ``r`` on rank ``r``.
 
-    return torch.SymInt(LocalIntNode({rank: rank for rank in range(world_size)}))
+    A comparison whose answer differs by rank raises UsageError.
+    """
+    import torch
+
+    return torch.SymInt(rank_node({rank: rank for rank in range(world_size)}))
 
 
 def is_simulated(rank: object) -> bool:
@@ -149,14 +152,15 @@ def is_simulated(rank: object) -> bool:
 def simulation(world_size: int) -> Iterator[LocalTensorMode]:
     """A region in which each tensor is one for each rank; every rank starts with the generators as they are.
 
-    Profiler scopes are off in it: their operators know no local tensors.
+    Where a test asks for one answer and ranks have two, it raises; see ``answers``. Profiler scopes are off
+    in it: their operators know no local tensors.
     """
     import torch
     from torch.distributed._local_tensor import LocalTensorMode
 
     torch.autograd._enable_record_function(False)
     try:
-        with LocalTensorMode(frozenset(range(world_size))) as mode:
+        with refused(world_size), LocalTensorMode(frozenset(range(world_size))) as mode:
             yield mode
     finally:
         torch.autograd._enable_record_function(True)
@@ -189,16 +193,20 @@ def outside() -> contextlib.AbstractContextManager[Any]:
 def by_rank(values: Any) -> list[tuple[int, Any]] | None:
     """(rank, its values) for each simulated rank; None where nothing in the tree ``values`` differs by rank.
 
-    DTensors stay what they are, for all ranks at once: taking one apart is the test's to ask for.
+    Each rank gets a DTensor of its own part.
     """
     import torch
     from torch.distributed._local_tensor import LocalIntNode, LocalTensor
+    from torch.distributed.tensor import DTensor
     from torch.utils._pytree import tree_leaves, tree_map
 
     def own(leaf: Any) -> dict[int, Any] | None:
         if isinstance(leaf, LocalTensor):
             parts: dict[int, Any] = leaf._local_tensors
             return parts
+        if isinstance(leaf, DTensor):
+            shards = own(leaf._local_tensor) or {}
+            return {rank: DTensor(shard, leaf._spec, requires_grad=False) for rank, shard in shards.items()}
         simulated = isinstance(leaf, torch.SymInt) and isinstance(leaf.node, LocalIntNode)
         return leaf.node._local_ints if simulated else None
 

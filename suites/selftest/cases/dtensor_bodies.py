@@ -246,6 +246,33 @@ class FaultyLocal(LocalDTensorTestBase):
         odd = map_local_for_rank(self.rank, lambda rank: torch.full((2,), float(rank % 2)))
         self.assertEqual(odd, torch.zeros(2))
 
+    @with_comms
+    def test_unequal_on_some_ranks(self) -> None:
+        """Tensors and integers that are to differ, and are equal on ranks 0 and 2, or on rank 3."""
+        odd = map_local_for_rank(self.rank, lambda rank: torch.full((2,), float(rank % 2)))
+        self.assertNotEqual(odd, torch.full((2,), 7.0))
+        self.assertNotEqual(self.rank, 4)
+        with self.assertRaisesRegex(AssertionError, "on rank 3 of the 4"):
+            self.assertNotEqual(self.rank, 3)
+        self.assertNotEqual(odd, torch.zeros(2))
+
+    @with_comms
+    def test_dtensors_differ_on_one_rank(self) -> None:
+        """Local parts that only rank 2 has otherwise; then placements."""
+        mesh = self.build_device_mesh()
+        whole = distribute_tensor(counting(8), mesh, [Shard(0)])
+        self.assertEqual(whole, distribute_tensor(counting(8), mesh, [Shard(0)]))
+        self.assertNotEqual(whole, distribute_tensor(counting(8) + 1, mesh, [Shard(0)]))
+        self.assertNotEqual(whole, DTensor.from_local(whole.to_local(), mesh, [Partial()]))
+        other = map_local_for_rank(self.rank, lambda rank: torch.arange(2.0) + 2 * rank + (rank == 2))
+        self.assertEqual(whole, DTensor.from_local(other, mesh, [Shard(0)]))
+
+    @with_comms
+    def test_branches_on_its_rank(self) -> None:
+        """No process of its own takes the branch of rank 1."""
+        if self.rank == 1:
+            self.fail("rank 1 looked")
+
     def test_dies(self) -> None:
         """Without a word."""
         os._exit(3)

@@ -142,6 +142,25 @@ class LocalTest(unittest.TestCase):
         self.assertIn("whatever ran before", bodies.said(result))
         self.assertNotIn(local.POLLUTED, bodies.said(result))
 
+    def test_unequal_on_some_ranks(self) -> None:
+        """What is to differ has to on every rank."""
+        result, _ = bodies.play(bodies.FaultyLocal, "test_unequal_on_some_ranks")
+        self.assertEqual(len(result.failures), 1)
+        self.assertIn("on rank 0 of the 4 that are simulated", bodies.said(result))
+        self.assertIn("Expected different values, but tensor([0., 0.])", bodies.said(result))
+
+    def test_dtensors_differ_on_one_rank(self) -> None:
+        """It is named, and the verdict is a failure as on processes."""
+        result, _ = bodies.play(bodies.FaultyLocal, "test_dtensors_differ_on_one_rank")
+        self.assertEqual(len(result.failures), 1)
+        self.assertIn("on rank 2 of the 4 that are simulated", bodies.said(result))
+
+    def test_branch_on_a_rank(self) -> None:
+        """It would not be taken: the test is told so in place of a pass."""
+        result, _ = bodies.play(bodies.FaultyLocal, "test_branches_on_its_rank")
+        self.assertEqual(len(result.errors), 1)
+        self.assertIn("True on rank 1 and False on ranks 0, 2, 3", bodies.said(result))
+
     def test_rank_of_many(self) -> None:
         """One integer that is all ranks."""
         rank = local.rank_of(4)
