@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from harness.errors import RankFailure
 from harness.outcomes import MergedSubtest, RankOutcome, Status, SubtestOutcome, TestOutcome
-from harness.record import TestRecord
+from harness.record import SubtestRecord, TestRecord
 from harness.runner.collector import Account, Collector
 
 FAILED = TestOutcome(Status.FAILED, (RankOutcome(0, Status.FAILED),), 0, "rank 0 failed")
@@ -90,6 +90,32 @@ class SubtestTest(unittest.TestCase):
 
         details = run(body).details
         self.assertLess(details.index("sub-test (number=0)"), details.index("sub-test (number=1)"))
+
+    def test_a_skipped_one_lets_the_test_pass(self) -> None:
+        """It is itemised; whatever else goes wrong counts, and so does a skip of the test itself."""
+
+        def fails(test: unittest.TestCase) -> None:
+            test.fail("no")
+
+        def skips(test: unittest.TestCase) -> None:
+            test.skipTest("not here")
+
+        def passes(test: unittest.TestCase) -> None:
+            """Nothing."""
+
+        for after, status in ((passes, Status.PASSED), (fails, Status.FAILED), (skips, Status.SKIPPED)):
+
+            def body(test: unittest.TestCase, after: Callable[[unittest.TestCase], object] = after) -> None:
+                for number in range(3):
+                    with test.subTest(number=number):
+                        if number == 1:
+                            test.skipTest("one")
+                after(test)
+
+            with self.subTest(after=after.__name__):
+                record = run(body)
+                self.assertEqual((record.status, record.subtests_run), (status, 3))
+                self.assertEqual(record.subtests, (SubtestRecord("(number=1)", "skipped", "one"),))
 
 
 if __name__ == "__main__":
