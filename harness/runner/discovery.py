@@ -88,6 +88,19 @@ def merge_units(found: Iterable[ModuleTests]) -> tuple[Unit, ...]:
     return tuple(units.values())
 
 
+def duplicates(found: Iterable[ModuleTests]) -> dict[str, tuple[str, ...]]:
+    """The ids that several different tests have, each with the modules of these tests. What a module has from
+    another one is that one's test."""
+    found = tuple(found)
+    several = {test_id: (module.module,) for module in found for test_id in module.duplicates}
+    owners: dict[str, tuple[str, ...]] = {}
+    for module in found:
+        for unit in module.units:
+            if not unit.imported:
+                owners[unit.id] = (*owners.get(unit.id, ()), module.module)
+    return several | {test_id: modules for test_id, modules in owners.items() if len(modules) > 1}
+
+
 # -- which modules there are
 
 

@@ -13,6 +13,7 @@ from types import ModuleType
 
 from harness.requirements import requirements_of
 from harness.requirements.merged import Requirements
+from harness.runner.identity import Loader
 from harness.runner.unit import Demand, Unit, of_id
 from harness.settings import DROP_IN, SUPERVISED
 
@@ -40,25 +41,26 @@ def list_module(name: str) -> Listing:
         if os.environ.get(DROP_IN) == "1":
             importlib.import_module("harness.dropin").install()
         module = importlib.import_module(name)
-        suite = unittest.TestLoader().loadTestsFromModule(module)
+        loader = Loader()
+        suite = loader.loadTestsFromModule(module)
     except unittest.SkipTest as skip:
         return Listing(skipped=str(skip) or "no reason given")
     except BaseException as error:  # noqa: BLE001 - a module may raise anything, SystemExit too; it is reported
         return Listing(error=import_error_text(error))
     listing = Listing()
     for test in flatten(suite):
-        _add(listing, test, module)
+        _add(listing, test, module, loader)
     listing.files = project_files(module, listing.tests.values())
     return listing
 
 
-def _add(listing: Listing, test: unittest.TestCase, module: ModuleType) -> None:
+def _add(listing: Listing, test: unittest.TestCase, module: ModuleType, loader: Loader) -> None:
     test_id = test.id()
     known = listing.tests.get(test_id)
     if known is None:
         listing.tests[test_id] = test
-        listing.units.append(unit_of(test, module))
-    elif type(known) is not type(test) and test_id not in listing.duplicates:
+        listing.units.append(replace(unit_of(test, module), imported=loader.imported(test, module)))
+    elif test_id not in listing.duplicates and not loader.same(known, test):
         listing.duplicates.append(test_id)
 
 

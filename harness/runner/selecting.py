@@ -151,14 +151,15 @@ def _select(
 def ready_records(units: Iterable[Unit], found: Mapping[str, ModuleTests]) -> Iterable[TestRecord]:
     """Records of the units that cannot run: modules that do not import, skip themselves, or give several
     tests one id."""
+    several = discovery.duplicates(found.values())
     for unit in units:
         module = found[unit.module]
         if module.error:
             yield verdicts.broken_module(unit, module.error)
         elif module.skipped is not None:
             yield verdicts.skipped_module(unit, module.skipped)
-        elif unit.id in module.duplicates:
-            yield verdicts.duplicate(unit)
+        elif unit.id in several:
+            yield verdicts.duplicate(unit, several[unit.id])
 
 
 def shard_of(options: argparse.Namespace, environ: Mapping[str, str]) -> Shard | None:

@@ -45,6 +45,7 @@ class Unit:
     the keys of fixtures that it needs, outermost first: the module's name where the module has setUpModule
     or tearDownModule, ``class_id`` where the class has its own setUpClass or tearDownClass. What a fixture
     costs is in the timings. ``file`` and ``line`` are where the method is defined, or ``""`` and 0.
+    ``imported`` is set where the module has the test from another module.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Unit:
     fixtures: tuple[str, ...] = ()
     file: str = ""
     line: int = 0
+    imported: bool = False
 
     @property
     def class_id(self) -> str:

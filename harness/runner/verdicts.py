@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.outcomes import Status, exit_text
@@ -107,9 +108,9 @@ def skipped_module(unit: Unit, reason: str) -> TestRecord:
     return _of_module(unit, Status.SKIPPED, reason, "")
 
 
-def duplicate(unit: Unit) -> TestRecord:
-    """The record of an id that several tests share: none of them can be told from the others."""
-    reason = f"several tests of {unit.module} have this id; give each a name of its own"
+def duplicate(unit: Unit, modules: Sequence[str]) -> TestRecord:
+    """The record of an id that several tests of these modules share: none can be told from the others."""
+    reason = f"several tests of {' and '.join(modules)} have this id; give each a name of its own"
     return _of_module(unit, Status.ERROR, reason, reason)
 
 

@@ -54,6 +54,23 @@ class MergeTest(unittest.TestCase):
             units = {u.id: u.module for u in discovery.merge_units(order)}
             self.assertEqual(units, {"a.T.test": "a", "b.U.test": "b"})
 
+    def test_different_tests_of_one_id(self) -> None:
+        """Within a module, or of two modules that each have one of their own; an import is the same test."""
+        own, imported = of_id("test", "a"), of_id("test", "b", imported=True)
+        table: tuple[tuple[list[ModuleTests], dict[str, tuple[str, ...]]], ...] = (
+            ([ModuleTests("a", (own,)), ModuleTests("b", (imported,))], {}),
+            ([ModuleTests("a", (imported,)), ModuleTests("b", (imported,))], {}),
+            ([ModuleTests("a", (own,), duplicates=("test",)), ModuleTests("b")], {"test": ("a",)}),
+            ([ModuleTests("a", (own,)), ModuleTests("b", (own,))], {"test": ("a", "b")}),
+            (
+                [ModuleTests("a", (own,), duplicates=("test",)), ModuleTests("b", (own,))],
+                {"test": ("a", "b")},
+            ),
+        )
+        for found, several in table:
+            with self.subTest(found=found):
+                self.assertEqual(discovery.duplicates(found), several)
+
     def test_modules_without_tests_to_name(self) -> None:
         """Broken and skipping ones stand for themselves."""
         found = [ModuleTests("a", error="x"), ModuleTests("b", skipped="y"), ModuleTests("c")]

@@ -26,6 +26,7 @@ whole_units = st.builds(
     fixtures=st.lists(st.text(), max_size=3).map(tuple),
     file=st.text(),
     line=st.integers(0, 10**6),
+    imported=st.booleans(),
 )
 
 

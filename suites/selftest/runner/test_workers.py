@@ -135,6 +135,16 @@ class ZygoteTest(RunnerCase):
         self.assertIn("have this id", run.of("test_same").reason)
         self.assertEqual(len(run.records), 2)
 
+    def test_ids_without_a_module(self) -> None:
+        """Functions of one name in two modules are two tests."""
+        body = "def test_free(): assert {}\ndef load_tests(*_): return [unittest.FunctionTestCase(test_free)]"
+        self.write("test_a", body.format(True))
+        self.write("test_b", body.format(False))
+        run = self.run_tests(".")
+        self.assertEqual((run.code, run.statuses), (1, {"test_free": "error"}), run.out + run.err)
+        self.assertIn("several tests of test_a and test_b have this id", run.of("test_free").reason)
+        self.assertEqual(self.run_tests("test_a").statuses, {"test_free": "passed"})
+
 
 class LeftoverTest(RunnerCase):
     """Processes that tests leave behind."""
