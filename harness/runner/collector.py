@@ -7,12 +7,12 @@ A test may report several times (a failure, a failing ``tearDown``, sub-tests, i
 from __future__ import annotations
 
 import contextlib
-import time
 import traceback
 import types
 import unittest
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from time import monotonic, time  # by name, for a test may leave the module's patched
 from typing import Any
 
 from harness.errors import RankProblem
@@ -52,8 +52,8 @@ class Account:
     id: str
     file: str = ""
     line: int = 0
-    started_at: float = field(default_factory=time.time)
-    started_s: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time)
+    started_s: float = field(default_factory=monotonic)
     duration_s: float = 0.0
     troubles: list[Trouble] = field(default_factory=list)
     skips: list[str] = field(default_factory=list)
@@ -68,11 +68,11 @@ class Account:
     @contextlib.contextmanager
     def timed(self, fixture: str) -> Iterator[None]:
         """Adds the time of what happens inside to a fixture's, where it is enough to have been one."""
-        began = time.monotonic()
+        began = monotonic()
         try:
             yield
         finally:
-            took = time.monotonic() - began
+            took = monotonic() - began
             if took > FIXTURE_LEAST_S:
                 self.fixtures[fixture] = self.fixtures.get(fixture, 0.0) + took
 
@@ -169,8 +169,9 @@ class Collector(unittest.TestResult):
         """An assertion failed."""
         self._trouble(Status.FAILED, test, err)
 
-    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
-        """The test was skipped, or one of its sub-tests."""
+    def addSkip(self, test: unittest.TestCase, reason: object) -> None:
+        """The test was skipped, or one of its sub-tests. A decorator passes on whatever it was given."""
+        reason = _text(reason)
         description = _description(test)
         if description is None:
             self.account.skips.append(reason)
@@ -180,7 +181,7 @@ class Collector(unittest.TestResult):
 
     def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:
         """The test failed as it should."""
-        self.account.expected = _headline(err[1])
+        self.account.expected = headline(err[1])
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
         """The test passed and should not have."""
@@ -213,7 +214,7 @@ class Collector(unittest.TestResult):
             self.account.outcome = error.outcome
         if not isinstance(test, unittest.TestCase):
             where = str(test)  # unittest's stand-in for a fixture: "setUpClass (module.case)"
-        trouble = Trouble(status, _headline(error), details_of(err))
+        trouble = Trouble(status, headline(error), details_of(err))
         if where and not isinstance(
             error, RankProblem
         ):  # whose text names its sub-tests and begins as it should
@@ -231,8 +232,17 @@ def _description(test: unittest.TestCase) -> str | None:
     return test.id().removeprefix(parent.id()).strip() if isinstance(parent, unittest.TestCase) else None
 
 
-def _headline(error: BaseException) -> str:
-    first = next((line for line in str(error).splitlines() if line.strip()), "")
+def _text(value: object) -> str:
+    """``str()`` of what a test made, which may raise; the words are the ``traceback`` module's."""
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - whatever a test's own class raises, the test has its verdict
+        return f"<{'exception' if isinstance(value, BaseException) else 'object'} str() failed>"
+
+
+def headline(error: BaseException) -> str:
+    """An exception in one line: its type and the first line of its text."""
+    first = next((line for line in _text(error).splitlines() if line.strip()), "")
     name = type(error).__qualname__
     if type(error).__module__ not in ("builtins", "__main__"):
         name = f"{type(error).__module__}.{name}"

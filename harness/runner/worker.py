@@ -11,10 +11,10 @@ import os
 import pdb
 import socket
 import sys
-import time
 import traceback
 import unittest
 from collections.abc import Callable, Iterator, Mapping
+from time import monotonic, time  # by name, for a test may leave the module's patched
 from typing import NoReturn
 
 from harness import coverage_hook
@@ -22,7 +22,15 @@ from harness.launch import posix
 from harness.outcomes import Status
 from harness.record import to_json
 from harness.runner.capture import marker_line
-from harness.runner.collector import Account, Collector, ExcInfo, Trouble, details_of, users_traceback
+from harness.runner.collector import (
+    Account,
+    Collector,
+    ExcInfo,
+    Trouble,
+    details_of,
+    headline,
+    users_traceback,
+)
 from harness.runner.listing import list_module, source_of
 from harness.runner.messages import Began, Debugging, Done, Ended, Fork, Item, Message, encode
 from harness.wire import send_frame
@@ -31,9 +39,11 @@ from harness.wire import send_frame
 class Reporter:
     """The worker's voice: messages to the controller, markers on its output."""
 
-    def __init__(self, channel: socket.socket, marker: str | None) -> None:
-        """``marker`` is None where the output goes elsewhere than to the controller's pipe."""
+    def __init__(self, channel: socket.socket, output: int, marker: str | None) -> None:
+        """``output`` is a descriptor of the controller's pipe that tests do not know; ``marker`` is None
+        where what they print goes elsewhere."""
         self._channel = channel
+        self._output = output
         self._marker = marker
         self._pid = os.getpid()
 
@@ -51,8 +61,8 @@ class Reporter:
         """Separates the output of what comes from that of what was before."""
         posix.flush_streams()
         if self._marker is not None:
-            with contextlib.suppress(OSError):  # a test closed standard output: there is none to separate
-                os.write(1, marker_line(self._marker, seq))
+            with contextlib.suppress(OSError):  # a test closed every descriptor that there is
+                os.write(self._output, marker_line(self._marker, seq))
 
 
 class FixtureSuite(unittest.TestSuite):
@@ -115,7 +125,7 @@ class Batch:
 
     def _leave(self, test: unittest.TestCase | None) -> None:
         """Tears down what the open account's test does not share with the next one, on its account."""
-        with self._interruptible():
+        with self._contained():
             if self._open is not None:
                 item, account = self._open
                 with account.timed(item.class_key):
@@ -137,14 +147,14 @@ class Batch:
         self._open = (item, account)
         self._result.open(account)
         self._reporter.send(Began(item.seq, account.started_s))
-        with self._interruptible():
+        with self._contained():
             if not self._enter(item, test, account):
                 return
-            account.started_at, account.started_s = time.time(), time.monotonic()
+            account.started_at, account.started_s = time(), monotonic()
             try:
                 test(self._result)
             finally:
-                account.duration_s = time.monotonic() - account.started_s
+                account.duration_s = monotonic() - account.started_s
 
     def _enter(self, item: Item, test: unittest.TestCase, account: Account) -> bool:
         """Sets up fixtures on the test's account; what went wrong counts for every test that needs them."""
@@ -163,13 +173,14 @@ class Batch:
         return False
 
     @contextlib.contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """A KeyboardInterrupt out of a test is that test's error: the batch is the controller's to end."""
+    def _contained(self) -> Iterator[None]:
+        """What comes out of unittest is the test's error: a KeyboardInterrupt, for the batch is the
+        controller's to end; a fixture's ``sys.exit``; what a test's own ``__repr__`` raises."""
         try:
             yield
-        except KeyboardInterrupt as error:
+        except BaseException as error:  # noqa: BLE001 - as above; it is reported with its traceback
             details = details_of((type(error), error, error.__traceback__))
-            self._result.account.troubles.append(Trouble(Status.ERROR, "KeyboardInterrupt", details))
+            self._result.account.troubles.append(Trouble(Status.ERROR, headline(error), details))
 
     def _close_account(self) -> bool:
         """Reports the open account, if there is one; True where its test did not do well."""
@@ -206,9 +217,11 @@ class _Missing(unittest.TestCase):
         raise LookupError(f"{self._item.module} has no test {self._item.id} any more")
 
 
-def run_batch(order: Fork, tests: Mapping[str, unittest.TestCase], channel: socket.socket) -> None:
-    """Runs a batch in this process, which is a worker, and reports on ``channel``."""
-    reporter = Reporter(channel, None if order.stream or order.terminal else order.marker)
+def run_batch(
+    order: Fork, tests: Mapping[str, unittest.TestCase], channel: socket.socket, output: int
+) -> None:
+    """Runs a batch in this process, a worker; reports on ``channel``, and writes markers to ``output``."""
+    reporter = Reporter(channel, output, None if order.stream or order.terminal else order.marker)
     if not any(starts_ranks(tests[item.id]) for item in order.items if item.id in tests):
         set_threads(order.threads)  # else a pool of threads would keep this process from forking ranks
     if not order.terminal and not os.environ.get("PYTHONBREAKPOINT"):

@@ -179,7 +179,7 @@ class Zygote:
             coverage_hook.start_in_child()
             gc.enable()
             with socket.socket(fileno=channel_fd) as channel:
-                worker.run_batch(order, self._tests, channel)
+                worker.run_batch(order, self._tests, channel, output)
 
         os._exit(worker.guarded(body))
 
@@ -263,7 +263,6 @@ def _connect_streams(order: Fork, output: int) -> None:
     if not (order.terminal or order.stream):
         os.dup2(output, 1)
         os.dup2(output, 2)
-    os.close(output)
     # New objects: the zygote's remember what kind of file they were opened on.
     sys.stdin = sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc]  # noqa: SIM115 - for life
     sys.stdout = sys.__stdout__ = _text_stream(1)  # type: ignore[misc]  # final for users, not for us

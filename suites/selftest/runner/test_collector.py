@@ -65,6 +65,32 @@ class VerdictTest(unittest.TestCase):
         self.assertEqual(run(lambda test: None, FAILED).status, Status.PASSED)
 
 
+class TextTest(unittest.TestCase):
+    """Texts that are a test's own, made by code that may fail."""
+
+    def test_an_exception_that_cannot_say_what_it_is(self) -> None:
+        """It is an error as any other, in the traceback module's words."""
+
+        class Unspeakable(Exception):
+            def __str__(self) -> str:
+                raise ValueError("no words")
+
+        def body(test: unittest.TestCase) -> None:
+            raise Unspeakable
+
+        record = run(body)
+        self.assertEqual(record.status, Status.ERROR)
+        self.assertRegex(record.reason, r"Unspeakable: <exception str\(\) failed>$")
+        self.assertIn("in body", record.details)
+
+    def test_a_reason_that_is_no_text(self) -> None:
+        """unittest passes on what ``skip`` was given."""
+        collector = Collector()
+        collector.open(Account("m.T.test"))
+        unittest.skip(404)(type("T", (unittest.TestCase,), {"runTest": print}))()(collector)  # type: ignore[arg-type]  # as users do
+        self.assertEqual(collector.account.record().reason, "404")
+
+
 class SubtestTest(unittest.TestCase):
     """Sub-tests of ranks, as they are told to unittest."""
 

@@ -187,6 +187,65 @@ class LeftoverTest(RunnerCase):
         self.assertEqual(run.statuses, {"test_low": "passed", "test_all": "crashed", "test_next": "failed"})
         self.assertEqual(run.of("test_next").output, "still here\n")
 
+    def test_a_test_that_closes_standard_output(self) -> None:
+        """What later tests say on standard error is theirs; what took the number over is left alone."""
+        self.write(
+            "test_o",
+            """
+            class T(unittest.TestCase):
+                def test_1(self): os.close(1); assert os.open("taken", os.O_WRONLY | os.O_CREAT) == 1
+                def test_2(self): print("second", file=sys.stderr); self.fail("look")
+                def test_3(self): print("third", file=sys.stderr); self.fail("look")
+            """,
+        )
+        run = self.run_tests("test_o")
+        self.assertEqual(run.statuses, {"test_1": "passed", "test_2": "failed", "test_3": "failed"})
+        outputs = [run.of(name).output for name in ("test_2", "test_3")]
+        self.assertEqual(outputs, ["second\n", "third\n"])
+        self.assertEqual((self.directory / "taken").read_bytes(), b"")
+
+    def test_a_class_that_leaves_the_clock_patched(self) -> None:
+        """The worker goes by its own."""
+        self.write(
+            "test_t",
+            """
+            from unittest import mock
+            class T(unittest.TestCase):
+                @classmethod
+                def setUpClass(cls):
+                    mock.patch("time.time").start()
+                    mock.patch("time.monotonic").start()
+                def test_1(self): pass
+                def test_2(self): self.fail("look")
+            """,
+        )
+        run = self.run_tests("test_t")
+        self.assertEqual(run.statuses, {"test_1": "passed", "test_2": "failed"}, run.out)
+
+    def test_what_comes_out_of_unittest(self) -> None:
+        """A fixture that exits, and a sub-test that cannot be described, are their tests' errors."""
+        self.write(
+            "test_u",
+            """
+            class Odd:
+                def __repr__(self): raise ValueError("no words")
+            class A(unittest.TestCase):
+                @classmethod
+                def setUpClass(cls): sys.exit("no class")
+                def test_1(self): pass
+                def test_2(self): pass
+            class B(unittest.TestCase):
+                def test_3(self):
+                    with self.subTest(odd=Odd()): self.fail("look")
+                def test_4(self): pass
+            """,
+        )
+        run = self.run_tests("test_u")
+        expected = {"test_1": "error", "test_2": "error", "test_3": "error", "test_4": "passed"}
+        self.assertEqual(run.statuses, expected, run.out)
+        self.assertEqual(run.of("test_2").reason, "SystemExit: no class")
+        self.assertIn("ValueError: no words", run.of("test_3").details)
+
     def test_garbage_on_the_workers_own_pipe(self) -> None:
         """A worker that cannot be understood is ended, and the rest goes on elsewhere."""
         self.write(
