@@ -211,7 +211,7 @@ class Session:
             record = replace(from_json(event.record), output=event.output, worker=event.worker.label)
             if self.interrupted and event.worker.cause is Cause.STOPPED:
                 record = stopped(record)
-            self._take(record, self._attempts.pop(event.item.seq))
+            self._take(record, self._attempts.pop(event.item.seq), event.worker)
         elif isinstance(event, WorkerGone):
             self._gone(event)
         elif isinstance(event, ZygoteGone):
@@ -235,8 +235,9 @@ class Session:
             )
         )
 
-    def _take(self, record: TestRecord, attempt: Attempt) -> None:
-        """One attempt is over: into the plan and the journal, then to everybody else."""
+    def _take(self, record: TestRecord, attempt: Attempt, worker: Worker | None = None) -> None:
+        """One attempt is over: into the plan and the journal, then to everybody else. ``worker`` made it, if
+        any did and is still there."""
         unit = self._setup.units[record.id]
         record = replace(
             record,
@@ -252,7 +253,7 @@ class Session:
         self._reporters.test_finished(record)
         again = self._plan.rerun(record)
         if self._plan.stop:
-            self._stop()
+            self._stop(leaving=worker)
         elif again is not None:
             self._add([unit], {unit.id: again}, True)
 
@@ -313,13 +314,19 @@ class Session:
         self.interrupted = True
         self._reporters.message("interrupted: ending the running tests; once more ends the run at once")
         self._stop()
+        self._end(self._workers.all)
 
-    def _stop(self) -> None:
+    def _stop(self, leaving: Worker | None = None) -> None:
+        """Starts nothing more and ends every worker but one that is ``leaving`` by itself, because its test
+        failed: it ends the servers that it has started."""
         if self._stopping:
             return
         self._stopping = True
         self._schedule = self._schedule.stopped()
-        for worker in self._workers.all:
+        self._end(worker for worker in self._workers.all if worker is not leaving)
+
+    def _end(self, workers: Iterable[Worker]) -> None:
+        for worker in workers:
             current = worker.current
             has_ranks = current is not None and self._setup.units[current.id].demand.ranks > 1
             self._workers.end(worker, Cause.STOPPED, has_ranks=has_ranks)

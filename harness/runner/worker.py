@@ -66,10 +66,12 @@ class Reporter:
 
 
 class FixtureSuite(unittest.TestSuite):
-    """unittest's handling of class and module fixtures, one step at a time.
+    """unittest's handling of class and module fixtures, one step at a time; each may be left once more.
 
     The steps are ``TestSuite``'s own, whose names have an underscore but have not changed since Python 2.7.
     """
+
+    _left: type | None = None
 
     def enter_module(self, test: unittest.TestCase, result: Collector) -> None:
         """Sets up the test's module where that is due."""
@@ -79,6 +81,7 @@ class FixtureSuite(unittest.TestSuite):
         """Sets up the test's class where that is due; False where the test must not run."""
         self._handleClassSetUp(test, result)  # type: ignore[attr-defined]  # as above
         result._previousTestClass = type(test)  # type: ignore[attr-defined]  # as above
+        self._left = None
         failed = getattr(type(test), "_classSetupFailed", False) or getattr(
             result, "_moduleSetUpFailed", False
         )
@@ -86,14 +89,20 @@ class FixtureSuite(unittest.TestSuite):
 
     def leave_class(self, test: unittest.TestCase | None, result: Collector) -> None:
         """Tears down the class that the next test, or None for the end, does not share."""
+        previous = getattr(result, "_previousTestClass", None)
+        if previous in (self._left, type(test)):
+            return
+        self._left = previous
         self._tearDownPreviousClass(test, result)  # type: ignore[attr-defined]  # as above
 
     def leave_module(self, test: unittest.TestCase | None, result: Collector) -> None:
         """Tears down the module that the next test, or None for the end, does not share."""
         previous = getattr(result, "_previousTestClass", None)
         if previous is not None and (test is None or previous.__module__ != type(test).__module__):
-            self._handleModuleTearDown(result)  # type: ignore[attr-defined]  # as above
-            result._previousTestClass = None  # type: ignore[attr-defined]  # or it would be torn down again
+            try:
+                self._handleModuleTearDown(result)  # type: ignore[attr-defined]  # as above
+            finally:
+                result._previousTestClass = None  # type: ignore[attr-defined]  # or it would be left again
 
 
 class Batch:
@@ -113,25 +122,31 @@ class Batch:
         self._fixture_trouble: tuple[list[Trouble], list[str]] = ([], [])
 
     def run(self) -> None:
-        """Runs every item and tears everything down."""
+        """Runs the items, all of them unless it is to stop at a failure, and tears everything down."""
         for item in self._order.items:
+            if self._stops():
+                break
             test = self._find(item)
             self._leave(test)
-            if self._close_account() and self._order.stop_at_failure:
-                return
+            if self._stops():  # because of what was torn down just now
+                break
+            self._close_account()
             self._run_one(item, test)
         self._leave(None)
         self._close_account()
 
+    def _stops(self) -> bool:
+        """True where the open account's test is to be the last one."""
+        return self._order.stop_at_failure and self._open is not None and not self._open[1].record().ok
+
     def _leave(self, test: unittest.TestCase | None) -> None:
         """Tears down what the open account's test does not share with the next one, on its account."""
-        with self._contained():
-            if self._open is not None:
-                item, account = self._open
-                with account.timed(item.class_key):
-                    self._suite.leave_class(test, self._result)
-                with account.timed(item.module):
-                    self._suite.leave_module(test, self._result)
+        if self._open is not None:
+            item, account = self._open
+            with self._contained(), account.timed(item.class_key):
+                self._suite.leave_class(test, self._result)
+            with self._contained(), account.timed(item.module):
+                self._suite.leave_module(test, self._result)
 
     def _find(self, item: Item) -> unittest.TestCase:
         test = self._tests.pop(item.id, None)
@@ -182,16 +197,14 @@ class Batch:
             details = details_of((type(error), error, error.__traceback__))
             self._result.account.troubles.append(Trouble(Status.ERROR, headline(error), details))
 
-    def _close_account(self) -> bool:
-        """Reports the open account, if there is one; True where its test did not do well."""
+    def _close_account(self) -> None:
+        """Reports the open account, if there is one."""
         if self._open is None:
-            return False
+            return
         item, account = self._open
         self._open = None
         posix.flush_streams()
-        record = account.record()
-        self._reporter.send(Ended(item.seq, to_json(record)))
-        return not record.ok
+        self._reporter.send(Ended(item.seq, to_json(account.record())))
 
     def _post_mortem(self, err: ExcInfo) -> None:
         self._reporter.send(Debugging(True))

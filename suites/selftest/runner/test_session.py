@@ -255,6 +255,32 @@ class RepetitionTest(RunnerCase):
         self.assertEqual(run.code, 1)
         self.assertIn("2 not run", run.out)
 
+    def test_failfast_tears_down(self) -> None:
+        """What was set up for the failing test, once each, and what its worker has to do at its end."""
+        self.write(
+            "test_d",
+            """
+            import types
+            def note(text): open("notes", "a").write(text + "\\n")
+            def tearDownModule(): note("module")
+            def at_its_end(): threading.Event().wait(0.5); note("worker")
+            class T(unittest.TestCase):
+                @classmethod
+                def tearDownClass(cls): note("class")
+                def test_1(self):
+                    sys.modules["harness.launch.select"] = types.SimpleNamespace(close_all=at_its_end)
+                    self.fail("stop here")
+                def test_2(self): note("reached")
+            """,
+        )
+        notes = self.directory / "notes"
+        for option in ("--failfast", "--until-fail"):
+            with self.subTest(option=option):
+                notes.write_text("")
+                run = self.run_tests("test_d", option)
+                self.assertEqual((run.code, run.statuses), (1, {"test_1": "failed"}))
+                self.assertEqual(notes.read_text().split(), ["class", "module", "worker"])
+
     def test_last_failed(self) -> None:
         """Exactly what failed runs again, and then nothing is left."""
         self.write(

@@ -1,0 +1,93 @@
+"""A batch, in this process: which tests run and what is torn down around them."""
+
+from __future__ import annotations
+
+import unittest
+
+from harness.record import TestRecord, from_json
+from harness.runner.messages import Ended, Fork, Item, Message
+from harness.runner.worker import Batch, Reporter
+
+
+class Told(Reporter):
+    """Keeps what the controller would hear."""
+
+    def __init__(self) -> None:
+        self.records: list[TestRecord] = []
+
+    def send(self, message: Message) -> None:
+        """Keeps the record of a test that is over."""
+        if isinstance(message, Ended):
+            self.records.append(from_json(message.record))
+
+    def mark(self, seq: int) -> None:
+        """Nothing is captured."""
+
+
+class StopTest(unittest.TestCase):
+    """A batch that stops at a failure."""
+
+    def setUp(self) -> None:
+        """Two classes that share a module, and notes of what is torn down."""
+        self.notes: list[str] = []
+        self.bad: set[str] = set()
+        cases = self.make("A"), self.make("B")
+        self.tests = [case(method) for case in cases for method in ("test_1", "test_2")]
+
+    def make(self, name: str) -> type[unittest.TestCase]:
+        """A class that notes what is called."""
+
+        class Noting(unittest.TestCase):
+            __qualname__ = name
+
+            @classmethod
+            def tearDownClass(cls) -> None:
+                self.say(name)
+
+            def test_1(self_) -> None:
+                self.say(f"{name}1")
+
+            def test_2(self_) -> None:
+                self.say(f"{name}2")
+
+        return Noting
+
+    def say(self, note: str) -> None:
+        """Notes a call, which may be one that fails."""
+        self.notes.append(note)
+        self.assertNotIn(note, self.bad)
+
+    def run_batch(self, *, stop_at_failure: bool) -> list[str]:
+        """The statuses of the tests that have run."""
+        tests = {test.id(): test for test in self.tests}
+        items = [Item(seq, test_id, __name__) for seq, test_id in enumerate(tests, 1)]
+        told = Told()
+        Batch(Fork("w", items, "", stop_at_failure=stop_at_failure), tests, told).run()
+        return [record.status.value for record in told.records]
+
+    def test_table(self) -> None:
+        """What was set up is torn down once, on the account of the last test."""
+        everything = ["A1", "A2", "A", "B1", "B2", "B"]
+        table: tuple[tuple[set[str], list[str], list[str]], ...] = (
+            (set(), everything, ["passed"] * 4),
+            ({"A1"}, ["A1", "A"], ["failed"]),
+            ({"A1", "A"}, ["A1", "A"], ["error"]),
+            ({"A"}, ["A1", "A2", "A"], ["passed", "error"]),
+            ({"B2"}, everything, ["passed"] * 3 + ["failed"]),
+        )
+        for bad, notes, statuses in table:
+            with self.subTest(bad=bad):
+                self.notes, self.bad = [], bad
+                self.assertEqual(self.run_batch(stop_at_failure=True), statuses)
+                self.assertEqual(self.notes, notes)
+
+    def test_goes_on(self) -> None:
+        """Where it was not told to stop."""
+        self.bad = {"A1", "A"}
+        statuses = self.run_batch(stop_at_failure=False)
+        self.assertEqual(statuses, ["failed", "error", "passed", "passed"])
+        self.assertEqual(self.notes, ["A1", "A2", "A", "B1", "B2", "B"])
+
+
+if __name__ == "__main__":
+    unittest.main()
