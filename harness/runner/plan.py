@@ -38,6 +38,7 @@ def finished(record: TestRecord, reruns: int) -> bool:
 class Plan:
     """The state of a run: what is done and what comes next. Decides, and touches nothing.
 
+    ``failed`` counts the tests that have failed since, not those of the run that this one goes on with.
     The tests are repeated as a whole, round after round: each gets its turn before one gets its second.
     """
 
@@ -53,6 +54,7 @@ class Plan:
         for record in earlier:
             if record.id in self._wanted:
                 self.take(record)
+        self.failed = 0  # what failed before has stopped the run that it failed in
 
     def next_round(self) -> tuple[Attempt, ...]:
         """The attempts that the next round starts with; empty where the run is over.

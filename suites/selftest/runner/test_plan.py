@@ -62,6 +62,14 @@ class PlanTest(unittest.TestCase):
         plan.take(record("a", Status.FAILED, attempt=2))
         self.assertTrue(plan.stop)
 
+    def test_failfast_resumed(self) -> None:
+        """The failure that ended the run before does not end this one, and a further one does."""
+        plan = Plan(["a", "b"], Policy(failfast=True), [record("a", Status.FAILED)])
+        self.assertEqual(plan.next_round(), (Attempt("b"),))
+        self.assertFalse(plan.stop)
+        plan.take(record("b", Status.FAILED))
+        self.assertTrue(plan.stop)
+
     def test_resume(self) -> None:
         """What finished is not owed; what was cut short is, with the attempt that it was at."""
         earlier = [

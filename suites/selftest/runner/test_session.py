@@ -281,6 +281,23 @@ class RepetitionTest(RunnerCase):
                 self.assertEqual((run.code, run.statuses), (1, {"test_1": "failed"}))
                 self.assertEqual(notes.read_text().split(), ["class", "module", "worker"])
 
+    def test_failfast_resumed(self) -> None:
+        """It goes on behind the failure, which the exit code still tells of."""
+        self.write(
+            "test_r",
+            """
+            class T(unittest.TestCase):
+                def test_1(self): self.fail("stop here")
+                def test_2(self): pass
+                def test_3(self): pass
+            """,
+        )
+        before = self.run_tests("test_r", "--failfast", "--isolate", "--jobs", "1")
+        self.assertEqual(before.statuses, {"test_1": "failed"})
+        run = self.run_tests("--resume")
+        self.assertEqual(run.statuses, {"test_1": "failed", "test_2": "passed", "test_3": "passed"})
+        self.assertEqual(run.code, 1)
+
     def test_last_failed(self) -> None:
         """Exactly what failed runs again, and then nothing is left."""
         self.write(
