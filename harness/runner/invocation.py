@@ -86,7 +86,7 @@ class Invocation:
     def policy(self) -> Policy:
         """Repeats, reruns, and when to stop."""
         options = self.options
-        repeats = 0 if options.until_fail else options.repeat
+        repeats = options.repeat or (0 if options.until_fail else 1)
         return Policy(repeats, options.reruns, options.failfast or options.until_fail)
 
     @property

@@ -118,8 +118,9 @@ def _repetition(parser: argparse.ArgumentParser) -> None:
     add("--flaky", choices=("pass", "fail"), default="pass",
         help="whether a test that passed on a rerun lets the run pass (default: pass)")  # fmt: skip
     add("--failfast", action="store_true", help="stop at the first test that failed")
-    add("--repeat", metavar="N", type=_count(1), default=1, help="run everything N times")
-    add("--until-fail", action="store_true", help="run everything again and again until something fails")
+    add("--repeat", metavar="N", type=_count(1), help="run everything N times")
+    add("--until-fail", action="store_true",
+        help="run everything again and again until something fails, with --repeat at most N times")  # fmt: skip
     add("--shuffle", metavar="SEED", nargs="?", type=_seed, const=-1,
         help="run the tests of each module in random order; the seed is printed")  # fmt: skip
     add("--examples", metavar="N", type=_count(1),

@@ -7,6 +7,7 @@ import unittest
 from harness.errors import UsageError
 from harness.runner.invocation import LONGEST_UPSTREAM_S, Invocation, resolve
 from harness.runner.options import parse
+from harness.runner.plan import Policy
 from harness.settings import TIMEOUT_S
 
 
@@ -51,6 +52,24 @@ class StreamTest(unittest.TestCase):
                 self.assertTrue(asked.streams and asked.fork_options(None).stream)
                 self.assertEqual(asked.test_environ["HARNESS_RANK_OUTPUT"], "stream")
                 self.assertFalse(asked.debugger)
+
+
+class PolicyTest(unittest.TestCase):
+    """How often everything is run, and when that ends."""
+
+    def test_table(self) -> None:
+        """Without end only where nobody gave a number."""
+        table = (
+            ((), Policy()),
+            (("--repeat", "3"), Policy(repeats=3)),
+            (("--until-fail",), Policy(repeats=0, failfast=True)),
+            (("--until-fail", "--repeat", "3"), Policy(repeats=3, failfast=True)),
+            (("--until-fail", "--repeat", "1"), Policy(repeats=1, failfast=True)),
+            (("--failfast", "--reruns", "2"), Policy(reruns=2, failfast=True)),
+        )
+        for argv, policy in table:
+            with self.subTest(argv=argv):
+                self.assertEqual(invocation(*argv).policy, policy)
 
 
 class DeadlineTest(unittest.TestCase):
