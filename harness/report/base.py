@@ -24,7 +24,8 @@ class RunInfo:
     reruns; ``repeats`` how often each test is run, where that is known (1 where it is not); ``resumed`` the
     tests of an earlier, interrupted run whose results were taken over. ``expected_s`` maps test ids to
     seconds for one repeat; unknown tests are missing. ``started_at`` is in seconds since the epoch,
-    ``started_s`` on the monotonic clock.
+    ``started_s`` on the monotonic clock. ``shuffle`` is the seed of the tests' order, None where that is not
+    random.
     """
 
     directory: Path | None = None
@@ -44,12 +45,21 @@ class RunInfo:
     expected_s: Mapping[str, float] = field(default_factory=dict)
     resumed: int = 0
     repeats: int = 1
+    shuffle: int | None = None
 
     @property
     def started_as(self) -> str:
         """The command line of this run."""
         program, _, _ = self.command.partition(" --")
         return shlex.join([*shlex.split(program), *self.argv])
+
+    @property
+    def same_order(self) -> str | None:
+        """The command line that has the tests of this run in its random order again. None where the order is
+        not random, or where this run had only a part of it."""
+        if self.shuffle is None or self.resumed:
+            return None
+        return f"{self.started_as} --shuffle={self.shuffle}"
 
 
 @dataclass(frozen=True, slots=True)

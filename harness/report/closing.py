@@ -88,6 +88,7 @@ def opening_line(info: RunInfo) -> Line:
     parts = [count(info.total, "test"), count(info.jobs, "job")]
     parts += [f"shard {info.shard[0]}/{info.shard[1]}"] if info.shard else []
     parts += [f"seed {info.seed}"] if info.seed is not None else []
+    parts += [f"shuffle seed {info.shuffle}"] if info.shuffle is not None else []
     parts += [f"torch {info.torch}"] if info.torch else []
     parts += [f"Python {info.python}"] if info.python else []
     parts += [f"{count(info.resumed, 'result')} taken over"] if info.resumed else []
@@ -164,6 +165,8 @@ def _pointers(summary: Summary, info: RunInfo) -> list[Line]:
         lines.append(Line(f"interrupted; go on with: {info.command} --resume", "bad"))
     if summary.rerun_command:
         lines.append(Line(f"rerun what failed: {visible(summary.rerun_command)}", "bad"))
+    if summary.failed and info.same_order:
+        lines.append(Line(f"all of it in the same order: {visible(info.same_order)}", "bad"))
     if info.directory is not None:
         lines.append(Line(f"reports and logs: {info.directory}"))
     return lines

@@ -89,6 +89,7 @@ def _facts(info: RunInfo, summary: Summary) -> list[str]:
         f"Python {info.python}" if info.python else "",
         info.platform,
         f"seed {info.seed}" if info.seed is not None else "",
+        f"shuffle seed {info.shuffle}" if info.shuffle is not None else "",
         f"{info.resumed} results taken over" if info.resumed else "",
         "interrupted" if summary.interrupted else "",
         summary.asides,

@@ -87,6 +87,7 @@ def _suite(info: RunInfo, module: str, number: int, started_at: float | None) ->
     properties = {
         "command": info.started_as,
         "seed": info.seed,
+        "shuffle": info.shuffle,
         "jobs": info.jobs,
         "shard": f"{info.shard[0]}/{info.shard[1]}" if info.shard else None,
         "torch": info.torch,

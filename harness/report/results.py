@@ -4,7 +4,8 @@ The first line is the run, every other line an attempt, the last line the end, e
 ``schema`` (1) and ``kind``:
 
 * ``run``: ``command``, ``argv``, ``seed``, ``shard`` ([i, n] or null), ``jobs``, ``total``, ``started_at``
-  (seconds since the epoch), ``hostname``, ``python``, ``torch``, ``platform``, ``resumed``;
+  (seconds since the epoch), ``hostname``, ``python``, ``torch``, ``platform``, ``resumed``,
+  ``shuffle`` (the seed of a random order, or null);
 * ``test``: the fields of ``harness.record.TestRecord``, which documents them;
 * ``end``: ``exit_code``, ``interrupted``, ``duration_s``, ``passed``, ``failed``, ``skipped``, ``flaky``
   and ``not_run`` (lists of ids), ``messages``.
@@ -38,6 +39,7 @@ _RUN_FIELDS = (
     "torch",
     "platform",
     "resumed",
+    "shuffle",
 )
 
 

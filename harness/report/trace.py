@@ -60,7 +60,7 @@ def trace_text(info: RunInfo, summary: Summary) -> str:
     for (pid, thread), slices in sorted(threads.items(), key=lambda item: item[0]):
         events += _thread_metadata(pid, thread)
         events += [_event(pid, thread, piece, base_s) for piece in nested(slices)]
-    other = {"command": info.started_as, "host": info.hostname, "seed": info.seed}
+    other = {"command": info.started_as, "host": info.hostname, "seed": info.seed, "shuffle": info.shuffle}
     value = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
     return json.dumps(value, separators=(",", ":"))
 

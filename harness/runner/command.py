@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import platform
-import random
 import signal
 import socket
 import sys
@@ -296,16 +295,12 @@ def _header(invocation: Invocation, found: Found) -> Header:
         started_at=time.time(),
         python=platform.python_version(),
         torch=found.torch,
+        shuffle=invocation.shuffle,
     )
 
 
 def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setup:
     logs = directory / "logs" if directory is not None else None
-    shuffle = invocation.shuffle
-
-    def order(units: Sequence[Unit]) -> Sequence[Unit]:
-        return units if shuffle is None else random.Random(shuffle).sample(units, len(units))
-
     return Setup(
         units={unit.id: unit for unit in found.selected.units},
         timings=found.timings,
@@ -314,7 +309,7 @@ def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setu
         options=invocation.fork_options(logs),
         isolate=invocation.options.isolate,
         seed=invocation.settings.seed,
-        order=order,
+        shuffle=invocation.shuffle,
     )
 
 
@@ -326,6 +321,7 @@ def _info(invocation: Invocation, found: Found, directory: Path | None, plan: Pl
         files=found.files,
         argv=invocation.argv,
         seed=invocation.settings.seed,
+        shuffle=invocation.shuffle,
         shard=(shard.number, shard.total) if shard is not None else None,
         jobs=invocation.jobs,
         total=plan.owed,

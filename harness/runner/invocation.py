@@ -168,7 +168,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         cwd=Path.cwd(),
         settings=_settings(options, environ, earlier),
         jobs=options.jobs or machine.processors(),
-        shuffle=random.SystemRandom().randrange(2**32) if options.shuffle == -1 else options.shuffle,
+        shuffle=_shuffle(options, earlier),
         earlier=earlier,
         ids=ids,
     )
@@ -204,6 +204,15 @@ def _last_failed(
     names = options.names or parse(last.header.argv).names
     finished = (record for record in last.records if record.status is not Status.ENDED)
     return argparse.Namespace(**{**vars(options), "names": names}), summarise(finished).failed_ids
+
+
+def _shuffle(options: argparse.Namespace, earlier: Earlier | None) -> int | None:
+    """The seed of the order, None for discovery's. Where none is named it is the earlier run's, or drawn."""
+    if options.shuffle != -1:
+        return options.shuffle  # type: ignore[no-any-return]  # a Namespace knows no types
+    if earlier is not None and earlier.header.shuffle is not None:
+        return earlier.header.shuffle
+    return random.SystemRandom().randrange(2**32)
 
 
 def _go_to(directory: Path) -> None:

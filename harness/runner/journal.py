@@ -33,7 +33,8 @@ PREVIOUS = "journal.previous.jsonl"
 class Header:
     """What a run is: its first line. ``tests`` are all ids that it owes, ``repeats`` how often each.
 
-    ``started_at`` in seconds since the epoch; ``shard`` as ``I/N`` or None.
+    ``started_at`` in seconds since the epoch; ``shard`` as ``I/N`` or None; ``shuffle`` is the seed of the
+    tests' order, None for discovery's.
     """
 
     argv: tuple[str, ...]
@@ -46,6 +47,7 @@ class Header:
     started_at: float = 0.0
     python: str = ""
     torch: str | None = None
+    shuffle: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,9 +120,11 @@ def _repetition(parser: argparse.ArgumentParser) -> None:
     add("--failfast", action="store_true", help="stop at the first test that failed")
     add("--repeat", metavar="N", type=_count(1), help="run everything N times")
     add("--until-fail", action="store_true",
-        help="run everything again and again until something fails, with --repeat at most N times")  # fmt: skip
+        help="run everything again and again until something fails, with --repeat N "
+        "at most N times")  # fmt: skip
     add("--shuffle", metavar="SEED", nargs="?", type=_seed, const=-1,
-        help="run the tests of each module in random order; the seed is printed")  # fmt: skip
+        help="run the tests of each module in random order, in another one with each --repeat; "
+        "the seed is printed")  # fmt: skip
     add("--examples", metavar="N", type=_count(1),
         help="random examples of each property test, other ones each time (HARNESS_EXAMPLES)")  # fmt: skip
     add("--seed", metavar="N", type=_seed, help="seed of every random generator in tests (HARNESS_SEED)")

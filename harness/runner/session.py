@@ -33,6 +33,7 @@ from harness.runner.events import (
 from harness.runner.journal import Journal
 from harness.runner.messages import Fork, Item
 from harness.runner.nursery import Nursery
+from harness.runner.ordering import ordered
 from harness.runner.plan import Attempt, Plan
 from harness.runner.reporters import Reporters
 from harness.runner.scheduling import Capacity, Schedule
@@ -68,7 +69,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Everything that a session goes by and does not change."""
+    """Everything that a session goes by and does not change. ``shuffle`` as in ``ordered``."""
 
     units: dict[str, Unit]
     timings: Timings
@@ -77,7 +78,7 @@ class Setup:
     options: Fork
     isolate: bool = False
     seed: int | None = None
-    order: Callable[[Sequence[Unit]], Sequence[Unit]] = tuple
+    shuffle: int | None = None
 
 
 class Session:
@@ -159,9 +160,12 @@ class Session:
 
     def _begin_round(self, ready: Mapping[str, TestRecord]) -> bool:
         attempts = {a.id: a for a in self._plan.next_round()}
+        number = next((a.repeat for a in attempts.values()), 0)
         for test_id in [i for i in attempts if i in ready]:
             self._take(ready[test_id], attempts.pop(test_id))
-        self._add(self._setup.order([self._setup.units[i] for i in attempts]), attempts, self._setup.isolate)
+        units = [unit for unit in self._setup.units.values() if unit.id not in ready]
+        turns = [unit for unit in ordered(units, self._setup.shuffle, number) if unit.id in attempts]
+        self._add(turns, attempts, self._setup.isolate)
         return bool(attempts)
 
     def _add(self, units: Sequence[Unit], attempts: dict[str, Attempt], isolate: bool) -> None:

@@ -105,6 +105,19 @@ class ClosingLinesTest(unittest.TestCase):
         self.assertNotIn("test_wait", rerun, "a flaky test has passed")
         self.assertIn("reports and logs: /runs/1", lines)
 
+    def test_a_random_order_can_be_had_again(self) -> None:
+        failed, passed = runs.summary(), summarise([TestRecord("t", Status.PASSED)])
+        info = runs.info(argv=("c10d", "--shuffle"), shuffle=5)
+        again = "all of it in the same order: python run_tests.py c10d --shuffle --shuffle=5"
+        for summary, told in (
+            (failed, info),
+            (passed, info),
+            (failed, replace(info, shuffle=None)),
+            (failed, replace(info, resumed=1)),
+        ):
+            lines = [x.text for x in closing_lines(summary, told, durations=0, verbosity=-1)]
+            self.assertEqual(again in lines, summary is failed and told is info)
+
     def test_interrupted_run_says_how_to_go_on(self) -> None:
         summary = replace(runs.summary(), interrupted=True)
         lines = [x.text for x in closing_lines(summary, runs.info(), durations=0, verbosity=0)]
@@ -117,9 +130,11 @@ class ClosingLinesTest(unittest.TestCase):
         self.assertEqual(closing[-1].style, "good")
 
     def test_opening(self) -> None:
-        text = opening_line(runs.info(shard=(1, 2), resumed=1)).text
+        text = opening_line(runs.info(shard=(1, 2), resumed=1, shuffle=0)).text
         self.assertEqual(
-            text, "12 tests, 2 jobs, shard 1/2, seed 7, torch 2.13.0, Python 3.11.7, 1 result taken over"
+            text,
+            "12 tests, 2 jobs, shard 1/2, seed 7, shuffle seed 0, torch 2.13.0, Python 3.11.7, "
+            "1 result taken over",
         )
 
 

@@ -29,11 +29,15 @@ class ResultsTest(unittest.TestCase):
         self.assertEqual(read[-1].details, NASTY.replace("\ud800", "?"))
 
     def test_first_and_last_line(self) -> None:
-        lines = [json.loads(x) for x in results_text(runs.info(shard=(1, 2)), runs.summary()).splitlines()]
+        lines = [
+            json.loads(x)
+            for x in results_text(runs.info(shard=(1, 2), shuffle=5), runs.summary()).splitlines()
+        ]
         first, last = lines[0], lines[-1]
         self.assertEqual([line["kind"] for line in lines], ["run", *["test"] * 12, "end"])
         self.assertEqual({line["schema"] for line in lines}, {SCHEMA})
         self.assertEqual((first["shard"], first["seed"], first["hostname"]), ([1, 2], 7, "builder"))
+        self.assertEqual(first["shuffle"], 5)
         self.assertEqual((last["passed"], last["failed"], last["skipped"]), (4, 6, 1))
         self.assertEqual(last["flaky"], ["suites.c10d.test_stores.StoreTest.test_wait"])
 

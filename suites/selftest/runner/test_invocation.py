@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import unittest
 
 from harness.errors import UsageError
+from harness.runner import journal
 from harness.runner.invocation import LONGEST_UPSTREAM_S, Invocation, resolve
+from harness.runner.journal import Header
 from harness.runner.options import parse
 from harness.runner.plan import Policy
 from harness.settings import TIMEOUT_S
+from suites.selftest.runner import runs
 
 
 def invocation(*argv: str, **environ: str) -> Invocation:
@@ -70,6 +74,31 @@ class PolicyTest(unittest.TestCase):
         for argv, policy in table:
             with self.subTest(argv=argv):
                 self.assertEqual(invocation(*argv).policy, policy)
+
+
+class ShuffleTest(unittest.TestCase):
+    """The seed of the order."""
+
+    def test_fresh(self) -> None:
+        """None, the one that is named, or one that is drawn."""
+        self.assertIsNone(invocation().shuffle)
+        self.assertEqual(invocation("--shuffle", "7").shuffle, 7)
+        self.assertNotEqual(invocation("--shuffle").shuffle, invocation("--shuffle").shuffle)
+
+    def test_resumed(self) -> None:
+        """The earlier run's, unless another one is named."""
+        directory = runs.new_directory(self)
+        for argv, before, now, wanted in (
+            (("--shuffle",), 5, (), 5),
+            (("--shuffle",), 5, ("--shuffle",), 5),
+            (("--shuffle",), 5, ("--shuffle", "6"), 6),
+            (("--shuffle", "7"), 7, (), 7),
+            ((), None, (), None),
+        ):
+            with self.subTest(argv=argv, now=now):
+                with journal.create(directory) as made:
+                    made.begin(Header(argv=argv, cwd=os.getcwd(), tests=(), shuffle=before))
+                self.assertEqual(invocation(f"--resume={directory}", *now).shuffle, wanted)
 
 
 class DeadlineTest(unittest.TestCase):

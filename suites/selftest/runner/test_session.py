@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import unittest
 from pathlib import Path
 
@@ -322,13 +323,33 @@ class RepetitionTest(RunnerCase):
         methods = "\n".join(f"    def test_{i:02}(self): pass" for i in range(20))
         self.write("test_s", f"class T(unittest.TestCase):\n{methods}\n")
 
-        def order(seed: str) -> list[str]:
-            return [r.id for r in self.run_tests("test_s", f"--shuffle={seed}", "--jobs", "1").records]
+        def order(*argv: str) -> list[str]:
+            return [r.id for r in self.run_tests("test_s", *argv, "--jobs", "1").records]
 
-        first = order("7")
+        first = order("--shuffle=7")
         self.assertEqual(len(first), 20)
-        self.assertEqual(first, order("7"))
         self.assertNotEqual(first, sorted(first))
+        again = order("--shuffle=7", "--repeat", "2")
+        self.assertEqual(first, again[:20])
+        self.assertEqual(sorted(first), sorted(again[20:]))
+        self.assertNotEqual(first, again[20:])
+
+    def test_an_order_that_was_drawn(self) -> None:
+        """It is said, kept by --resume, and can be had again."""
+        methods = "\n".join(f"    def test_{i:02}(self): self.check()" for i in range(20))
+        check = "    def check(self): self.assertNotIn(self.id()[-2:], os.environ['BAD'])"
+        self.write("test_s", f"class T(unittest.TestCase):\n{check}\n{methods}\n")
+        stopped = self.run_tests("test_s", "--shuffle", "--failfast", "--jobs", "1", BAD="07 11")
+        self.assertLess(len(stopped.records), 20)
+        resumed = self.run_tests("--resume", BAD="")
+        self.assertEqual(len(resumed.records), 20)
+        (line,) = (x for x in stopped.out.splitlines() if x.startswith("all of it in the same order: "))
+        words = shlex.split(line.partition(": ")[2])[2:]
+        again = self.run_tests(*words, BAD="07 11")
+        self.assertEqual([r.id for r in again.records], [r.id for r in stopped.records])
+        whole = self.run_tests("test_s", words[-1], "--jobs", "1", BAD="")
+        self.assertEqual([r.id for r in whole.records], [r.id for r in resumed.records])
+        self.assertIn(f"shuffle seed {words[-1].partition('=')[2]},", stopped.out)
 
     def test_isolate(self) -> None:
         """Each test has a process of its own; without it, tests of a module share one."""
