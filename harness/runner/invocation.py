@@ -125,7 +125,7 @@ class Invocation:
             stream=self.streams,
             terminal=self.debugger,
             post_mortem=options.pdb,
-            stop_at_failure=self.policy.failfast and not self.policy.reruns,
+            stop_at_failure=self.policy.failfast,
             threads=max(1, machine.processors() // self.jobs),
             environ=environ,
         )

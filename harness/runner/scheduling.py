@@ -96,6 +96,10 @@ class Schedule:
         """With more batches, whose turn comes after that of all that wait already (reruns, repeats)."""
         return replace(self, waiting=self.waiting + tuple(sorted(batches, key=self._turn)))
 
+    def again(self, batches: Iterable[Batch]) -> Schedule:
+        """With batches that have waited before, in the order that they had then, behind what waits now."""
+        return replace(self, waiting=self.waiting + tuple(batches))
+
     def start(self, now_s: float) -> tuple[Schedule, tuple[Batch, ...]]:
         """What is to start at ``now_s``, and the schedule with it running.
 

@@ -1,8 +1,8 @@
 """A session: one run from its first worker to its last record.
 
-    plan (what is owed) -> batches -> schedule (what fits now) -> workers
-      ^                                                              |
-      +--- rerun? --- journal <- record <- test ended, worker gone --+
+    plan (what is owed) -> queue (batches, what fits now) -> workers
+      ^                                                         |
+      +- rerun? -- journal <- record <- test ended, worker gone +
 
 A single thread, and one wait for everything. What is announced as finished is in the journal before.
 """
@@ -18,7 +18,6 @@ from typing import Any
 
 from harness.record import TestRecord, from_json
 from harness.report.base import Started
-from harness.runner.batching import batches
 from harness.runner.discovery import ModuleTests
 from harness.runner.events import (
     Cause,
@@ -35,8 +34,9 @@ from harness.runner.messages import Fork, Item
 from harness.runner.nursery import Nursery
 from harness.runner.ordering import ordered
 from harness.runner.plan import Attempt, Plan
+from harness.runner.queue import Queue
 from harness.runner.reporters import Reporters
-from harness.runner.scheduling import Capacity, Schedule
+from harness.runner.scheduling import Capacity
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
 from harness.runner.verdicts import broken_module, cut_short, never_began, stopped
@@ -97,12 +97,13 @@ class Session:
         self._plan = plan
         self._nursery, self._workers = nursery, workers
         self._journal, self._reporters = journal, reporters
-        self._schedule = Schedule(setup.capacity)
-        self._owed: dict[int, dict[str, Attempt]] = {}  # batch key -> attempts by id, until it starts
+        self._queue = Queue(
+            setup.capacity, setup.timings, isolate=setup.isolate, reruns_first=plan.policy.failfast
+        )
         self._attempts: dict[int, Attempt] = {}  # seq -> attempt, while its worker lives
         self._batch_of: dict[str, int] = {}  # worker's name -> batch key
         self._labels: set[int] = set()
-        self._next_key = self._next_seq = 0
+        self._next_seq = 0
         self._zygotes_lost: Counter[str] = Counter()
         self._stopping = False
         self.interrupted = False
@@ -165,27 +166,13 @@ class Session:
             self._take(ready[test_id], attempts.pop(test_id))
         units = [unit for unit in self._setup.units.values() if unit.id not in ready]
         turns = [unit for unit in ordered(units, self._setup.shuffle, number) if unit.id in attempts]
-        self._add(turns, attempts, self._setup.isolate)
+        self._queue.add([(unit, attempts[unit.id]) for unit in turns])
         return bool(attempts)
-
-    def _add(self, units: Sequence[Unit], attempts: dict[str, Attempt], isolate: bool) -> None:
-        """Puts attempts on the schedule."""
-        if not units:
-            return
-        slots = self._setup.capacity.slots
-        new = batches(units, self._setup.timings, slots, isolate=isolate, first_key=self._next_key)
-        self._next_key += len(new)
-        self._owed.update((b.key, {u.id: attempts[u.id] for u in b.units}) for b in new)
-        self._schedule = self._schedule.add(new)
 
     def _fill(self) -> None:
         """Starts every batch that fits now."""
-        if not self._schedule.waiting:
-            return
-        self._schedule, started = self._schedule.start(time.monotonic())
-        for batch in started:
-            attempts = self._owed.pop(batch.key)
-            self._start(batch.key, [self._item(unit, attempts[unit.id]) for unit in batch.units])
+        for key, turns in self._queue.start(time.monotonic()):
+            self._start(key, [self._item(unit, attempt) for unit, attempt in turns])
 
     def _item(self, unit: Unit, attempt: Attempt) -> Item:
         self._next_seq += 1
@@ -259,7 +246,7 @@ class Session:
         if self._plan.stop:
             self._stop(leaving=worker)
         elif again is not None:
-            self._add([unit], {unit.id: again}, True)
+            self._queue.rerun((unit, again))
 
     def _with_import(self, unit: Unit, record: TestRecord) -> Mapping[str, Any]:
         """The record's extras; the first of a module has the time of the module's import in them."""
@@ -282,7 +269,8 @@ class Session:
     # -- workers' ends
 
     def _gone(self, event: WorkerGone) -> None:
-        """Charges the test that was running, and gives the rest of the batch another worker."""
+        """Charges the test that was running, and gives the rest of the batch another worker, now or when its
+        turn has come again."""
         worker = event.worker
         self._labels.discard(int(worker.label))
         key = self._batch_of.pop(worker.name)
@@ -293,10 +281,13 @@ class Session:
             first = rest.pop(0)
             record = never_began(self._setup.units[first.id], worker, event.output)
             self._take(record, self._attempts.pop(first.seq))
-        if rest and not self._stopping:
-            self._start(key, rest)
+        if not rest or self._stopping:
+            self._queue.done(key)
+        elif self._queue.holding:
+            units = self._setup.units
+            self._queue.put_back(key, [(units[i.id], self._attempts.pop(i.seq)) for i in rest])
         else:
-            self._schedule = self._schedule.done(key)
+            self._start(key, rest)
 
     def _charge(self, worker: Worker, item: Item, output: str) -> list[Item]:
         """Reports the test that a worker ran when it went; what is to be run again comes back."""
@@ -326,7 +317,7 @@ class Session:
         if self._stopping:
             return
         self._stopping = True
-        self._schedule = self._schedule.stopped()
+        self._queue.stop()
         self._end(worker for worker in self._workers.all if worker is not leaving)
 
     def _end(self, workers: Iterable[Worker]) -> None:

@@ -282,6 +282,26 @@ class RepetitionTest(RunnerCase):
                 self.assertEqual((run.code, run.statuses), (1, {"test_1": "failed"}))
                 self.assertEqual(notes.read_text().split(), ["class", "module", "worker"])
 
+    def test_failfast_with_reruns(self) -> None:
+        """A failure is run again before anything else starts; only one that stays ends the run."""
+        self.write(
+            "test_f",
+            """
+            class T(unittest.TestCase):
+                def test_1(self):
+                    if not os.path.exists("tried"):
+                        open("tried", "w").close()
+                        self.fail("first time")
+                def test_2(self): self.fail("always")
+                def test_3(self): pass
+            """,
+        )
+        run = self.run_tests("test_f", "--failfast", "--reruns", "1", "--jobs", "1")
+        attempts = [(r.id[-1], r.attempt, r.ok) for r in run.records]
+        self.assertEqual(attempts, [("1", 1, False), ("1", 2, True), ("2", 1, False), ("2", 2, False)])
+        self.assertEqual(run.code, 1)
+        self.assertIn("1 not run", run.out)
+
     def test_failfast_resumed(self) -> None:
         """It goes on behind the failure, which the exit code still tells of."""
         self.write(

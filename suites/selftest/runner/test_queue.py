@@ -1,0 +1,106 @@
+"""The queue: what starts before what, and that nothing is lost in it."""
+
+from __future__ import annotations
+
+import unittest
+
+from harness.runner.plan import Attempt
+from harness.runner.queue import Queue, Turn
+from harness.runner.scheduling import Capacity
+from harness.runner.timings import Timings
+from harness.runner.unit import of_id
+
+
+def turn(name: str, attempt: int = 1) -> Turn:
+    """An attempt at a test."""
+    return of_id(f"m.T.{name}", "m"), Attempt(f"m.T.{name}", 1, attempt)
+
+
+class QueueTest(unittest.TestCase):
+    """A queue on a machine with so many slots; batches are told by the tests in them."""
+
+    def setUp(self) -> None:
+        """No queue yet."""
+        self.keys: dict[str, int] = {}
+
+    def make(self, *, slots: int = 1, isolate: bool = True, reruns_first: bool = True) -> Queue:
+        """A queue."""
+        return Queue(Capacity(slots), Timings({}, {}), isolate=isolate, reruns_first=reruns_first)
+
+    def start(self, queue: Queue) -> list[str]:
+        """What starts now, as ``test/attempt`` of the batches' tests."""
+        started = []
+        for key, turns in queue.start(0.0):
+            names = " ".join(f"{unit.method}/{attempt.attempt}" for unit, attempt in turns)
+            self.keys[names] = key
+            started.append(names)
+        return started
+
+    def test_a_rerun_waits_its_turn(self) -> None:
+        """Where nothing depends on it."""
+        queue = self.make(reruns_first=False)
+        queue.add([turn("a"), turn("b")])
+        self.assertEqual(self.start(queue), ["a/1"])
+        queue.rerun(turn("a", 2))
+        self.assertFalse(queue.holding)
+        queue.done(self.keys["a/1"])
+        self.assertEqual(self.start(queue), ["b/1"])
+        queue.done(self.keys["b/1"])
+        self.assertEqual(self.start(queue), ["a/2"])
+
+    def test_a_rerun_goes_first_and_alone(self) -> None:
+        """Nothing else starts before it is over, on whatever slots are free."""
+        queue = self.make(slots=2)
+        queue.add([turn(name) for name in "abcd"])
+        self.assertEqual(self.start(queue), ["a/1", "b/1"])
+        queue.rerun(turn("a", 2))
+        queue.done(self.keys["a/1"])
+        self.assertEqual(self.start(queue), ["a/2"])
+        queue.done(self.keys["b/1"])
+        self.assertEqual((self.start(queue), queue.holding), ([], True))
+        queue.rerun(turn("a", 3))
+        queue.done(self.keys["a/2"])
+        self.assertEqual(self.start(queue), ["a/3"])
+        queue.done(self.keys["a/3"])
+        self.assertEqual((self.start(queue), queue.holding), (["c/1", "d/1"], False))
+
+    def test_two_reruns(self) -> None:
+        """They do not hold each other."""
+        queue = self.make(slots=2)
+        queue.add([turn(name) for name in "abc"])
+        self.start(queue)
+        for name in ("a", "b"):
+            queue.rerun(turn(name, 2))
+            queue.done(self.keys[f"{name}/1"])
+        self.assertEqual(self.start(queue), ["a/2", "b/2"])
+        queue.done(self.keys["a/2"])
+        self.assertEqual(self.start(queue), [])
+        queue.done(self.keys["b/2"])
+        self.assertEqual(self.start(queue), ["c/1"])
+
+    def test_the_rest_of_a_batch(self) -> None:
+        """It comes behind the rerun of the test that cut it short, and before all others."""
+        queue = self.make(isolate=False)
+        queue.add([turn("a"), turn("b"), turn("c")])
+        self.assertEqual(self.start(queue), ["a/1 b/1 c/1"])
+        queue.rerun(turn("a", 2))
+        queue.add([turn("d")])
+        queue.put_back(self.keys["a/1 b/1 c/1"], [turn("b"), turn("c")])
+        for expected in ("a/2", "b/1 c/1", "d/1"):
+            self.assertEqual(self.start(queue), [expected])
+            queue.done(self.keys[expected])
+        self.assertEqual(self.start(queue), [])
+
+    def test_stopped(self) -> None:
+        """Nothing starts any more, neither what waits nor what is held."""
+        queue = self.make()
+        queue.add([turn("a"), turn("b")])
+        self.start(queue)
+        queue.rerun(turn("a", 2))
+        queue.stop()
+        queue.done(self.keys["a/1"])
+        self.assertEqual(self.start(queue), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
