@@ -105,6 +105,7 @@ class Session:
         self._labels: set[int] = set()
         self._next_seq = 0
         self._zygotes_lost: Counter[str] = Counter()
+        self._settled: frozenset[str] = frozenset()  # ids whose records need no worker, and never will
         self._stopping = False
         self.interrupted = False
         self.debugging = False
@@ -118,6 +119,7 @@ class Session:
         """Runs everything that is owed. ``ready`` are records of tests that need no worker; ``modules`` is
         what discovery knows of each module; ``interrupts`` counts the signals that asked for an end."""
         at_hand = {record.id: record for record in ready}
+        self._settled = frozenset(at_hand)
         try:
             at_hand.update((record.id, record) for record in self._preload(modules, at_hand))
         except KeyboardInterrupt:
@@ -245,6 +247,8 @@ class Session:
         again = self._plan.rerun(record)
         if self._plan.stop:
             self._stop(leaving=worker)
+        elif again is not None and record.id in self._settled:
+            self._take(record, again)
         elif again is not None:
             self._queue.rerun((unit, again))
 

@@ -134,6 +134,9 @@ class ZygoteTest(RunnerCase):
         self.assertEqual(run.statuses, {"test_same": "error", "test_imported": "passed"})
         self.assertIn("have this id", run.of("test_same").reason)
         self.assertEqual(len(run.records), 2)
+        run = self.run_tests(".", "--reruns", "1")
+        self.assertEqual([r.ok for r in run.records if r.id.endswith("test_same")], [False, False])
+        self.assertEqual(run.code, 1, "none of them is run in place of the others")
 
     def test_ids_without_a_module(self) -> None:
         """Functions of one name in two modules are two tests."""
