@@ -147,9 +147,34 @@ def _run(
     invocation: Invocation, found: Found, nursery: Nursery, interrupts: Interrupts, notices: list[str]
 ) -> int:
     """Runs the selected tests, with journal and reports."""
+    with contextlib.ExitStack() as stack:
+        directory, troubles = _directory(invocation)
+        record_keeper, more = _journal(invocation, found, directory)
+        if record_keeper is not None:
+            stack.enter_context(record_keeper)
+        reporters = _reporters(invocation, directory)
+        earlier = invocation.earlier.contents.records if invocation.earlier else ()
+        taken = [record for record in earlier if record.status is not Status.ENDED]
+        plan = Plan([u.id for u in found.selected.units], invocation.policy, taken)
+        reporters.start(_info(invocation, found, directory, plan, len(taken)))
+        for notice in notices:
+            reporters.message(notice)
+        notices.clear()
+        nursery.say = reporters.message
+        for trouble in (*troubles, *more):
+            reporters.trouble(trouble)
+        workers = stack.enter_context(Workers(interrupts))
+        interrupts.at_once = lambda: _kill_all(workers, nursery)
+        session = Session(
+            _setup(invocation, found, directory), plan, nursery, workers, record_keeper, reporters
+        )
+        interrupts.ignored = lambda: session.debugging
+        return _drive(invocation, found, session, taken, reporters, record_keeper, interrupts)
+
+
+def _reporters(invocation: Invocation, directory: Path | None) -> Reporters:
     options = invocation.options
-    directory, trouble = _directory(invocation)
-    reporters = build(
+    return build(
         sys.stdout,
         invocation.environ,
         directory,
@@ -159,27 +184,6 @@ def _run(
         html="html" in options.report,
         trace=options.trace,
     )
-    earlier = invocation.earlier.contents.records if invocation.earlier else ()
-    taken = [record for record in earlier if record.status is not Status.ENDED]
-    plan = Plan([u.id for u in found.selected.units], invocation.policy, taken)
-    reporters.start(_info(invocation, found, directory, plan, len(taken)))
-    for notice in notices:
-        reporters.message(notice)
-    notices.clear()
-    nursery.say = reporters.message
-    if trouble:
-        reporters.trouble(trouble)
-    with contextlib.ExitStack() as stack:
-        record_keeper = _journal(invocation, found, directory, reporters)
-        if record_keeper is not None:
-            stack.enter_context(record_keeper)
-        workers = stack.enter_context(Workers(interrupts))
-        interrupts.at_once = lambda: _kill_all(workers, nursery)
-        session = Session(
-            _setup(invocation, found, directory), plan, nursery, workers, record_keeper, reporters
-        )
-        interrupts.ignored = lambda: session.debugging
-        return _drive(invocation, found, session, taken, reporters, record_keeper, interrupts)
 
 
 def _drive(
@@ -242,28 +246,29 @@ def _exit_code(
     )
 
 
-def _directory(invocation: Invocation) -> tuple[Path | None, str | None]:
+def _directory(invocation: Invocation) -> tuple[Path | None, tuple[str, ...]]:
     """Where this run's files go, and what is to be said if nowhere. UsageError where the user named a
     directory that cannot be written."""
     if invocation.earlier is not None:
-        return invocation.earlier.directory, None
+        return invocation.earlier.directory, ()
     if invocation.options.report_dir is not None:
         directory = invocation.cwd / invocation.options.report_dir
         rundir.check_writable(directory)
-        return directory, None
+        return directory, ()
     try:
-        return invocation.state.new_run(time.time()), None
+        return invocation.state.new_run(time.time()), ()
     except OSError as error:
         where = f"{invocation.state.path}: {error.strerror}"
-        return None, f"no journal and no reports are written: {where}; --report-dir names another place"
+        return None, (f"no journal and no reports are written: {where}; --report-dir names another place",)
 
 
 def _journal(
-    invocation: Invocation, found: Found, directory: Path | None, reporters: Reporters
-) -> Journal | None:
-    """The run's journal, with its first line written; None where there is no place for it."""
+    invocation: Invocation, found: Found, directory: Path | None
+) -> tuple[Journal | None, tuple[str, ...]]:
+    """The run's journal, with its first line written, and what is to be said about it; None where there is no
+    place for it. UsageError where another run is still going there."""
     if directory is None:
-        return None
+        return None, ()
     try:
         if invocation.earlier is not None:
             record_keeper = Journal(directory / journal.NAME)
@@ -272,14 +277,12 @@ def _journal(
             record_keeper = journal.create(directory)
             record_keeper.begin(_header(invocation, found))
     except OSError as error:
-        reporters.trouble(f"no journal is written: {directory}: {error.strerror}; results are kept in memory")
-        return None
-    if record_keeper.failure is not None:
-        reporters.trouble(
-            f"the journal cannot be written: {record_keeper.failure}; results are kept in memory"
-        )
+        return None, (f"no journal is written: {directory}: {error.strerror}; results are kept in memory",)
     invocation.state.remember(directory)
-    return record_keeper
+    if record_keeper.failure is not None:
+        lost = f"the journal cannot be written: {record_keeper.failure}; results are kept in memory"
+        return record_keeper, (lost,)
+    return record_keeper, ()
 
 
 def _header(invocation: Invocation, found: Found) -> Header:

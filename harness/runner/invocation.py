@@ -182,7 +182,10 @@ def _earlier(options: argparse.Namespace, environ: Mapping[str, str]) -> Earlier
     directory = cwd / options.resume if options.resume else rundir.state(environ, cwd).latest()
     if directory is None:
         raise UsageError("--resume: no earlier run is known here; name its directory: --resume=DIR")
-    return Earlier(directory.resolve(), journal.read(directory))
+    with journal.idle(directory) as idle:
+        if not idle:
+            raise UsageError(f"--resume: the run in {directory} is still going; wait until it has ended")
+        return Earlier(directory.resolve(), journal.read(directory))
 
 
 def _merged(options: argparse.Namespace, earlier: Earlier) -> argparse.Namespace:

@@ -1,7 +1,9 @@
 """The journal: every result of a run as a line of JSON, written as it happens.
 
 One ``write`` a line on a descriptor opened for appending, so that whoever kills the controller finds whole
-lines and at most one torn one at the end. The first line says what the run is and which tests it owes::
+lines and at most one torn one at the end. The file is locked as long as its run goes on, by the controller
+alone, and the kernel unlocks it however that ends. The first line says what the run is and which
+tests it owes::
 
     {"schema": 1, "kind": "run", "argv": [...], "cwd": ..., "seed": ..., "tests": [ids], ...}
     {"schema": 1, "kind": "test", "id": ..., "status": ..., ...}        a TestRecord, see harness/record.py
@@ -12,10 +14,12 @@ lines and at most one torn one at the end. The first line says what the run is a
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
+import stat
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -65,10 +69,14 @@ class Journal:
     """Appends lines; after a write that failed it goes on in memory and says so once, by ``failure``."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the file for appending; OSError where that is impossible."""
+        """Opens the file for appending. OSError where that is impossible, UsageError where another run is at
+        it."""
         self.path = path
         self.failure: str | None = None
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if not _lock(self._fd):
+            self.close()
+            raise UsageError(f"{path.parent}: a run is still going there; wait until it has ended")
 
     def __enter__(self) -> Journal:
         return self
@@ -126,11 +134,40 @@ def _ends_with_newline(path: Path) -> bool:
         return stream.read(1) == b"\n"
 
 
+def _lock(fd: int) -> bool:
+    """Locks a file until the descriptor is closed; False where somebody else has it locked. A device, or a
+    file on a file system without locks, is anybody's."""
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+    return True
+
+
+@contextlib.contextmanager
+def idle(directory: Path) -> Iterator[bool]:
+    """True where no run writes the journal of a directory, and none can begin to inside of the context."""
+    path = directory / NAME
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC) if path.is_file() else -1
+    except OSError:
+        fd = -1
+    try:
+        yield fd < 0 or _lock(fd)
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
 def create(directory: Path) -> Journal:
-    """A new journal in a directory; an older one there is kept under another name. OSError as it comes."""
+    """A new journal in a directory; an older one there is kept under another name. Raises as ``Journal``."""
     path = directory / NAME
     if path.exists() and path.stat().st_size:
-        path.replace(directory / PREVIOUS)
+        with Journal(path):
+            path.replace(directory / PREVIOUS)
     return Journal(path)
 
 

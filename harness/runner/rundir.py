@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.runner import journal
 
 STATE_DIR = "HARNESS_STATE_DIR"
-# Directories of earlier runs that are kept; --report-dir's are the user's own affair.
+# Directories of earlier runs that are kept, beside those of runs that are still going; --report-dir's are the
+# user's own affair.
 KEPT_RUNS = 20
 
 
@@ -65,7 +67,9 @@ class State:
     def _prune(self, newest: Path) -> None:
         runs = sorted(d for d in newest.parent.iterdir() if d.is_dir() and d != newest)
         for old in runs[: max(0, len(runs) - KEPT_RUNS + 1)]:
-            shutil.rmtree(old, ignore_errors=True)
+            with journal.idle(old) as idle:
+                if idle:
+                    shutil.rmtree(old, ignore_errors=True)
 
 
 def state(environ: Mapping[str, str], cwd: Path) -> State:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -90,6 +91,39 @@ class InterruptTest(RunnerCase):
         process.communicate(timeout=PATIENCE_S)
         self.assertEqual(process.returncode, 130)
         self.assertTrue(gone(int((self.directory / "pid").read_text())))
+
+    def test_a_run_that_is_still_going(self) -> None:
+        """Nobody else writes to its directory, until its controller is dead, whatever lives on."""
+        self.write(
+            "test_h",
+            """
+            class T(unittest.TestCase):
+                def test_1(self):
+                    if os.path.exists("mended"): return
+                    code = "import threading; threading.Event().wait()"
+                    sleeper = subprocess.Popen(
+                        [sys.executable, "-c", code], start_new_session=True, close_fds=False
+                    )
+                    print("PIDS", os.getppid(), sleeper.pid)
+                    sleeper.wait()
+            """,
+        )
+        process = self.start("test_h", "-s", "--report-dir", "reports")
+        line = read_until(process, lambda line: "PIDS" in line).splitlines()[-1]
+        zygote, sleeper = map(int, line.split()[-2:])
+        for argv in (("--resume",), ("test_h", "--report-dir", "reports")):
+            refused = self.run_tests(*argv)
+            self.assertEqual((refused.code, refused.out), (2, ""))
+            self.assertIn("is still going", refused.err)
+            self.assertEqual(refused.err.count("\n"), 1, refused.err)
+        os.kill(zygote, signal.SIGSTOP)  # or it would end the sleeper when the controller is dead
+        self.addCleanup(os.kill, zygote, signal.SIGCONT)
+        process.kill()
+        process.wait()
+        (self.directory / "mended").touch()
+        resumed = self.run_tests("--resume")
+        self.assertEqual((resumed.code, resumed.statuses), (0, {"test_1": "passed"}), resumed.err)
+        os.kill(sleeper, 0)
 
     def test_a_killed_controller_leaves_nothing(self) -> None:
         """Not the zygote, not the worker, not what a test had started in a session of its own."""

@@ -87,6 +87,31 @@ class JournalTest(unittest.TestCase):
         self.assertTrue((self.directory / journal.PREVIOUS).exists())
         self.assertEqual(journal.read(self.directory).header, HEADER)
 
+    def test_one_writer(self) -> None:
+        """A journal belongs to one run at a time, which is said in one line."""
+        made = self.begin()
+        with self.assertRaisesRegex(UsageError, "^.*still going there; wait until it has ended$"):
+            Journal(made.path)
+        with self.assertRaises(UsageError):
+            journal.create(self.directory)
+        with journal.idle(self.directory) as idle:
+            self.assertFalse(idle)
+        made.close()
+        with journal.idle(self.directory) as idle:
+            self.assertTrue(idle)
+            with self.assertRaises(UsageError):
+                Journal(made.path)
+        Journal(made.path).close()
+        self.assertFalse((self.directory / journal.PREVIOUS).exists())
+
+    def test_nobody_is_where_no_journal_is(self) -> None:
+        """Nor where that is a device, which any number of runs may write to."""
+        with journal.idle(self.directory) as idle:
+            self.assertTrue(idle)
+        (self.directory / journal.NAME).symlink_to("/dev/full")
+        with self.begin(), journal.idle(self.directory) as idle:
+            self.assertTrue(idle)
+
     def test_full_disk(self) -> None:
         """The first write that fails is remembered; later ones do not raise either."""
         (self.directory / journal.NAME).symlink_to("/dev/full")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import unittest
 
-from harness.runner import machine, rundir
+from harness.runner import journal, machine, rundir
 from suites.selftest.runner import runs
 
 
@@ -62,6 +62,17 @@ class StateTest(unittest.TestCase):
         day = 24 * 3600.0
         made = [self.state.new_run(i * day) for i in range(rundir.KEPT_RUNS + 3)]
         self.assertEqual([d for d in made if d.exists()], made[3:])
+
+    def test_a_run_that_is_still_going_stays(self) -> None:
+        """However many come after it; it goes when it is over."""
+        day = 24 * 3600.0
+        first = self.state.new_run(0.0)
+        with journal.create(first):
+            for i in range(1, rundir.KEPT_RUNS + 3):
+                self.state.new_run(i * day)
+            self.assertTrue(first.exists())
+        self.state.new_run(100 * day)
+        self.assertFalse(first.exists())
 
 
 if __name__ == "__main__":
