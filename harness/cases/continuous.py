@@ -60,7 +60,7 @@ class ContinuousOrchestration(RankOrchestration):
 
         os.environ["LOCAL_RANK"] = str(rank)
         dist.init_process_group(
-            backend=_value(cls.backend_str),
+            backend=hook(cls, "backend_str"),
             world_size=world_size,
             rank=rank,
             store=dist.FileStore(rdvz_file, world_size),
@@ -94,14 +94,14 @@ class ContinuousOrchestration(RankOrchestration):
             return int(wanted)
         import torch
 
-        kind = _value(type(self).device_type)
+        kind = hook(type(self), "device_type")
         count = torch.get_device_module(kind).device_count()
         if count == 0:
             raise unittest.SkipTest(f"no {kind} device: set world_size to run on ranks without one")
         return int(count)
 
     def _check_backend(self) -> None:
-        name = _value(type(self).backend_str)
+        name = hook(type(self), "backend_str")
         if name in _KNOWN_BACKENDS and name not in probe().backends:
             raise unittest.SkipTest(f"backend {name!r} is not available")
 
@@ -116,7 +116,7 @@ class ContinuousOrchestration(RankOrchestration):
         base = ContinuousOrchestration
         plain = cls._init_pg.__func__ is base._init_pg.__func__ and cls.opts.__func__ is base.opts.__func__  # type: ignore[attr-defined]  # class methods
         own = () if plain else (cls.__module__, cls.__qualname__)
-        return (_value(cls.backend_str), _value(cls.device_type), cls.timeout, own)
+        return (hook(cls, "backend_str"), hook(cls, "device_type"), cls.timeout, own)
 
     # -- in a rank
 
@@ -164,6 +164,10 @@ def _channel_of(cls: type[ContinuousOrchestration]) -> RankChannel:
     return cls._channel
 
 
-def _value(hook: Any) -> Any:
-    """A hook's value: users write ``backend_str`` and ``device_type`` as methods, or as plain attributes."""
-    return hook() if callable(hook) else hook
+def hook(cls: type, name: str) -> Any:
+    """What a class says where only the class is at hand: users write ``backend_str``, ``device_type`` and
+    ``world_size`` as class methods, plain attributes or properties."""
+    said = getattr(cls, name)
+    if isinstance(said, property):
+        return said.__get__(object.__new__(cls))
+    return said() if callable(said) else said

@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from harness.cases import comms, devices, meshes
 from harness.cases.comms import with_comms
-from harness.cases.continuous import UNSET, ContinuousOrchestration, MultiProcContinuousTest
+from harness.cases.continuous import UNSET, ContinuousOrchestration, MultiProcContinuousTest, hook
 from harness.cases.converter import DTensorConverter
 from harness.cases.local_ranks import (
     LocalRanks,
@@ -38,6 +38,7 @@ from harness.cases.multiprocess import MultiProcessTestCase
 from harness.cases.subtests import run_subtests
 from harness.cases.threaded import MultiThreadedTestCase
 from harness.launch import local
+from harness.outcomes import Status
 from harness.requirements import get_required_world_size, skip_if_lt_x_gpu
 from harness.settings import Settings
 
@@ -246,14 +247,14 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
 
     def _run_in_rank(self, channel: Any) -> None:
         """Runs the test; the groups of meshes that it made end with it, as the one that is kept does not."""
-        before = meshes.groups_made()
-        super()._run_in_rank(channel)
-        if meshes.groups_made() != before:
-            for name in [name for name, value in vars(self).items() if isinstance(value, DeviceMesh)]:
-                delattr(
-                    self, name
-                )  # or the groups of self.mesh keep their connections, and the rank is dirty
-            meshes.end_subgroups()
+        before = meshes.GroupsBefore(self)
+        try:
+            super()._run_in_rank(channel)
+        finally:
+            status = channel.account.status if channel.account is not None else None
+            if status in (Status.PASSED, Status.SKIPPED):  # ranks that did otherwise are not kept
+                # One that skips alone would wait for ever for those that it left in a collective.
+                before.end(together=status is Status.PASSED)
 
     def _resolved_world_size(self) -> int:
         return _world_size_of(type(self))
@@ -319,8 +320,9 @@ def skip_unless_torch_gpu(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _world_size_of(cls: type[ContinuousOrchestration]) -> int:
-    if cls.world_size != UNSET:
-        return int(cls.world_size)
+    size = hook(cls, "world_size")
+    if size != UNSET:
+        return int(size)
     return DEVICE_COUNT if DEVICE_COUNT > 1 else NUM_DEVICES
 
 

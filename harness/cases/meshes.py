@@ -17,6 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
+
+from harness.rank import groups
 
 # (module, attribute) of everything in torch that keeps a mesh for later, as a function that empties it or a
 # cached function. All private.
@@ -50,15 +53,49 @@ def _emptier(module: str, path: str) -> Callable[[], object]:
     return empty
 
 
-def groups_made() -> int:
-    """How many groups all ranks together have made in this process so far."""
-    return int(dist.distributed_c10d._world.group_count) if dist.is_initialized() else 0
+class GroupsBefore:
+    """The process groups, and the meshes of a case's classes, that are there before a test.
+
+    ``end`` does away with those that came with it, so that ranks that keep their default group, and what
+    ``_init_pg`` made beside it, can be kept.
+    """
+
+    def __init__(self, case: object) -> None:
+        self._case = case
+        self._groups = _groups()
+        self._begun = groups.begun()
+        self._class_meshes = _class_meshes(case)
+
+    def end(self, *, together: bool) -> None:
+        """Destroys what the test made; ``together`` where all ranks get here: they wait for each other."""
+        if not dist.is_initialized():  # the test's own doing
+            forget_meshes()
+            return
+        if together and groups.begun() != self._begun:
+            dist.barrier()
+        made = [group for group in _groups() if group not in self._groups]
+        if made:
+            self._forget_attributes()  # their groups' connections would be kept, and the rank be dirty
+            for group in made:
+                dist.destroy_process_group(group)
+            forget_meshes()
+
+    def _forget_attributes(self) -> None:
+        for name in [name for name, value in vars(self._case).items() if isinstance(value, DeviceMesh)]:
+            delattr(self._case, name)
+        for owner, name in _class_meshes(self._case) - self._class_meshes:
+            delattr(owner, name)
 
 
-def end_subgroups() -> None:
-    """Destroys every group but the default one, when all ranks are here."""
-    dist.barrier()
-    world = dist.distributed_c10d._world
-    for group in [group for group in world.pg_map if group is not dist.group.WORLD]:
-        dist.destroy_process_group(group)
-    forget_meshes()
+def _groups() -> tuple[Any, ...]:
+    """In the order in which they were made, which is the same on every rank."""
+    return tuple(dist.distributed_c10d._world.pg_map) if dist.is_initialized() else ()
+
+
+def _class_meshes(case: object) -> frozenset[tuple[type, str]]:
+    return frozenset(
+        (owner, name)
+        for owner in type(case).__mro__
+        for name, value in vars(owner).items()
+        if isinstance(value, DeviceMesh)
+    )

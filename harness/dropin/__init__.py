@@ -24,7 +24,7 @@ What differs from upstream, on purpose:
 * A case whose ``setUp`` starts no ranks gets them when its method runs; upstream runs nothing and passes.
 * Ranks do not set ``TORCH_SHOW_CPP_STACKTRACES``, which makes every C++ error's message pages long and costs
   seconds; set it yourself to have it back.
-* Threaded cases stay upstream's, and so does a case that overrides ``_start_processes``.
+* Threaded cases stay upstream's, and so does a case that overrides or calls ``_start_processes``.
 """
 
 from __future__ import annotations

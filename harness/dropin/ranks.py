@@ -72,8 +72,8 @@ class _Contract(RankOrchestration):
 class UpstreamRanks(_Contract):
     """Under upstream's ``MultiProcessTestCase``: fresh ranks for each test.
 
-    A class that overrides ``_start_processes`` wants processes of its own making; it gets upstream's way of
-    starting, joining and judging them (``upstream_way``: upstream's methods by name).
+    A class that overrides ``_start_processes``, or calls it, wants processes of its own making; it gets
+    upstream's way of starting, joining and judging them (``upstream_way``: upstream's methods by name).
     """
 
     upstream_way: Mapping[str, Callable[..., Any]] = {}
@@ -98,7 +98,8 @@ class UpstreamRanks(_Contract):
             raise SystemExit(0)
 
     def _starts_its_own(self) -> bool:
-        return getattr(type(self), OWN_START, None) is not self.upstream_way.get(OWN_START)
+        has_started = self._running is None and bool(self.processes)
+        return has_started or getattr(type(self), OWN_START, None) is not self.upstream_way.get(OWN_START)
 
     def _spawn_processes(self) -> None:
         if self._starts_its_own():

@@ -237,6 +237,51 @@ class KeepsItsMesh(DTensorContinuousTestBase):
         self.assertEqual(whole, counting(4))
 
 
+class KeepsMore(DTensorContinuousTestBase):
+    """Two ranks; groups and meshes that are not the test's own, or that it does not get to end."""
+
+    world_size = 2
+    group: Any = None
+
+    @classmethod
+    def _init_pg(cls, rank: int, world_size: int, rdvz_file: str) -> None:
+        super()._init_pg(rank, world_size, rdvz_file)
+        cls.group = dist.new_group([0, 1])
+
+    def test_group_of_the_class(self) -> None:
+        """It lasts as long as the ranks."""
+        tensor = torch.ones(1)
+        dist.all_reduce(tensor, group=self.group)
+        self.assertEqual(tensor, torch.tensor([2.0]))
+        init_device_mesh("cpu", (1, 2))
+
+    def test_mesh_of_the_class(self) -> None:
+        """One that the first test makes, and each further test where it is not there."""
+        cls: Any = type(self)
+        if not hasattr(cls, "mesh"):
+            cls.mesh = init_device_mesh("cpu", (1, 2))
+        whole = distribute_tensor(counting(4), cls.mesh, [Replicate(), Shard(0)]).full_tensor()
+        self.assertEqual(whole, counting(4))
+
+    def test_skips_after_a_mesh(self) -> None:
+        init_device_mesh("cpu", (1, 2))
+        self.skipTest("not today")
+
+    def test_destroys_the_group_itself(self) -> None:
+        dist.destroy_process_group()
+
+
+class Unsized(DTensorContinuousTestBase):
+    """A world size that is a property."""
+
+    @property
+    def world_size(self) -> int:
+        return 2
+
+    def test_size(self) -> None:
+        self.assertEqual(self.build_device_mesh().size(), 2)
+
+
 class FaultyLocal(LocalDTensorTestBase):
     """What can happen to a process that plays all ranks."""
 

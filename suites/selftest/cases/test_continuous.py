@@ -52,6 +52,11 @@ class Sharing(Pooled):
         first = self.passes(pooled.Shared, "test_sum")
         self.assertFalse(set(pids(self.passes(pooled.Wider, "test_sum"))) & set(pids(first)))
 
+    def test_hooks_that_are_properties(self) -> None:
+        first = self.passes(pooled.Shared, "test_sum")
+        self.assertEqual(pids(self.passes(pooled.Properties, "test_hooks")), pids(first))
+        self.passes(pooled.UnsizedProperties, "test_size")
+
     def test_own_options_share_with_nobody(self) -> None:
         first = self.passes(pooled.Shared, "test_sum")
         self.assertFalse(set(pids(self.passes(pooled.OwnOptions, "test_sum"))) & set(pids(first)))

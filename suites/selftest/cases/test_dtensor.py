@@ -87,6 +87,25 @@ class KeptRanksTest(unittest.TestCase):
         self.assertEqual([o.warnings for o in outcomes], [()] * 2)
         self.assertEqual(len({tuple(r.pid for r in o.ranks) for o in outcomes}), 1)
 
+    def test_groups_and_meshes_of_the_class(self) -> None:
+        """A group that was there before the test stays, a mesh that came with it goes; so does a skip's."""
+        methods = ("test_group_of_the_class", "test_mesh_of_the_class", "test_skips_after_a_mesh")
+        outcomes = [bodies.play(bodies.KeepsMore, method)[1] for method in methods * 2]
+        expected = [Status.PASSED, Status.PASSED, Status.SKIPPED] * 2
+        self.assertEqual([o.status for o in outcomes], expected)
+        self.assertEqual([o.warnings for o in outcomes], [()] * 6)
+        self.assertEqual(len({tuple(r.pid for r in o.ranks) for o in outcomes}), 1)
+
+    def test_default_group_destroyed(self) -> None:
+        """The test passes; its ranks are not kept."""
+        result, outcome = bodies.play(bodies.KeepsMore, "test_destroys_the_group_itself")
+        self.assertTrue(result.wasSuccessful(), bodies.said(result))
+        self.assertIn("process group 0, destroyed", "\n".join(outcome.warnings))
+
+    def test_world_size_that_is_a_property(self) -> None:
+        result, _ = bodies.play(bodies.Unsized, "test_size")
+        self.assertTrue(result.wasSuccessful(), bodies.said(result))
+
     def test_threads(self) -> None:
         """What torch remembered of a mesh is gone: the next test's threads may have the same numbers."""
         result, _ = bodies.play(OnThreads, "test_redistribute")

@@ -18,6 +18,7 @@ import torch._dynamo
 import torch.distributed as dist
 
 from harness import MultiProcContinuousTest, MultiProcessTestCase
+from harness.cases.continuous import UNSET
 
 # What a test left in this module of its rank: no guard looks at a module's own globals.
 residue: list[str] = []
@@ -133,6 +134,33 @@ class OwnOptions(Shared):
     @classmethod
     def opts(cls, high_priority_stream: bool = False) -> Any:
         return None
+
+
+class Properties(Shared):
+    """Hooks in the other forms that they may have."""
+
+    backend_str = "gloo"  # type: ignore[assignment]  # upstream's users write it so
+
+    @property
+    def world_size(self) -> int:  # type: ignore[override]  # as above
+        return 2
+
+    @property
+    def device_type(self) -> str:  # type: ignore[override]  # as above
+        return "cpu"
+
+
+class UnsizedProperties(Shared):
+    """One rank a device, of which the kind is a property."""
+
+    world_size = UNSET
+
+    @property
+    def device_type(self) -> str:  # type: ignore[override]  # as above
+        return "cpu"
+
+    def test_size(self) -> None:
+        self.assertEqual(dist.get_world_size(), torch.cpu.device_count())
 
 
 class OwnArguments(Shared):

@@ -62,6 +62,13 @@ class ContinuousMeshTest(DTensorContinuousTestBase):
         self.assertEqual(sharded.full_tensor(), whole)
 
 
+class UnsizedMeshTest(DTensorContinuousTestBase):
+    """One rank a device, as this base has it, whose device type is a property."""
+
+    def test_mesh(self):
+        self.assertEqual(self.build_device_mesh().size(), dist.get_world_size())
+
+
 class FullyShardedTest(FSDPTest):
     """Runs where there are two accelerators, as upstream's own."""
 

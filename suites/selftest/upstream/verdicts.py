@@ -267,5 +267,26 @@ class OwnProcessesTest(MultiProcessTestCase):
         super().tearDown()
 
 
+class OwnSpawnTest(MultiProcessTestCase):
+    """Names the kind of its processes itself, as the flight recorder's tests do."""
+
+    @property
+    def world_size(self):
+        return 1
+
+    def setUp(self):
+        super().setUp()
+        self._spawn_processes()
+
+    def _spawn_processes(self):
+        self._start_processes(torch.multiprocessing.get_context("spawn").Process)
+
+    def test_started(self):
+        self.assertEqual(self.rank, 0)
+
+    def test_fails(self):
+        self.fail("in the rank")
+
+
 if __name__ == "__main__":
     run_tests()
