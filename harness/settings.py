@@ -92,6 +92,24 @@ VARIABLES = (
     Variable("BACKEND", "gloo|nccl|...", "the backend that they reckon with"),
 )
 
+# Those of them that decide what a test comes to. They hold as well for a run that goes on with another.
+DECIDING = (
+    "HARNESS_TIMEOUT",
+    "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT",
+    "HARNESS_SEED",
+    "HARNESS_LAUNCHER",
+    "HARNESS_RANKS",
+    "HARNESS_STRICT",
+    "HARNESS_GRACE",
+    "HARNESS_EXIT_GRACE",
+    "HARNESS_SKIP_GRACE",
+    DROP_IN,
+    "HARNESS_EXAMPLES",
+    "PYTORCH_TEST_WITH_SLOW",
+    "WORLD_SIZE",
+    "BACKEND",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

@@ -63,7 +63,8 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
     if invocation.ids == ():
         print("nothing to run: nothing failed in the last run")
         return ExitCode.NOTHING_RAN
-    shard = None if invocation.earlier else selecting.shard_of(options, invocation.environ)
+    whole = invocation.earlier is not None or invocation.cut is not None
+    shard = None if whole else selecting.shard_of(options, invocation.environ)
     want = selecting.wanted(options, root, invocation.cwd, invocation.ids)
     notices: list[str] = []
     with Nursery(
@@ -272,7 +273,7 @@ def _journal(
     try:
         if invocation.earlier is not None:
             record_keeper = Journal(directory / journal.NAME)
-            record_keeper.resume(invocation.argv, time.time())
+            record_keeper.resume(invocation.argv, invocation.given, invocation.deciding, time.time())
         else:
             record_keeper = journal.create(directory)
             record_keeper.begin(_header(invocation, found))
@@ -291,8 +292,10 @@ def _header(invocation: Invocation, found: Found) -> Header:
         argv=invocation.argv,
         cwd=str(invocation.cwd),
         tests=tuple(unit.id for unit in found.selected.units),
+        options=invocation.given,
+        environ=invocation.deciding,
         seed=invocation.settings.seed,
-        shard=str(found.shard) if found.shard is not None else None,
+        shard=str(found.shard) if found.shard is not None else invocation.cut,
         repeats=policy.repeats,
         reruns=policy.reruns,
         started_at=time.time(),

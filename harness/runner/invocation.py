@@ -7,9 +7,10 @@ import os
 import random
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from harness import coverage_hook
 from harness.errors import UsageError
@@ -21,7 +22,7 @@ from harness.runner.messages import Fork
 from harness.runner.options import PROG, parse
 from harness.runner.plan import Policy
 from harness.runner.session import Limits
-from harness.settings import DROP_IN, WORKER, Settings
+from harness.settings import DECIDING, DROP_IN, WORKER, Settings
 from harness.supervise import deadlines
 
 # Seconds on top of all graces of the ranks' supervisor, before the watchdog over a worker takes it for stuck:
@@ -31,6 +32,8 @@ assert deadlines.STACKS_WAIT_S + deadlines.TERM_WAIT_S + deadlines.KILL_WAIT_S <
 # Seconds. The longest of the deadlines that upstream has for its own tests, which are a drop-in run's unless
 # it sets one (common_distributed.get_timeout): 300 for most, up to 500 by name or build.
 LONGEST_UPSTREAM_S = 500.0
+# Options under which a test failed and has to be run again; where the run's files go and the like are not.
+_CONDITIONS = ("drop_in", "slow", "ranks", "strict", "examples", "timeout", "seed", "isolate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,12 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """Options and environment, resolved. ``shuffle`` is the seed of the order, None for discovery's; ``ids``
-    are the tests to which a run before limits this one, None for no limit."""
+    """Options and environment, resolved, with what a run before has left to this one.
+
+    ``environ`` is this process's, over the variables that decided that run's verdicts. ``shuffle`` is the
+    seed of the order, None for discovery's; ``ids`` are the tests to which the run before limits this one,
+    None for no limit, and ``cut`` is the shard that they come from.
+    """
 
     options: argparse.Namespace
     argv: tuple[str, ...]
@@ -60,6 +67,7 @@ class Invocation:
     shuffle: int | None
     earlier: Earlier | None
     ids: tuple[str, ...] | None
+    cut: str | None
 
     @property
     def debugger(self) -> bool:
@@ -135,42 +143,66 @@ class Invocation:
         """What a user types to run some of these tests again under the same conditions."""
         started = sys.argv[0] or PROG
         words = ["python", shlex.quote(started)] if started.endswith(".py") else [os.path.basename(started)]
-        if self.options.seed is not None:
-            words += ["--seed", str(self.settings.seed)]
-        if self.options.ranks is not None:
-            words += ["--ranks", self.options.ranks]
-        if self.settings.slow:
+        settings, usual = self.settings, Settings()
+        if settings.seed != usual.seed:
+            words += ["--seed", str(settings.seed)]
+        if settings.timeout_s != usual.timeout_s and not self.upstream_deadlines:
+            words += ["--timeout", f"{settings.timeout_s:g}"]
+        if settings.examples is not None:
+            words += ["--examples", str(settings.examples)]
+        if settings.ranks is not None:
+            words += ["--ranks", settings.ranks]
+        if settings.slow:
             words.append("--slow")
-        if self.options.strict:
+        if settings.strict:
             words.append("--strict")
         if self.options.drop_in:
             words.append("--drop-in")
         return " ".join(words)
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that are not at their defaults, as the journal has them."""
+        return _given(self.options)
+
+    @property
+    def deciding(self) -> dict[str, str]:
+        """The variables that decide verdicts, where they are set."""
+        return {name: self.environ[name] for name in DECIDING if name in self.environ}
+
 
 def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[str, str]) -> Invocation:
     """The invocation of a command line. UsageError for what does not go together.
 
-    With ``--resume`` the options are the earlier run's, with those given now on top, and the working
-    directory becomes the earlier run's.
+    With ``--resume`` options and variables are the earlier run's, with those given now on top, and the
+    working directory becomes the earlier run's. With ``--last-failed`` the same holds of what decides
+    verdicts, and of the names where none are given.
     """
+    ids, cut = None, None
     earlier = _earlier(options, environ)
     if earlier is not None:
-        options = _merged(options, earlier)
-        _go_to(Path(earlier.header.cwd))
-    ids = earlier.header.tests if earlier is not None else None
-    if options.last_failed:
-        options, ids = _last_failed(options, environ)
+        header = earlier.header
+        options = _over(header.options, options, last_failed=False, resume=str(earlier.directory))
+        environ = {**header.environ, **environ}
+        _go_to(Path(header.cwd))
+        ids = header.tests
+    elif options.last_failed:
+        last = _last(environ)
+        header, ids = last.header, _failed(last.contents)
+        options = _over(_kept(header.options, [*_CONDITIONS, "names"]), options)
+        environ = {**header.environ, **environ}
+        cut = _cut(options, header)
     invocation = Invocation(
         options=options,
         argv=tuple(argv),
         environ=environ,
         cwd=Path.cwd(),
-        settings=_settings(options, environ, earlier),
+        settings=_settings(options, environ),
         jobs=options.jobs or machine.processors(),
         shuffle=_shuffle(options, earlier),
         earlier=earlier,
         ids=ids,
+        cut=cut,
     )
     return replace(invocation, jobs=1) if invocation.debugger else invocation
 
@@ -188,25 +220,40 @@ def _earlier(options: argparse.Namespace, environ: Mapping[str, str]) -> Earlier
         return Earlier(directory.resolve(), journal.read(directory))
 
 
-def _merged(options: argparse.Namespace, earlier: Earlier) -> argparse.Namespace:
-    """The options of the earlier run, with those given now on top."""
-    nothing = vars(parse([]))
-    given = {name: value for name, value in vars(options).items() if value != nothing[name]}
-    before = vars(parse(earlier.header.argv))
-    return argparse.Namespace(**{**before, **given, "last_failed": False, "resume": str(earlier.directory)})
-
-
-def _last_failed(
-    options: argparse.Namespace, environ: Mapping[str, str]
-) -> tuple[argparse.Namespace, tuple[str, ...]]:
-    """The tests that failed in the last run, and the options with that run's names where there are none."""
+def _last(environ: Mapping[str, str]) -> Earlier:
     directory = rundir.state(environ, Path.cwd()).latest()
     if directory is None:
         raise UsageError("--last-failed: no earlier run is known here")
-    last = journal.read(directory)
-    names = options.names or parse(last.header.argv).names
-    finished = (record for record in last.records if record.status is not Status.ENDED)
-    return argparse.Namespace(**{**vars(options), "names": names}), summarise(finished).failed_ids
+    return Earlier(directory, journal.read(directory))
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that are not at their defaults."""
+    defaults = vars(parse([]))
+    return {name: value for name, value in vars(options).items() if value != defaults[name]}
+
+
+def _over(before: Mapping[str, Any], options: argparse.Namespace, **fixed: object) -> argparse.Namespace:
+    """The options of a run before, with those given now on top, and ``fixed`` whatever both say."""
+    defaults = vars(parse([]))
+    return argparse.Namespace(**{**defaults, **_kept(before, defaults), **_given(options), **fixed})
+
+
+def _kept(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: options[name] for name in names if name in options}
+
+
+def _failed(contents: Contents) -> tuple[str, ...]:
+    """The ids of the tests that failed in a run."""
+    finished = (record for record in contents.records if record.status is not Status.ENDED)
+    return summarise(finished).failed_ids
+
+
+def _cut(options: argparse.Namespace, last: Header) -> str | None:
+    """The shard whose tests ``--last-failed`` repeats: all of them are this machine's, in one part."""
+    if last.shard is not None and options.shard is not None:
+        raise UsageError(f"--last-failed: the last run was shard {last.shard} already: leave out --shard")
+    return last.shard
 
 
 def _shuffle(options: argparse.Namespace, earlier: Earlier | None) -> int | None:
@@ -225,12 +272,11 @@ def _go_to(directory: Path) -> None:
         raise UsageError(f"--resume: that run's working directory {directory}: {error.strerror}") from None
 
 
-def _settings(options: argparse.Namespace, environ: Mapping[str, str], earlier: Earlier | None) -> Settings:
+def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
     """The library's settings: the environment's, with the options on top."""
-    seed = options.seed if options.seed is not None or earlier is None else earlier.header.seed
     given = {
         "timeout_s": options.timeout,
-        "seed": seed,
+        "seed": options.seed,
         "ranks": options.ranks,
         "pdb_rank": options.pdb_rank,
         "examples": options.examples,

@@ -5,9 +5,9 @@ lines and at most one torn one at the end. The file is locked as long as its run
 alone, and the kernel unlocks it however that ends. The first line says what the run is and which
 tests it owes::
 
-    {"schema": 1, "kind": "run", "argv": [...], "cwd": ..., "seed": ..., "tests": [ids], ...}
+    {"schema": 1, "kind": "run", "argv": [...], "options": {...}, "cwd": ..., "tests": [ids], ...}
     {"schema": 1, "kind": "test", "id": ..., "status": ..., ...}        a TestRecord, see harness/record.py
-    {"schema": 1, "kind": "resume", "argv": [...], "at": ...}           a later run went on from here
+    {"schema": 1, "kind": "resume", "argv": [...], "options": {...}, ...}    a later run went on from here
     {"schema": 1, "kind": "end", "exit_code": ..., "at": ...}           the run came to its end
 """
 
@@ -20,7 +20,7 @@ import os
 import stat
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ PREVIOUS = "journal.previous.jsonl"
 class Header:
     """What a run is: its first line. ``tests`` are all ids that it owes, ``repeats`` how often each.
 
+    ``options`` are those that are not at their defaults and ``environ`` the variables that decide verdicts,
+    both with what the run took over from one before it, and as the last resumption had them.
     ``started_at`` in seconds since the epoch; ``shard`` as ``I/N`` or None; ``shuffle`` is the seed of the
     tests' order, None for discovery's.
     """
@@ -44,6 +46,8 @@ class Header:
     argv: tuple[str, ...]
     cwd: str
     tests: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None
     shard: str | None = None
     repeats: int = 1
@@ -96,10 +100,14 @@ class Journal:
         """Writes the first line."""
         self._write(_line("run", asdict(header)))
 
-    def resume(self, argv: Sequence[str], at: float) -> None:
-        """Notes that another process goes on; closes a torn last line, so that the next one is whole."""
+    def resume(
+        self, argv: Sequence[str], options: Mapping[str, Any], environ: Mapping[str, str], at: float
+    ) -> None:
+        """Notes that another process goes on, with which options and variables; closes a torn last line, so
+        that the next one is whole."""
         torn = not _ends_with_newline(self.path)
-        self._write(("\n" if torn else "") + _line("resume", {"argv": list(argv), "at": at}))
+        value = {"argv": list(argv), "options": dict(options), "environ": dict(environ), "at": at}
+        self._write(("\n" if torn else "") + _line("resume", value))
 
     def add(self, record: TestRecord) -> None:
         """Writes a finished attempt."""
@@ -195,6 +203,8 @@ def parse(lines: Iterable[bytes], path: Path) -> Contents:
             kind = value["kind"]
             if kind == "run":
                 header = _header(value)
+            elif kind == "resume" and header is not None:
+                header = replace(header, options=value["options"], environ=value["environ"])
             elif kind == "test":
                 records.append(from_json(value))
             ended = int(value["exit_code"]) if kind == "end" else None
@@ -210,4 +220,12 @@ def _header(value: Mapping[str, Any]) -> Header:
         raise ProtocolError(f"a journal of schema {value['schema']}; this harness reads up to {SCHEMA}")
     names = Header.__dataclass_fields__
     fields = {k: v for k, v in value.items() if k in names}
-    return Header(**{**fields, "argv": tuple(fields["argv"]), "tests": tuple(fields["tests"])})
+    return Header(
+        **{
+            **fields,
+            "argv": tuple(fields["argv"]),
+            "tests": tuple(fields["tests"]),
+            "options": dict(fields["options"]),
+            "environ": dict(fields["environ"]),
+        }
+    )

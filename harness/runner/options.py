@@ -96,12 +96,17 @@ def _selection(parser: argparse.ArgumentParser) -> None:
     add("--exclude", metavar="PATTERN", action="append", default=[],
         help="not the modules or tests that match this shell pattern; repeatable")  # fmt: skip
     add("--slow", action="store_true", help="the exhaustive operator and module sweeps too")
-    add("--last-failed", action="store_true", help="only what failed in the last run")
+    add(
+        "--last-failed",
+        action="store_true",
+        help="only what failed in the last run, and as it was run: --slow, --drop-in, --ranks and the like",
+    )
     add(
         "--shard", metavar="I/N", help="only part I of N, counted from 1; without it the environment is asked"
     )
     add("--resume", metavar="DIR", nargs="?", const="",
-        help="go on with an interrupted run: its options, and exactly its tests that have not finished "
+        help="go on with an interrupted run: its options and variables, those given now on top, and exactly "
+        "its tests that have not finished "
         "(default: the last run)")  # fmt: skip
     add("--list", action="store_true", help="print the id of each selected test and run none")
     add(

@@ -259,7 +259,7 @@ class RunTest(RunnerCase):
         )
         self.assertEqual(run.of("test_1").output, f"5 9.0 threads 1 1\nlogs {self.directory}\n")
         self.assertEqual(run.of("test_1").seed, 5)
-        self.assertIn("--seed 5 --ranks threads --slow --strict test_g.T.test_1", run.out)
+        self.assertIn("--seed 5 --timeout 9 --ranks threads --slow --strict test_g.T.test_1", run.out)
 
     def test_report_dir(self) -> None:
         """A directory of the user's own gets the files; a second run there keeps the first one's journal."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import unittest
+from pathlib import Path
 
 from harness.errors import UsageError
-from harness.runner import journal
+from harness.outcomes import Status
+from harness.record import TestRecord
+from harness.runner import journal, rundir
 from harness.runner.invocation import LONGEST_UPSTREAM_S, Invocation, resolve
 from harness.runner.journal import Header
 from harness.runner.options import parse
 from harness.runner.plan import Policy
-from harness.settings import TIMEOUT_S
+from harness.settings import DECIDING, TIMEOUT_S, VARIABLES, Settings
 from suites.selftest.runner import runs
 
 
@@ -97,7 +100,7 @@ class ShuffleTest(unittest.TestCase):
         ):
             with self.subTest(argv=argv, now=now):
                 with journal.create(directory) as made:
-                    made.begin(Header(argv=argv, cwd=os.getcwd(), tests=(), shuffle=before))
+                    made.begin(Header(argv, os.getcwd(), (), invocation(*argv).given, shuffle=before))
                 self.assertEqual(invocation(f"--resume={directory}", *now).shuffle, wanted)
 
 
@@ -128,6 +131,103 @@ class DeadlineTest(unittest.TestCase):
         self.assertEqual(invocation().test_environ["HARNESS_TIMEOUT"], repr(TIMEOUT_S))
         run = invocation(DISTRIBUTED_TESTS_DEFAULT_TIMEOUT="900")
         self.assertEqual((run.test_environ["HARNESS_TIMEOUT"], run.limits.timeout_s), ("900.0", 900.0))
+
+
+class AfterAnotherTest(unittest.TestCase):
+    """What a run takes over from the one before it."""
+
+    def setUp(self) -> None:
+        """A state directory, and a working directory to come back to."""
+        self.directory = runs.new_directory(self)
+        self.addCleanup(os.chdir, Path.cwd())
+
+    def leave(self, *argv: str, shard: str | None = None, **environ: str) -> None:
+        """Leaves the journal of a run in which one test failed and one was not reached."""
+        run = self.resolve(*argv, **environ)
+        tests = ("m.T.test_1", "m.T.test_2")
+        header = Header(argv, str(self.directory), tests, run.given, run.deciding, shard=shard or run.cut)
+        directory = self.directory / "run"
+        directory.mkdir(exist_ok=True)
+        with journal.create(directory) as made:
+            made.begin(header)
+            made.add(TestRecord("m.T.test_1", Status.FAILED))
+        run.state.remember(directory)
+
+    def resolve(self, *argv: str, **environ: str) -> Invocation:
+        return invocation(*argv, **{rundir.STATE_DIR: str(self.directory), **environ})
+
+    def test_conditions(self) -> None:
+        """What decides verdicts holds for both ways to go on, wherever it came from, and from run to run."""
+        table: tuple[tuple[list[str], dict[str, str], Settings, bool], ...] = (
+            (["x.py", "--drop-in"], {}, Settings(), True),
+            (["x.py", "--slow"], {}, Settings(slow=True), False),
+            (["x.py"], {"PYTORCH_TEST_WITH_SLOW": "1"}, Settings(slow=True), False),
+            (["x.py", "--ranks=threads", "--strict"], {}, Settings(ranks="threads", strict=True), False),
+            (["x.py"], {"HARNESS_RANKS": "threads"}, Settings(ranks="threads"), False),
+            (["x.py", "--examples", "9", "--seed=3"], {}, Settings(examples=9, seed=3), False),
+            (["x.py", "--timeout", "7"], {"HARNESS_GRACE": "2"}, Settings(timeout_s=7, grace_s=2), False),
+        )
+        for argv, environ, settings, drop_in in table:
+            for option in ("--last-failed", "--resume"):
+                with self.subTest(argv=argv, environ=environ, option=option):
+                    self.leave(*argv, **environ)
+                    self.leave("--last-failed")
+                    run = self.resolve(option)
+                    self.assertEqual((run.settings, run.options.drop_in), (settings, drop_in))
+                    self.assertEqual(run.options.names, ["x.py"])
+
+    def test_given_now(self) -> None:
+        """It goes on top; an empty variable takes one back."""
+        self.leave("x.py", "--timeout", "7", "--seed=3", HARNESS_STRICT="1", HARNESS_RANKS="threads")
+        for option in ("--last-failed", "--resume"):
+            with self.subTest(option=option):
+                run = self.resolve(option, "--timeout", "9", HARNESS_STRICT="", HARNESS_RANKS="fresh")
+                self.assertEqual(run.settings, Settings(timeout_s=9, seed=3, ranks="fresh"))
+        self.assertEqual(self.resolve("--last-failed", "y.py").options.names, ["y.py"])
+
+    def test_what_is_left_behind(self) -> None:
+        """--last-failed asks anew where files go and how often tests run, --resume does not."""
+        self.leave("x.py", "--report-dir", "d", "--repeat", "3", "--isolate")
+        again, resumed = self.resolve("--last-failed"), self.resolve("--resume")
+        self.assertEqual((again.options.report_dir, again.options.repeat), (None, 1))
+        self.assertEqual((resumed.options.report_dir, resumed.options.repeat), ("d", 3))
+        self.assertTrue(again.options.isolate and resumed.options.isolate)
+        self.assertEqual((again.ids, resumed.ids), (("m.T.test_1",), ("m.T.test_1", "m.T.test_2")))
+
+    def test_shard(self) -> None:
+        """What failed in a shard is repeated whole, there and the next time."""
+        self.leave("x.py", shard="1/2")
+        for _ in range(2):
+            self.assertEqual(self.resolve("--last-failed").cut, "1/2")
+            with self.assertRaisesRegex(UsageError, "was shard 1/2 already: leave out --shard"):
+                self.resolve("--last-failed", "--shard=1/2")
+            self.leave("--last-failed")
+
+    def test_deciding_variables(self) -> None:
+        """They are documented, and are all that the library reads but where output goes."""
+        self.assertLessEqual(set(DECIDING), {variable.name for variable in VARIABLES})
+        others = {"HARNESS_RANK_OUTPUT", "HARNESS_LOG_DIR", "HARNESS_PDB_RANK"}
+        self.assertEqual(set(Settings().to_environ()) - set(DECIDING), others)
+
+
+class CommandTest(unittest.TestCase):
+    """What a user types to run a test again under the same conditions."""
+
+    def test_table(self) -> None:
+        """Options and variables come to the same; what is usual is left out."""
+        table: tuple[tuple[list[str], dict[str, str], str], ...] = (
+            ([], {}, ""),
+            (["--seed=3", "--timeout=2.5"], {}, " --seed 3 --timeout 2.5"),
+            (["--examples=9", "--ranks=local"], {}, " --examples 9 --ranks local"),
+            (["--slow", "--strict", "--drop-in"], {}, " --slow --strict --drop-in"),
+            ([], {"HARNESS_SEED": "3", "HARNESS_STRICT": "1"}, " --seed 3 --strict"),
+            ([], {"HARNESS_TIMEOUT": "9", "HARNESS_EXAMPLES": "5"}, " --timeout 9 --examples 5"),
+            (["--drop-in"], {"DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "900"}, " --drop-in"),
+        )
+        usual = invocation().command
+        for argv, environ, words in table:
+            with self.subTest(argv=argv, environ=environ):
+                self.assertEqual(invocation(*argv, **environ).command, usual + words)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from harness.runner.journal import Header, Journal
 from suites.selftest.runner import runs
 from suites.selftest.runner.runs import PATIENCE_S, RunnerCase
 
-HEADER = Header(argv=("c10d",), cwd="/", tests=("a.T.test_1", "a.T.test_2"), seed=7)
+HEADER = Header(argv=("c10d",), cwd="/", tests=("a.T.test_1", "a.T.test_2"), options={"slow": True}, seed=7)
 
 
 class JournalTest(unittest.TestCase):
@@ -50,11 +50,15 @@ class JournalTest(unittest.TestCase):
         path.write_bytes(path.read_bytes() + b'{"schema":1,"kind":"test","id":"a.T.te')
         self.assertEqual(journal.read(self.directory).torn, 1)
         with Journal(path) as again:
-            again.resume(["--resume"], 1.0)
+            again.resume(["--resume"], {"slow": True}, {"HARNESS_SEED": "3"}, 1.0)
             again.add(TestRecord("a.T.test_2", Status.PASSED))
         found = journal.read(self.directory)
         self.assertEqual([r.id for r in found.records], ["a.T.test_1", "a.T.test_2"])
         self.assertIsNone(found.ended)
+        self.assertEqual(found.header.tests, HEADER.tests)
+        self.assertEqual(
+            (found.header.options, found.header.environ), ({"slow": True}, {"HARNESS_SEED": "3"})
+        )
 
     def test_every_cut(self) -> None:
         """Wherever a journal is cut off, what was whole is read and nothing else."""

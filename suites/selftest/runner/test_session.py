@@ -338,6 +338,36 @@ class RepetitionTest(RunnerCase):
         self.assertEqual(again.code, 5)
         self.assertIn("nothing failed", again.out)
 
+    def test_last_failed_as_it_was_run(self) -> None:
+        """What failed by an option or a variable of the last run fails again without being told."""
+        self.write(
+            "test_l",
+            """
+            class T(unittest.TestCase):
+                def test_1(self): self.assertNotEqual(os.environ["PYTORCH_TEST_WITH_SLOW"], "1")
+                def test_2(self): self.assertNotEqual(os.environ["HARNESS_STRICT"], "1")
+            """,
+        )
+        self.assertEqual(self.run_tests("test_l", "--strict", PYTORCH_TEST_WITH_SLOW="1").code, 1)
+        for _ in range(2):
+            run = self.run_tests("--last-failed")
+            self.assertEqual((run.code, run.statuses), (1, {"test_1": "failed", "test_2": "failed"}))
+
+    def test_last_failed_of_a_shard(self) -> None:
+        """It is not cut down once more by the variables that cut the last run down."""
+        self.write(
+            "test_l", "class T(unittest.TestCase):\n    def test_1(self): 1/0\n    def test_2(self): 1/0\n"
+        )
+        self.write("test_m", "class T(unittest.TestCase):\n    def test_1(self): 1/0\n")
+        (self.directory / "times.json").write_text(
+            '{"version": 1, "tests": {"test_l.T.test_1": 1, "test_l.T.test_2": 1, "test_m.T.test_1": 9}}'
+        )
+        shard = {"CI_NODE_TOTAL": "2", "CI_NODE_INDEX": "2"}
+        first = self.run_tests("test_l", "test_m", "--timings", "times.json", **shard)
+        again = self.run_tests("--last-failed", **shard)
+        self.assertEqual(len(first.statuses), 2, first.out)
+        self.assertEqual(again.statuses, first.statuses)
+
     def test_shuffle(self) -> None:
         """A seed gives an order, the same each time, and it is not the alphabet's."""
         methods = "\n".join(f"    def test_{i:02}(self): pass" for i in range(20))
