@@ -19,6 +19,7 @@ from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.base import RunInfo
 from harness.report.summary import Summary, summarise
+from harness.report.text import count
 from harness.runner import discovery, exits, journal, machine, rundir, selecting
 from harness.runner.discovery import ModuleTests
 from harness.runner.exits import ExitCode
@@ -96,11 +97,12 @@ def _find(
     key = discovery.context(root, invocation.test_environ, torch_file)
     cache = discovery.Cache(invocation.state.cache, key)
     modules = selecting.discover(want.modules, cache, nursery)
-    selected = selecting.choose(want, modules, options, invocation.settings.slow)
+    plan = Plan(invocation.ids or (), invocation.policy, _taken(invocation))
+    selected = selecting.choose(want, modules, options, invocation.settings.slow, plan.owes)
     if selected.gone:
-        notices.append(
-            f"{len(selected.gone)} tests of that run are not there any more: {selected.gone[0]} ..."
-        )
+        more = ", ..." if len(selected.gone) > 1 else ""
+        number = count(len(selected.gone), "test")
+        notices.append(f"not there any more: {number} of the last run: {selected.gone[0]}{more}")
     selected = selecting.cut(selected, shard, timings)
     return Found(
         selected, want.files, modules, timings, shard, discovery.torch_version(torch_file), tuple(notices)
@@ -116,6 +118,8 @@ def _nothing(found: Found) -> ExitCode:
 def _why_nothing(found: Found, shard: Shard | None) -> str:
     if found.selected.elsewhere:
         return f"nothing to run in shard {shard}: the other shards run all {found.selected.elsewhere} tests"
+    if found.selected.gone:
+        return "nothing to run: the tests of that run are not there any more"
     if found.selected.slow:
         return f"nothing to run: {found.selected.slow} selected tests are slow; --slow adds them"
     return "nothing to run: no test is selected; --list shows what there is"
@@ -154,8 +158,7 @@ def _run(
         if record_keeper is not None:
             stack.enter_context(record_keeper)
         reporters = _reporters(invocation, directory)
-        earlier = invocation.earlier.contents.records if invocation.earlier else ()
-        taken = [record for record in earlier if record.status is not Status.ENDED]
+        taken = _taken(invocation)
         plan = Plan([u.id for u in found.selected.units], invocation.policy, taken)
         reporters.start(_info(invocation, found, directory, plan, len(taken)))
         for notice in notices:
@@ -187,6 +190,12 @@ def _reporters(invocation: Invocation, directory: Path | None) -> Reporters:
     )
 
 
+def _taken(invocation: Invocation) -> list[TestRecord]:
+    """The records of the run that this one goes on with."""
+    earlier = invocation.earlier.contents.records if invocation.earlier else ()
+    return [record for record in earlier if record.status is not Status.ENDED]
+
+
 def _drive(
     invocation: Invocation,
     found: Found,
@@ -201,13 +210,18 @@ def _drive(
     broken = True
     try:
         session.run(found.selected.ready, found.modules, lambda: interrupts.count)
-        broken = False
+        broken = bool(_lost(invocation, found))
     finally:
         summary = _summary(invocation, found, session, [*taken, *session.records], reporters, began_s, broken)
         reporters.finish(summary)
         if record_keeper is not None:
             record_keeper.end(summary.exit_code, time.time())
     return _exit_code(invocation, session, summary, reporters, broken)
+
+
+def _lost(invocation: Invocation, found: Found) -> tuple[str, ...]:
+    """The tests that a resumed run owes and cannot run; the user may well have removed one that failed."""
+    return found.selected.gone if invocation.earlier is not None else ()
 
 
 def _summary(
@@ -225,7 +239,7 @@ def _summary(
             exit_code=code,
             interrupted=session.interrupted,
             duration_s=time.monotonic() - began_s,
-            selected=[unit.id for unit in found.selected.units],
+            selected=[*(unit.id for unit in found.selected.units), *_lost(invocation, found)],
             command=invocation.command,
             files=found.files,
             messages=reporters.messages,

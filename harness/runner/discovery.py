@@ -22,8 +22,7 @@ from typing import Any
 
 from harness.errors import ProtocolError
 from harness.runner.messages import Loaded
-from harness.runner.unit import Unit, from_json, of_id
-from harness.runner.verdicts import FAILED_MODULE, SKIPPED_MODULE
+from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Unit, from_json, of_id
 
 VERSION = 1
 # Caches of other branches, torch builds and settings that are kept beside the newest.

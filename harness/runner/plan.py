@@ -78,6 +78,11 @@ class Plan:
         rounds = self.policy.repeats or 1
         return max(0, len(self._ids) * rounds - len(self._done))
 
+    def owes(self, test_id: str) -> bool:
+        """True where the test has not finished in each round."""
+        rounds = range(1, self.policy.repeats + 1)
+        return not rounds or any((test_id, number) not in self._done for number in rounds)
+
     def take(self, record: TestRecord) -> TestRecord:
         """Notes an attempt; the record comes back marked flaky where it passed after a failure."""
         key = (record.id, record.repeat)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from harness.runner.nursery import Nursery
 from harness.runner.shard import Shard, shard_from_environ, touch_status_file
 from harness.runner.sharding import assign
 from harness.runner.timings import Timings
-from harness.runner.unit import Unit
+from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Wanted:
 class Selected:
     """The tests of this run, in order; ``ready`` are the records of those that need no worker, ``slow`` how
     many were left out for want of ``--slow``, ``elsewhere`` how many other shards run, ``gone`` the ids that
-    were asked for and are not there."""
+    are owed and not there, nor anything that stands for them."""
 
     units: tuple[Unit, ...]
     ready: tuple[TestRecord, ...] = ()
@@ -77,7 +77,7 @@ def _found_by_path_only(targets: Iterable[selection.Target], cwd: Path) -> dict[
 
 def _module_behind(name: str) -> str:
     """The module that unittest's name for one that does not import (or skips itself) stands for."""
-    return name.removeprefix(verdicts.FAILED_MODULE).removeprefix(verdicts.SKIPPED_MODULE)
+    return name.removeprefix(FAILED_MODULE).removeprefix(SKIPPED_MODULE)
 
 
 def _modules_here(names: Iterable[str], cwd: Path) -> list[str]:
@@ -119,28 +119,52 @@ def discover(modules: Sequence[str], cache: Cache, nursery: Nursery) -> dict[str
 
 
 def choose(
-    want: Wanted, found: Mapping[str, ModuleTests], options: argparse.Namespace, slow: bool
+    want: Wanted,
+    found: Mapping[str, ModuleTests],
+    options: argparse.Namespace,
+    slow: bool,
+    owed: Callable[[str], bool] = lambda test_id: True,
 ) -> Selected:
-    """The tests that the options select, of those that were found, before sharding."""
+    """The tests that the options select, of those that were found, before sharding. Of ``want.ids``, those
+    that are not ``owed`` may be gone."""
     units = discovery.merge_units(found.values())
     gone: tuple[str, ...] = ()
     if want.ids is not None:
         by_id = {unit.id: unit for unit in units}
-        gone = tuple(i for i in want.ids if i not in by_id)
+        missing = [i for i in want.ids if i not in by_id and owed(i)]
+        instead = {i: _in_place_of(i, found) for i in missing}
+        gone = tuple(i for i in missing if not instead[i])
         picked = selection.Selection(tuple(by_id[i] for i in want.ids if i in by_id))
         if options.resume is None:
-            picked = _select(picked.units, want, options, slow=True)
+            picked = _select(picked.units, (), options, slow=True)
+        others = _select([u for i in missing for u in instead[i]], want.targets, options, slow)
+        units = tuple({unit.id: unit for unit in (*picked.units, *others.units)}.values())
+        picked = selection.Selection(units, others.slow)
     else:
-        picked = _select(units, want, options, slow)
+        picked = _select(units, want.targets, options, slow)
     return Selected(picked.units, tuple(ready_records(picked.units, found)), picked.slow, gone=gone)
 
 
+def _in_place_of(test_id: str, found: Mapping[str, ModuleTests]) -> list[Unit]:
+    """What stands for a test that is not there: its module where that does not import or skips itself now,
+    any that does not import where the id does not say which it is, and a module's tests for its stand-in."""
+    module = _module_behind(test_id)
+    stood_in = module != test_id
+    while module and module not in found:
+        module = module.rpartition(".")[0]
+    modules = [found[module]] if module else list(found.values())
+    units = [unit for tests in modules for unit in tests.all_units]
+    if not module:
+        return [unit for unit in units if unit.broken]
+    return [unit for unit in units if stood_in or unit.stands_in]
+
+
 def _select(
-    units: Sequence[Unit], want: Wanted, options: argparse.Namespace, slow: bool
+    units: Sequence[Unit], targets: Sequence[selection.Target], options: argparse.Namespace, slow: bool
 ) -> selection.Selection:
     return selection.select(
         units,
-        () if want.ids is not None else want.targets,
+        targets,
         keywords=options.keywords,
         include=options.include,
         exclude=options.exclude,

@@ -41,9 +41,11 @@ class Target:
     path: tuple[str, ...] = ()
 
     def takes(self, unit: Unit) -> bool:
-        """True where the unit is one that this name stands for."""
+        """True where the unit is one that this name stands for, or stands in for all of its module."""
         if unit.module not in self.modules:
             return False
+        if unit.stands_in:
+            return True
         wanted = f"{unit.module}.{self.test}"
         return not self.test or unit.id == wanted or unit.id.startswith(wanted + ".")
 
@@ -184,12 +186,13 @@ def modules_to_load(
     """The modules to import: those of the targets, all of ``modules`` where there is none, without those
     that ``include`` and ``exclude`` rule out as a whole."""
     wanted = tuple(dict.fromkeys(m for t in targets for m in t.modules)) if targets else tuple(modules)
-    return tuple(
-        module
-        for module in wanted
-        if not any(_covers(pattern, module) for pattern in exclude)
-        and (not include or any(_may_cover(pattern, module) for pattern in include))
-    )
+    return tuple(module for module in wanted if _may_have_tests(module, include, exclude))
+
+
+def _may_have_tests(module: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    if any(_covers(pattern, module) for pattern in exclude):
+        return False
+    return not include or any(_may_cover(pattern, module) for pattern in include)
 
 
 def select(
@@ -204,8 +207,9 @@ def select(
     """The units to run, in their order, each id once (``unit.duplicates`` tells which were there twice).
 
     A unit is taken if any target takes it (or there is none), any of ``keywords`` matches (or there is none),
-    any of ``include`` covers it (or there is none) and none of ``exclude`` does. ``slow`` units are left out
-    unless asked for. UsageError for a target that takes nothing of a module that did load.
+    any of ``include`` covers it (or there is none) and none of ``exclude`` does. A module that does not
+    import is taken wherever it may have such a unit, as by unittest. ``slow`` units are left out unless asked
+    for. UsageError for a target that takes nothing of a module that did load.
     """
     by_id: dict[str, Unit] = {}
     for unit in units:
@@ -217,12 +221,21 @@ def select(
         unit
         for unit in units
         if (not targets or any(target.takes(unit) for target in targets))
-        and (not keywords or any(matches(pattern, unit.id) for pattern in keywords))
-        and (not include or any(_covers(pattern, unit.id) for pattern in include))
-        and not any(_covers(pattern, unit.id) for pattern in exclude)
+        and _agrees(unit, keywords, include, exclude)
     )
     quick = tuple(unit for unit in taken if slow or not unit.slow)
     return Selection(quick, len(taken) - len(quick))
+
+
+def _agrees(unit: Unit, keywords: Sequence[str], include: Sequence[str], exclude: Sequence[str]) -> bool:
+    if unit.broken:
+        return _may_have_tests(unit.module, include, exclude)
+    name = unit.module if unit.stands_in else unit.id
+    return (
+        (not keywords or any(matches(pattern, unit.id) for pattern in keywords))
+        and (not include or any(_covers(pattern, name) for pattern in include))
+        and not any(_covers(pattern, name) for pattern in exclude)
+    )
 
 
 def _check(target: Target, units: Sequence[Unit]) -> None:

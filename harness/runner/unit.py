@@ -13,6 +13,10 @@ from typing import Any
 
 from harness.errors import ProtocolError
 
+# unittest's own names for what a module that cannot be imported, or skips itself, has for a test.
+FAILED_MODULE = "unittest.loader._FailedTest."
+SKIPPED_MODULE = "unittest.loader.ModuleSkipped."
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -66,6 +70,16 @@ class Unit:
     def class_id(self) -> str:
         """The class's name with its own module, the key of its fixture."""
         return self.id.rpartition(".")[0]
+
+    @property
+    def broken(self) -> bool:
+        """True where the unit stands for a module that does not import."""
+        return self.id == FAILED_MODULE + self.module
+
+    @property
+    def stands_in(self) -> bool:
+        """True where the unit stands for a whole module, which does not import or skips itself."""
+        return self.broken or self.id == SKIPPED_MODULE + self.module
 
 
 def of_id(test_id: str, module: str, **fields: Any) -> Unit:

@@ -12,10 +12,6 @@ from harness.record import TestRecord
 from harness.runner.events import Cause, Worker
 from harness.runner.unit import Unit
 
-# unittest's own names for what a module that cannot be imported, or skips itself, has for a test.
-FAILED_MODULE = "unittest.loader._FailedTest."
-SKIPPED_MODULE = "unittest.loader.ModuleSkipped."
-
 # unittest's frame that calls the test or its fixture, and the worker's own.
 _OUR_FRAME = re.compile(r'  File ".*(/unittest/(case|async_case|suite)\.py|/harness/runner/\w+\.py)", line ')
 

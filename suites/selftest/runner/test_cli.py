@@ -212,6 +212,18 @@ class RunTest(RunnerCase):
         self.assertIn("unittest.loader._FailedTest.test_bad\n", run.out)
         self.assertIn("no_such_module", run.err)
 
+    def test_a_module_that_does_not_import(self) -> None:
+        """It fails the run, however fine the selection is."""
+        self.write("test_g", GOOD)
+        self.write("test_bad", "import no_such_module\n" + GOOD)
+        for argv in (["-k", "test_1", "."], ["--include", "test_*.[TU]", "."], ["test_bad.py::T.test_1"]):
+            with self.subTest(argv=argv):
+                run = self.run_tests(*argv)
+                self.assertEqual((run.code, run.statuses.get("test_bad")), (1, "error"), run.err)
+                self.assertIn("no_such_module", run.out)
+        run = self.run_tests(".", "--exclude", "test_bad")
+        self.assertEqual((run.code, len(run.records)), (0, 2), run.out)
+
     def test_list_on_a_warm_cache_imports_nothing(self) -> None:
         """What is known is not imported again, until its source changes."""
         self.write("test_g", "open('imported', 'a').write('x')\n" + GOOD)

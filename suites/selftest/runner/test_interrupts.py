@@ -80,6 +80,18 @@ class InterruptTest(RunnerCase):
         )
         self.assertIn("3 passed, 0 failed", run.out)
 
+    def test_resume_without_a_test_that_is_owed(self) -> None:
+        """The rest runs, the run does not pass, and a module that broke stands for its tests."""
+        self.interrupt(signal.SIGINT)
+        (self.directory / "mended").touch()
+        self.write("test_h", HANGING.replace("test_3", "test_4"))
+        run = self.run_tests("--resume")
+        self.assertEqual((run.code, run.of("test_2").status.value), (3, "passed"), run.out + run.err)
+        self.assertIn("1 not run", run.out)
+        self.write("test_h", "import nosuchmodule" + HANGING)
+        run = self.run_tests("--resume")
+        self.assertEqual((run.code, run.of("test_h").status.value), (1, "error"), run.out + run.err)
+
     def test_twice(self) -> None:
         """The second one ends everything at once, with nothing left behind."""
         self.write("test_h", HANGING)

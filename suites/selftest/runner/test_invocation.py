@@ -189,8 +189,8 @@ class AfterAnotherTest(unittest.TestCase):
         """--last-failed asks anew where files go and how often tests run, --resume does not."""
         self.leave("x.py", "--report-dir", "d", "--repeat", "3", "--isolate")
         again, resumed = self.resolve("--last-failed"), self.resolve("--resume")
-        self.assertEqual((again.options.report_dir, again.options.repeat), (None, 1))
-        self.assertEqual((resumed.options.report_dir, resumed.options.repeat), ("d", 3))
+        self.assertEqual((again.options.report_dir, again.policy.repeats), (None, 1))
+        self.assertEqual((resumed.options.report_dir, resumed.policy.repeats), ("d", 3))
         self.assertTrue(again.options.isolate and resumed.options.isolate)
         self.assertEqual((again.ids, resumed.ids), (("m.T.test_1",), ("m.T.test_1", "m.T.test_2")))
 

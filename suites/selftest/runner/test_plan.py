@@ -83,6 +83,26 @@ class PlanTest(unittest.TestCase):
         self.assertEqual(plan.next_round(), (Attempt("b"), Attempt("c", 1, 2), Attempt("d")))
         self.assertEqual(plan.failed, 0)
 
+    def test_owes(self) -> None:
+        """A test that has not finished in each round, in one of which it had its attempts."""
+        earlier = [
+            record("a"),
+            record("a", repeat=2),
+            record("b"),
+            record("c", Status.FAILED),
+            record("c", repeat=2),
+        ]
+        table = (
+            (Policy(repeats=2), "bd"),
+            (Policy(repeats=2, reruns=1), "bcd"),
+            (Policy(), "d"),
+            (Policy(repeats=0), "abcd"),
+        )
+        for policy, owed in table:
+            with self.subTest(policy=policy):
+                plan = Plan("abcd", policy, earlier)
+                self.assertEqual([name for name in "abcd" if plan.owes(name)], list(owed))
+
     def test_resume_in_the_second_round(self) -> None:
         """A round that is done is passed over."""
         plan = Plan(["a", "b"], Policy(repeats=2), [record("a"), record("b"), record("a", repeat=2)])

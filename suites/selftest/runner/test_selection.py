@@ -17,7 +17,7 @@ from harness.runner.selection import (
     resolve,
     select,
 )
-from harness.runner.unit import Unit, of_id
+from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Unit, of_id
 from suites.selftest.properties import given
 
 STORES, GLOO, EXPORT = "suites.c10d.test_stores", "suites.c10d.test_gloo", "suites.aot.test_export"
@@ -271,6 +271,33 @@ class SelectTest(unittest.TestCase):
 
     def test_a_module_that_did_not_load_is_another_matter(self) -> None:
         self.assertEqual(select(UNITS, resolve([f"{MORE}.Case"], MODULES)).units, ())
+
+    def test_a_module_that_does_not_import(self) -> None:
+        """It is taken wherever a test of it could have been; one that skips itself only where it is named."""
+        broken, skips = of_id(FAILED_MODULE + GLOO, GLOO), of_id(SKIPPED_MODULE + EXPORT, EXPORT)
+        units = (*UNITS[:3], broken, skips)
+        table: tuple[tuple[dict[str, list[str]], list[str], list[Unit]], ...] = (
+            ({"keywords": ["add_twice"]}, [], [UNITS[1], broken]),
+            ({"keywords": ["nothing"]}, [], [broken]),
+            ({"include": ["c10d.test_gl*.[GH]*"]}, [], [broken]),
+            ({"include": ["c10d.test_gloo"]}, [], [broken]),
+            ({"include": ["aot"]}, [], [skips]),
+            ({"include": ["*.FileStoreTest2"]}, [], [UNITS[2], broken]),
+            ({"exclude": ["c10d.test_gloo.GlooTest", "c10d.test_stores"]}, [], [broken, skips]),
+            ({"exclude": ["c10d", "aot"]}, [], []),
+            ({}, ["c10d.test_gloo.GlooTest.test_all_reduce"], [broken]),
+            ({}, ["test_export.ExportTest"], [skips]),
+            ({"keywords": ["nothing"]}, ["test_export.ExportTest"], []),
+            ({"keywords": ["nothing"]}, ["test_stores.FileStoreTest"], []),
+        )
+        for patterns, names, want in table:
+            with self.subTest(patterns=patterns, names=names):
+                targets = resolve(names, MODULES)
+                keywords, include, exclude = (patterns.get(k, []) for k in ("keywords", "include", "exclude"))
+                loaded = modules_to_load(MODULES, targets, include, exclude)
+                there = [unit for unit in units if unit.module in loaded]
+                taken = select(there, targets, keywords=keywords, include=include, exclude=exclude)
+                self.assertEqual(taken.units, tuple(want))
 
     @given(st.text(alphabet="ab*?[].T", max_size=6), st.text(alphabet="abT.", max_size=8))
     def test_keywords_match_as_in_unittest(self, pattern: str, name: str) -> None:

@@ -353,6 +353,29 @@ class RepetitionTest(RunnerCase):
             run = self.run_tests("--last-failed")
             self.assertEqual((run.code, run.statuses), (1, {"test_1": "failed", "test_2": "failed"}))
 
+    def test_last_failed_in_a_module_that_broke(self) -> None:
+        """The module fails in its place, and once it is mended its tests are run."""
+        failing = "class T(unittest.TestCase):\n    def test_1(self): self.fail()\n"
+        self.write("test_l", failing)
+        self.assertEqual(self.run_tests("test_l.T.test_1").code, 1)
+        self.write("test_l", "import nosuchmodule\n" + failing)
+        run = self.run_tests("--last-failed")
+        self.assertEqual((run.code, run.statuses), (1, {"test_l": "error"}), run.err)
+        self.assertIn("nosuchmodule", run.of("test_l").reason)
+        self.write("test_l", failing)
+        self.assertEqual(self.run_tests("--last-failed").statuses, {"test_1": "failed"})
+
+    def test_last_failed_that_was_removed(self) -> None:
+        """It is told of, and no failure."""
+        self.write(
+            "test_l", "class T(unittest.TestCase):\n    def test_1(self): 1/0\n    def test_2(self): 1/0\n"
+        )
+        self.run_tests("test_l")
+        self.write("test_l", "class T(unittest.TestCase):\n    def test_2(self): pass\n")
+        run = self.run_tests("--last-failed")
+        self.assertEqual((run.code, run.statuses), (0, {"test_2": "passed"}), run.out)
+        self.assertIn("not there any more: 1 test of the last run: test_l.T.test_1\n", run.out)
+
     def test_last_failed_of_a_shard(self) -> None:
         """It is not cut down once more by the variables that cut the last run down."""
         self.write(
