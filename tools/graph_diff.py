@@ -151,7 +151,7 @@ def record(names: Sequence[str]) -> Recording:
     if not names:
         raise UsageError("name the tests whose graphs to record")
     root = discovery.project_root()
-    targets = selection.resolve(names, discovery.modules_below(root))
+    targets = selection.resolve(names, dict.fromkeys(discovery.modules_below(root), root))
     sys.path[:0] = [entry for target in targets for entry in target.path if entry not in sys.path]
     loader = unittest.TestLoader()
     suite = unittest.TestSuite(
@@ -253,7 +253,8 @@ def _sides(old: str, new: str, names: Sequence[str]) -> list[Recording]:
     if not names:
         raise UsageError("name the tests whose graphs to compare")
     if {old, new} - files.keys():
-        selection.resolve(names, discovery.modules_below(discovery.project_root()))
+        root = discovery.project_root()
+        selection.resolve(names, dict.fromkeys(discovery.modules_below(root), root))
     return [files.get(side) or _run(side, names) for side in (old, new)]
 
 

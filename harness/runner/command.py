@@ -96,7 +96,7 @@ def _find(
     torch_file = discovery.torch_version_file()
     key = discovery.context(root, invocation.test_environ, torch_file)
     cache = discovery.Cache(invocation.state.cache, key)
-    modules = selecting.discover(want.modules, cache, nursery)
+    modules = selecting.discover(want, cache, nursery)
     plan = Plan(invocation.ids or (), invocation.policy, _taken(invocation))
     selected = selecting.choose(want, modules, options, invocation.settings.slow, plan.owes)
     if selected.gone:

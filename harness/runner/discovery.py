@@ -16,7 +16,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +135,12 @@ def stamp(file: str | Path) -> Stamp | None:
     return (status.st_mtime_ns, status.st_size)
 
 
+def is_from(source: Path, module: str, files: Iterable[str]) -> bool:
+    """True where ``source``, resolved, is the module's own among its ``files``."""
+    name = f"{module.rpartition('.')[2]}.py"
+    return any(os.path.basename(file) == name and Path(file).resolve() == source for file in files)
+
+
 def torch_version_file() -> Path | None:
     """Where the installed torch says which it is, found without importing it."""
     try:
@@ -186,13 +192,15 @@ class Cache:
         self._entries: dict[str, dict[str, Any]] = _read(self._path)
         self._changed = False
 
-    def get(self, module: str) -> ModuleTests | None:
-        """What is known about a module, if its sources are as they were."""
+    def get(self, module: str, source: Path) -> ModuleTests | None:
+        """What is known about the module of that file, if its sources are as they were."""
         entry = self._entries.get(module)
         if entry is None:
             return None
         try:
             stamps: dict[str, list[int]] = entry["stamps"]
+            if not is_from(source, module, stamps):
+                return None
             if any(stamp(file) != tuple(was) for file, was in stamps.items()):
                 return None
             return module_tests(Loaded(module, **{k: v for k, v in entry.items() if k != "stamps"}))
@@ -253,11 +261,6 @@ def _prune(directory: Path) -> None:
         old.unlink()
 
 
-def with_error(tests: ModuleTests, error: str) -> ModuleTests:
-    """A module that was listed before and does not import now."""
-    return replace(tests, units=(), error=error)
-
-
 def paths_of(entries: Sequence[str], root: Path) -> list[str]:
-    """What ``sys.path`` needs for the modules of a run: the project's root and the targets' own roots."""
-    return list(dict.fromkeys([str(root), *(e for e in entries if e)]))
+    """What ``sys.path`` begins with in a run: the targets' own roots, in front of the project's."""
+    return list(dict.fromkeys([*(e for e in entries if e), str(root)]))

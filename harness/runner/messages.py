@@ -27,7 +27,7 @@ FORK_FDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Controller to zygote: import modules, which ``path`` makes findable, and list their tests."""
+    """Controller to zygote: import modules, with ``path`` in front of ``sys.path``, and list their tests."""
 
     modules: list[str]
     path: list[str] = field(default_factory=list)

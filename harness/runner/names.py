@@ -31,6 +31,11 @@ def module_of_path(path: Path) -> str:
     return ".".join(names)
 
 
+def file_of_module(module: str, root: Path) -> Path:
+    """The file of a module that is found in the directory ``root``; it need not be there."""
+    return root.joinpath(*module.split(".")).with_suffix(".py")
+
+
 def import_root(path: Path) -> Path:
     """The directory that must be on ``sys.path`` for a file to be importable by ``module_of_path``."""
     return next(parent for parent in path.resolve().parents if not (parent / "__init__.py").exists())

@@ -30,7 +30,7 @@ class Nursery:
         *,
         inherit_streams: bool = False,
     ) -> None:
-        """``path`` is put in front of ``sys_path``; ``say`` takes notices of one line. ``wake`` becomes
+        """``path`` comes before the rest of ``sys_path``; ``say`` takes notices of one line. ``wake`` becomes
         readable where the user wants to stop."""
         self._environ, self._sys_path, self._path = dict(environ), list(sys_path), list(path)
         self._wake, self._inherit = wake, inherit_streams

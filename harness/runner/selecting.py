@@ -11,6 +11,8 @@ from pathlib import Path
 from harness.record import TestRecord
 from harness.runner import discovery, selection, verdicts
 from harness.runner.discovery import Cache, ModuleTests
+from harness.runner.messages import Loaded
+from harness.runner.names import file_of_module
 from harness.runner.nursery import Nursery
 from harness.runner.shard import Shard, shard_from_environ, touch_status_file
 from harness.runner.sharding import assign
@@ -21,13 +23,14 @@ from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Unit
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What the command line names, before any module is imported. ``ids`` None leaves it to ``targets``;
-    ``path`` is what ``sys.path`` needs for modules outside the project; ``files`` are, by module, the paths
-    of those that are not found here by their names."""
+    ``path`` is what ``sys.path`` needs for modules outside the project. By module, ``sources`` are the files
+    that are meant, and ``files`` the paths of those that are not found here by their names."""
 
     targets: tuple[selection.Target, ...]
     modules: tuple[str, ...]
     ids: tuple[str, ...] | None = None
     path: tuple[str, ...] = ()
+    sources: Mapping[str, Path] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -48,8 +51,9 @@ def wanted(options: argparse.Namespace, root: Path, cwd: Path, ids: Sequence[str
     """What the options name. ``ids`` limits it to tests of a run before. UsageError as it comes."""
     names = [_module_behind(name) for name in options.names]
     here = _modules_here(names, cwd)
-    known = tuple(dict.fromkeys([*discovery.modules_below(root), *here]))
-    targets = selection.resolve(names, known, cwd)
+    roots = {**dict.fromkeys(discovery.modules_below(root), root), **dict.fromkeys(here, cwd)}
+    known = tuple(roots)
+    targets = selection.resolve(names, roots, cwd)
     outside = tuple(m for t in targets for m in t.modules)
     everything = tuple(dict.fromkeys([*known, *outside]))
     selection.check_patterns("--include", options.include, everything)
@@ -60,19 +64,29 @@ def wanted(options: argparse.Namespace, root: Path, cwd: Path, ids: Sequence[str
         candidates = tuple(dict.fromkeys([*modules, *known])) if not targets else modules
         modules = _modules_of(ids, candidates)
     path = dict.fromkeys([*(entry for t in targets for entry in t.path), *([str(cwd)] if here else [])])
-    files = _found_by_path_only(targets, cwd)
-    return Wanted(targets, modules, tuple(ids) if ids is not None else None, tuple(path), files)
+    sources = _sources(modules, targets, roots)
+    files = {m: os.path.relpath(f, cwd) for m, f in sources.items() if _by_name(m, roots, cwd) != f}
+    return Wanted(targets, modules, tuple(ids) if ids is not None else None, tuple(path), sources, files)
 
 
-def _found_by_path_only(targets: Iterable[selection.Target], cwd: Path) -> dict[str, str]:
-    files = {}
+def _sources(
+    modules: Iterable[str], targets: Iterable[selection.Target], roots: Mapping[str, Path]
+) -> dict[str, Path]:
+    """The file of each module, as it was named or as it is known."""
+    files = {module: file_of_module(module, root) for module, root in roots.items()}
     for target in targets:
         for module in target.modules:
-            relative = Path(*module.split(".")).with_suffix(".py")
-            found = [Path(root, relative) for root in target.path if Path(root, relative).is_file()]
-            if found and not Path(cwd, relative).is_file():
-                files[module] = os.path.relpath(found[0], cwd)
-    return files
+            below = (file_of_module(module, Path(root)) for root in target.path)
+            files.update((module, file) for file in below if file.is_file())
+    return {module: files[module].resolve() for module in modules}
+
+
+def _by_name(module: str, roots: Mapping[str, Path], cwd: Path) -> Path | None:
+    """The file to which the module's name leads in the working directory."""
+    here = file_of_module(module, cwd)
+    if here.is_file():
+        return here.resolve()
+    return file_of_module(module, roots[module]).resolve() if module in roots else None
 
 
 def _module_behind(name: str) -> str:
@@ -88,7 +102,7 @@ def _modules_here(names: Iterable[str], cwd: Path) -> list[str]:
         if os.sep in name or not all(part.isidentifier() for part in parts):
             continue
         modules = (parts[:end] for end in range(len(parts), 0, -1))
-        found += [".".join(m) for m in modules if cwd.joinpath(*m).with_suffix(".py").is_file()]
+        found += [m for m in map(".".join, modules) if file_of_module(m, cwd).is_file()]
     return found
 
 
@@ -106,16 +120,27 @@ def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
     return tuple(module for module in modules if module in needed)
 
 
-def discover(modules: Sequence[str], cache: Cache, nursery: Nursery) -> dict[str, ModuleTests]:
-    """Every module's tests, in order: from the cache, or by having the nursery import them."""
-    found = {module: tests for module in modules if (tests := cache.get(module)) is not None}
-    missing = [module for module in modules if module not in found]
+def discover(want: Wanted, cache: Cache, nursery: Nursery) -> dict[str, ModuleTests]:
+    """The tests of every module that is wanted, in order: from the cache, or by having the nursery import it.
+    A module that is imported from another file than is meant has an error."""
+    found = {m: tests for m in want.modules if (tests := cache.get(m, want.sources[m])) is not None}
+    missing = [module for module in want.modules if module not in found]
     if missing:
         for loaded in nursery.load(missing):
-            cache.put(loaded)
-            found[loaded.module] = discovery.module_tests(loaded)
+            checked = _checked(loaded, want.sources[loaded.module])
+            cache.put(checked)
+            found[loaded.module] = discovery.module_tests(checked)
         cache.save()
-    return {module: found[module] for module in modules}
+    return {module: found[module] for module in want.modules}
+
+
+def _checked(loaded: Loaded, source: Path) -> Loaded:
+    """What the nursery says of a module, if it is from the file that is meant."""
+    if not loaded.files or discovery.is_from(source, loaded.module, loaded.files):
+        return loaded
+    name = loaded.module
+    error = f"ImportError: {source} is the module {name}, and another file of that name is found before it"
+    return replace(loaded, units=[], error=error)
 
 
 def choose(

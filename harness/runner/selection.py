@@ -12,13 +12,13 @@ unittest, or one of ``--include``/``--exclude``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.runner.names import import_root, module_of_path
+from harness.runner.names import file_of_module, import_root, module_of_path
 from harness.runner.unit import Unit, duplicates
 
 # The package of the conformance suites; names may leave it out.
@@ -58,8 +58,9 @@ class Selection:
     slow: int = 0
 
 
-def resolve(names: Iterable[str], modules: Sequence[str], cwd: Path | None = None) -> tuple[Target, ...]:
-    """What each name stands for, given the known test modules. Looks at the file system for paths only.
+def resolve(names: Iterable[str], modules: Mapping[str, Path], cwd: Path | None = None) -> tuple[Target, ...]:
+    """What each name stands for, given the known test modules and the directories in which they are found.
+    Looks at the file system for paths only.
 
     A file need not be among the known modules. UsageError, with what was perhaps meant, for a name that
     is nothing, or that several modules end with, and for two files that Python takes for one module.
@@ -81,7 +82,7 @@ def _clash(module: str) -> UsageError:
     )
 
 
-def _resolve(name: str, modules: Sequence[str], cwd: Path) -> Target:
+def _resolve(name: str, modules: Mapping[str, Path], cwd: Path) -> Target:
     file, colons, test = name.partition("::")
     if colons and file.endswith(".py"):
         return replace(_of_path(file, modules, cwd), text=name, test=test.replace("::", "."))
@@ -99,7 +100,7 @@ def _resolve(name: str, modules: Sequence[str], cwd: Path) -> Target:
     raise UsageError(f"{name!r} is no suite, module, path or test{_perhaps(name, _known(modules))}")
 
 
-def _of_path(name: str, modules: Sequence[str], cwd: Path) -> Target:
+def _of_path(name: str, modules: Mapping[str, Path], cwd: Path) -> Target:
     path = (cwd / name).resolve()
     if path.is_file() and path.suffix == ".py":
         return _of_files(name, (path,), modules)
@@ -108,15 +109,22 @@ def _of_path(name: str, modules: Sequence[str], cwd: Path) -> Target:
         if files:
             return _of_files(name, files, modules)
         raise UsageError(f"{name}: no test_*.py below this directory")
-    known = [_as_path(module) for module in modules]
+    known = [str(file_of_module(module, Path())) for module in modules]
     raise UsageError(f"{name}: no such file or directory{_perhaps(name, known)}")
 
 
-def _of_files(name: str, files: Sequence[Path], modules: Sequence[str]) -> Target:
+def _of_files(name: str, files: Sequence[Path], modules: Mapping[str, Path]) -> Target:
     found = tuple(module_of_path(path) for path in files)
     twice = duplicates(found)
     if twice:
         raise _clash(twice[0])
+    for module, file in zip(found, files, strict=True):
+        known = file_of_module(module, modules.get(module, import_root(file))).resolve()
+        if known != file.resolve():
+            raise UsageError(
+                f"{file} is the module {module}, and so is {known}: rename it or its package, "
+                f"or run it with the run_tests.py of its own tree"
+            )
     if set(found) <= set(modules):
         return Target(name, found)
     return Target(name, found, path=tuple(dict.fromkeys(str(import_root(file)) for file in files)))
@@ -133,7 +141,7 @@ def _test_files(directory: Path) -> list[Path]:
     return sorted(found)
 
 
-def _of_dotted(name: str, dotted: str, modules: Sequence[str]) -> Target | None:
+def _of_dotted(name: str, dotted: str, modules: Iterable[str]) -> Target | None:
     below = tuple(module for module in modules if module == dotted or module.startswith(dotted + "."))
     if below:
         return Target(name, below)
@@ -144,17 +152,13 @@ def _of_dotted(name: str, dotted: str, modules: Sequence[str]) -> Target | None:
     return None
 
 
-def _of_tail(name: str, modules: Sequence[str]) -> Target | None:
+def _of_tail(name: str, modules: Iterable[str]) -> Target | None:
     """By the end of a module's name alone: ``test_export``, or ``test_export.Case``."""
     first, _, test = name.partition(".")
     found = tuple(module for module in modules if module.endswith("." + first))
     if len(found) > 1:
         raise UsageError(f"{name!r} may be any of {', '.join(found[:SHOWN])}: write more of the name")
     return Target(name, found, test) if found else None
-
-
-def _as_path(module: str) -> str:
-    return module.replace(".", os.sep) + ".py"
 
 
 def _known(modules: Iterable[str]) -> list[str]:

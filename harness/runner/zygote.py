@@ -113,7 +113,7 @@ class Zygote:
         posix.die_with_parent(signal.SIGKILL)
         if os.getppid() != self._controller:
             os._exit(1)
-        sys.path[:0] = [entry for entry in order.path if entry not in sys.path]
+        sys.path[:] = [*order.path, *(entry for entry in sys.path if entry not in order.path)]
         for name in order.modules:
             self._tell(Loading(name))
             self._tell(self._load_one(name))

@@ -224,6 +224,29 @@ class RunTest(RunnerCase):
         run = self.run_tests(".", "--exclude", "test_bad")
         self.assertEqual((run.code, len(run.records)), (0, 2), run.out)
 
+    def test_two_files_of_one_module(self) -> None:
+        """The one that is named runs, whatever is known of the other or is found before it."""
+        for name, test in (("c", "test_common"), ("d", "test_fails")):
+            (self.directory / name).mkdir()
+            body = (
+                f"class T(unittest.TestCase):\n    def test_common(self): pass\n    def {test}(self): pass\n"
+            )
+            write_module(self.directory / name, "test_x", body)
+        for environ in ({}, {"PYTHONPATH": f"{self.directory / 'c'}:{self.directory / 'd'}"}):
+            for name in ("c", "d"):
+                with self.subTest(name=name, environ=environ):
+                    run = self.run_tests(f"{name}/test_x.py", "-v", **environ)
+                    listed = self.run_tests(f"{name}/test_x.py", "--list", **environ)
+                    self.assertEqual("test_fails" in run.statuses, name == "d", run.out)
+                    self.assertEqual("test_fails" in listed.out, name == "d", listed.out)
+
+    def test_a_file_whose_module_is_another(self) -> None:
+        """It is an error, not a run of the other's tests."""
+        self.write("random", GOOD)
+        run = self.run_tests("random.py")
+        self.assertEqual((run.code, list(run.statuses.values())), (1, ["error"]), run.out)
+        self.assertIn(f"{self.directory / 'random.py'} is the module random, and another file", run.out)
+
     def test_list_on_a_warm_cache_imports_nothing(self) -> None:
         """What is known is not imported again, until its source changes."""
         self.write("test_g", "open('imported', 'a').write('x')\n" + GOOD)

@@ -97,7 +97,7 @@ class CacheTest(unittest.TestCase):
 
     def test_remembers(self) -> None:
         """Everything that was said about the module."""
-        found = self.remember(dirty=True, duplicates=["m.T.test"], import_s=0.25).get("m")
+        found = self.remember(dirty=True, duplicates=["m.T.test"], import_s=0.25).get("m", self.source)
         units = (of_id("m.T.test", "m"),)
         self.assertEqual(found, ModuleTests("m", units, duplicates=("m.T.test",), dirty=True, import_s=0.25))
 
@@ -105,12 +105,23 @@ class CacheTest(unittest.TestCase):
         """Where a source has changed or gone, under another key, and what was broken."""
         cache = self.remember()
         self.source.write_text("22")
-        self.assertIsNone(cache.get("m"))
+        self.assertIsNone(cache.get("m", self.source))
         self.source.unlink()
-        self.assertIsNone(cache.get("m"))
-        self.assertIsNone(Cache(self.directory / "cache", "other").get("m"))
+        self.assertIsNone(cache.get("m", self.source))
+        self.assertIsNone(Cache(self.directory / "cache", "other").get("m", self.source))
         self.source.write_text("1")
-        self.assertIsNone(self.remember(error="broken").get("m"))
+        self.assertIsNone(self.remember(error="broken").get("m", self.source))
+
+    def test_of_two_files(self) -> None:
+        """What is known of a module is that of one file, by whatever path; of another there is nothing."""
+        cache = self.remember()
+        other = self.directory / "other" / "m.py"
+        other.parent.mkdir()
+        other.write_text("1")
+        self.assertIsNone(cache.get("m", other))
+        (self.directory / "link").symlink_to(self.directory)
+        self.assertTrue(discovery.is_from(self.source, "m", [str(self.directory / "link" / "m.py")]))
+        self.assertFalse(discovery.is_from(other, "m", [str(self.source)]))
 
     def test_a_broken_file_is_an_empty_cache(self) -> None:
         """Whatever is in it."""
@@ -124,7 +135,7 @@ class CacheTest(unittest.TestCase):
         ):
             with self.subTest(text=text):
                 file.write_text(text)
-                self.assertIsNone(Cache(self.directory / "cache", "key").get("m"))
+                self.assertIsNone(Cache(self.directory / "cache", "key").get("m", self.source))
 
     def test_a_place_that_cannot_be_written(self) -> None:
         """Costs time, not the run."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import unittest
 from collections.abc import Mapping
+from pathlib import Path
 
 from harness.runner.discovery import ModuleTests
 from harness.runner.options import parse
-from harness.runner.selecting import Selected, Wanted, choose
+from harness.runner.selecting import Selected, Wanted, choose, wanted
 from harness.runner.selection import resolve
 from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, of_id
+from suites.selftest.runner import runs
 
 FINE, BROKEN = "m.test_fine", "m.test_broken"
 FAILS = FAILED_MODULE + BROKEN
@@ -29,7 +31,7 @@ class AgainTest(unittest.TestCase):
     ) -> Selected:
         """What is chosen of these ids."""
         options = parse(argv)
-        want = Wanted(resolve(options.names, tuple(found)), tuple(found), tuple(ids))
+        want = Wanted(resolve(options.names, dict.fromkeys(found, Path())), tuple(found), tuple(ids))
         return choose(want, found, options, options.slow, lambda test_id: test_id != done)
 
     def test_a_module_that_broke(self) -> None:
@@ -80,6 +82,45 @@ class AgainTest(unittest.TestCase):
         for name in (f"{FINE}.T.test_9", f"{BROKEN}.T.test_1"):
             selected = self.choose([name], found, done=name)
             self.assertEqual((selected.units, selected.gone), ((), ()))
+
+
+class WantedTest(unittest.TestCase):
+    """What names come to before anything is imported."""
+
+    def setUp(self) -> None:
+        self.root = runs.new_directory(self)
+        for name in (
+            "suites/test_known.py",
+            "test_here.py",
+            "c/test_here.py",
+            "c/test_far.py",
+            "d/suites/test_known.py",
+        ):
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).touch()
+        for name in ("suites", "d/suites"):
+            (self.root / name / "__init__.py").touch()
+
+    def test_files(self) -> None:
+        """Each module's file is the one that was meant; a path names it where its name leads to another."""
+        table = (
+            (".", "suites", "suites/test_known.py", None),
+            (".", "suites/test_known.py", "suites/test_known.py", None),
+            (".", "test_here", "test_here.py", None),
+            (".", "test_here.py", "test_here.py", None),
+            (".", "c/test_here.py", "c/test_here.py", "c/test_here.py"),
+            (".", "c/test_far.py", "c/test_far.py", "c/test_far.py"),
+            ("c", "test_far.py", "c/test_far.py", None),
+            ("c", "../test_here.py", "test_here.py", "../test_here.py"),
+            ("d", "suites.test_known", "d/suites/test_known.py", None),
+            ("d", "../suites/test_known.py", "suites/test_known.py", "../suites/test_known.py"),
+        )
+        for cwd, name, source, path in table:
+            with self.subTest(cwd=cwd, name=name):
+                want = wanted(parse([name]), self.root, self.root / cwd, None)
+                (module,) = want.modules
+                self.assertEqual(want.sources, {module: self.root / source})
+                self.assertEqual(want.files, {module: path} if path else {})
 
 
 if __name__ == "__main__":

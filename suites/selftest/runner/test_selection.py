@@ -23,6 +23,7 @@ from suites.selftest.properties import given
 STORES, GLOO, EXPORT = "suites.c10d.test_stores", "suites.c10d.test_gloo", "suites.aot.test_export"
 MORE, AGAIN = "suites.c10d.test_stores_more", "suites.fsdp.test_gloo"
 MODULES = (STORES, GLOO, EXPORT, MORE, AGAIN)
+KNOWN = dict.fromkeys(MODULES, Path())
 C10D = (STORES, GLOO, MORE)
 PATTERNS = (
     *("c10d", "aot", "*add*", "aot.*", "suites.c10d.test_st*.File*", GLOO, "?10d", "*.[FG]*"),
@@ -50,7 +51,7 @@ def ids(units: tuple[Unit, ...]) -> list[str]:
 
 class ResolveTest(unittest.TestCase):
     def one(self, name: str) -> Target:
-        (target,) = resolve([name], MODULES)
+        (target,) = resolve([name], KNOWN)
         return target
 
     def test_names(self) -> None:
@@ -71,7 +72,7 @@ class ResolveTest(unittest.TestCase):
                 self.assertEqual(self.one(name), Target(name, modules, test))
 
     def test_order_is_kept(self) -> None:
-        self.assertEqual([t.text for t in resolve(["aot", "c10d"], MODULES)], ["aot", "c10d"])
+        self.assertEqual([t.text for t in resolve(["aot", "c10d"], KNOWN)], ["aot", "c10d"])
 
     def test_what_is_nothing_is_told_what_was_meant(self) -> None:
         table = (
@@ -97,6 +98,7 @@ class PathTest(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.root = Path(directory.name).resolve()
+        self.known = dict.fromkeys(MODULES, self.root)
         for module in MODULES:
             path = self.root / (module.replace(".", "/") + ".py")
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +110,7 @@ class PathTest(unittest.TestCase):
             (self.root / name).touch()
 
     def one(self, name: str, cwd: str = ".") -> Target:
-        (target,) = resolve([name], MODULES, self.root / cwd)
+        (target,) = resolve([name], self.known, self.root / cwd)
         return target
 
     def test_paths(self) -> None:
@@ -145,12 +147,22 @@ class PathTest(unittest.TestCase):
         (self.root / "other").mkdir()
         (self.root / "other" / "test_own.py").touch()
         with self.assertRaisesRegex(UsageError, "several of these files are the module test_own"):
-            resolve(["mine", "other/test_own.py"], MODULES, self.root)
+            resolve(["mine", "other/test_own.py"], self.known, self.root)
         with self.assertRaisesRegex(UsageError, "several of these files are the module test_own"):
             (self.root / "mine" / "below").mkdir()
             (self.root / "mine" / "below" / "test_own.py").touch()
             self.one("mine")
-        self.assertEqual(len(resolve(["mine/test_own.py"] * 2, MODULES, self.root)), 2)
+        self.assertEqual(len(resolve(["mine/test_own.py"] * 2, self.known, self.root)), 2)
+
+    def test_a_file_that_has_the_name_of_a_known_module(self) -> None:
+        """It is not taken for the known one, by itself or in its directory."""
+        other = self.root / "copy" / "suites" / "c10d"
+        other.mkdir(parents=True)
+        for file in (other.parent / "__init__.py", other / "__init__.py", other / "test_stores.py"):
+            file.touch()
+        for name in ("copy/suites/c10d/test_stores.py", "copy", "copy/suites/c10d/test_stores.py::Case"):
+            with self.subTest(name), self.assertRaisesRegex(UsageError, f"is the module {STORES}, and so is"):
+                self.one(name)
 
     def test_no_such_path(self) -> None:
         with self.assertRaisesRegex(UsageError, "did you mean suites/aot/test_export.py"):
@@ -165,7 +177,7 @@ class PathTest(unittest.TestCase):
 
 class ModulesToLoadTest(unittest.TestCase):
     def test_table(self) -> None:
-        aot, c10d = resolve(["aot", "c10d"], MODULES)
+        aot, c10d = resolve(["aot", "c10d"], KNOWN)
         everything: tuple[Target, ...] = ()
         table = (
             (everything, (), (), MODULES),
@@ -222,10 +234,10 @@ class SelectTest(unittest.TestCase):
         )
         for name, want in table:
             with self.subTest(name):
-                self.assertEqual(select(UNITS, resolve([name], MODULES)).units, want)
+                self.assertEqual(select(UNITS, resolve([name], KNOWN)).units, want)
 
     def test_each_once_in_the_order_of_discovery(self) -> None:
-        targets = resolve(["aot", "c10d", UNITS[0].id], MODULES)
+        targets = resolve(["aot", "c10d", UNITS[0].id], KNOWN)
         self.assertEqual(select(UNITS + UNITS[:2], targets, slow=True).units, UNITS)
 
     def test_keywords(self) -> None:
@@ -267,10 +279,10 @@ class SelectTest(unittest.TestCase):
             ("c10d.test_stores.Zzz", "--list"),
         ):
             with self.subTest(name), self.assertRaisesRegex(UsageError, meant):
-                select(UNITS, resolve([name], MODULES))
+                select(UNITS, resolve([name], KNOWN))
 
     def test_a_module_that_did_not_load_is_another_matter(self) -> None:
-        self.assertEqual(select(UNITS, resolve([f"{MORE}.Case"], MODULES)).units, ())
+        self.assertEqual(select(UNITS, resolve([f"{MORE}.Case"], KNOWN)).units, ())
 
     def test_a_module_that_does_not_import(self) -> None:
         """It is taken wherever a test of it could have been; one that skips itself only where it is named."""
@@ -292,7 +304,7 @@ class SelectTest(unittest.TestCase):
         )
         for patterns, names, want in table:
             with self.subTest(patterns=patterns, names=names):
-                targets = resolve(names, MODULES)
+                targets = resolve(names, KNOWN)
                 keywords, include, exclude = (patterns.get(k, []) for k in ("keywords", "include", "exclude"))
                 loaded = modules_to_load(MODULES, targets, include, exclude)
                 there = [unit for unit in units if unit.module in loaded]
