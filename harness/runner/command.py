@@ -21,7 +21,6 @@ from harness.report.base import RunInfo
 from harness.report.summary import Summary, summarise
 from harness.report.text import count
 from harness.runner import discovery, exits, journal, machine, rundir, selecting
-from harness.runner.discovery import ModuleTests
 from harness.runner.exits import ExitCode
 from harness.runner.interrupts import Interrupts
 from harness.runner.invocation import Invocation, resolve
@@ -52,7 +51,6 @@ class Found:
 
     selected: Selected
     files: Mapping[str, str]
-    modules: Mapping[str, ModuleTests]
     timings: Timings
     shard: Shard | None
     torch: str | None
@@ -94,9 +92,10 @@ def _find(
     if warning:
         notices.append(warning)
     torch_file = discovery.torch_version_file()
-    key = discovery.context(root, invocation.test_environ, torch_file)
+    packages = discovery.package_directories(sys.path)
+    key = discovery.context(root, invocation.test_environ, torch_file, packages)
     cache = discovery.Cache(invocation.state.cache, key)
-    modules = selecting.discover(want, cache, nursery)
+    modules = selecting.discover(want, cache, nursery, cached=options.list)
     plan = Plan(invocation.ids or (), invocation.policy, _taken(invocation))
     selected = selecting.choose(want, modules, options, invocation.settings.slow, plan.owes)
     if selected.gone:
@@ -104,9 +103,7 @@ def _find(
         number = count(len(selected.gone), "test")
         notices.append(f"not there any more: {number} of the last run: {selected.gone[0]}{more}")
     selected = selecting.cut(selected, shard, timings)
-    return Found(
-        selected, want.files, modules, timings, shard, discovery.torch_version(torch_file), tuple(notices)
-    )
+    return Found(selected, want.files, timings, shard, discovery.torch_version(torch_file), tuple(notices))
 
 
 def _nothing(found: Found) -> ExitCode:
@@ -209,7 +206,7 @@ def _drive(
     began_s = time.monotonic()
     broken = True
     try:
-        session.run(found.selected.ready, found.modules, lambda: interrupts.count)
+        session.run(found.selected.ready, lambda: interrupts.count)
         broken = bool(_lost(invocation, found))
     finally:
         summary = _summary(invocation, found, session, [*taken, *session.records], reporters, began_s, broken)

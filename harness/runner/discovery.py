@@ -1,8 +1,9 @@
 """Discovery: which test modules there are, and which tests they have, without importing any here.
 
-Test modules are imported by the zygote. What it finds is kept in a cache, so that the next run knows every
+Test modules are imported by the zygote. What it finds is kept in a cache, so that ``--list`` knows every
 test at once: an entry holds as long as the module's sources, the harness, the suites' shared code, the
-interpreter and the torch build are the same.
+interpreter and the installed packages are the same. It cannot know of data files and variables that tests are
+made from, so no run goes by it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Stamp = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ModuleTests:
-    """What a module came to: its units, or why it has none. ``import_s`` as in ``Loaded``."""
+    """What a module came to: its units, or why it has none. ``dirty`` as in ``Loaded``."""
 
     module: str
     units: tuple[Unit, ...] = ()
@@ -51,7 +52,6 @@ class ModuleTests:
     skipped: str | None = None
     duplicates: tuple[str, ...] = ()
     dirty: bool = False
-    import_s: float | None = None
 
     @property
     def all_units(self) -> tuple[Unit, ...]:
@@ -72,7 +72,6 @@ def module_tests(loaded: Loaded) -> ModuleTests:
         loaded.skipped,
         tuple(loaded.duplicates),
         loaded.dirty,
-        loaded.import_s,
     )
 
 
@@ -162,15 +161,22 @@ def torch_version(file: Path | None) -> str | None:
     return None
 
 
-def context(root: Path, environ: Mapping[str, str], torch_file: Path | None) -> str:
-    """A digest of everything but the test modules that decides which tests there are."""
+def package_directories(path: Iterable[str]) -> list[Path]:
+    """The entries of ``sys.path`` that pip installs to; what it installs or removes changes their stamps."""
+    return [Path(entry) for entry in path if entry.endswith(("site-packages", "dist-packages"))]
+
+
+def context(
+    root: Path, environ: Mapping[str, str], torch_file: Path | None, packages: Iterable[Path] = ()
+) -> str:
+    """A digest of everything but the test modules that may be known to decide which tests there are."""
     support = [*sorted((root / "harness").rglob("*.py")), *sorted(_shared_code(root / "suites"))]
     parts = [
         VERSION,
         sys.version,
         str(root),
         torch_file and (str(torch_file), stamp(torch_file)),
-        [(str(file), stamp(file)) for file in support],
+        [(str(file), stamp(file)) for file in (*packages, *support)],
         sorted((k, v) for k, v in environ.items() if k.startswith(_DEFINING)),
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
@@ -209,19 +215,19 @@ class Cache:
 
     def put(self, loaded: Loaded) -> None:
         """Notes what a module came to. Trouble is not kept: it may be gone the next time."""
-        stamps = {file: stamp(file) for file in loaded.files}
+        stamps = {file: list(stamp(file) or ()) for file in loaded.files}
         if loaded.error or not stamps:
             self._changed = self._entries.pop(loaded.module, None) is not None or self._changed
             return
-        self._entries[loaded.module] = {
+        entry = {
             "units": loaded.units,
             "skipped": loaded.skipped,
             "duplicates": loaded.duplicates,
             "dirty": loaded.dirty,
-            "import_s": loaded.import_s,
             "stamps": stamps,
         }
-        self._changed = True
+        self._changed = self._changed or self._entries.get(loaded.module) != entry
+        self._entries[loaded.module] = entry
 
     def save(self) -> None:
         """Writes the file where something changed; a reader sees the old one or the new one."""

@@ -61,10 +61,6 @@ class Nursery:
         """The zygote's process id."""
         return self._zygote.pid if self._zygote is not None else None
 
-    def leave_cold(self, modules: Iterable[str]) -> None:
-        """Leaves modules to the workers: they are known to leave threads in whoever imports them."""
-        self._cold.update(modules)
-
     def zygote(self) -> ZygoteProcess:
         """The zygote, started if need be, with every module loaded that was asked for so far."""
         if self._zygote is None:

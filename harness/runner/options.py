@@ -108,7 +108,11 @@ def _selection(parser: argparse.ArgumentParser) -> None:
         help="go on with an interrupted run: its options and variables, those given now on top, and exactly "
         "its tests that have not finished "
         "(default: the last run)")  # fmt: skip
-    add("--list", action="store_true", help="print the id of each selected test and run none")
+    add(
+        "--list",
+        action="store_true",
+        help="print the id of each selected test and run none; what was known before is read from a cache",
+    )
     add(
         "--json",
         action="store_true",

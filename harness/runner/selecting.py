@@ -120,17 +120,20 @@ def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
     return tuple(module for module in modules if module in needed)
 
 
-def discover(want: Wanted, cache: Cache, nursery: Nursery) -> dict[str, ModuleTests]:
-    """The tests of every module that is wanted, in order: from the cache, or by having the nursery import it.
-    A module that is imported from another file than is meant has an error."""
-    found = {m: tests for m in want.modules if (tests := cache.get(m, want.sources[m])) is not None}
+def discover(want: Wanted, cache: Cache, nursery: Nursery, *, cached: bool) -> dict[str, ModuleTests]:
+    """The tests of every module that is wanted, in order: by having the nursery import it, or with ``cached``
+    from the cache, where that knows it. A module that comes from another file than is meant has an error."""
+    known = {m: tests for m in want.modules if (tests := cache.get(m, want.sources[m])) is not None}
+    found = dict(known) if cached else {}
     missing = [module for module in want.modules if module not in found]
-    if missing:
-        for loaded in nursery.load(missing):
+    dirty = [module for module in missing if module in known and known[module].dirty]
+    rest = [module for module in missing if module not in dirty]
+    for part in (dirty, rest):  # those that spoil the process which imports them, while it has little in it
+        for loaded in nursery.load(part) if part else ():
             checked = _checked(loaded, want.sources[loaded.module])
             cache.put(checked)
             found[loaded.module] = discovery.module_tests(checked)
-        cache.save()
+    cache.save()
     return {module: found[module] for module in want.modules}
 
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.record import TestRecord, from_json
 from harness.report.base import Started
-from harness.runner.discovery import ModuleTests
 from harness.runner.events import (
     Cause,
     DebuggerChanged,
@@ -39,7 +38,7 @@ from harness.runner.reporters import Reporters
 from harness.runner.scheduling import Capacity
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
-from harness.runner.verdicts import broken_module, cut_short, never_began, stopped
+from harness.runner.verdicts import cut_short, never_began, stopped
 from harness.runner.workers import Workers
 
 # Seconds between the reporters' ticks: what a person takes for alive.
@@ -113,17 +112,11 @@ class Session:
 
     # -- the run
 
-    def run(
-        self, ready: Iterable[TestRecord], modules: Mapping[str, ModuleTests], interrupts: Callable[[], int]
-    ) -> None:
-        """Runs everything that is owed. ``ready`` are records of tests that need no worker; ``modules`` is
-        what discovery knows of each module; ``interrupts`` counts the signals that asked for an end."""
+    def run(self, ready: Iterable[TestRecord], interrupts: Callable[[], int]) -> None:
+        """Runs everything that is owed. ``ready`` are records of tests that need no worker; ``interrupts``
+        counts the signals that asked for an end."""
         at_hand = {record.id: record for record in ready}
         self._settled = frozenset(at_hand)
-        try:
-            at_hand.update((record.id, record) for record in self._preload(modules, at_hand))
-        except KeyboardInterrupt:
-            self._interrupt()
         next_tick_s = time.monotonic() + TICK_S
         while self._go_on(at_hand):
             for event in self._workers.wait(next_tick_s):
@@ -134,19 +127,6 @@ class Session:
                 next_tick_s = now + TICK_S
             if interrupts() and not self.interrupted:
                 self._interrupt()
-
-    def _preload(
-        self, modules: Mapping[str, ModuleTests], at_hand: Mapping[str, TestRecord]
-    ) -> Iterator[TestRecord]:
-        """Has every module that is needed imported; records of the tests of those that do not import now."""
-        needed: dict[str, list[Unit]] = {}
-        for unit in self._setup.units.values():
-            if unit.id not in at_hand:
-                needed.setdefault(unit.module, []).append(unit)
-        self._nursery.leave_cold(name for name in needed if modules[name].dirty)
-        for loaded in self._nursery.load(needed):
-            if loaded.error:
-                yield from (broken_module(unit, loaded.error) for unit in needed[loaded.module])
 
     def _go_on(self, ready: Mapping[str, TestRecord]) -> bool:
         """Starts what can start; False where nothing runs and nothing more is owed."""

@@ -195,6 +195,29 @@ class RunTest(RunnerCase):
         (self.directory / "table.py").write_text("CASES = [1, 22]\n")
         self.assertEqual(self.run_tests("test_g", "--list").out, "test_g.T.test_1\ntest_g.T.test_22\n")
 
+    def test_tests_that_are_made_from_no_source(self) -> None:
+        """A run has those of now, whatever was listed before: from a data file, or for a variable."""
+        self.write(
+            "test_g",
+            """
+            class T(unittest.TestCase):
+                def test_fine(self): pass
+            for n in open("cases").read().split():
+                setattr(T, f"test_{n}", lambda self, n=n: self.assertGreater(int(n), 0))
+            if "MY_FLAG" in os.environ:
+                class Flagged(unittest.TestCase):
+                    def test_flag(self): self.fail()
+            """,
+        )
+        (self.directory / "cases").write_text("1")
+        self.assertEqual(self.run_tests("test_g").code, 0)
+        (self.directory / "cases").write_text("1 -3")
+        for argv in ([], ["-k", "3"], ["test_g.T.test_-3"], ["--include", "test_g.*3"]):
+            with self.subTest(argv=argv):
+                run = self.run_tests("test_g", *argv)
+                self.assertEqual((run.code, run.statuses.get("test_-3")), (1, "failed"), run.out)
+        self.assertEqual(self.run_tests("test_g", MY_FLAG="1").statuses["test_flag"], "failed")
+
     def test_list(self) -> None:
         """An id a line; --json says more; a broken module is said and is not fatal to the others."""
         self.write("test_g", GOOD)

@@ -97,9 +97,9 @@ class CacheTest(unittest.TestCase):
 
     def test_remembers(self) -> None:
         """Everything that was said about the module."""
-        found = self.remember(dirty=True, duplicates=["m.T.test"], import_s=0.25).get("m", self.source)
+        found = self.remember(dirty=True, duplicates=["m.T.test"]).get("m", self.source)
         units = (of_id("m.T.test", "m"),)
-        self.assertEqual(found, ModuleTests("m", units, duplicates=("m.T.test",), dirty=True, import_s=0.25))
+        self.assertEqual(found, ModuleTests("m", units, duplicates=("m.T.test",), dirty=True))
 
     def test_forgets(self) -> None:
         """Where a source has changed or gone, under another key, and what was broken."""
@@ -158,7 +158,12 @@ class CacheTest(unittest.TestCase):
         others.add(discovery.context(root, {}, self.source))
         (root / "harness" / "x.py").write_text("22")
         others.add(discovery.context(root, {}, None))
-        self.assertEqual(len(others), 4)
+        packages = discovery.package_directories(["/usr/lib", str(root / "site-packages")])
+        self.assertEqual(packages, [root / "site-packages"])
+        others.add(discovery.context(root, {}, None, packages))
+        packages[0].mkdir()
+        others.add(discovery.context(root, {}, None, packages))
+        self.assertEqual(len(others), 6)
 
     def test_torch_version(self) -> None:
         """Read, not imported; None where there is none."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import unittest
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from harness.runner.discovery import ModuleTests
+from harness.runner.discovery import Cache, ModuleTests
+from harness.runner.messages import Loaded
+from harness.runner.nursery import Nursery
 from harness.runner.options import parse
-from harness.runner.selecting import Selected, Wanted, choose, wanted
+from harness.runner.selecting import Selected, Wanted, choose, discover, wanted
 from harness.runner.selection import resolve
-from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, of_id
+from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, of_id, to_json
 from suites.selftest.runner import runs
 
 FINE, BROKEN = "m.test_fine", "m.test_broken"
@@ -21,6 +23,58 @@ def module(name: str, *tests: str, error: str = "", skipped: str | None = None) 
     """A module with these tests, ``Class.method``."""
     units = tuple(of_id(f"{name}.{test}", name, slow="slow" in test) for test in tests)
     return ModuleTests(name, units, error=error, skipped=skipped)
+
+
+class Played(Nursery):
+    """A nursery that knows what importing modules comes to, and notes what it is asked for."""
+
+    def __init__(self, *known: Loaded) -> None:
+        self.known = {loaded.module: loaded for loaded in known}
+        self.asked: list[str] = []
+
+    def load(self, modules: Iterable[str]) -> Iterator[Loaded]:
+        """Those, one after the other."""
+        for module in modules:
+            self.asked.append(module)
+            yield self.known[module]
+
+
+class DiscoverTest(unittest.TestCase):
+    """When the cache is believed."""
+
+    def setUp(self) -> None:
+        self.root = runs.new_directory(self)
+        for name in ("a", "b", "c"):
+            (self.root / f"{name}.py").touch()
+        self.sources = {name: self.root / f"{name}.py" for name in ("a", "b", "c")}
+        self.want = Wanted((), ("a", "b", "c"), sources=self.sources)
+
+    def loaded(self, name: str, *tests: str, dirty: bool = False) -> Loaded:
+        units = [to_json(of_id(f"{name}.T.{test}", name)) for test in tests]
+        return Loaded(name, units, dirty=dirty, files=[str(self.sources[name])])
+
+    def discover(self, nursery: Nursery, *, cached: bool) -> list[str]:
+        found = discover(self.want, Cache(self.root / "cache", "key"), nursery, cached=cached)
+        return [unit.id for tests in found.values() for unit in tests.all_units]
+
+    def test_a_run_does_not_go_by_the_cache(self) -> None:
+        """It finds the tests that came from elsewhere than from a source; so does every list after it."""
+        before = [self.loaded("a", "test_1"), self.loaded("b", dirty=True), self.loaded("c")]
+        self.assertEqual(self.discover(Played(*before), cached=True), ["a.T.test_1"])
+        new = Played(self.loaded("a", "test_1", "test_2"), *before[1:])
+        self.assertEqual(self.discover(new, cached=True), ["a.T.test_1"])
+        self.assertEqual(new.asked, [])
+        self.assertEqual(self.discover(new, cached=False), ["a.T.test_1", "a.T.test_2"])
+        self.assertEqual(new.asked, ["b", "a", "c"], "what leaves threads running comes first")
+        self.assertEqual(self.discover(Played(), cached=True), ["a.T.test_1", "a.T.test_2"])
+
+    def test_another_file(self) -> None:
+        """It is an error, and is not kept."""
+        other = Loaded("a", self.loaded("a", "test_1").units, files=[str(self.root / "other" / "a.py")])
+        nursery = Played(other, self.loaded("b"), self.loaded("c"))
+        for _ in range(2):
+            self.assertEqual(self.discover(nursery, cached=True), [FAILED_MODULE + "a"])
+        self.assertEqual(nursery.asked, ["a", "b", "c", "a"])
 
 
 class AgainTest(unittest.TestCase):
