@@ -21,6 +21,7 @@ from harness.report.base import RunInfo
 from harness.report.summary import Summary, summarise
 from harness.report.text import count
 from harness.runner import discovery, exits, journal, machine, rundir, selecting
+from harness.runner import timings as timings_file
 from harness.runner.exits import ExitCode
 from harness.runner.interrupts import Interrupts
 from harness.runner.invocation import Invocation, resolve
@@ -31,8 +32,7 @@ from harness.runner.reporters import Reporters, build
 from harness.runner.selecting import Selected
 from harness.runner.session import Session, Setup
 from harness.runner.shard import Shard
-from harness.runner.timings import Timings, default_path
-from harness.runner.timings import load as load_timings
+from harness.runner.timings import Timings
 from harness.runner.unit import Unit, to_json
 from harness.runner.workers import Workers
 
@@ -88,7 +88,7 @@ def _find(
 ) -> Found:
     """The tests of this run."""
     options, root = invocation.options, discovery.project_root()
-    timings, warning = load_timings(Path(options.timings) if options.timings else default_path())
+    timings, warning = timings_file.load_for(options.timings, sharded=shard is not None)
     if warning:
         notices.append(warning)
     torch_file = discovery.torch_version_file()

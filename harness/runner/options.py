@@ -182,7 +182,8 @@ def _reports(parser: argparse.ArgumentParser) -> None:
     add(
         "--timings",
         metavar="FILE",
-        help="recorded times, for balance and order (default: suites/timings.json)",
+        help="recorded times, for balance and order (default: suites/timings.json); shards of one run need "
+        "the same",
     )
 
 

@@ -121,7 +121,7 @@ def filter_suite(
     it, for there the controller has chosen already. It keeps exactly the tests that ``run_tests.py`` would
     run in the same shard if it were given that module alone with the same flags and timings file:
 
-    * the timings are those of ``suites/timings.json`` unless given; a broken file counts as none;
+    * the timings are those of ``suites/timings.json`` unless given; it need not exist;
     * tests of a module run as a script have ``__main__`` in their ids, and are assigned by the module's
       real name;
     * slow tests (``is_slow``, by default their requirements) count for the balance only if
@@ -129,14 +129,15 @@ def filter_suite(
 
     Every test is kept by exactly one of the shards, those of equal ids by the same. The order and nesting
     of the suite stay, so that unittest's fixtures run as before. Touches ``TEST_SHARD_STATUS_FILE``.
-    UsageError as ``shard_from_environ``. Without shard variables the suite comes back as it is.
+    UsageError as ``shard_from_environ`` and ``timings.load_for``. Without shard variables the suite comes
+    back as it is.
     """
     touch_status_file(environ)
     shard = shard_from_environ(environ)
     if shard is None:
         return suite
     if timings is None:
-        timings, _ = timings_file.load(timings_file.default_path())
+        timings, _ = timings_file.load_for(None, sharded=True)
     slow_runs = environ.get("PYTORCH_TEST_WITH_SLOW") == "1"
     is_slow = is_slow or _is_slow
     fast: dict[str, Unit] = {}

@@ -17,7 +17,8 @@ The file is JSON, sorted, one entry a line, so that a refresh reads well as a di
 A fixture's key is ``import module`` (what importing it takes once torch is there), ``module`` (setUpModule
 and tearDownModule) or ``module.case`` (setUpClass and tearDownClass). The file is advice: an entry for a
 test that is gone is ignored, a test without an entry gets an estimate, and a file that cannot be read means
-a warning and no timings.
+a warning and no timings. It is more than advice where it was named, or where machines that share a run have
+to agree: there it must be readable.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from harness.errors import UsageError
 from harness.runner.unit import Unit
 
 VERSION = 1
@@ -170,6 +172,23 @@ def load(path: Path) -> tuple[Timings, str | None]:
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         return Timings(), f"{path}: no timings used: {reason}"
+
+
+def load_for(named: str | None, *, sharded: bool) -> tuple[Timings, str | None]:
+    """The timings that a run goes by, and a warning as ``load`` has it: those of the file that was ``named``,
+    else of the default one, which need not exist.
+
+    UsageError where a named file is not there, and where one that is named, or cuts a run into shards, is
+    broken: without its times this machine would take other tests than the others leave to it.
+    """
+    path = Path(named) if named is not None else default_path()
+    timings, warning = load(path)
+    if named is not None and warning is None and not path.exists():
+        warning = f"{path}: no such file"
+    if warning is not None and (named is not None or sharded):
+        option = "--timings " if named is not None else ""
+        raise UsageError(f"{option}{warning}; tools/update_timings.py writes such files")
+    return timings, warning
 
 
 def parse(text: str) -> Timings:

@@ -130,6 +130,8 @@ class RunTest(RunnerCase):
             (["test_g"], {"SHARD_NUMBER": "x", "NUM_TEST_SHARDS": "2"}, "SHARD_NUMBER"),
             (["test_g"], {"TEST_SHARD_INDEX": "2", "TEST_TOTAL_SHARDS": "2"}, "TEST_SHARD_INDEX"),
             (["test_g", "--report-dir", "file/below"], {}, "cannot be written"),
+            (["test_g", "--timings", "times.json"], {}, "--timings times.json: no such file"),
+            (["test_g", "--timings", "file", "--shard", "1/2"], {}, "--timings file: no timings used"),
             (["test_g"], {"HARNESS_TIMEOUT": "soon"}, "HARNESS_TIMEOUT"),
             (["--resume"], {}, "no earlier run"),
             (["--resume=nowhere"], {}, "no run to go on with"),

@@ -13,6 +13,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
+from harness.errors import UsageError
 from harness.runner import timings
 from harness.runner.timings import BLIND_S, DIGITS, Timings
 from harness.runner.unit import of_id
@@ -169,6 +170,35 @@ class FileTest(unittest.TestCase):
     def test_a_directory_is_one_warning(self) -> None:
         self.path.mkdir()
         self.assert_one_warning()
+
+    def test_what_a_run_goes_by(self) -> None:
+        """The default file need not be there; a named one, and one that cuts shards, has to be whole."""
+        broken, missing, whole = (str(self.path.with_name(name)) for name in ("broken", "missing", "whole"))
+        Path(broken).write_text("{")
+        timings.save(Timings({"a": 1.0}), Path(whole))
+        table: tuple[tuple[str | None, str, bool, str | None], ...] = (
+            (None, missing, False, ""),
+            (None, missing, True, ""),
+            (None, whole, True, ""),
+            (None, broken, False, f"{broken}: no timings used: "),
+            (None, broken, True, None),
+            (whole, broken, True, ""),
+            (broken, whole, False, None),
+            (missing, whole, False, None),
+            ("", whole, False, None),
+        )
+        for named, default, sharded, warning in table:
+            with (
+                self.subTest(named=named, default=default, sharded=sharded),
+                mock.patch.object(timings, "default_path", return_value=Path(default)),
+            ):
+                if warning is None:
+                    with self.assertRaisesRegex(UsageError, "update_timings.py writes such files"):
+                        timings.load_for(named, sharded=sharded)
+                else:
+                    loaded, said = timings.load_for(named, sharded=sharded)
+                    self.assertEqual(loaded.tests, {"a": 1.0} if (named or default) == whole else {})
+                    self.assertEqual((said or "")[: len(warning)], warning)
 
     def assert_one_warning(self) -> None:
         loaded, warning = timings.load(self.path)
