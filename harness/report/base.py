@@ -18,8 +18,8 @@ class RunInfo:
     """What is known of a run before its first test.
 
     ``directory`` holds the run's reports (None: none are written). ``command`` is what a user types to run
-    some of its tests again (``python run_tests.py --seed 7``), and ``files`` are the paths by which modules
-    have to be named there that are not found by their names; ``argv`` is what this run was started with.
+    some of its tests again (``python run_tests.py --seed 7``), and ``names`` has by id how a test is named
+    there that is not found by its id; ``argv`` is what this run was started with.
     ``shard`` is (1-based index, number of shards). ``total`` counts the attempts that are due now, without
     reruns; ``repeats`` how often each test is run, where that is known (1 where it is not); ``resumed`` the
     tests of an earlier, interrupted run whose results were taken over. ``expected_s`` maps test ids to
@@ -30,7 +30,7 @@ class RunInfo:
 
     directory: Path | None = None
     command: str = "python run_tests.py"
-    files: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
     argv: tuple[str, ...] = ()
     seed: int | None = None
     shard: tuple[int, int] | None = None

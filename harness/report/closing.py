@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from harness.outcomes import Status, ranks_text
 from harness.record import TestRecord
 from harness.report.base import RunInfo
-from harness.report.summary import Attempts, Summary, name_of
+from harness.report.summary import Attempts, Summary
 from harness.report.text import VERDICTS, clock_text, count, ranks_suffix, seconds_text, visible, why
 
 # Names in such lists help up to here; the reports have them all.
@@ -65,7 +65,7 @@ def failure_lines(record: TestRecord, info: RunInfo) -> list[Line]:
     if "reproduce: " not in record.details:
         named = record.seed is None or "--seed" in info.command
         seed = "" if named else f" --seed {record.seed}"
-        name = shlex.quote(name_of(record.id, info.files))
+        name = shlex.quote(info.names.get(record.id, record.id))
         lines.append(Line(f"reproduce: {info.command}{seed} {visible(name)}"))
     return lines
 

@@ -10,7 +10,6 @@ from functools import cached_property
 
 from harness.outcomes import Status
 from harness.record import TestRecord
-from harness.report.naming import parse_id
 
 # A command line of all failed ids stays readable, and below any system's limit, up to so many.
 MAX_RERUN_IDS = 40
@@ -160,16 +159,17 @@ def summarise(
     duration_s: float = 0.0,
     selected: Sequence[str] = (),
     command: str = "python run_tests.py",
-    files: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
     messages: Sequence[str] = (),
 ) -> Summary:
     """The summary of a run from all its records.
 
     ``selected`` are the ids that should have run; ``command`` is what a user types to start the runner
-    here, with options that the rerun needs (a seed, ``--slow``), ``files`` as ``name_of`` has it.
+    here, with options that the rerun needs (a seed, ``--slow``), ``names`` as in ``RunInfo``.
     """
     everything = tuple(records)
     done = {r.id for r in everything}
+    names = names or {}
     summary = Summary(everything)
     return Summary(
         everything,
@@ -177,29 +177,18 @@ def summarise(
         interrupted,
         duration_s,
         tuple(test_id for test_id in selected if test_id not in done),
-        rerun_command(command, [name_of(test_id, files or {}) for test_id in summary.failed_ids]),
+        rerun_command(command, [names.get(test_id, test_id) for test_id in summary.failed_ids]),
         tuple(messages),
     )
 
 
-def name_of(test_id: str, files: Mapping[str, str]) -> str:
-    """What a user types to name a test: its id, or the path of its file with the rest of the id behind it
-    where ``files`` has its module, for that is not found by its name."""
-    for module, file in files.items():
-        if test_id.startswith(f"{module}."):
-            return f"{file}::{test_id.removeprefix(f'{module}.')}"
-        if parse_id(test_id).module == module:  # a stand-in for the whole of it, which does not import
-            return file
-    return test_id
-
-
-def rerun_command(command: str, failed_ids: Sequence[str]) -> str | None:
+def rerun_command(command: str, names: Sequence[str]) -> str | None:
     """The one command that runs exactly the failed tests; None without any.
 
     Beyond ``MAX_RERUN_IDS`` it names ``--last-failed``, which reads them from the run before.
     """
-    if not failed_ids:
+    if not names:
         return None
-    if len(failed_ids) > MAX_RERUN_IDS:
+    if len(names) > MAX_RERUN_IDS:
         return f"{command} --last-failed"
-    return " ".join([command, *(shlex.quote(test_id) for test_id in failed_ids)])
+    return " ".join([command, *(shlex.quote(name) for name in names)])

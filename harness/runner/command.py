@@ -47,10 +47,10 @@ def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
 @dataclass(frozen=True, slots=True)
 class Found:
     """The tests of a run and what is known about them. ``notices`` are to be said once there is somebody;
-    ``files`` as in ``Wanted``."""
+    ``names`` as in ``RunInfo``."""
 
     selected: Selected
-    files: Mapping[str, str]
+    names: Mapping[str, str]
     timings: Timings
     shard: Shard | None
     torch: str | None
@@ -103,7 +103,8 @@ def _find(
         number = count(len(selected.gone), "test")
         notices.append(f"not there any more: {number} of the last run: {selected.gone[0]}{more}")
     selected = selecting.cut(selected, shard, timings)
-    return Found(selected, want.files, timings, shard, discovery.torch_version(torch_file), tuple(notices))
+    names = selecting.names_to_type(selected.units, want.files)
+    return Found(selected, names, timings, shard, discovery.torch_version(torch_file), tuple(notices))
 
 
 def _nothing(found: Found) -> ExitCode:
@@ -238,7 +239,7 @@ def _summary(
             duration_s=time.monotonic() - began_s,
             selected=[*(unit.id for unit in found.selected.units), *_lost(invocation, found)],
             command=invocation.command,
-            files=found.files,
+            names=found.names,
             messages=reporters.messages,
         )
 
@@ -335,7 +336,7 @@ def _info(invocation: Invocation, found: Found, directory: Path | None, plan: Pl
     return RunInfo(
         directory=directory,
         command=invocation.command,
-        files=found.files,
+        names=found.names,
         argv=invocation.argv,
         seed=invocation.settings.seed,
         shuffle=invocation.shuffle,

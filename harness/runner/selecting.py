@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,8 +77,10 @@ def _sources(
     files = {module: file_of_module(module, root) for module, root in roots.items()}
     for target in targets:
         for module in target.modules:
-            below = (file_of_module(module, Path(root)) for root in target.path)
-            files.update((module, file) for file in below if file.is_file())
+            for root in target.path:
+                file = file_of_module(module, Path(root))
+                if file.is_file() or module not in files:
+                    files[module] = file
     return {module: files[module].resolve() for module in modules}
 
 
@@ -95,15 +98,29 @@ def _module_behind(name: str) -> str:
 
 
 def _modules_here(names: Iterable[str], cwd: Path) -> list[str]:
-    """The modules of dotted names that are files below the working directory, as ``python -m`` finds them."""
+    """The modules of dotted names that are files below the working directory, as ``python -m`` finds them. A
+    test's name behind a module's may be made of anything."""
     found = []
     for name in names:
-        parts = name.split(".")
-        if os.sep in name or not all(part.isidentifier() for part in parts):
+        if os.path.isfile(cwd / selection.split_path(name)[0]):
             continue
-        modules = (parts[:end] for end in range(len(parts), 0, -1))
-        found += [m for m in map(".".join, modules) if file_of_module(m, cwd).is_file()]
+        parts = list(itertools.takewhile(str.isidentifier, name.split(".")))
+        modules = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+        found += [module for module in modules if os.path.isfile(file_of_module(module, cwd))]
     return found
+
+
+def names_to_type(units: Iterable[Unit], files: Mapping[str, str]) -> dict[str, str]:
+    """By id, what a user types to name a test that is not found by its id: one whose module is in ``files``,
+    and one whose class is from another module than it was loaded from."""
+    names = {}
+    for unit in units:
+        file = files.get(unit.module)
+        if file is not None:
+            names[unit.id] = file if unit.stands_in else f"{file}::{unit.name}"
+        elif unit.name == unit.id and not unit.stands_in:
+            names[unit.id] = f"{unit.module}.{unit.name}"
+    return names
 
 
 def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:

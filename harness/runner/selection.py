@@ -46,8 +46,7 @@ class Target:
             return False
         if unit.stands_in:
             return True
-        wanted = f"{unit.module}.{self.test}"
-        return not self.test or unit.id == wanted or unit.id.startswith(wanted + ".")
+        return not self.test or f"{unit.name}.".startswith(f"{self.test}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +82,11 @@ def _clash(module: str) -> UsageError:
 
 
 def _resolve(name: str, modules: Mapping[str, Path], cwd: Path) -> Target:
-    file, colons, test = name.partition("::")
-    if colons and file.endswith(".py"):
-        return replace(_of_path(file, modules, cwd), text=name, test=test.replace("::", "."))
-    if os.sep in name or name.endswith(".py"):
-        return _of_path(name, modules, cwd)
+    file, test = split_path(name)
+    if os.sep in file or file.endswith(".py"):
+        there = os.path.exists(os.path.join(cwd, file))
+        inside = None if there else _inside(name, modules)
+        return inside or replace(_of_path(file, modules, cwd), text=name, test=test)
     for dotted in (name, f"{ROOT}.{name}"):
         target = _of_dotted(name, dotted, modules)
         if target is not None:
@@ -98,6 +97,26 @@ def _resolve(name: str, modules: Mapping[str, Path], cwd: Path) -> Target:
     if name and (cwd / name).is_dir():
         return _of_path(name, modules, cwd)
     raise UsageError(f"{name!r} is no suite, module, path or test{_perhaps(name, _known(modules))}")
+
+
+def split_path(name: str) -> tuple[str, str]:
+    """A file's path and what stands behind it, as in an id: pytest's ``::`` between classes and method is as
+    good as a dot. The name and "" where it is no such pair."""
+    file, colons, rest = name.partition("::")
+    if not colons or not file.endswith(".py"):
+        return name, ""
+    return file, _dotted(rest)
+
+
+def _dotted(name: str) -> str:
+    head, colons, rest = name.partition("::")
+    return f"{head}.{_dotted(rest)}" if colons and head.isidentifier() else name
+
+
+def _inside(name: str, modules: Iterable[str]) -> Target | None:
+    """The test of a name that is a path by its looks: of ``test_load.py``, or with a ``/`` in a parameter."""
+    target = _of_dotted(name, name, modules)
+    return target if target is not None and target.test not in ("", "py") else None
 
 
 def _of_path(name: str, modules: Mapping[str, Path], cwd: Path) -> Target:
@@ -119,8 +138,8 @@ def _of_files(name: str, files: Sequence[Path], modules: Mapping[str, Path]) -> 
     if twice:
         raise _clash(twice[0])
     for module, file in zip(found, files, strict=True):
-        known = file_of_module(module, modules.get(module, import_root(file))).resolve()
-        if known != file.resolve():
+        known = file_of_module(module, modules[module]).resolve() if module in modules else None
+        if known not in (None, file.resolve()):
             raise UsageError(
                 f"{file} is the module {module}, and so is {known}: rename it or its package, "
                 f"or run it with the run_tests.py of its own tree"

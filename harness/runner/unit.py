@@ -72,6 +72,11 @@ class Unit:
         return self.id.rpartition(".")[0]
 
     @property
+    def name(self) -> str:
+        """The id without the module, all of it where the class is from another one."""
+        return self.id.removeprefix(self.module + ".")
+
+    @property
     def broken(self) -> bool:
         """True where the unit stands for a module that does not import."""
         return self.id == FAILED_MODULE + self.module
@@ -84,8 +89,7 @@ class Unit:
 
 def of_id(test_id: str, module: str, **fields: Any) -> Unit:
     """The unit of the unittest id of a test that was loaded from ``module``; ``fields`` as in ``Unit``."""
-    rest = test_id.removeprefix(module + ".")
-    case, _, method = rest.rpartition(".")
+    case, _, method = test_id.removeprefix(module + ".").rpartition(".")
     return Unit(id=test_id, module=module, case=case, method=method, **fields)
 
 

@@ -15,7 +15,7 @@ from harness.runner.exits import ExitCode
 from harness.runner.options import build, parse
 from harness.runner.shard import FAMILIES
 from harness.settings import VARIABLES
-from suites.selftest.runner.runs import RUN_TESTS, RunnerCase, write_module
+from suites.selftest.runner.runs import RUN_TESTS, RunnerCase, journal_records, run_tests, write_module
 
 GOOD = "class T(unittest.TestCase):\n    def test_1(self): pass\n    def test_2(self): pass\n"
 
@@ -181,6 +181,31 @@ class RunTest(RunnerCase):
         self.assertEqual(Path(words[1]).resolve(), RUN_TESTS)
         self.assertEqual([r.id for r in again.records], [r.id for r in run.records if not r.ok])
         self.assertIn(f"reproduce: {' '.join(words[:4])} below/test_far.py::T.test_1\n", run.out)
+
+    def test_commands_that_are_shown_for_odd_names(self) -> None:
+        """They work for what is inherited from a helper and for what is no identifier, wherever one is."""
+        below = self.directory / "below"
+        below.mkdir()
+        write_module(
+            below, "base_cases", "class Common(unittest.TestCase):\n    def test_x(self): self.fail()\n"
+        )
+        body = "from base_cases import Common\nclass N(unittest.TestCase): pass\n"
+        odd = ["test_a/b", "test_load.py", "test_p[x.y=0.5]"]
+        write_module(below, "test_inh", f"{body}for n in {odd}: setattr(N, n, lambda self: self.fail())\n")
+        here = {"HARNESS_STATE_DIR": str(self.directory / ".harness")}
+        for cwd, path in ((self.directory, "below/test_inh.py"), (below, "test_inh.py")):
+            run = run_tests(cwd, path, **here)
+            failed = sorted(record.id for record in journal_records(self.directory))
+            self.assertEqual(len(failed), 4, run.out)
+            shown = [line.partition(": ")[2] for line in run.out.splitlines()
+                     if line.startswith(("reproduce: ", "rerun what failed: "))]  # fmt: skip
+            again = []
+            for command in shown:
+                with self.subTest(cwd=cwd, command=command):
+                    done = run_tests(cwd, *shlex.split(command)[2:], **here)
+                    self.assertEqual(done.code, 1, done.err)
+                    again += [record.id for record in journal_records(self.directory)]
+            self.assertEqual(sorted(again), sorted(failed * 2))
 
     def test_helpers_outside_of_the_project_are_no_old_news(self) -> None:
         """Tests that are made from another file's table change with it."""

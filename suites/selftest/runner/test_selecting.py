@@ -10,7 +10,7 @@ from harness.runner.discovery import Cache, ModuleTests
 from harness.runner.messages import Loaded
 from harness.runner.nursery import Nursery
 from harness.runner.options import parse
-from harness.runner.selecting import Selected, Wanted, choose, discover, wanted
+from harness.runner.selecting import Selected, Wanted, choose, discover, names_to_type, wanted
 from harness.runner.selection import resolve
 from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, of_id, to_json
 from suites.selftest.runner import runs
@@ -175,6 +175,43 @@ class WantedTest(unittest.TestCase):
                 (module,) = want.modules
                 self.assertEqual(want.sources, {module: self.root / source})
                 self.assertEqual(want.files, {module: path} if path else {})
+
+    def test_what_is_shown_leads_to_the_test(self) -> None:
+        """In its directory and elsewhere, whatever its name is made of, and wherever its class is from."""
+        long = "x" * 300
+        names = (
+            *("N.test_1", "A.B.test_1", "N.test r", "test_here", f"N.test_{long}", "base.Common.test_1"),
+            *("N.test_a/b", "N.test_load.py", "N.test_p[x.y=0.5]", "N.test_q[a::b]", f"N.test_/{long}"),
+        )
+        for cwd, module, path in (
+            (".", "test_here", "test_here.py"),
+            (".", "test_far", "c/test_far.py"),
+            ("c", "test_far", "test_far.py"),
+            ("c", "suites.test_known", "../suites/test_known.py"),
+        ):
+            for name in names:
+                with self.subTest(cwd=cwd, path=path, name=name):
+                    other = name.startswith("base.")
+                    unit = of_id(name if other else f"{module}.{name}", module)
+                    files = wanted(parse([path]), self.root, self.root / cwd, None).files
+                    typed = names_to_type([unit], files).get(unit.id, unit.id)
+                    want = wanted(parse([typed]), self.root, self.root / cwd, None)
+                    self.assertEqual(want.modules, (module,))
+                    self.assertEqual(want.sources[module], (self.root / cwd / path).resolve())
+                    self.assertTrue(want.targets[0].takes(unit))
+                    self.assertFalse(want.targets[0].takes(of_id(f"{module}.N.test_other", module)))
+
+    def test_a_file_that_cannot_be_imported(self) -> None:
+        """Its import will say so."""
+        (self.root / "c" / "test_a.b.py").touch()
+        want = wanted(parse(["c/test_a.b.py"]), self.root, self.root, None)
+        self.assertEqual(want.modules, ("test_a.b",))
+
+    def test_a_module_that_stands_in(self) -> None:
+        """It is named by its path, or as it is."""
+        unit = of_id(FAILED_MODULE + "test_x", "test_x")
+        self.assertEqual(names_to_type([unit], {"test_x": "c/test_x.py"}), {unit.id: "c/test_x.py"})
+        self.assertEqual(names_to_type([unit], {}), {})
 
 
 if __name__ == "__main__":

@@ -130,10 +130,28 @@ class PathTest(unittest.TestCase):
                 self.assertEqual(self.one(name, cwd), Target(name, modules, path=path))
 
     def test_a_test_behind_a_path(self) -> None:
-        for name in ("mine/test_own.py::Case.test_x", "mine/test_own.py::Case::test_x"):
+        for name, test in (
+            ("Case.test_x", "Case.test_x"),
+            ("Case::test_x", "Case.test_x"),
+            ("Case::Inner::test_x", "Case.Inner.test_x"),
+            ("Case::test_x[a::b]", "Case.test_x[a::b]"),
+            ("Case.test_x[a::b]", "Case.test_x[a::b]"),
+        ):
             with self.subTest(name=name):
-                target = self.one(name)
-                self.assertEqual((target.modules, target.test), (("test_own",), "Case.test_x"))
+                target = self.one(f"mine/test_own.py::{name}")
+                self.assertEqual((target.modules, target.test), (("test_own",), test))
+
+    def test_a_test_that_looks_like_a_path(self) -> None:
+        """It is one inside a module, unless there is such a file; a slip of the pen is none."""
+        for test in ("Case.test_load.py", "Case.test_a/b", "Case.test_p[x.y=0.5]"):
+            with self.subTest(test):
+                self.assertEqual(self.one(f"{STORES}.{test}").test, test)
+        with self.assertRaisesRegex(UsageError, "no such file or directory"):
+            self.one(f"{STORES}.py")
+        file = self.root / f"{STORES}.Case.test_a" / "b.py"
+        file.parent.mkdir()
+        file.touch()
+        self.assertEqual(self.one(f"{STORES}.Case.test_a/b.py").modules, ("b",))
 
     def test_every_directory_below_is_searched_for_modules(self) -> None:
         for name in ("mine/a", "mine/b"):
