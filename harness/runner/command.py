@@ -101,7 +101,7 @@ def _find(
     if selected.gone:
         more = ", ..." if len(selected.gone) > 1 else ""
         number = count(len(selected.gone), "test")
-        notices.append(f"not there any more: {number} of the last run: {selected.gone[0]}{more}")
+        notices.append(f"not found: {number} of the last run: {selected.gone[0]}{more}")
     selected = selecting.cut(selected, shard, timings)
     names = selecting.names_to_type(selected.units, want.files)
     return Found(selected, names, timings, shard, discovery.torch_version(torch_file), tuple(notices))
@@ -117,7 +117,7 @@ def _why_nothing(found: Found, shard: Shard | None) -> str:
     if found.selected.elsewhere:
         return f"nothing to run in shard {shard}: the other shards run all {found.selected.elsewhere} tests"
     if found.selected.gone:
-        return "nothing to run: the tests of that run are not there any more"
+        return "nothing to run: no test of the last run is found"
     if found.selected.slow:
         return f"nothing to run: {found.selected.slow} selected tests are slow; --slow adds them"
     return "nothing to run: no test is selected; --list shows what there is"

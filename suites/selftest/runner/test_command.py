@@ -187,7 +187,7 @@ class LastFailedTest(RunnerCase):
         self.write("test_l", "class T(unittest.TestCase):\n    def test_2(self): pass\n")
         run = self.run_tests("--last-failed")
         self.assertEqual((run.code, run.statuses), (0, {"test_2": "passed"}), run.out)
-        self.assertIn("not there any more: 1 test of the last run: test_l.T.test_1\n", run.out)
+        self.assertIn("not found: 1 test of the last run: test_l.T.test_1\n", run.out)
 
     def test_a_shard(self) -> None:
         """It is not cut down once more by the variables that cut the last run down."""
