@@ -17,7 +17,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch._dynamo import config, device_interface, distributed
-from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_map_only
 
@@ -27,6 +26,7 @@ from harness.cases.dynamo import (
     _dynamo_dist_per_rank_init,
 )
 from suites import inductor
+from suites.counted import CountsCompiles
 
 #: What wrappers put into a parameter's name. The last is within the first.
 WRAPPERS = ("_checkpoint_wrapped_module.", "_orig_mod.", "module.")
@@ -87,7 +87,7 @@ def learn(
     return Learned(outputs, value.detach().clone(), gradients, parameters, of_inputs)
 
 
-class ComparesLearned:
+class ComparesLearned(CountsCompiles):
     """What cases have to compare models with."""
 
     def same_learned(self, actual: Learned, expected: Learned, **tolerance: float) -> None:
@@ -100,10 +100,6 @@ class ComparesLearned:
                 self.assertEqual(actual.gradients[name], gradient, **tolerance)
         self.assertEqual(actual.parameters, expected.parameters, **tolerance)
         self.assertEqual(actual.inputs, expected.inputs, **tolerance)
-
-    def counted(self, backend: str = "eager") -> CompileCounterWithBackend:
-        """A backend that counts and keeps the graphs it is given, before the named one compiles them."""
-        return CompileCounterWithBackend(backend)
 
 
 class DdpCompileTestCase(ComparesLearned, DynamoDistributedSingleProcTestCase):

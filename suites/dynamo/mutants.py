@@ -21,6 +21,7 @@ from suites import kernels
 from suites.c10d.faults.ddp import DDP_FAULTS
 from suites.c10d.faults.moves import MOVES
 from suites.c10d.faults.reductions import REDUCTIONS
+from suites.compiler_faults import CHECKPOINTS, COMPILERS
 from suites.dynamo.survivors import SURVIVORS
 from suites.fsdp.mutants import COMPILED
 from suites.planting import Mutant, replacing
@@ -302,6 +303,8 @@ MUTANTS: tuple[Mutant, ...] = (
     *PIECES,
     *RANKS,
     *_named(COMPILED, "compile_is_a_noop", "outputs_times_3", "gradients_doubled"),
+    *COMPILERS,
+    *CHECKPOINTS,
     # Not those within DDP's forward, which dynamo traces. What they do wrong the collectives below do too.
     *_named(DDP_FAULTS, "no_sync_synchronizes", "ddp_ignores_comm_hooks"),
     *map(_untraced, _named(REDUCTIONS, "all_reduce_is_identity")),

@@ -79,6 +79,8 @@ class BertFsdpTest(FsdpTestCase):
         one = {"embedding": 3, "scaled_dot_product_attention": layers}
         three = ({"embedding": 3}, {"tag_activation_checkpoint": 1}, {"linear": 2, "cross_entropy": 1})
         self.check_graphs(counter, *([one] if whole else three))
+        if not whole:  # the head's two layers; the six of a layer, which are computed again; no other
+            self.assertEqual(counter.products(), [4, 12 + 6, 0])
 
     def alone(self, plain, which):
         """What the plain model makes of a batch."""

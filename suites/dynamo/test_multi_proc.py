@@ -93,6 +93,12 @@ class TestMultiProc(TrainingTestCase):
 
     @config.patch(optimize_ddp=False)
     def test_ddp_activation_checkpointing(self):
+        class Waved(nn.Linear):
+            """The sine of a layer, whose backward needs the layer's product: again, if it is not kept."""
+
+            def forward(self, x: Tensor) -> Tensor:
+                return super().forward(x).sin()
+
         class Layers(nn.Module):
             def __init__(self, *layers):
                 super().__init__()
@@ -104,17 +110,19 @@ class TestMultiProc(TrainingTestCase):
                 return x
 
         # Of a container of torch's own, dynamo traces the layers and not the container.
-        for container, graphs in ((Layers, 1), (nn.Sequential, 3)):
+        # A layer has two products in the backward, but for the gradient of the input, and its own again.
+        for container, products in ((Layers, [2 + 3 + 3]), (nn.Sequential, [3, 3, 2])):
             with self.subTest(container.__name__):
                 torch._dynamo.reset()
-                model = container(nn.Linear(64, 32), nn.Linear(32, 16), nn.Linear(16, 8))
+                model = container(Waved(64, 32), Waved(32, 16), Waved(16, 8))
                 x = self.draw(self.world_size * 10, 64)
                 expected = learn(copy.deepcopy(model), x)
                 apply_activation_checkpointing(model, check_fn=lambda each: isinstance(each, nn.Linear))
                 ddp = self.wrap(model)
                 counter = self.counted("inductor")
                 actual = learn(torch.compile(ddp, backend=counter), self.mine(x))
-                self.assertEqual(counter.frame_count, graphs)
+                self.assertEqual(counter.frame_count, len(products))
+                self.assertEqual(counter.products(), products)
                 tags = [
                     node.target.__name__
                     for graph in counter.graphs

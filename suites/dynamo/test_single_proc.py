@@ -32,14 +32,19 @@ BREAK = "DDPOptimizer intentional graph-break"
 class TestSingleProc(DdpCompileTestCase):
     """The world is this process."""
 
-    def check_trained(self, model, *inputs, backend, graphs, **options):
-        """Train a compiled DDP copy of the model for a step, beside the model; return the splits."""
+    def check_trained(self, model, *inputs, backend, graphs, products=None, **options):
+        """Train a compiled DDP copy of the model for a step, beside the model; return the splits.
+
+        ``products``: how many matrix products each backward has, where that is to be checked.
+        """
         expected = learn(copy.deepcopy(model), *inputs)
         counter = self.counted(backend)
         with captured_splits() as splits:
             actual = learn(torch.compile(self.wrap(model, **options), backend=counter), *inputs)
         self.same_learned(actual, expected)
         self.assertEqual(counter.frame_count, graphs)
+        if products is not None:
+            self.assertEqual(counter.products(), products)
         return splits
 
     # -- not split
@@ -196,7 +201,10 @@ class TestSingleProc(DdpCompileTestCase):
     def test_higher_order_op(self):
         model = CheckpointedLayers().to(self.device)
         x = torch.randn(1000, 1000, device=self.device, requires_grad=True)
-        (split,) = self.check_trained(model, x, backend="aot_eager", graphs=2, bucket_cap_mb=1)
+        # In the backward each layer has two products, and its own again: for the next layer, or the cosine.
+        (split,) = self.check_trained(
+            model, x, backend="aot_eager", graphs=2, products=[4 + 2, 4 + 2], bucket_cap_mb=1
+        )
         self.assertEqual(split.sizes, (8_008_000, 8_008_000))
         self.assertEqual([bucket.ops.count("tag_activation_checkpoint") for bucket in split.buckets], [1, 1])
 

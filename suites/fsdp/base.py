@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch._dynamo.testing import CompileCounterWithBackend
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.tensor import DTensor
 
 from harness.cases.dynamo import DynamoDistributedMultiProcTestCase, _dynamo_dist_per_rank_init
+from suites.counted import CountedBackend, CountsCompiles
 from suites.fsdp import reference
 from suites.fsdp.models import Block
 from suites.fsdp.reference import Batch, Tensors
@@ -78,7 +78,7 @@ def held(module: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     return gradients, parameters
 
 
-class FsdpTestCase(DynamoDistributedMultiProcTestCase):
+class FsdpTestCase(CountsCompiles, DynamoDistributedMultiProcTestCase):
     """A test on ranks that have joined a group and found the compiler clean.
 
     The generators are seeded alike in all ranks, so models made in a test are the same on each.
@@ -122,10 +122,6 @@ class FsdpTestCase(DynamoDistributedMultiProcTestCase):
                 fully_shard(module, **options)
         return fully_shard(model, **options)
 
-    def counted(self, backend: str = "eager") -> CompileCounterWithBackend:
-        """A backend that counts and keeps the graphs that it passes on to the one named."""
-        return CompileCounterWithBackend(backend)
-
     def train(
         self,
         compiled: Callable[[Tensor], Tensor],
@@ -162,7 +158,19 @@ class FsdpTestCase(DynamoDistributedMultiProcTestCase):
                 self.assertEqual(actual, wanted, f"{what} of step {number}", **ROUNDED)
         return traffic
 
-    def check_graphs(self, counter: CompileCounterWithBackend, *graphs: Mapping[str, int]) -> None:
+    def check_products(self, counter: CountedBackend, *, blocks_alone: bool, recomputed: bool) -> None:
+        """Check how many matrix products the one backward of a ``Net`` has, or of a block by itself.
+
+        Each layer has two, but the stem none for the gradient of the model's input. What is recomputed is the
+        first layer of each block, and in the whole the second of the first block too, whose output the next
+        one starts from.
+        """
+        if counter.name != "eager":
+            whole, block = 1 + 2 * 4 + 2, 4
+            again = 1 if blocks_alone else 3
+            self.assertEqual(counter.products(), [(block if blocks_alone else whole) + recomputed * again])
+
+    def check_graphs(self, counter: CountedBackend, *graphs: Mapping[str, int]) -> None:
         """Check how many graphs the backend got, and in each how often it calls the functions named."""
         called = [Counter(map(function_name, graph.graph.nodes)) for graph in counter.graphs]
         self.assertEqual(counter.frame_count, len(graphs), called)

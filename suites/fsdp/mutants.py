@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils._pytree import tree_map_only
 
+from suites.compiler_faults import CHECKPOINTS, COMPILERS
 from suites.kernels import done, kernel, size_of, unboxed
 from suites.planting import Mutant, replacing
 
@@ -226,7 +227,15 @@ SHARDS = (
     ),
 )
 
-MUTANTS: tuple[Mutant, ...] = (*GATHERS, *SCATTERS, *COMPILED, *DYNAMO, *SHARDS)
+MUTANTS: tuple[Mutant, ...] = (
+    *GATHERS,
+    *SCATTERS,
+    *COMPILED,
+    *COMPILERS,
+    *CHECKPOINTS,
+    *DYNAMO,
+    *SHARDS,
+)
 SURVIVORS: dict[str, dict[str, str]] = {
     "list_gather_repeats_own_shard": {
         "*.BertDdpTest.test_*": "DDP compares shapes by it, which are the same on all ranks",

@@ -85,7 +85,11 @@ class Fsdp1Test(FsdpTestCase):
             self.assertNotRegex(reasons[0], rf"setattr.*\b{attribute}\b")
 
     def test_fsdp_activation_checkpointing(self):
-        """Two units that are recomputed, with a ReLU behind each: a graph each, with one checkpoint in it."""
+        """Two units that are recomputed, with a ReLU behind each: a graph each, with one checkpoint in it.
+
+        Each of two layers has two products in the backward, but for the gradient of the model's input. The
+        first layer of each unit is computed again.
+        """
         model = Pairs()
         pairs = functools.partial(lambda_auto_wrap_policy, lambda_fn=Pairs.is_pair)
         sharded = checkpointed(self.fsdp1(model, auto_wrap_policy=pairs), Pairs.is_pair)
@@ -93,6 +97,7 @@ class Fsdp1Test(FsdpTestCase):
         names = [name for name, _ in model.named_parameters()]
         self.check_trained(model, sharded, torch.compile(sharded, backend=counter), [names[:4], names[4:]])
         self.check_graphs(counter, *[{"tag_activation_checkpoint": 1}] * 2)
+        self.assertEqual(counter.products(), [4 + 1, 3 + 1])
         called = {node.target for node in counter.graphs[0].graph.nodes}
         self.assertIn(tag_activation_checkpoint, called)
 

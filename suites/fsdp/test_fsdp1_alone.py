@@ -20,7 +20,6 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 from torch._dynamo.comptime import comptime
 from torch._dynamo.exc import Unsupported
-from torch._dynamo.testing import CompileCounterWithBackend
 from torch._dynamo.utils import counters
 from torch.distributed.fsdp import FullyShardedDataParallel
 
@@ -29,6 +28,7 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     load_tests,
     run_tests,
 )
+from suites.counted import CountsCompiles
 from suites.fsdp.base import ROUNDED, function_name, held
 from suites.fsdp.models import DifferentSources, SameSource, Toy, WithStaticMethod
 from suites.inductor import settle
@@ -53,7 +53,7 @@ class GuardPrinting(Toy):
         return out
 
 
-class Fsdp1AloneTest(DynamoDistributedSingleProcTestCase):
+class Fsdp1AloneTest(CountsCompiles, DynamoDistributedSingleProcTestCase):
     """The tests of upstream's single-process class that are about FSDP1, by their names there."""
 
     def setUp(self):
@@ -84,7 +84,7 @@ class Fsdp1AloneTest(DynamoDistributedSingleProcTestCase):
 
         Returns the counter, whose one graph serves all calls.
         """
-        counter = CompileCounterWithBackend("aot_eager")
+        counter = self.counted("aot_eager")
         sharded = self.wrap(plain, **options)
         compiled = torch.compile(sharded, backend=counter)
         for _ in range(calls):
@@ -101,7 +101,7 @@ class Fsdp1AloneTest(DynamoDistributedSingleProcTestCase):
         """Without the original parameters FSDP1 is a graph break, or an error where none is allowed."""
         plain, x = Toy(), self.draw(4, 10)
         sharded = self.wrap(plain, use_orig_params=False)
-        counter = CompileCounterWithBackend("eager")
+        counter = self.counted()
         self.assertEqual(torch.compile(sharded, backend=counter)(x), plain(x), **ROUNDED)
         self.assertEqual(counter.frame_count, 0)
         self.assertEqual(len(counters["graph_break"]), 1)

@@ -24,7 +24,10 @@ class TrainingBodies:
     backend = "aot_eager"
 
     def check_training(self, *, nested, recomputed, calls, gathers=4, **options):
-        """Train; the one graph calls these functions so often, and serves all steps and blocks."""
+        """Train; the one graph calls these functions so often, and serves all steps and blocks.
+
+        Its backward has the products of the layers, and those that are computed again.
+        """
         model = Net()
         sharded = self.fsdp1(model, *([Block] if nested else []), **options)
         if recomputed:
@@ -39,6 +42,7 @@ class TrainingBodies:
         rows = reference.batches(3, self.world_size, Net.WIDTHS)
         traffic = self.train(torch.compile(sharded, backend=counter), sharded, model, shards, rows)
         self.check_graphs(counter, calls)
+        self.check_products(counter, blocks_alone=nested, recomputed=recomputed)
         self.assertEqual(traffic, [self.expected_traffic(nested, gathers)] * len(rows))
 
     def expected_traffic(self, nested: bool, gathers: int) -> Counter:

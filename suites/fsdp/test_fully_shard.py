@@ -74,11 +74,16 @@ class FullyShardTest(FsdpTestCase):
         self.assertEqual(dict(counters["graph_break"]), {})
 
     def test_fsdp_activation_checkpointing(self):
-        """Two units that are recomputed, with a ReLU behind each: a graph each, with one checkpoint in it."""
+        """Two units that are recomputed, with a ReLU behind each: a graph each, with one checkpoint in it.
+
+        Each of two layers has two products in the backward, but for the gradient of the model's input. The
+        first layer of each unit is computed again.
+        """
         counter, _ = self.train_compiled(
             Pairs(), CheckpointWrapper, backend="inductor", recomputed=Pairs.is_pair
         )
         self.check_graphs(counter, *[{"tag_activation_checkpoint": 1}] * 2)
+        self.assertEqual(counter.products(), [4 + 1, 3 + 1])
 
     def test_fsdp_unspecialized_forced_getattr_inline(self):
         """A layer that only the module's ``__dict__`` knows of is found, and sharded by nobody."""

@@ -51,6 +51,9 @@ class TrainingBodies:
         rows = reference.batches(3, self.world_size, Net.WIDTHS)
         traffic = self.train(compiled, sharded, model, shards, rows)
         self.check_graphs(counter, *graphs)
+        if graphs:
+            alone = blocks_alone or bool(units)
+            self.check_products(counter, blocks_alone=alone, recomputed=recomputed)
         self.assertEqual(traffic, [self.expected_traffic(bool(units), gathers)] * len(rows))
 
     def expected_traffic(self, nested: bool, gathers: int) -> Counter:

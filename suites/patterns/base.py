@@ -12,6 +12,8 @@ from torch._dynamo import compiled_autograd
 from torch._dynamo.utils import counters
 
 from harness import DynamoTestCase
+from suites.counted import Work
+from suites.inductor import settle
 
 #: Rounds of forward and backward that a model is taken through.
 ROUNDS = 4
@@ -46,12 +48,22 @@ def steps(model: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
 class PatternTestCase(DynamoTestCase):
     """A test in one process that says how many graphs it compiles."""
 
+    def setUp(self) -> None:
+        super().setUp()
+        settle()
+
     @contextlib.contextmanager
-    def compiles(self, graphs: int) -> Iterator[None]:
-        """Expect that dynamo compiles so many graphs in this region, forward and backward together."""
-        before = counters["stats"]["unique_graphs"]
+    def compiles(self, *, eager: int = 0, aot_eager: int = 0, inductor: int = 0) -> Iterator[None]:
+        """Expect that in this region each backend gets so many graphs, forward and backward together.
+
+        What AOTAutograd and inductor make of theirs is expected too.
+        """
+        before, graphs = Work.so_far(), counters["stats"]["unique_graphs"]
         yield
-        self.assertEqual(counters["stats"]["unique_graphs"] - before, graphs)
+        done = Work.so_far()
+        self.assertEqual(counters["stats"]["unique_graphs"] - graphs, eager + aot_eager + inductor)
+        self.assertEqual(done.graphs - before.graphs, aot_eager + inductor, "graphs of AOTAutograd")
+        self.assertEqual(done.calls > before.calls, inductor > 0, "code of inductor")
 
     def assert_same_grad(self, one: Tensor, other: Tensor) -> None:
         """Check that two tensors, or parameters, are alike, with their gradients."""

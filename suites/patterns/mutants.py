@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from suites.compiler_faults import COMPILERS
 from suites.planting import Mutant, replacing
 
 
@@ -23,6 +24,7 @@ def _nothing(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 MUTANTS: tuple[Mutant, ...] = (
     replacing("compile_is_a_noop", "torch.compile returns the function", "torch:compile", _as_it_is),
+    *COMPILERS,
     replacing(
         "compiled_autograd_is_off",
         "no backward is captured",

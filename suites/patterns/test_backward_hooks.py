@@ -77,7 +77,7 @@ class DistributedPatternTests(PatternTestCase):
         first, second = Holder(torch.tensor(88)), Holder(torch.tensor(99))
         expected = [gradient(function, holder) for holder in (first, second)]
         self.assertNotEqual(expected[0], expected[1])
-        with autograd_compiled_by(fullgraph), self.compiles(2):
+        with autograd_compiled_by(fullgraph), self.compiles(inductor=2):
             actual = [gradient(fullgraph(function), holder) for holder in (first, second)]
         self.assertEqual(actual, expected)
 
@@ -91,11 +91,14 @@ class DistributedPatternTests(PatternTestCase):
         self.assert_same_gradients(model, reference)
 
     def check_hooks(self, *, forward, backward, allow_eager, graphs):
-        """Compare a module that is compiled, forward and backward, with the same one in eager."""
+        """Compare a module that is compiled, forward and backward, with the same one in eager.
+
+        ``graphs`` are how many each backend gets.
+        """
         reference, reference_inputs = with_backward_hooks(allow_eager=True)
         reference_output = steps(reference, reference_inputs)
         model, inputs = with_backward_hooks(allow_eager=allow_eager)
-        with autograd_compiled_by(backward), self.compiles(graphs):
+        with autograd_compiled_by(backward), self.compiles(**graphs):
             output = steps(forward(model), inputs)
         self.check_same(model, inputs, output, reference, reference_inputs, reference_output)
 
@@ -105,7 +108,7 @@ class DistributedPatternTests(PatternTestCase):
             forward=lambda model: fullgraph(model, forward),
             backward=lambda graph: fullgraph(graph, backward),
             allow_eager=False,
-            graphs=3,
+            graphs={"eager": 3},
         )
         self.assertEqual((forward.frame_count, forward.op_count), (1, 5))
         self.assertEqual(backward.frame_count, 2)  # without a gradient to add to, and with one
@@ -126,12 +129,12 @@ class DistributedPatternTests(PatternTestCase):
             forward=lambda model: fullgraph(model, "aot_eager"),
             backward=as_captured,
             allow_eager=True,
-            graphs=1,
+            graphs={"aot_eager": 1},
         )
         self.assertEqual(len(graphs), 2)
 
     def test_module_backward_hooks_inductor(self):
-        self.check_hooks(forward=fullgraph, backward=fullgraph, allow_eager=False, graphs=3)
+        self.check_hooks(forward=fullgraph, backward=fullgraph, allow_eager=False, graphs={"inductor": 3})
 
     def test_module_backward_hooks_multi_layers(self):
         def two(*, allow_eager):
@@ -142,7 +145,7 @@ class DistributedPatternTests(PatternTestCase):
         reference, reference_inputs = two(allow_eager=True)
         reference_output = steps(reference, reference_inputs)
         model, inputs = two(allow_eager=False)
-        with autograd_compiled_by(fullgraph), self.compiles(3):
+        with autograd_compiled_by(fullgraph), self.compiles(inductor=3):
             output = steps(fullgraph(model), inputs)
         self.check_same(model, inputs, output, reference, reference_inputs, reference_output)
 

@@ -21,6 +21,7 @@ from torch._functorch import config as functorch_config
 
 from harness import DistributedTestBase, load_tests, requires_cuda, run_tests  # noqa: F401
 from harness.cases.dynamo import clean_compiler
+from suites.inductor import settle
 from suites.patterns.base import PatternTestCase, accelerator, autograd_compiled_by, fullgraph, steps
 
 SEED = 1234
@@ -93,6 +94,7 @@ class DistributedPatternTests(PatternTestCase, DistributedTestBase):
         around = clean_compiler()
         around.__enter__()
         self.addCleanup(around.__exit__, None, None, None)
+        settle()
 
     def check_by_hand(self, model, inputs):
         """Check the eager run: an output's sum has the rows' sum as gradient of each row of the weight.
@@ -112,7 +114,7 @@ class DistributedPatternTests(PatternTestCase, DistributedTestBase):
         self.check_by_hand(reference, reference_inputs)
         model, inputs = fake_fsdp(device)
         patched = functorch_config.patch(recompute_views=True)
-        with patched, self.compiles(graphs), autograd_compiled_by(backward):
+        with patched, self.compiles(**graphs), autograd_compiled_by(backward):
             output = steps(forward(model), inputs)
         self.assert_same_grad(model.weight, reference.weight)
         self.assert_same_grad(inputs, reference_inputs)
@@ -122,16 +124,18 @@ class DistributedPatternTests(PatternTestCase, DistributedTestBase):
     def test_fake_distributed_aot_eager(self):
         counter = CompileCounter()
         self.check(
-            lambda model: fullgraph(model, "aot_eager"), lambda graph: fullgraph(graph, counter), graphs=3
+            lambda model: fullgraph(model, "aot_eager"),
+            lambda graph: fullgraph(graph, counter),
+            graphs={"aot_eager": 1, "eager": 2},
         )
         self.assertEqual(counter.frame_count, 2)  # without a gradient to add to, and with one
 
     def test_fake_distributed_inductor_cpu(self):
-        self.check(fullgraph, fullgraph, graphs=3)
+        self.check(fullgraph, fullgraph, graphs={"inductor": 3})
 
     @requires_cuda
     def test_fake_distributed_inductor(self):
-        self.check(fullgraph, fullgraph, graphs=3, device=accelerator())
+        self.check(fullgraph, fullgraph, graphs={"inductor": 3}, device=accelerator())
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class DistributedPatternTests(PatternTestCase):
     def check(self, function, *, backward):
         x = torch.randn(16)
         expected = function(x.clone())
-        with self.compiles(1):
+        with self.compiles(inductor=1):
             actual = fullgraph(function)(x.clone())
         self.assertIsInstance(actual[0], nn.Parameter)
         if backward:

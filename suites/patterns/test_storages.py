@@ -26,7 +26,7 @@ class DistributedPatternTests(PatternTestCase):
 
         x = torch.randn(10, device=device)
         expected = torch.cos(torch.sin(x))
-        with torch.no_grad(), self.compiles(1):
+        with torch.no_grad(), self.compiles(inductor=1):
             actual = function(x)
         self.assertEqual(actual, expected)
         self.assertEqual(x.untyped_storage().size(), 0)
@@ -49,7 +49,7 @@ class DistributedPatternTests(PatternTestCase):
         x, out = torch.randn(10, device=device), torch.randn(10, device=device)
         out.untyped_storage().resize_(0)
         expected = torch.cos(torch.sin(x))
-        with torch.no_grad(), self.compiles(1):
+        with torch.no_grad(), self.compiles(inductor=1):
             function(x, out)
         self.assertEqual(out.untyped_storage().size(), x.untyped_storage().size())
         self.assertEqual(out, expected)
@@ -70,7 +70,7 @@ class DistributedPatternTests(PatternTestCase):
 
         full, empty = torch.randn(4), torch.randn(4)
         empty.untyped_storage().resize_(0)
-        with self.compiles(1):
+        with self.compiles(aot_eager=1):
             self.assertEqual([function(x)[0] for x in (full, empty)], [False, False])
 
 

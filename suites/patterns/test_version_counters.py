@@ -51,7 +51,7 @@ class DistributedPatternTests(PatternTestCase):
 
         w, x = torch.randn(1, requires_grad=True), torch.randn(1)
         before = w.detach().clone()
-        with self.compiles(1):
+        with self.compiles(inductor=1):
             result = fullgraph(function)(w, x)
         result.sum().backward()
         self.assertEqual(result, before.sin())
@@ -104,7 +104,7 @@ class DistributedPatternTests(PatternTestCase):
 
         for run, graphs in ((function, 0), (fullgraph(function, "eager"), 1)):
             w, x = torch.randn(1, requires_grad=True), torch.randn(1)
-            with self.compiles(graphs):
+            with self.compiles(eager=graphs):
                 result = run(w, x)
             with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
                 result.sum().backward()

@@ -5,10 +5,11 @@ python tools/mutants.py spmd
 
 from __future__ import annotations
 
+from suites.compiler_faults import COMPILERS
 from suites.planting import Mutant
 from suites.spmd import dtensor_mutants as dtensors
 from suites.spmd import mesh_mutants as meshes
 from suites.spmd import train_step_mutants as train_step
 
-MUTANTS: tuple[Mutant, ...] = (*train_step.MUTANTS, *meshes.MUTANTS, *dtensors.MUTANTS)
+MUTANTS: tuple[Mutant, ...] = (*train_step.MUTANTS, *meshes.MUTANTS, *dtensors.MUTANTS, *COMPILERS)
 SURVIVORS: dict[str, dict[str, str]] = {**train_step.SURVIVORS, **meshes.SURVIVORS, **dtensors.SURVIVORS}

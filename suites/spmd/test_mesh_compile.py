@@ -20,6 +20,8 @@ from torch._dynamo.utils import CleanupManager, counters
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.cases.dynamo import clean_compiler
+from suites.counted import Work
+from suites.inductor import settle
 from suites.spmd import mesh_programs as programs
 from suites.spmd.mesh_base import RUN_ON, MeshTestCase, listed, pending
 
@@ -137,6 +139,8 @@ class MeshInductorTest(MeshTestCase):
             return [listed(program.call(axis, *mine)) for program, mine in zip(several, given, strict=True)]
 
         with compiling():
+            settle()
+            before = Work.so_far().calls
             compiled = torch.compile(each, fullgraph=True)
             for added in RUN_ON:
                 given = [self.tensors(self.inputs(program, axis, self.rank, added)) for program in several]
@@ -145,6 +149,9 @@ class MeshInductorTest(MeshTestCase):
                 self.assertEqual(pending(), 0)
                 self.assertEqual(results, answers, f"added {added}")
             self.assertEqual(counters["stats"]["unique_graphs"], 1)
+            work = Work.so_far()
+            self.assertEqual(work.graphs, 1)
+            self.assertGreater(work.calls - before, 0, "inductor has generated no code")
 
 
 if __name__ == "__main__":
