@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ from harness.launch import local
 from suites.spmd.sharding_model import Array, Pieces, cut
 
 RANKS = 4
+#: How many combinations are too few to leave any out; of others every so many are tried in each mode.
+FEW, STRIDE = 10, 5
 #: For results of arithmetic that DTensor may do in another order.
 ROUNDED = {"rtol": 1e-5, "atol": 1e-5}
 #: The rank modes, by what they are called in the name of a case.
@@ -49,6 +51,23 @@ def in_rank_modes(scope: dict[str, Any], *bodies: type, modes: Iterable[str] = t
         scope[name] = type(name, (body, base), {**own, "rank_modes": own_modes, "world_size": RANKS})
 
 
+def thinned(combinations: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Some of the combinations, and those few that it takes to have each choice at each place.
+
+    All where they are few. Every ``STRIDE``-th: it has no factor in common with the two, three or four choices
+    at a place, of which it would always take the same.
+    """
+    if len(combinations) < FEW:
+        return list(combinations)
+    kept = list(combinations[::STRIDE])
+    shown = {choice for each in kept for choice in enumerate(each)}
+    for each in combinations:
+        if not shown.issuperset(enumerate(each)):
+            kept.append(each)
+            shown.update(enumerate(each))
+    return kept
+
+
 class Bodies:
     """What bodies have at hand. Four ranks; ``self.rank`` is all of them at once on local tensors."""
 
@@ -60,11 +79,11 @@ class Bodies:
         self._meshes.clear()  # or their groups' connections stay open, and the ranks cannot be kept
         super().tearDownRank()
 
-    def some(self, combinations: Iterable[Any]) -> Iterator[Any]:
-        """All combinations on pooled ranks, every third in the other modes: what they share need not be tried
-        four times."""
-        step = 1 if self.rank_modes[0] == "pooled" else 3
-        return itertools.islice(combinations, 0, None, step)
+    def some(self, combinations: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """All combinations on pooled ranks, some in the other modes: what they share need not be tried four
+        times."""
+        every = list(combinations)
+        return every if self.rank_modes[0] == "pooled" else thinned(every)
 
     def mesh(self, *shape: int) -> DeviceMesh:
         """A mesh of that shape over all ranks; the same one each time."""

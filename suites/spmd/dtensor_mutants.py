@@ -93,6 +93,13 @@ MUTANTS: tuple[Mutant, ...] = (
         _next_place,
     ),
     replacing(
+        "second_dimension_keeps_the_next_shard",
+        "the same, of the mesh's second dimension only",
+        f"{PLACEMENTS}:Shard._replicate_to_shard",
+        _next_place,
+        when=lambda self, tensor, mesh, mesh_dim, *args: mesh.ndim > 1 and mesh_dim == 1,
+    ),
+    replacing(
         "redistribute_joins_in_another_order",
         "sharded to replicated: rows are turned by one",
         f"{PLACEMENTS}:Shard._to_replicate_tensor",
