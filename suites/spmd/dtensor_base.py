@@ -54,8 +54,8 @@ def in_rank_modes(scope: dict[str, Any], *bodies: type, modes: Iterable[str] = t
 def thinned(combinations: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Some of the combinations, and those few that it takes to have each choice at each place.
 
-    All where they are few. Every ``STRIDE``-th: it has no factor in common with the two, three or four choices
-    at a place, of which it would always take the same.
+    All where they are few. Every ``STRIDE``-th: it has no factor in common with the two, three or four
+    choices at a place, of which it would always take the same.
     """
     if len(combinations) < FEW:
         return list(combinations)
