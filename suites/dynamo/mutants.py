@@ -274,6 +274,35 @@ RANKS = (
 )
 
 
+def _without(option):
+    """The fault of a DDP that does not know one of its options."""
+
+    def faulty(original, self, *args, **options):
+        options.pop(option, None)
+        return original(self, *args, **options)
+
+    return faulty
+
+
+DDP = "torch.nn.parallel.distributed:DistributedDataParallel.__init__"
+OPTIONS = (
+    replacing(
+        "static_graph_is_ignored",
+        "DDP takes the graph for one that may change",
+        DDP,
+        _without("static_graph"),
+        lambda self, *args, **options: options.get("static_graph", False),
+    ),
+    replacing(
+        "bucket_views_are_ignored",
+        "gradients are copies of what is in the buckets",
+        DDP,
+        _without("gradient_as_bucket_view"),
+        lambda self, *args, **options: options.get("gradient_as_bucket_view", False),
+    ),
+)
+
+
 def _named(faults: Iterable[Mutant], *names: str) -> tuple[Mutant, ...]:
     """Those of another suite's faults that are this one's business too."""
     found = tuple(each for each in faults if each.name in names)
@@ -302,6 +331,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SPLITS,
     *PIECES,
     *RANKS,
+    *OPTIONS,
     *_named(COMPILED, "compile_is_a_noop", "outputs_times_3", "gradients_doubled"),
     *COMPILERS,
     *CHECKPOINTS,

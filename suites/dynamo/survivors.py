@@ -11,8 +11,6 @@ RESULTS = "it looks at results, wherever the graph is split"
 SURVIVORS: dict[str, dict[str, str]] = {
     "compile_is_a_noop": {
         "*.test_compiled_autograd_and_the_reducer_in_cpp": REFUSED,
-        "*.test_python_reducer_without_compiled_forward": "no forward is compiled there",
-        "*.test_buffers_are_broadcast": ELSEWHERE,
         "*.test_empty_graph_inductor": "there is nothing in the graph",
     },
     "outputs_times_3": {
@@ -33,9 +31,6 @@ SURVIVORS: dict[str, dict[str, str]] = {
         "*.test_graph_split_inductor_transpose": ALONE,
     },
     "cap_is_exceeded_only": {"*.test_selective_activation_checkpoint": ALONE},
-    "ddp_ignores_comm_hooks": {
-        "*.TestCompiledTraining.test_comm_hooks": "the built-in hooks all-reduce, as DDP does without one",
-    },
     "elements_for_bytes": {
         "*.test_buffers_are_broadcast": ELSEWHERE,
         "*.test_compiled_flex_attention_full_model_ddp": RESULTS,

@@ -102,6 +102,7 @@ class BertDdpTest(BertBodies, DdpRanksTestCase):
         compiled = torch.compile(ddp, backend=counter)
         self.check_steps(plain, compiled, ddp, self.rank, self.world_size, self.device_type)
         self.assertEqual(counter.frame_count, self.graphs)
+        self.assertEqual(ddp._get_ddp_logging_data().get("static_graph", 0), static_graph)
 
     def test_hf_bert_ddp_inductor(self):
         self.check_bert("inductor")

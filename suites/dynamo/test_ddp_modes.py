@@ -133,7 +133,8 @@ class TestDdpModes(ModesTestCase):
         config.optimize_ddp = "python_reducer"
         model = ToyModel(SMALL_WIDTHS).to(self.device_type)
         alone, ddp = copy.deepcopy(model), self.wrap(model, bucket_cap_mb=1)
-        compiled = torch.compile(ddp, backend="aot_eager")
+        counter = self.counted("aot_eager")
+        compiled = torch.compile(ddp, backend=counter)
         rows = self.draw(self.world_size * ROWS, SMALL_WIDTHS[0])
         backward = self.counted()
         expected = learn(alone, self.mine(rows))
@@ -146,6 +147,7 @@ class TestDdpModes(ModesTestCase):
             actual = learn(compiled, self.mine(rows), of=ddp)
         self.assertEqual(actual.gradients, expected.gradients, **ROUNDED)
         self.assertEqual(self.all_reduces(backward), [0, 8])
+        self.assertEqual(counter.frame_count, 1)
 
     def test_python_reducer_inductor(self):
         # Eight reductions are captured. Inductor fuses them into as many as there are buckets of DDP's size.
@@ -156,8 +158,8 @@ class TestDdpModes(ModesTestCase):
 
     def test_python_reducer_without_compiled_forward(self):
         # In torch 2.13 no more than no_optimization by another name.
-        _, splits = self.train("python_reducer_without_compiled_forward")
-        self.assertEqual(splits, [])
+        counter, splits = self.train("python_reducer_without_compiled_forward")
+        self.assertEqual((counter.frame_count, splits), (1, []))
 
     def test_compiled_autograd_and_the_reducer_in_cpp(self):
         for mode in ("ddp_optimizer", "no_optimization", "python_reducer_without_compiled_forward"):

@@ -43,11 +43,11 @@ ROWS = 4  # a rank
 class TrainingTestCase(DdpRanksTestCase):
     """Trains a model on all rows, and compiled DDP on this rank's."""
 
-    def train(self, model, backend, *, hook=None, graphs, tolerance=ROUNDED, scale=1.0, **options):
+    def train(self, model, backend, *, hook=None, graphs, tolerance=ROUNDED, scale=1.0, look=None, **options):
         """Take some steps with both, compare them after each; return the splits, which all ranks agree on.
 
         ``graphs``: how many the backend is given in all. ``hook``: DDP's communication hook, which multiplies
-        gradients by ``scale``.
+        gradients by ``scale``. ``look`` is called with the DDP module after each backward.
         """
         plain = copy.deepcopy(model).to(self.device_type)
         ddp = self.wrap(model, **{"bucket_cap_mb": 1, **options})
@@ -62,6 +62,8 @@ class TrainingTestCase(DdpRanksTestCase):
                 (mean_square(plain(rows)) * scale).backward()
                 mean_square(compiled(self.mine(rows))).backward()
                 self.same_state(ddp, plain, **tolerance)
+                if look is not None:
+                    look(ddp)
                 for optimizer in optimizers:
                     optimizer.step()
                     optimizer.zero_grad()
@@ -69,15 +71,26 @@ class TrainingTestCase(DdpRanksTestCase):
         return self.agreed(splits)
 
     def same_state(self, ddp, plain, **tolerance):
-        """Check that both have the same gradients and parameters, and none lacks a gradient."""
+        """Check that both have the same parameters and gradients, and only a ``spare`` one has none."""
         expected = dict(plain.named_parameters())
         actual = dict(ddp.module.named_parameters())
         self.assertEqual(list(actual), list(expected))
         for name, parameter in expected.items():
             with self.subTest(parameter=name):
-                self.assertIsNotNone(actual[name].grad)
+                self.assertIs(actual[name].grad is None, name == "spare")
                 self.assertEqual(actual[name].grad, parameter.grad, **tolerance)
                 self.assertEqual(actual[name], parameter, **tolerance)
+
+
+class WithSpare(ToyModel):
+    """The toy, with a parameter that nothing uses.
+
+    DDP refuses the second step with it, unless its graph is static or it looks for such parameters.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(SMALL_WIDTHS)
+        self.spare = nn.Parameter(torch.ones(3))
 
 
 class TestMultiProc(TrainingTestCase):
@@ -203,22 +216,49 @@ class TestCompiledTraining(EveryWorldSize):
     """Two ranks."""
 
     def test_static_graph(self):
-        (split,) = self.train(ToyModel(SMALL_WIDTHS), "aot_eager", graphs=3, static_graph=True)
+        (split,) = self.train(WithSpare(), "aot_eager", graphs=3, static_graph=True)
         self.assertEqual(split.names, SMALL_BUCKETS)
 
     def test_gradients_as_bucket_views(self):
-        (split,) = self.train(ToyModel(SMALL_WIDTHS), "aot_eager", graphs=3, gradient_as_bucket_view=True)
+        # A gradient is part of the memory of its bucket. Before DDP has seen a backward there is one for all,
+        # and then several, which are filled in the order in which gradients are ready.
+        buckets, sizes = [], []
+
+        def look(ddp):
+            storages = [parameter.grad.untyped_storage() for parameter in ddp.parameters()]
+            memory = {each.data_ptr(): each.nbytes() for each in storages}
+            buckets.append(len(memory))
+            sizes.append(sum(memory.values()))
+
+        model = ToyModel(SMALL_WIDTHS)
+        (split,) = self.train(model, "aot_eager", graphs=3, look=look, gradient_as_bucket_view=True)
         self.assertEqual(split.names, SMALL_BUCKETS)
+        self.assertEqual(buckets[0], 1)
+        for several in buckets[1:]:
+            self.assertIn(several, range(2, 8))
+        self.assertEqual(sizes, [sum(each.nbytes for each in model.parameters())] * STEPS)
 
     def test_comm_hooks(self):
+        def came_as_halves(ddp):
+            gradients = [parameter.grad for parameter in ddp.parameters()]
+            self.assertEqual(gradients, [each.half().float() for each in gradients], rtol=0, atol=0)
+
         halved = {"rtol": 2e-2, "atol": 1e-3}
-        for hook, tolerance in (
-            (default_hooks.allreduce_hook, ROUNDED),
-            (default_hooks.fp16_compress_hook, halved),
+        for hook, tolerance, look in (
+            (default_hooks.allreduce_hook, ROUNDED, None),
+            (default_hooks.fp16_compress_hook, halved, came_as_halves),
         ):
+            seen = []
+
+            def counted(state, bucket, hook=hook, seen=seen):
+                seen.append(bucket.buffer().numel())
+                return hook(state, bucket)
+
             with self.subTest(hook=hook.__name__):
                 torch._dynamo.reset()
-                self.train(ToyModel(SMALL_WIDTHS), "aot_eager", graphs=3, hook=hook, tolerance=tolerance)
+                model = ToyModel(SMALL_WIDTHS)
+                self.train(model, "aot_eager", graphs=3, hook=counted, tolerance=tolerance, look=look)
+                self.assertEqual(sum(seen), STEPS * sum(each.numel() for each in model.parameters()))
 
     def test_buffers_are_broadcast(self):
         class Scaled(nn.Module):
@@ -232,12 +272,14 @@ class TestCompiledTraining(EveryWorldSize):
 
         plain = Scaled().to(self.device_type)
         ddp = self.wrap(plain)
-        compiled = torch.compile(ddp, backend="aot_eager")
+        counter = self.counted("aot_eager")
+        compiled = torch.compile(ddp, backend=counter)
         for scale in (2.0, 3.0):
             plain.scale.fill_(scale)
             ddp.module.scale.fill_(scale + self.rank)
             rows = self.draw(self.world_size * ROWS, 10)
             self.assertEqual(compiled(self.mine(rows)), self.mine(plain(rows)), **ROUNDED)
+        self.assertEqual(counter.frame_count, 1)
 
 
 class TestCompiledTrainingWorldSize4(EveryWorldSize):
@@ -249,22 +291,22 @@ class TestCompiledTrainingWorldSize4(EveryWorldSize):
 class TestCompiledTrainingTogether(CompilersTalk, TrainingTestCase):
     """Two ranks whose compilers ask each other what they have met."""
 
-    def check_together(self, **options):
+    def check_together(self, model, **options):
         """Train, and check that the compilers have asked."""
         with (
             config.patch(enable_compiler_collectives=True),
             mock.patch.object(dist, "all_gather_object", wraps=dist.all_gather_object) as asked,
         ):
-            splits = self.train(ToyModel(SMALL_WIDTHS), "aot_eager", graphs=3, **options)
+            splits = self.train(model, "aot_eager", graphs=3, **options)
         self.assertGreater(asked.call_count, 1)  # once is the test's own
         return splits
 
     def test_aot_eager(self):
-        (split,) = self.check_together()
+        (split,) = self.check_together(ToyModel(SMALL_WIDTHS))
         self.assertEqual(split.names, SMALL_BUCKETS)
 
     def test_static_graph(self):
-        (split,) = self.check_together(static_graph=True)
+        (split,) = self.check_together(WithSpare(), static_graph=True)
         self.assertEqual(split.names, SMALL_BUCKETS)
 
 
@@ -278,7 +320,7 @@ class TestInductorTraining(TrainingTestCase):
         self.assertEqual(split.names, SMALL_BUCKETS)
 
     def test_static_graph(self):
-        self.train(ToyModel(SMALL_WIDTHS), "inductor", graphs=3, static_graph=True)
+        self.train(WithSpare(), "inductor", graphs=3, static_graph=True)
 
 
 del EveryWorldSize
