@@ -7,21 +7,19 @@ BERT's tests have faults of their own, with those of FSDP.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from dataclasses import replace
 from unittest import mock
 
 import torch
 import torch._dynamo
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 
 from suites import kernels
 from suites.c10d.faults.ddp import DDP_FAULTS
 from suites.c10d.faults.moves import MOVES
 from suites.c10d.faults.reductions import REDUCTIONS
 from suites.compiler_faults import CHECKPOINTS, COMPILERS
+from suites.dynamo.split_faults import PIECES, SPLITS
 from suites.dynamo.survivors import SURVIVORS
 from suites.fsdp.mutants import COMPILED
 from suites.planting import Mutant, replacing
@@ -41,199 +39,6 @@ TESTS = tuple(
         "split_features",
         "split_layouts",
     )
-)
-
-# -- where graphs are split
-
-OPTIMIZER = "torch._dynamo.backends.distributed:DDPOptimizer"
-COMPILER = "torch._dynamo.backends.distributed:SubmodCompiler"
-FAR = 1 << 60
-
-
-def _parameters(graph, inputs):
-    """The parameters of a graph that take gradients, also those of modules that it calls."""
-    given = [each for each in inputs if isinstance(each, nn.Parameter)]
-    return [each for each in (*given, *graph.parameters()) if each.requires_grad]
-
-
-def _would_split(self, graph, inputs, **options):
-    """Whether there is more than the first bucket takes, and more than one operator to take it."""
-    size = sum(each.untyped_storage().nbytes() for each in _parameters(graph, inputs))
-    return size > self.first_bucket_cap and sum("call" in node.op for node in graph.graph.nodes) > 1
-
-
-def _could_split(self, graph, inputs, **options):
-    """Whether several layers share a bucket: not each operator fills one by its own parameters."""
-    sizes = [sum(each.untyped_storage().nbytes() for each in _taken(node)) for node in graph.graph.nodes]
-    filled = [size for size in sizes if size]
-    return len(filled) > 1 and any(size < self.bucket_bytes_cap for size in filled)
-
-
-def _taken(node) -> list[nn.Parameter]:
-    """The parameters that an operator takes, and that take gradients."""
-    given = (each.meta.get("example_value") for each in node.all_input_nodes if each.op == "placeholder")
-    return [each for each in given if isinstance(each, nn.Parameter) and each.requires_grad]
-
-
-def _with_caps(change):
-    def faulty(original, self, graph, inputs, **options):
-        self.first_bucket_cap, self.bucket_bytes_cap = change(self.first_bucket_cap, self.bucket_bytes_cap)
-        return original(self, graph, inputs, **options)
-
-    return faulty
-
-
-def _count_elements(original, self, bucket, param, name):
-    original(self, bucket, param, name)
-    bucket.size += param.numel() - param.untyped_storage().nbytes()
-
-
-def _count_frozen(original, self, bucket, node):
-    original(self, bucket, node)
-    for value in _frozen(node):
-        self.add_param(bucket, value, str(value))
-
-
-def _frozen(node) -> Iterable[nn.Parameter]:
-    inputs = (arg for arg in node.args if isinstance(arg, torch.fx.Node) and arg.op == "placeholder")
-    values = (arg.meta["example_value"] for arg in inputs)
-    return [each for each in values if isinstance(each, nn.Parameter) and not each.requires_grad]
-
-
-def _mark_is_forgotten(original, self):
-    """The mark of the active module, which an inner one's forward takes away with its own."""
-
-    @contextlib.contextmanager
-    def inside():
-        DistributedDataParallel._active_ddp_module = self
-        try:
-            yield
-        finally:
-            DistributedDataParallel._active_ddp_module = None
-
-    return inside()
-
-
-SPLITS = (
-    replacing(
-        "never_splits",
-        "no bucket is ever full",
-        f"{OPTIMIZER}.compile_fn",
-        _with_caps(lambda first, others: (FAR, FAR)),
-        _would_split,
-    ),
-    replacing(
-        "always_splits",
-        "each operator with a parameter fills a bucket",
-        f"{OPTIMIZER}.compile_fn",
-        _with_caps(lambda first, others: (1, 1)),
-        _could_split,
-    ),
-    replacing(
-        "first_cap_forgotten",
-        "the first bucket is as large as the others",
-        f"{OPTIMIZER}.compile_fn",
-        _with_caps(lambda first, others: (others, others)),
-        lambda self, graph, inputs, **_: (
-            self.first_bucket_cap < self.bucket_bytes_cap and _would_split(self, graph, inputs)
-        ),
-    ),
-    replacing(
-        "cap_is_exceeded_only",
-        "a bucket that is just full takes one more",
-        f"{OPTIMIZER}.compile_fn",
-        _with_caps(lambda first, others: (first + 1, others + 1)),
-        lambda self, graph, inputs, **_: (
-            _would_split(self, graph, inputs)
-            and all(p.untyped_storage().nbytes() == self.first_bucket_cap for p in _parameters(graph, inputs))
-        ),
-    ),
-    replacing(
-        "elements_for_bytes",
-        "parameters count for their elements",
-        f"{OPTIMIZER}.add_param",
-        _count_elements,
-        lambda self, bucket, param, name: param.numel() > 0,
-    ),
-    replacing(
-        "ignored_parameters_count",
-        "DDP's mark is never honoured",
-        f"{OPTIMIZER}._ignore_parameter",
-        lambda original, self, parameter: False,
-        lambda self, parameter: getattr(parameter, "_ddp_ignored", False),
-    ),
-    replacing(
-        "all_parameters_ignored",
-        "nothing counts",
-        f"{OPTIMIZER}._ignore_parameter",
-        lambda original, self, parameter: True,
-        lambda self, parameter: not getattr(parameter, "_ddp_ignored", False),
-    ),
-    replacing(
-        "frozen_parameters_count",
-        "parameters without gradients count",
-        f"{OPTIMIZER}.add_param_args",
-        _count_frozen,
-        lambda self, bucket, node: bool(_frozen(node)),
-    ),
-    replacing(
-        "active_module_is_forgotten",
-        "behind an inner DDP nothing is split",
-        "torch.nn.parallel.distributed:DistributedDataParallel._inside_ddp_forward",
-        _mark_is_forgotten,
-        lambda self: DistributedDataParallel._active_ddp_module is not None,
-    ),
-)
-
-# -- what the pieces are compiled with
-
-
-def _contiguous(original, self, module, args, kwargs):
-    told = [each.contiguous() if isinstance(each, torch.Tensor) else each for each in args]
-    return original(self, module, told, kwargs)
-
-
-def _strides_matter(self, module, args, kwargs):
-    return any(isinstance(each, torch.Tensor) and not each.is_contiguous() for each in args)
-
-
-def _all_the_same(original, whole, split):
-    for module in split.children():
-        module.meta = whole.meta
-
-
-def _has_bodies(whole, split):
-    return any("_checkpoint_context_fn" in getattr(module, "meta", ()) for module in whole.children())
-
-
-PIECES = (
-    replacing(
-        "strides_are_assumed",
-        "each piece is compiled for contiguous inputs",
-        f"{COMPILER}.compile_submod",
-        _contiguous,
-        _strides_matter,
-    ),
-    replacing(
-        "policies_are_lost",
-        "checkpointed regions are given the whole graph's notes",
-        "torch._dynamo.backends.distributed:propagate_metadata",
-        _all_the_same,
-        _has_bodies,
-    ),
-    replacing(
-        "overrides_are_lost",
-        "settings for single graphs do not reach the pieces",
-        f"{OPTIMIZER}.compile_fn",
-        lambda original, self, graph, inputs, **options: original(self, graph, inputs),
-        lambda self, graph, inputs, **options: bool(options),
-    ),
-    replacing(
-        "marks_are_ignored",
-        "dimensions marked as dynamic are not",
-        "torch._dynamo:mark_dynamic",
-        lambda original, *args, **kwargs: None,
-    ),
 )
 
 # -- what ranks tell each other

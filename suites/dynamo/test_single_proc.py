@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
@@ -113,22 +114,40 @@ class TestSingleProc(DdpCompileTestCase):
             self.assertIn(BREAK, each.reason)
 
     def test_graph_split_ctx_manager(self):
+        device = torch.device(self.device).type
+        enter_autocast, set_grad = torch.amp.autocast_mode._enter_autocast, torch._C._set_grad_enabled
+        # Each with what is around the call, and what the graph of each piece enters it by.
         contexts = {
             "autocast": (
-                lambda: torch.autocast(torch.device(self.device).type, torch.float16),
+                lambda: torch.autocast(device, torch.float16),
+                nullcontext,
+                (enter_autocast, (device, torch.float16, True, None)),
                 lambda out: out.dtype == torch.float16,
             ),
-            "enable_grad": (torch.enable_grad, lambda out: out.requires_grad),
-            "no_grad": (torch.no_grad, lambda out: not out.requires_grad),
+            "enable_grad": (
+                torch.enable_grad,
+                torch.no_grad,
+                (set_grad, (True,)),
+                lambda out: out.requires_grad,
+            ),
+            "no_grad": (
+                torch.no_grad,
+                nullcontext,
+                (set_grad, (False,)),
+                lambda out: not out.requires_grad,
+            ),
         }
         for backend in ("eager", "aot_eager"):
-            for name, (context, shows) in contexts.items():
-                with self.subTest(backend=backend, context=name):
+            for name, (context, around, enters, shows) in contexts.items():
+                with self.subTest(backend=backend, context=name), around():
                     torch._dynamo.reset()
-                    self.check_context(backend, context, shows)
+                    self.check_context(backend, context, enters, shows)
 
-    def check_context(self, backend, context, shows):
-        """Split a model whose forward is within a context: in every piece, and in its result."""
+    def check_context(self, backend, context, enters, shows):
+        """Split a model whose forward is within a context: in every piece, and in its result.
+
+        ``enters`` are the function and the arguments by which a graph enters it, first of all.
+        """
         model, x, expected = toy(self.device, (1000,) * 5, context=context)
         self.assertTrue(shows(expected))
         ddp = self.wrap(model, bucket_cap_mb=3.5)
@@ -137,6 +156,12 @@ class TestSingleProc(DdpCompileTestCase):
             actual = torch.compile(ddp, backend=counter)(x)
         self.assertEqual(actual, expected)
         self.assertTrue(shows(actual))
+        for graph in counter.graphs:
+            first = next(node for node in graph.graph.nodes if node.op == "call_function")
+            self.assertEqual((first.target, first.args), enters)
+        if actual.requires_grad:
+            actual.backward(torch.ones_like(actual))
+            self.assertNotIn(None, [parameter.grad for parameter in ddp.parameters()])
         self.assertEqual(counter.frame_count, 4)
         self.assertEqual([split.sizes for split in splits], [(4_004_000,) * 4])
 
