@@ -31,6 +31,9 @@ from suites.counted import CountsCompiles
 #: What wrappers put into a parameter's name. The last is within the first.
 WRAPPERS = ("_checkpoint_wrapped_module.", "_orig_mod.", "module.")
 
+#: Tolerances of what a step has made of a model, unless said otherwise.
+RTOL, ATOL = 1.3e-6, 1e-5
+
 
 @dataclass(frozen=True)
 class Learned:
@@ -90,16 +93,29 @@ def learn(
 class ComparesLearned(CountsCompiles):
     """What cases have to compare models with."""
 
-    def same_learned(self, actual: Learned, expected: Learned, **tolerance: float) -> None:
-        """Check all of it, each gradient by its name; one that is missing has to miss in both."""
-        self.assertEqual(actual.output, expected.output, **tolerance)
-        self.assertEqual(actual.loss, expected.loss, **tolerance)
+    def same_learned(
+        self, actual: Learned, expected: Learned, *, rtol: float = RTOL, atol: float = ATOL
+    ) -> None:
+        """Check all of it, each gradient by its name; one that is missing has to miss in both.
+
+        Of a gradient ``atol`` is part of its largest element: that of a mean over many elements is small.
+        """
+        self.assertEqual(actual.output, expected.output, rtol=rtol, atol=atol)
+        self.assertEqual(actual.loss, expected.loss, rtol=rtol, atol=atol)
         self.assertEqual(list(actual.gradients), list(expected.gradients))
         for name, gradient in expected.gradients.items():
             with self.subTest(gradient=name):
-                self.assertEqual(actual.gradients[name], gradient, **tolerance)
-        self.assertEqual(actual.parameters, expected.parameters, **tolerance)
-        self.assertEqual(actual.inputs, expected.inputs, **tolerance)
+                self.same_gradient(actual.gradients[name], gradient, rtol, atol)
+        self.assertEqual(actual.parameters, expected.parameters, rtol=rtol, atol=atol)
+        self.assertEqual(len(actual.inputs), len(expected.inputs))
+        for number, (one, other) in enumerate(zip(actual.inputs, expected.inputs, strict=True)):
+            with self.subTest(input=number):
+                self.same_gradient(one, other, rtol, atol)
+
+    def same_gradient(self, actual: Tensor | None, expected: Tensor | None, rtol: float, atol: float) -> None:
+        """Check a gradient, with ``atol`` for a part of its largest element."""
+        largest = 0.0 if expected is None else expected.abs().max().item()
+        self.assertEqual(actual, expected, rtol=rtol, atol=atol * largest)
 
 
 class DdpCompileTestCase(ComparesLearned, DynamoDistributedSingleProcTestCase):

@@ -190,6 +190,30 @@ def _entered_grad_mode(graph):
     return [node for node in calls[:1] if node.target is torch._C._set_grad_enabled]
 
 
+def _lose_input_gradients(touch, faulty):
+    """A fault of a backend: the gradients of a graph's inputs, where they are leaves, come out zero."""
+    original = CompileCounterWithBackend.__call__
+
+    def arrives(gradient):
+        touch()
+        return gradient * 0 if faulty else gradient
+
+    def watched(value):
+        if not isinstance(value, torch.Tensor) or isinstance(value, nn.Parameter):
+            return value
+        if not (value.is_leaf and value.requires_grad):
+            return value
+        value = value.view_as(value)
+        value.register_hook(arrives)
+        return value
+
+    def call(self, graph, inputs):
+        compiled = original(self, graph, inputs)
+        return torch._dynamo.disable(lambda *args: compiled(*map(watched, args)))
+
+    CompileCounterWithBackend.__call__ = call
+
+
 def _writes_once(touch, faulty):
     """A fault of a backend: from its second call on, a graph leaves its inputs as they were."""
     original = CompileCounterWithBackend.__call__
@@ -221,6 +245,12 @@ PIECES = (
         BACKEND,
         _other_grad_mode,
         lambda self, graph, inputs: bool(_entered_grad_mode(graph)),
+    ),
+    Mutant(
+        "input_gradients_are_lost",
+        "the model's inputs get gradients of zero",
+        lambda touch: _lose_input_gradients(touch, faulty=True),
+        lambda touch: _lose_input_gradients(touch, faulty=False),
     ),
     Mutant(
         "graphs_write_once",

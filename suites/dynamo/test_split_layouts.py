@@ -15,7 +15,6 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 import torch
 from torch import Tensor, nn
-from torch._dynamo.backends.registry import lookup_backend
 from torch._inductor import config as inductor_config
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
@@ -63,11 +62,11 @@ class TestSplitLayouts(DdpCompileTestCase):
         x = torch.randn(2, CHANNELS, 16, 16, device=self.device)
         step = learn if torch.is_grad_enabled() else (lambda one, x: one(x))
         expected = step(copy.deepcopy(model), x)
-        told = []
+        told, counter = [], self.counted("inductor")
 
         def backend(graph, inputs):
             told.extend(each.stride() for each in inputs if each.shape == x.shape)
-            return lookup_backend("inductor")(graph, inputs)
+            return counter(graph, inputs)
 
         with captured_splits() as splits:
             actual = step(torch.compile(self.wrap(model, bucket_cap_mb=25), backend=backend), x)
@@ -79,6 +78,7 @@ class TestSplitLayouts(DdpCompileTestCase):
             [split.names for split in splits],
             [(("layers.3.weight",), ("layers.2.weight", "layers.1.weight", "layers.0.weight"))],
         )
+        self.assertEqual(counter.frame_count, 2)
         entry, between = told
         self.assertEqual(entry, x.stride())
         return torch.empty_strided(x.shape, between)
