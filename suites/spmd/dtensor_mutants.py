@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import Tensor
 from torch.distributed.tensor import Partial, Replicate
 from torch.distributed.tensor._dispatch import OpDispatcher
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
+from torch.distributed.tensor.parallel import SequenceParallel
+from torch.utils._pytree import tree_map_only
 
 from suites.planting import Mutant, Touch, replacing
 
@@ -72,7 +75,25 @@ def _wrap_results(touch: Touch, faulty: bool) -> None:
     OpDispatcher.wrap = staticmethod(wrap)  # type: ignore[assignment]  # that is the fault
 
 
+def _detach_inputs(touch: Touch, faulty: bool) -> None:
+    """Stands where inputs of sequence-parallel modules are laid out. Static, as above."""
+    original = SequenceParallel._prepare_input_fn
+
+    def prepare(sequence_dim: int, module: Any, inputs: Any, mesh: Any) -> Any:
+        prepared = original(sequence_dim, module, inputs, mesh)
+        touch()
+        return tree_map_only(Tensor, Tensor.detach, prepared) if faulty else prepared
+
+    SequenceParallel._prepare_input_fn = staticmethod(prepare)  # type: ignore[assignment]  # that is the fault
+
+
 MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "sequence_parallel_detaches",
+        "the inputs of sequence-parallel modules get no gradient",
+        lambda touch: _detach_inputs(touch, faulty=True),
+        lambda touch: _detach_inputs(touch, faulty=False),
+    ),
     replacing(
         "redistribute_loses_a_partial_sum",
         "partial to replicated: every rank keeps its own part",

@@ -60,17 +60,18 @@ class MeshTestCase(DTensorContinuousTestBase):
             members = tuple(int(rank) for rank in lines[tuple(np.delete(own, dim))])
             yield Axis(self.mesh, dim, members, int(own[dim]))
 
-    def inputs(self, program: Program, axis: Axis, rank: int, added: float = 0.0) -> Arrays:
-        """What a rank puts in."""
-        return [array + np.float32(added) for array in program.given(rank, axis.members)]
+    def inputs(self, program: Program, axis: Axis, rank: int, added: float = 0.0, times: int = 1) -> Arrays:
+        """What a rank puts in; so many times the rows."""
+        given = [array + np.float32(added) for array in program.given(rank, axis.members)]
+        return [np.concatenate([array + np.float32(more) for more in range(times)]) for array in given]
 
     def tensors(self, arrays: Arrays) -> list[torch.Tensor]:
         """The arrays as tensors of this rank's device."""
         return [torch.tensor(array, device=self.device) for array in arrays]
 
-    def answer(self, program: Program, axis: Axis, added: float) -> list[torch.Tensor]:
+    def answer(self, program: Program, axis: Axis, added: float, times: int = 1) -> list[torch.Tensor]:
         """What this rank is to get."""
-        given = [self.inputs(program, axis, rank, added) for rank in axis.members]
+        given = [self.inputs(program, axis, rank, added, times) for rank in axis.members]
         return self.tensors(program.expected(given, axis.place))
 
     # -- the order of arrival
@@ -113,14 +114,18 @@ class MeshTestCase(DTensorContinuousTestBase):
         baked = [name for name, _ in (*module.named_parameters(), *module.named_buffers())]
         self.assertEqual(baked, [], "the graph holds tensors of its own")
 
-    def check_results(self, run: Callable[..., Any], program: Program, axis: Axis) -> None:
-        """Check what ``run`` returns on two sets of inputs, and that it leaves no collective behind."""
+    def check_results(self, run: Callable[..., Any], program: Program, axis: Axis, times: int = 1) -> None:
+        """Check what ``run`` returns on two sets of inputs, and that it leaves no collective behind.
+
+        Inputs have so many ``times`` the rows that the program is traced on.
+        """
         for added in RUN_ON:
-            given = self.tensors(self.inputs(program, axis, self.rank, added))
+            given = self.tensors(self.inputs(program, axis, self.rank, added, times))
             self.come_last(axis.members[program.late], axis.members)
             results = listed(run(*given))
             self.assertEqual(pending(), 0, f"collectives over {axis.dim} that nobody has waited for")
-            self.assertEqual(results, self.answer(program, axis, added), f"over {axis.dim}, added {added}")
+            answer = self.answer(program, axis, added, times)
+            self.assertEqual(results, answer, f"over {axis.dim}, added {added}")
 
     def check_stale(self, module: GraphModule, right: GraphModule, program: Program, axis: Axis) -> None:
         """Check what a graph that does not wait returns before the last member comes: not the answer.

@@ -299,7 +299,17 @@ MESHES = (
     ),
 )
 
-MUTANTS: tuple[Mutant, ...] = (*FUNCTIONAL, *PLAIN, *MESHES)
+TRACING = (
+    replacing(
+        "symbolic_is_fake",
+        "a graph that is to leave sizes open has those it was traced on",
+        "suites.spmd.mesh_base:make_fx",
+        lambda original, function, tracing_mode: original(function, tracing_mode="fake"),
+        lambda function, tracing_mode="real": tracing_mode == "symbolic",
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = (*FUNCTIONAL, *PLAIN, *MESHES, *TRACING)
 SURVIVORS: dict[str, dict[str, str]] = {
     "wait_is_a_no_op": {
         "*.test_train_step_simple": "a race that the collective nearly always wins: no rank is late there",

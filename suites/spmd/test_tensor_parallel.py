@@ -124,7 +124,10 @@ class TensorParallel(TensorParallelBodies):
         self.assertEqual(communication.counts, {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1})
         self.assertEqual(found.placements, (Shard(0),))
         self.assertEqual(found.full_tensor(), expected, **ROUNDED)
-        (found * self.spread(weights.numpy(), mesh, Shard(0))).sum().backward()
+        loss = (found * self.spread(weights.numpy(), mesh, Shard(0))).sum()
+        with Communication() as communication:
+            loss.backward()
+        self.assertEqual(communication.counts, {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1})
         self.assertEqual(own.grad.placements, (Shard(0),))
         self.assertEqual(own.grad.full_tensor(), given.grad, **ROUNDED)
         self.check_gradients(plain, parallel)
@@ -140,15 +143,21 @@ class TensorParallel(TensorParallelBodies):
         plain, parallel = self.pair(NormedMlp, layers)
         rows, weights = self.rows(2, 8, WIDTH), self.rows(2, 8, WIDTH)
         with local.outside():
-            expected = plain(rows)
+            given = rows.clone().requires_grad_()
+            expected = plain(given)
             (expected * weights).sum().backward()
         mesh = self.mesh(RANKS)
-        given = self.spread(rows.numpy(), mesh, Shard(1))
+        own = self.spread(rows.numpy(), mesh, Shard(1)).requires_grad_()
         with Communication() as communication:
-            found = parallel(given)
+            found = parallel(own)
         self.assertEqual(communication.counts, {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1})
         self.assertEqual(found.full_tensor(), expected, **ROUNDED)
-        (found * self.spread(weights.numpy(), mesh, Shard(1))).sum().backward()
+        loss = (found * self.spread(weights.numpy(), mesh, Shard(1))).sum()
+        with Communication() as communication:
+            loss.backward()
+        self.assertEqual(communication.counts, {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1})
+        self.assertEqual(own.grad.placements, (Shard(1),))
+        self.assertEqual(own.grad.full_tensor(), given.grad, **ROUNDED)
         self.check_gradients(plain, parallel)
 
     @with_comms
