@@ -21,7 +21,7 @@ from torch.optim import SGD, Adam, lr_scheduler
 
 from harness import UsageError, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import train_step
-from suites.spmd.train_step_base import ROUNDED, STEPS, TrainStepTestCase, sum_step
+from suites.spmd.train_step_base import ROUNDED, STEPS, TrainStepTestCase, sum_step, weighted_step
 
 
 def rows():
@@ -78,6 +78,7 @@ class RetracedTest(TrainStepTestCase):
             module,
             rows,
             momentum_sgd,
+            function=weighted_step,
             between=lambda module, optimizer: lambda: module.train(not module.training),
             graphs=2,
         )
