@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch._functorch.config
 import torch._inductor.config
+from torch._inductor import cpu_vec_isa
 
 
 def settle() -> None:
@@ -19,4 +20,14 @@ def settle() -> None:
     torch._inductor.config.fx_graph_cache = False
     torch._functorch.config.enable_autograd_cache = False
     torch._inductor.config.compile_threads = 1
-    torch._inductor.config.cpp.vec_isa_ok = False
+    _set_vectors(False)
+
+
+def allow_vectors() -> None:
+    """After ``settle``: let inductor try out vector instructions after all, for kernels that need them."""
+    _set_vectors(None)
+
+
+def _set_vectors(ok: bool | None) -> None:
+    torch._inductor.config.cpp.vec_isa_ok = ok
+    cpu_vec_isa.valid_vec_isa_list.cache_clear()  # it would stay what the first test of the process was told

@@ -23,6 +23,7 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 
 from harness import load_tests, requires_cuda, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import captured_splits
+from suites import inductor
 from suites.dynamo.base import DdpCompileTestCase, learn, mean_square
 from suites.dynamo.models import SMALL_WIDTHS, ToyModel, weight
 
@@ -153,7 +154,7 @@ class TestSplitFeatures(DdpCompileTestCase):
     def check_flex_attention(self, *, local):
         """Compile a model whose scores read a buffer, or only its attention; compare with plain attention."""
         counter = self.counted("inductor")
-        inductor_config.cpp.vec_isa_ok = None  # its kernels for the CPU need vector instructions
+        inductor.allow_vectors()  # its kernels for the CPU need them
 
         class Attention(nn.Module):
             def __init__(self):
