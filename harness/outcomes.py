@@ -129,14 +129,20 @@ class RankOutcome:
     @property
     def bad(self) -> bool:
         """True where this rank did not do what the test asked of it (collateral excluded)."""
-        return self.status.bad or (bool(self.subtests) and any(s.status.bad for s in self.subtests))
+        return self.status.bad or bool(self.bad_subtests)
+
+    @property
+    def bad_subtests(self) -> tuple[SubtestOutcome, ...]:
+        """Its sub-tests that went wrong, in order."""
+        return tuple(s for s in self.subtests if s.status.bad)
 
     @property
     def bad_beyond_subtests(self) -> bool:
         """True where more than its sub-tests went wrong."""
         if not self.status.bad:
             return False
-        return self.error is not None or not any(s.status.bad for s in self.subtests)
+        unfinished = self.status in (Status.CRASHED, Status.TIMED_OUT)
+        return unfinished or self.error is not None or not self.bad_subtests
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,10 +299,15 @@ def root_cause(ranks: Sequence[RankOutcome]) -> RankOutcome | None:
         return None
 
     def precedence(o: RankOutcome) -> tuple[bool, bool, int]:
-        noticed = o.status is not Status.CRASHED and lost_a_peer(o.error)
-        return (o.status is Status.TIMED_OUT, noticed, o.order)
+        merely_late = o.status is Status.TIMED_OUT and not o.bad_subtests
+        return (merely_late, o.status is not Status.CRASHED and _only_lost_peers(o), o.order)
 
     return min(bad, key=precedence)
+
+
+def _only_lost_peers(outcome: RankOutcome) -> bool:
+    errors = [e for e in (outcome.error, *(s.error for s in outcome.bad_subtests)) if e is not None]
+    return bool(errors) and all(map(lost_a_peer, errors))
 
 
 def _divergent_root(ranks: Sequence[RankOutcome], skipped: Sequence[RankOutcome]) -> int:
@@ -357,17 +368,24 @@ def describe(outcome: RankOutcome) -> str:
     """One line that says what became of a rank."""
     if outcome.status is Status.CRASHED:
         end = "gone" if outcome.exit_code is None else exit_text(outcome.exit_code)
-        text = f"crashed: {end} without an outcome"
+        text = f"crashed: {end} without an outcome{_after_subtests(outcome)}"
         return f"rank {outcome.rank} {text}" + (f" ({outcome.note})" if outcome.note else "")
     if outcome.status is Status.TIMED_OUT:
-        where = " while exiting" if outcome.phase == "exit" else ""
+        where = " while exiting" if outcome.phase == "exit" else _after_subtests(outcome)
         return f"rank {outcome.rank} timed out{where}" + (f" ({outcome.note})" if outcome.note else "")
-    bad = [s for s in outcome.subtests if s.status.bad]
-    if outcome.error is None and bad:
-        return f"rank {outcome.rank}: {len(bad)} sub-test{'s' if len(bad) > 1 else ''} failed"
+    if outcome.error is None and outcome.bad_subtests:
+        return f"rank {outcome.rank}: {_count(outcome.bad_subtests)} failed"
     verb = {Status.FAILED: "failed", Status.ERROR: "raised"}.get(outcome.status, outcome.status.value)
     text = f"rank {outcome.rank} {verb}" + (f": {outcome.error.headline}" if outcome.error else "")
     return text + (f" ({outcome.note})" if outcome.note else "")
+
+
+def _after_subtests(outcome: RankOutcome) -> str:
+    return f" after {_count(outcome.bad_subtests)} had failed" if outcome.bad_subtests else ""
+
+
+def _count(subtests: Sequence[SubtestOutcome]) -> str:
+    return f"{len(subtests)} sub-test{'s' if len(subtests) > 1 else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 Parent -> server: ``Launch`` (with descriptors), ``Release`` at the end; ``Signal`` on a launch's own socket.
 Server -> parent, on the launch's socket: ``Started`` or ``Refused``, ``Exited`` for each rank, ``Swept``.
-Rank -> parent, on the rank's channel: ``Report`` or ``Passed``. Parent -> rank: ``Release``, and for each
-test of a pooled rank ``Launch`` or ``Again``. Between processes that somebody else started, through a store:
-``Report`` and ``Lost``.
+Rank -> parent, on the rank's channel: ``SubtestFailed`` as that happens, ``Report`` or ``Passed`` at the end.
+Parent -> rank: ``Release``; for each test of a pooled rank ``Launch`` or ``Again``. Between processes that
+somebody else started, through a store: ``Report`` and ``Lost``.
 
 Encoded as JSON with the class's name, so that a journal or a person can read them.
 """
@@ -118,6 +118,14 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
+class SubtestFailed:
+    """A sub-test of this rank went wrong, and its test goes on. The Report has it too, if that ever comes."""
+
+    rank: int
+    subtest: SubtestOutcome
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A rank's outcome, sent when its test and cleanups are over."""
 
@@ -165,6 +173,7 @@ Message = (
     | Exited
     | Swept
     | Signal
+    | SubtestFailed
     | Report
     | Passed
     | Lost
@@ -210,12 +219,14 @@ def expect(frame: bytes | None, kind: type[M]) -> M:
 
 
 # Those of which a field is no JSON value, or is left out.
-_RICH = frozenset({Launch, Report, Lost, Assignment})
+_RICH = frozenset({Launch, SubtestFailed, Report, Lost, Assignment})
 
 
 def _to_json(message: Any) -> dict[str, Any]:
     if isinstance(message, Report | Lost):
         return {"outcome": outcome_to_json(message.outcome)}
+    if isinstance(message, SubtestFailed):
+        return {"rank": message.rank, "subtest": _subtest_to_json(message.subtest)}
     if isinstance(message, Assignment):
         return {**_fields(message), "launch": _to_json(message.launch)}
     if isinstance(message, Launch):
@@ -227,6 +238,8 @@ def _to_json(message: Any) -> dict[str, Any]:
 def _from_json(kind: type, value: dict[str, Any]) -> Any:
     if kind in (Report, Lost):
         return kind(outcome_from_json(value["outcome"]))
+    if kind is SubtestFailed:
+        value["subtest"] = _subtest_from_json(value["subtest"])
     if kind is Assignment:
         value["launch"] = _from_json(Launch, value["launch"])
     if kind is Launch:

@@ -73,7 +73,7 @@ class RankSide(_AnyTestCase):
         """Seeds, runs the method, and records how that went."""
         self._seed_rank()
         with expect.collecting() as accepted:
-            account = run_body(self, self.setUpRank, self.tearDownRank)
+            account = run_body(self, self.setUpRank, self.tearDownRank, channel.subtest_failed)
         account = self._account(account)
         if accepted.updates:
             account = replace(account, accepted=tuple(u.to_json() for u in accepted.updates))

@@ -248,7 +248,7 @@ def _run_on_threads(
         seeding.seed_all(seeding.base_seed())
         own = _copy_for_rank(case, method)
         with expect.collecting() as accepted:
-            account = run_body(own, _nothing, _nothing)
+            account = run_body(own, _nothing, _nothing, channel.subtest_failed)
         finish_in_rank(channel, replace(account, accepted=tuple(u.to_json() for u in accepted.updates)))
 
     started = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import threading
 import types
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from harness.launch.meetings import Meeting
-from harness.outcomes import CollectiveRecord
+from harness.outcomes import CollectiveRecord, SubtestOutcome
 from harness.rank.account import Account
 
 __unittest = True  # frames that no reader of a failure has a use for
@@ -43,6 +44,7 @@ class ThreadChannel:
     account: Account | None = None
     texts: list[str] = field(default_factory=list)
     kept: dict[str, object] = field(default_factory=dict)
+    subtest_failed: Callable[[SubtestOutcome], object] = lambda subtest: None
 
     def record(self, account: Account) -> None:
         """Notes how the test went. The last word counts."""
@@ -75,6 +77,10 @@ class Home(Protocol):
         """Called last."""
         ...
 
+    def subtest_failed(self, rank: int, subtest: SubtestOutcome) -> None:
+        """Called as a sub-test goes wrong."""
+        ...
+
 
 class RankThread(threading.Thread):
     """A rank's thread, a daemon. ``world`` is what ``torch.distributed`` has for it."""
@@ -83,7 +89,7 @@ class RankThread(threading.Thread):
         super().__init__(name=f"rank {rank}", daemon=True)
         self.home: Any = home
         self.rank = rank
-        self.channel = ThreadChannel()
+        self.channel = ThreadChannel(subtest_failed=functools.partial(home.subtest_failed, rank))
         self.world: Any = None
         self.released = threading.Event()
         self.records: deque[CollectiveRecord] = deque(maxlen=RECORDS)

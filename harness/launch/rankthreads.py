@@ -3,6 +3,7 @@
     parent                           rank r (a thread)
       start -------------------------> take the turn, run the body
                                        collective: come to it, give the turn, wait, take the turn
+      next_event <---- SubtestFailed - one of its sub-tests went wrong
       next_event <------ RankOutcome - the body is over
       release -----------------------> destroy the groups
       next_event <------------- Gone - X
@@ -28,7 +29,8 @@ from harness.launch.meetings import Meeting, Meetings
 from harness.launch.rankthread import Body, Gone, RankThread
 from harness.launch.thread_state import RankStates
 from harness.launch.turns import Turns
-from harness.outcomes import CollectiveRecord, RankOutcome
+from harness.outcomes import CollectiveRecord, RankOutcome, SubtestOutcome
+from harness.protocol import SubtestFailed
 from harness.rank.account import Account, conclude
 
 __unittest = True  # frames that no reader of a failure has a use for
@@ -61,7 +63,7 @@ class RankThreads:
         self._turns = Turns(self._states)
         if not turns:
             self._turns.open()
-        self._events: queue.SimpleQueue[RankOutcome | Gone] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[SubtestFailed | RankOutcome | Gone] = queue.SimpleQueue()
         self._reported: set[int] = set()
         self._gone: set[int] = set()
         self._meetings = Meetings()
@@ -87,7 +89,7 @@ class RankThreads:
             self.close()
             raise
 
-    def next_event(self, timeout_s: float | None) -> RankOutcome | Gone | None:
+    def next_event(self, timeout_s: float | None) -> SubtestFailed | RankOutcome | Gone | None:
         """What a rank has to say next; None where none does in time."""
         try:
             return self._events.get(timeout=timeout_s)
@@ -210,6 +212,11 @@ class RankThreads:
             thread.world = None
         self._gone.add(thread.rank)
         self._events.put(Gone(thread.rank))
+
+    def subtest_failed(self, rank: int, subtest: SubtestOutcome) -> None:
+        """Tells the parent of a sub-test that went wrong, unless it did so because the test is over."""
+        if not self.over:
+            self._events.put(SubtestFailed(rank, subtest))
 
     @contextlib.contextmanager
     def away(self, thread: RankThread) -> Iterator[None]:

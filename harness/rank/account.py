@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import unittest
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, NoReturn
@@ -39,9 +40,12 @@ class _Collector(unittest.TestResult):
     """A unittest result that keeps values, not text: unittest itself runs the method in the rank, so that
     cleanups, sub-tests, skips and decorators behave as anywhere else."""
 
-    def __init__(self, assertion: type[BaseException], debug: bool) -> None:
+    def __init__(
+        self, assertion: type[BaseException], debug: bool, subtest_failed: Callable[[SubtestOutcome], object]
+    ) -> None:
         super().__init__()
         self._debug = debug
+        self._subtest_failed = subtest_failed
         self._assertion = assertion
         self.problems: list[ErrorInfo] = []
         self.skip_reason: str | None = None
@@ -86,13 +90,14 @@ class _Collector(unittest.TestResult):
             self.skip_reason = reason
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: ExcInfo | None) -> None:
-        """One sub-test's end; err is None where it passed."""
+        """One sub-test's end; err is None where it passed. Python before 3.11 calls this after the test."""
         if err is None or err[1] is None:
             self.subtests.append(_subtest(subtest, Status.PASSED))
             return
         info = capture(err[1], self._assertion)
         status = Status.FAILED if info.is_assertion else Status.ERROR
         self.subtests.append(_subtest(subtest, status, error=info))
+        self._subtest_failed(self.subtests[-1])
 
 
 def _subtest(
@@ -110,13 +115,19 @@ def _safe_repr(value: object) -> str:
         return f"<repr raised {type(error).__name__}>"
 
 
-def run_body(case: unittest.TestCase, set_up: Any, tear_down: Any) -> Account:
+def run_body(
+    case: unittest.TestCase,
+    set_up: Any,
+    tear_down: Any,
+    subtest_failed: Callable[[SubtestOutcome], object] = lambda subtest: None,
+) -> Account:
     """Runs a case's method in this rank, between ``set_up`` and ``tear_down`` and followed by its cleanups.
 
-    The case's own ``setUp`` and ``tearDown`` belong to the parent. KeyboardInterrupt comes through.
+    The case's own ``setUp`` and ``tearDown`` belong to the parent. ``subtest_failed`` is called with each
+    sub-test that goes wrong, as it ends. KeyboardInterrupt comes through.
     """
     debug = os.environ.get(terminal.VARIABLE, "") == str(getattr(case, "rank", None))
-    collector = _Collector(case.failureException, debug)
+    collector = _Collector(case.failureException, debug, subtest_failed)
     case.setUp = set_up  # type: ignore[method-assign]  # this instance plays the rank's part only
     case.tearDown = tear_down  # type: ignore[method-assign]
     unittest.TestCase.run(case, collector)

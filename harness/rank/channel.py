@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 
 from harness.errors import ProtocolError
-from harness.protocol import Again, Launch, Passed, Release, Report, decode, encode, expect
+from harness.outcomes import SubtestOutcome
+from harness.protocol import Again, Launch, Passed, Release, Report, SubtestFailed, decode, encode, expect
 from harness.rank.account import Account
 from harness.wire import recv_frame, send_frame
+
+# As many sub-tests of a test that go wrong are told before its report. More than a verdict shows in full, and
+# few enough not to fill the socket while the parent is still busy elsewhere.
+MOST_SUBTESTS = 8
 
 
 def _nothing() -> None:
@@ -23,8 +30,11 @@ class RankChannel:
     becomes the rank's error, closing changes nothing.
     """
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, rank: int) -> None:
         self._sock = sock
+        self._rank = rank
+        self._pid = os.getpid()
+        self._subtests = 0
         self.account: Account | None = None
         self.texts: list[str] = []
         self.kept: dict[str, object] = {}  # what a pooled rank keeps from test to test
@@ -41,7 +51,7 @@ class RankChannel:
 
     def next_test(self) -> Launch | Again | None:
         """A pooled rank's next test; None when it is released, or its parent is gone."""
-        self.account, self.texts = None, []
+        self.account, self.texts, self._subtests = None, [], 0
         try:
             frame = recv_frame(self._sock)
             message = decode(frame) if frame is not None else None
@@ -60,8 +70,20 @@ class RankChannel:
     def close(self) -> None:
         """Part of upstream's pipe; the channel stays open until the process ends."""
 
+    def subtest_failed(self, subtest: SubtestOutcome) -> None:
+        """Says at once that a sub-test went wrong: a rank that is ended later has no report to say it in."""
+        in_child = os.getpid() != self._pid  # that the test forked: what it finds is not the rank's to say
+        if in_child or self._subtests == MOST_SUBTESTS:
+            return
+        self._subtests += 1
+        error = replace(subtest.error, pickled=None) if subtest.error is not None else None
+        self._send(SubtestFailed(self._rank, replace(subtest, error=error)))
+
     def report(self, message: Report | Passed) -> None:
         """Says how the test went; a parent that is gone is nobody to tell."""
+        self._send(message)
+
+    def _send(self, message: SubtestFailed | Report | Passed) -> None:
         with contextlib.suppress(OSError):
             self._sock.setblocking(True)  # a test that made it otherwise must not cost half a report
             send_frame(self._sock, encode(message))

@@ -97,7 +97,7 @@ def live(place: Place) -> NoReturn:
     coverage_hook.start_in_child()
     terminal.install(place.rank)
     _settle_threads(place.request)
-    channel = RankChannel(socket.socket(fileno=place.channel))
+    channel = RankChannel(socket.socket(fileno=place.channel), place.rank)
     memory = mmap.mmap(place.ledger, ledger.size(place.request.world_size))
     book = ledger.Ledger(memory, place.rank)
     if place.request.pooled:

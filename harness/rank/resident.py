@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.launch.perprocess import PerProcess
 from harness.launch.rankthread import ThreadChannel, stack_of
-from harness.outcomes import RankOutcome, Status
+from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.rank import groups, guard, ledger, recorder
 from harness.rank.account import Account, conclude, exit_code, leave_as_child
 from harness.rank.signals import STOP_SIGNAL
@@ -79,11 +79,12 @@ class Resident:
         self._raised = False
         self._ended_as: Status | None = None
         self._stack = ""
+        self._failed: list[SubtestOutcome] = []  # sub-tests that went wrong before the test was stopped
 
     def run(self) -> RankOutcome:
         """Runs the test to its end and says how it went. Never raises on the test's account."""
         watch = guard.Guard()
-        channel = ResidentChannel(on_ready=watch.begin)
+        channel = ResidentChannel(subtest_failed=self._subtest_failed, on_ready=watch.begin)
         book = _book.get().ledger
         book.clear()
         recorder.install(book)
@@ -110,6 +111,10 @@ class Resident:
             self._inside = False
             return error
         return None
+
+    def _subtest_failed(self, subtest: SubtestOutcome) -> None:
+        if self._ended_as is None:
+            self._failed.append(subtest)
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:
@@ -170,7 +175,14 @@ class Resident:
         )
         if self._ended_as is None:
             return outcome
-        return replace(outcome, status=self._ended_as, error=None, skip_reason=None, stack=self._stack)
+        return replace(
+            outcome,
+            status=self._ended_as,
+            error=None,
+            skip_reason=None,
+            subtests=tuple(self._failed),
+            stack=self._stack,
+        )
 
 
 def clean_up(*, passed: bool) -> None:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from harness.outcomes import (
+    ErrorInfo,
     Grouped,
     MergedSubtest,
     RankOutcome,
@@ -82,7 +83,14 @@ def _root_cause(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
         lines.append(f"cause: {outcome.reason}")
     if not lines or root.error is not None:
         lines.append(f"{'at first' if lines else 'cause'}: {_described(outcome, root)}")
-    return lines + _indented(root.error.traceback if root.error is not None else "")
+    error = root.error if root.error is not None else _error_shown_nowhere(outcome, root)
+    return lines + _indented(error.traceback if error is not None else "")
+
+
+def _error_shown_nowhere(outcome: TestOutcome, root: RankOutcome) -> ErrorInfo | None:
+    """That of the root cause's first sub-test for which the list of all has another rank's outcome."""
+    listed = [m.subtest for m in outcome.subtests]
+    return next((s.error for s in root.bad_subtests if s not in listed), None)
 
 
 def _described(outcome: TestOutcome, root: RankOutcome) -> str:

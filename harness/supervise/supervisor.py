@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from harness.errors import ProtocolError
 from harness.launch.base import RankLink, RankSet
-from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status
-from harness.protocol import Exited, Report, Swept, decode
+from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, SubtestOutcome
+from harness.protocol import Exited, Report, SubtestFailed, Swept, decode
 from harness.rank import ledger
 from harness.rank.signals import STACK_SIGNAL
 from harness.supervise import stacks
@@ -41,6 +41,8 @@ class _Watched:
     output: Output
     reader: FrameReader = field(default_factory=FrameReader)
     report: RankOutcome | None = None
+    subtests: list[SubtestOutcome] = field(default_factory=list)  # that failed, while there is no report
+    order: int | None = None  # of the first bad news, or of the report
     code: int | None = None
     peak_memory: int | None = None
     gone: bool = False
@@ -174,9 +176,12 @@ class Supervisor:
         """A rank that goes without a report gets one: it crashed, or was ended."""
         if watched.report is None:
             status = ended_as(watched.ended_for) or Status.CRASHED
-            self._note(
-                watched, RankOutcome(watched.link.rank, status, exit_code=watched.code, note=watched.lie)
-            )
+            self._note(watched, self._unreported(watched, status, watched.lie))
+
+    def _unreported(self, watched: _Watched, status: Status, note: str) -> RankOutcome:
+        """The outcome of a rank from which no report came."""
+        rank, failed = watched.link.rank, tuple(watched.subtests)
+        return RankOutcome(rank, status, subtests=failed, exit_code=watched.code, note=note)
 
     def _read_reports(self, watched: _Watched) -> None:
         """Everything that the channel holds; at its end, or after nonsense, it is watched no longer."""
@@ -192,9 +197,12 @@ class Supervisor:
         try:
             for frame in watched.reader.feed(data):
                 message = decode(frame)
-                if not isinstance(message, Report) or message.outcome.rank != watched.link.rank:
+                if isinstance(message, Report) and message.outcome.rank == watched.link.rank:
+                    self._note(watched, message.outcome)
+                elif isinstance(message, SubtestFailed) and message.rank == watched.link.rank:
+                    self._note_subtest(watched, message.subtest)
+                else:
                     raise ProtocolError(f"a rank sent {type(message).__name__}")
-                self._note(watched, message.outcome)
         except ProtocolError as error:
             watched.lie = f"its channel carried something that is no report: {error}"[:300]
             self._forget(watched.link.channel)
@@ -202,10 +210,22 @@ class Supervisor:
     def _note(self, watched: _Watched, outcome: RankOutcome) -> None:
         if watched.report is not None:
             return
-        watched.report = replace(outcome, order=self._order, at_s=self._clock())
-        self._order += 1
+        watched.report = replace(outcome, order=self._place(watched), at_s=self._clock())
         if not watched.gone and watched.ended_for is not Why.EXIT and not watched.told_to_end:
             watched.ended_for = None  # it was only slow: nobody needs to end it now
+
+    def _note_subtest(self, watched: _Watched, subtest: SubtestOutcome) -> None:
+        """Hurries nobody: the rank goes on, and its peers may. What comes of its being ended is no news."""
+        if not watched.told_to_end:
+            watched.subtests.append(subtest)
+            self._place(watched)
+
+    def _place(self, watched: _Watched) -> int:
+        """Which rank in the order of first news this one is."""
+        if watched.order is None:
+            watched.order = self._order
+            self._order += 1
+        return watched.order
 
     def _forget(self, what: object) -> None:
         if what in self._selector.get_map():
@@ -347,7 +367,8 @@ class Supervisor:
     def _outcome(self, watched: _Watched) -> RankOutcome:
         report = watched.report
         if report is None:  # never gone, even after SIGKILL
-            report = RankOutcome(watched.link.rank, Status.TIMED_OUT, note="does not die", order=self._order)
+            report = self._unreported(watched, Status.TIMED_OUT, "does not die")
+            report = replace(report, order=self._place(watched))
         if watched.ended_for is Why.EXIT:
             report = hung_at_exit(report)
         elif left_wrongly(report, watched.code, watched.told_to_end):

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from harness.outcomes import PLAIN, CollectiveRecord, MergeRules, RankOutcome, Status
+from harness.outcomes import PLAIN, CollectiveRecord, MergeRules, RankOutcome, Status, SubtestOutcome
+from harness.protocol import SubtestFailed
 from harness.settings import Settings
 from harness.supervise.conclusions import Watch, hung_at_exit
 from harness.supervise.deadlines import TERM_WAIT_S, Action, Limits, Step, View, Why, decide
@@ -56,7 +57,7 @@ class Threads(Protocol):
         ...
 
     def next_event(self, timeout_s: float | None) -> object:
-        """A RankOutcome, a word that a rank is gone, or None."""
+        """A SubtestFailed, a RankOutcome, a word that a rank is gone, or None."""
         ...
 
     def look(self) -> bool:
@@ -101,6 +102,8 @@ class ThreadSupervisor:
         self._clock = clock
         self._size = len(ranks.threads)
         self._reports: dict[int, RankOutcome] = {}
+        self._failed: dict[int, list[SubtestOutcome]] = {}  # sub-tests by rank
+        self._order: dict[int, int] = {}  # rank -> its place in the order of first news
         self._gone: set[int] = set()
         self._ended: dict[int, Why] = {}
         self._stacks: dict[int, str] = {}
@@ -160,16 +163,23 @@ class ThreadSupervisor:
 
     def _take(self, event: object) -> None:
         now = self._clock()
+        if isinstance(event, SubtestFailed):
+            self._failed.setdefault(event.rank, []).append(event.subtest)
+            self._place(event.rank)
+            return
         if not isinstance(event, RankOutcome):
             self._gone.add(event.rank)  # type: ignore[attr-defined]  # the only other event: a rank is gone
             return
         if event.rank in self._ended:
             return  # what it says after its end is of its ending
-        self._reports[event.rank] = replace(event, order=len(self._reports), at_s=now)
+        self._reports[event.rank] = replace(event, order=self._place(event.rank), at_s=now)
         if self._is_bad(event):
             self._view = replace(self._view, first_bad=self._view.first_bad or now)
         elif event.status is Status.SKIPPED:
             self._view = replace(self._view, first_skip=self._view.first_skip or now)
+
+    def _place(self, rank: int) -> int:
+        return self._order.setdefault(rank, len(self._order))
 
     def _is_bad(self, report: RankOutcome) -> bool:
         if report.status is not Status.CRASHED:
@@ -226,10 +236,12 @@ class ThreadSupervisor:
         to blame, so it comes first."""
         ended = {None: Status.CRASHED, Why.TIMEOUT: Status.TIMED_OUT}
         now, started = self._clock(), self._view.started
+        late = rank + self._size * (2 if rank in self._waiting else 1)
         return RankOutcome(
             rank,
             ended.get(self._ended.get(rank), Status.ENDED),
-            order=rank + self._size * (2 if rank in self._waiting else 1),
+            subtests=tuple(self._failed.get(rank, ())),
+            order=self._order.get(rank, late),
             at_s=now,
             started_s=started,
             duration_s=now - started,

@@ -156,6 +156,27 @@ class RootCauseTest(unittest.TestCase):
         outcome = merge([rank(0, T, order=0), rank(1, E, order=1)])
         self.assertEqual(outcome.root_cause, 1)
 
+    def test_late_after_a_sub_test_failed(self) -> None:
+        """That rank has said why; all the same it did not come back in time."""
+        outcome = merge([rank(0, T, order=0), rank(1, T, order=1, subtests=(subtest(0, F),))])
+        self.assertEqual((outcome.status, outcome.root_cause), (T, 1))
+        self.assertEqual(outcome.reason, "rank 1 timed out after 1 sub-test had failed")
+        self.assertTrue(outcome.rank(1).bad_beyond_subtests)
+
+    def test_ended_after_a_sub_test_failed(self) -> None:
+        """The sub-test is no collateral, and came before what a peer raised."""
+        outcome = merge([rank(0, E, order=1), rank(1, X, order=0, subtests=(subtest(0, F),))])
+        self.assertEqual((outcome.status, outcome.root_cause), (F, 1))
+        self.assertFalse(outcome.rank(1).bad_beyond_subtests)
+
+    def test_noticing_in_sub_tests(self) -> None:
+        """A rank has only noticed where all that it says is that it did; one honest failure is enough."""
+        noticed = SubtestOutcome(None, (), E, CLOSED)
+        crash = rank(1, C, order=1)
+        self.assertEqual(merge([rank(0, E, order=0, error=None, subtests=(noticed,)), crash]).root_cause, 1)
+        both = rank(0, E, order=0, error=CLOSED, subtests=(subtest(0, F),))
+        self.assertEqual(merge([both, crash]).root_cause, 0)
+
     def test_lost_a_peer(self) -> None:
         """By the words of gloo, NCCL and the operating system, in any case of letters."""
         for message in (
@@ -309,6 +330,10 @@ class WordsTest(unittest.TestCase):
             (
                 rank(1, C, exit_code=0, note="by hand"),
                 "rank 1 crashed: exit code 0 without an outcome (by hand)",
+            ),
+            (
+                rank(1, C, exit_code=3, subtests=(subtest(0, F), subtest(1, E))),
+                "rank 1 crashed: exit code 3 without an outcome after 2 sub-tests had failed",
             ),
             (rank(1, T), "rank 1 timed out"),
             (rank(1, T, phase="exit"), "rank 1 timed out while exiting"),

@@ -78,6 +78,7 @@ LAUNCHES = st.builds(
 )
 MESSAGES = st.one_of(
     LAUNCHES,
+    st.builds(protocol.SubtestFailed, st.integers(0, 2**16), SUBTESTS),
     st.builds(protocol.Report, OUTCOMES),
     st.builds(protocol.Lost, OUTCOMES),
     st.builds(protocol.Started, st.lists(st.integers(1, 2**22), max_size=4)),
@@ -128,6 +129,7 @@ class RoundTripTest(unittest.TestCase):
             "Launch",
             "Again",
             "Passed",
+            "SubtestFailed",
             "Report",
             "Lost",
             "Started",

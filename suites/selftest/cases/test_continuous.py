@@ -6,6 +6,7 @@ import os
 import select
 import shutil
 import signal
+import sys
 import tempfile
 import unittest
 from typing import ClassVar
@@ -13,6 +14,7 @@ from unittest import mock
 
 from harness import MultiProcessTestCase, RankLeakWarning, Status
 from harness.cases import modes
+from harness.rank.channel import MOST_SUBTESTS
 from suites.selftest.faults import pooled
 from suites.selftest.faults.rows import OnForkServer, OnSpawn, Played
 
@@ -133,6 +135,14 @@ class Replacement(Pooled):
 
     def test_hang(self) -> None:
         self.assert_next_is_unharmed("ERROR", Status.TIMED_OUT, "test_hangs", HARNESS_TIMEOUT="2")
+
+    @unittest.skipIf(sys.version_info < (3, 11), "unittest tells of sub-tests when the test is over")
+    def test_hang_after_sub_tests(self) -> None:
+        """The first of those that failed are told, and in the next test, on another set, anew."""
+        self.passes(pooled.Shared, "test_sum")
+        for _ in range(2):
+            played = self.play(pooled.Shared, "test_hangs_after_a_sub_test", HARNESS_TIMEOUT="2")
+            self.check(played, "ERROR", Status.TIMED_OUT, f"after {MOST_SUBTESTS} sub-tests had failed")
 
     def test_announced_end(self) -> None:
         """Kept ranks do not end by it, and say with which code they would have; the next test gets others."""

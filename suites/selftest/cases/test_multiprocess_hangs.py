@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unittest
 
 from harness import Status
@@ -62,6 +63,14 @@ class HangRows(Rows):
         self.assertEqual(played.verdict, "ERROR")
         self.assertEqual([o.status for o in played.outcome.ranks], [Status.TIMED_OUT] * 2, played.text)
         self.assertIn("stack of ranks 0, 1", played.text)
+
+    @unittest.skipIf(sys.version_info < (3, 11), "unittest tells of sub-tests when the test is over")
+    def test_after_a_sub_test(self) -> None:
+        """The rank whose sub-test failed is the cause, with the sub-test's traceback."""
+        played = self.play(hangs.Hangs, "test_after_a_sub_test", HARNESS_TIMEOUT=DEADLINE)
+        said = ("cause: rank 1 timed out after 1 sub-test had failed", "AssertionError: why all ranks hang")
+        self.check(played, "ERROR", Status.TIMED_OUT, *said)
+        self.assertEqual(len(played.result.failures), 1)
 
     def test_in_atexit(self) -> None:
         """The test passed and its process does not end: an error that says so, with the stack."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import unittest
 
 from harness import Status
 from suites.selftest.faults import verdicts
 from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
+
+# What a verdict says of a rank that did not come to its report; before 3.11 unittest says nothing until then.
+AFTER_SUBTEST = ("after 1 sub-test had failed", "the sub-test") if sys.version_info >= (3, 11) else ()
 
 
 class SkipRows(Rows):
@@ -131,9 +135,10 @@ class SubtestRows(Rows):
         self.assertIn("AssertionError: the test", played.text)
 
     def test_then_the_rank_dies(self) -> None:
-        """The crash is the verdict."""
+        """The crash is the verdict; what a sub-test had found before it is told."""
         played = self.play(verdicts.Subtests, "test_then_the_rank_dies")
-        self.check(played, "ERROR", Status.CRASHED, "rank 1 crashed: exit code 5")
+        self.check(played, "ERROR", Status.CRASHED, "rank 1 crashed: exit code 5", *AFTER_SUBTEST)
+        self.assertEqual(len(played.result.failures), 1)
 
     def test_skipped(self) -> None:
         """A skip of that sub-test; the test passes."""

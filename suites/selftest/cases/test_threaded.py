@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 import unittest
 import warnings
@@ -120,6 +121,18 @@ class VerdictTest(ThreadRows):
     def test_subtests(self) -> None:
         """Itemised, with the rank."""
         self.bad("test_subtests", "FAIL", Status.FAILED, "(number=2): failed on rank 1", "two on one")
+
+    @unittest.skipIf(sys.version_info < (3, 11), "unittest tells of sub-tests when the test is over")
+    def test_subtest_and_hang(self) -> None:
+        """A rank that left a sub-test and is ended is the cause; being ended is no failure of a sub-test."""
+        words = ("sub-test (number=1)", "why rank 1 is elsewhere")
+        for method in ("test_subtest_and_another_collective", "test_subtest_and_a_loop"):
+            with self.subTest(method):
+                played = self.on_threads(threaded.Faulty, method, HARNESS_TIMEOUT=DEADLINE)
+                self.assertEqual(played.outcome.root_cause, 1, played.text)
+                for said in words:
+                    self.assertIn(said, played.text)
+                self.assertNotIn("(number=2)", played.text)
 
     def test_calls_another_collective(self) -> None:
         """Whoever comes second is told."""

@@ -90,6 +90,15 @@ class Hangs(FaultyCase):
         if self.is_to_hang():
             self.addCleanup(wait_in_python)
 
+    def test_after_a_sub_test(self) -> None:
+        """Rank 1 leaves a sub-test, and its peer waits in there for ever, as it does for its peer."""
+        self.arrive()
+        with self.subTest(n=1):
+            if self.rank == 1:
+                self.fail("why all ranks hang")
+            wait_in_python()
+        wait_in_python()
+
     def test_everywhere(self) -> None:
         """All ranks on the same line."""
         self.arrive()

@@ -96,6 +96,12 @@ class Shared(MultiProcContinuousTest):
         while self.rank == 1:
             time.sleep(60)
 
+    def test_hangs_after_a_sub_test(self) -> None:
+        for n in range(20):
+            with self.subTest(n=n):
+                self.assertEqual(self.rank, 0)
+        self.test_hangs()
+
     def test_destroys_group(self) -> None:
         dist.destroy_process_group()
 

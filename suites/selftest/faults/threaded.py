@@ -131,6 +131,21 @@ class Faulty(Threaded):
             with self.subTest(number=number):
                 self.assertFalse(self.rank == 1 and number == 2, "two on one")
 
+    def test_subtest_and_another_collective(self) -> None:
+        with self.subTest(number=1):
+            self.assertNotEqual(self.rank, 1, "why rank 1 is elsewhere")
+            dist.all_reduce(torch.zeros(1))
+        if self.rank == 1:
+            dist.barrier()
+
+    def test_subtest_and_a_loop(self) -> None:
+        with self.subTest(number=1):
+            self.assertNotEqual(self.rank, 1, "why rank 1 is elsewhere")
+            dist.barrier()
+        with self.subTest(number=2):
+            while True:
+                pass
+
     @unittest.expectedFailure
     def test_expected_to_fail(self) -> None:
         self.fail("as announced")

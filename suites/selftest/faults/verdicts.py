@@ -145,7 +145,7 @@ class Subtests(FaultyCase):
         self.fail("the test")
 
     def test_then_the_rank_dies(self) -> None:
-        """What a sub-test found before the crash is not known, but the crash is."""
+        """Rank 1, in which the sub-test has failed."""
         with self.subTest(n=0):
             self.assertEqual(self.rank, 0, "the sub-test")
         if self.rank == 1:

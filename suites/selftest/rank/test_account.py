@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unittest
 from typing import Any
 
@@ -118,6 +119,22 @@ class RunBodyTest(unittest.TestCase):
         by_key = {s.key: s.status for s in account.subtests}
         expected = {0: Status.PASSED, 1: Status.FAILED, 2: Status.SKIPPED}
         self.assertEqual(by_key, {("part", (("n", str(n)),)): status for n, status in expected.items()})
+
+    def test_failed_subtests_are_told_at_once(self) -> None:
+        """As each ends, before the test goes on; by unittest before Python 3.11 when the test is over."""
+        told: list[Any] = []
+        known: list[int] = []
+
+        def body(case: unittest.TestCase) -> None:
+            for n in range(3):
+                with case.subTest(n=n):
+                    case.assertNotEqual(n, 1)
+                known.append(len(told))
+
+        case_type = type("Body", (Body,), {"body": staticmethod(body)})
+        account = run_body(case_type("method"), lambda: None, lambda: None, told.append)
+        self.assertEqual(told, [s for s in account.subtests if s.status is Status.FAILED])
+        self.assertEqual(known, [0, 1, 1] if sys.version_info >= (3, 11) else [0, 0, 0])
 
     def test_unspeakable_parameter(self) -> None:
         """A parameter whose repr raises is shown without."""

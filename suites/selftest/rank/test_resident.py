@@ -13,6 +13,7 @@ from typing import NoReturn
 import torch.distributed as dist
 
 from harness import Status
+from harness.outcomes import SubtestOutcome
 from harness.rank import groups
 from harness.rank.account import Account
 from harness.rank.resident import Resident, ResidentChannel, Stopped, clean_up
@@ -85,6 +86,32 @@ class ResidentTest(unittest.TestCase):
         self.assertIn("in sleeps", outcome.stack)
         self.assertNotIn("unittest", outcome.stack)
 
+    def test_stopped_after_sub_tests(self) -> None:
+        """Those that had gone wrong before are told; the one that it was stopped in is not."""
+        before, within = (SubtestOutcome(None, (("n", n),), Status.FAILED) for n in "12")
+
+        def sleeps(channel: ResidentChannel) -> None:
+            channel.subtest_failed(before)
+            inside.set()
+            try:
+                time.sleep(LONG_S)
+            except Stopped:
+                channel.subtest_failed(within)
+                channel.record(Account(Status.FAILED, subtests=(before, within)))
+
+        inside = threading.Event()
+        rank = Resident(0, sleeps)
+
+        def stop() -> None:
+            inside.wait()
+            rank.stop(Status.TIMED_OUT)
+
+        stopper = threading.Thread(target=stop)
+        stopper.start()
+        outcome = rank.run()
+        stopper.join()
+        self.assertEqual((outcome.status, outcome.subtests), (Status.TIMED_OUT, (before,)))
+
     def test_stopped_afterwards(self) -> None:
         """A test that is over stays what it was, and a signal that comes late disturbs nobody."""
         rank = Resident(0, passes)
@@ -97,9 +124,11 @@ class ResidentTest(unittest.TestCase):
         """In another thread nothing can be raised: it is stuck, with its stack."""
 
         def waits(channel: ResidentChannel) -> None:
+            channel.subtest_failed(subtest)
             inside.set()
             go_on.wait()
 
+        subtest = SubtestOutcome(None, (), Status.FAILED)
         inside, go_on = threading.Event(), threading.Event()
         ranks: list[Resident] = []
 
@@ -116,6 +145,7 @@ class ResidentTest(unittest.TestCase):
         thread.join()
         self.assertEqual((stuck.rank, stuck.status), (1, Status.ENDED))
         self.assertIn("could not be interrupted", stuck.note)
+        self.assertEqual(stuck.subtests, (subtest,))
         self.assertIn("in waits", stuck.stack)
 
     def test_leaves_something(self) -> None:

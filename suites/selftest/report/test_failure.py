@@ -139,6 +139,16 @@ class OtherVerdictsTest(unittest.TestCase):
         self.assertIn(f"sub-test (i=0): failed on ranks 0, 1\n{TRACE}\n", said)
         self.assertIn("... and 2 sub-tests more", said)
 
+    def test_sub_test_of_the_root_cause_beside_a_worse_one(self) -> None:
+        """The list has one entry for both, with the worse outcome; the cause is shown all the same."""
+
+        def sub(status: Status, error: ErrorInfo) -> tuple[SubtestOutcome]:
+            return (SubtestOutcome(None, (("i", "0"),), status, error),)
+
+        first = RankOutcome(1, Status.FAILED, subtests=sub(Status.FAILED, ASSERTION))
+        said = text(RankOutcome(0, Status.ERROR, subtests=sub(Status.ERROR, LOST_PEER), order=1), first)
+        self.assertIn(f"cause: rank 1: 1 sub-test failed\n{TRACE}\nsub-test (i=0): error on rank 0\n", said)
+
     def test_warnings(self) -> None:
         outcome = replace(merge([failing(0)]), warnings=("2 process groups left behind",))
         self.assertIn("\nwarning: 2 process groups left behind\n", text(outcome=outcome))

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.launch.base import RankLink, attend
-from harness.outcomes import RankOutcome, Status
-from harness.protocol import Exited, Report, Swept, encode
+from harness.outcomes import RankOutcome, Status, SubtestOutcome
+from harness.protocol import Exited, Report, SubtestFailed, Swept, encode
 from harness.rank import ledger
 from harness.wire import send_frame
 
@@ -86,6 +86,10 @@ class Played:
     def says(self, rank: int, status: Status, **fields: Any) -> None:
         """A rank reports."""
         self.sends(rank, encode(Report(RankOutcome(rank, status, **fields))))
+
+    def fails_subtest(self, rank: int, subtest: SubtestOutcome) -> None:
+        """A rank says that a sub-test went wrong."""
+        self.sends(rank, encode(SubtestFailed(rank, subtest)))
 
     def says_as(self, rank: int, other: int, status: Status) -> None:
         """A rank reports in the name of another."""

@@ -8,10 +8,11 @@ import signal
 import time
 import unittest
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from harness.outcomes import ErrorInfo, MergeRules, RankOutcome, Status, merge
-from harness.protocol import Report, encode
+from harness.outcomes import ErrorInfo, MergeRules, RankOutcome, Status, SubtestOutcome, merge
+from harness.protocol import Report, SubtestFailed, encode
 from harness.rank import ledger
 from harness.rank.signals import STACK_SIGNAL
 from harness.supervise.conclusions import UNSWEPT, Watch
@@ -23,6 +24,10 @@ from suites.selftest.supervise.played import Played
 # Seconds; what a played rank does, it does at once, so these only end what is meant to hang.
 SHORT = Limits(timeout_s=0.05, grace_s=0.05, skip_grace_s=0.05, exit_grace_s=0.05)
 FAILURE = ErrorInfo("AssertionError", "no", "trace", is_assertion=True)
+SUBTEST = SubtestOutcome(None, (("n", "1"),), Status.FAILED, FAILURE)
+
+# Seconds on a clock that jumps: many looks after the start, and long after a grace of one second.
+LATE = 20
 
 # Calls of the clock until the supervisor has looked at its descriptors for the first time, and some more.
 FIRST_LOOK = 6
@@ -48,6 +53,19 @@ class SupervisorTest(unittest.TestCase):
         outputs = [Output(rank) for rank in range(2)]
         ranks: Any = self.ranks  # stands in for a RankSet
         return Supervisor(ranks, outputs, limits, clock(), clock=clock, **more).run()
+
+    def jumping_clock(self, late: Callable[[], object]) -> Callable[[], float]:
+        """A clock on which seconds pass from look to look, and something to see at each; ``late`` is done
+        when ``LATE`` of them have passed."""
+        ticks = itertools.count()
+
+        def clock() -> float:
+            self.ranks.prints(0, b".")
+            if (now := next(ticks)) == LATE:
+                late()
+            return float(now)
+
+        return clock
 
     def leaves_when_released(self, rank: int, code: int = 0) -> None:
         """The rank ends as soon as it may."""
@@ -143,6 +161,47 @@ class SupervisorTest(unittest.TestCase):
         self.assertIsNot(watched.outcomes[0].status, Status.CRASHED)
         self.assertNotEqual(merge(watched.outcomes).reason, "")
 
+    def test_sub_test_of_a_rank_that_hangs(self) -> None:
+        """It is known, and the cause; what a sub-test found because the rank is ended is neither."""
+        self.ranks.fails_subtest(1, SUBTEST)
+        late = replace(SUBTEST, params=(("n", "2"),))
+
+        def fail_and_die() -> None:
+            self.ranks.fails_subtest(1, late)
+            self.ranks.exits(1, -signal.SIGTERM)
+
+        self.ranks.on[1, int(signal.SIGTERM)] = fail_and_die
+        self.dies_of(0, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.TIMED_OUT] * 2)
+        self.assertEqual([o.subtests for o in watched.outcomes], [(), (SUBTEST,)])
+        self.assertEqual(merge(watched.outcomes).root_cause, 1)
+
+    def test_sub_test_hurries_nobody(self) -> None:
+        """Its rank goes on, and may take longer than a grace; the report has the sub-test as well."""
+        self.ranks.fails_subtest(1, SUBTEST)
+        for rank in (0, 1):
+            self.leaves_when_released(rank, code=10 * rank)
+
+        def report() -> None:
+            self.ranks.says(0, Status.PASSED)
+            self.ranks.says(1, Status.FAILED, subtests=(SUBTEST,))
+
+        clock = self.jumping_clock(report)
+        watched = self.watch(Limits(timeout_s=1e6, grace_s=1, skip_grace_s=1, exit_grace_s=1e6), clock)
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.FAILED])
+        self.assertEqual(watched.outcomes[1].subtests, (SUBTEST,))
+
+    def test_sub_test_in_the_order_of_news(self) -> None:
+        """It went wrong before a peer failed, so it comes before that."""
+        self.ranks.fails_subtest(1, SUBTEST)
+        self.leaves_when_released(0, code=10)
+        self.dies_of(1, signal.SIGTERM)
+        clock = self.jumping_clock(lambda: self.ranks.says(0, Status.FAILED, error=FAILURE))
+        watched = self.watch(Limits(timeout_s=1e6, grace_s=1, skip_grace_s=1, exit_grace_s=1e6), clock)
+        self.assertEqual(self.statuses(watched), [Status.FAILED, Status.ENDED])
+        self.assertEqual(merge(watched.outcomes).root_cause, 1)
+
     def test_ladder(self) -> None:
         """Stack, SIGTERM, SIGKILL, in this order."""
         self.ranks.says(0, Status.PASSED)
@@ -230,6 +289,16 @@ class SupervisorTest(unittest.TestCase):
         watched = self.watch()
         self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
         self.assertIn("no report", watched.outcomes[1].note)
+
+    def test_sub_test_of_another(self) -> None:
+        """A lie too."""
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.ranks.sends(1, encode(SubtestFailed(0, SUBTEST)))
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
+        self.assertIn("SubtestFailed", watched.outcomes[1].note)
 
     def test_second_report(self) -> None:
         """The first word counts."""

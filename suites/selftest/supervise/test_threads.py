@@ -6,7 +6,8 @@ import unittest
 from collections.abc import Sequence
 
 from harness.launch.rankthread import Gone
-from harness.outcomes import CollectiveRecord, MergeRules, RankOutcome, Status
+from harness.outcomes import CollectiveRecord, MergeRules, RankOutcome, Status, SubtestOutcome, merge
+from harness.protocol import SubtestFailed
 from harness.supervise.deadlines import Limits
 from harness.supervise.threads import ABANDONED, DEADLOCK, ThreadSupervisor
 
@@ -42,6 +43,7 @@ class ScriptedRanks:
             event = self.script.pop(0)
             if isinstance(event, BaseException):
                 raise event
+            self.now += timeout_s or 0.0 if event is None else 0.0
             return event
         for rank in range(len(self.threads)):
             if rank not in self.gone and any(word in self.leaves_when for word in self.did):
@@ -132,6 +134,14 @@ class ThreadSupervisorTest(unittest.TestCase):
         supervisor = ThreadSupervisor(ranks, LIMITS, -LIMITS.timeout_s, clock=lambda: ranks.now)
         ranks.script = [None, said(0, Status.ERROR), Gone(0)]
         self.assertEqual([o.status for o in supervisor.run().outcomes], [Status.TIMED_OUT])
+
+    def test_sub_test_of_a_rank_that_is_ended(self) -> None:
+        """It is known, and the cause where it came first; by itself it ends nobody."""
+        subtest = SubtestOutcome(None, (("n", "1"),), Status.FAILED)
+        ranks = ScriptedRanks(2, [SubtestFailed(1, subtest), *[None] * 50, said(0, Status.ERROR)])
+        self.assertEqual(self.run_on(ranks), [Status.ERROR, Status.ENDED])
+        self.assertEqual([o.subtests for o in self.outcomes], [(), (subtest,)])
+        self.assertEqual(merge(self.outcomes).root_cause, 1)
 
     def test_stays_after_its_report(self) -> None:
         """A rank that passed and does not leave timed out while exiting."""
