@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d
 from torch.distributed import distributed_c10d as c10d
@@ -22,6 +23,7 @@ from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
 from harness.launch.rankthread import current
 from harness.launch.rankthreads import RankThreads
+from harness.rank.compiler import uncompiled
 from harness.rank.recorder import OPERATIONS
 
 BACKEND = "threaded"
@@ -73,7 +75,7 @@ def _collective(original: Callable[..., Any], operation: str) -> Callable[..., A
         with rank.home.collective(rank, operation, str(self.group_name), self.size()):
             return original(self, *args, **kwargs)
 
-    return method
+    return uncompiled(method)
 
 
 def _reduce(self: Any, tensors: list[Any], opts: Any) -> Any:
@@ -109,13 +111,15 @@ def _waits(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():  # dynamo, which puts the original in its graph: nobody waits
+            return original(*args, **kwargs)
         rank = current()
         if rank is None:
             return original(*args, **kwargs)
         with rank.home.away(rank):
             return original(*args, **kwargs)
 
-    return call
+    return uncompiled(call)
 
 
 def _bounded(original: Callable[..., Any], most: timedelta) -> Callable[..., Any]:

@@ -1,8 +1,10 @@
-"""What torch.compile keeps in a process from one test to the next, and how that is forgotten."""
+"""What torch.compile keeps in a process from test to test, and what of the harness it is to pass by."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 
 def reset_compiler() -> None:
@@ -20,3 +22,16 @@ def reset_if_used() -> None:
     utils = getattr(dynamo, "utils", None)
     if utils is not None and utils.counters:
         reset_compiler()
+
+
+def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose frames dynamo leaves alone with all that it calls; needs torch.
+
+    Otherwise it would compile the harness's own frames around a call that breaks a graph (a module's
+    collectives, a wait): graph breaks, recompiles and failures that are not the test's.
+    ``torch._dynamo.disable`` does the same, and imports the compiler.
+    """
+    dynamo = sys.modules["torch"]._C._dynamo.eval_frame
+    skip = dynamo._FrameAction.SKIP
+    dynamo.set_code_exec_strategy(function.__code__, dynamo._FrameExecStrategy(skip, skip))
+    return function

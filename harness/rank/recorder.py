@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from harness.rank.compiler import uncompiled
 from harness.rank.ledger import ENTRIES, Ledger
 
 # The process group's method, and the name under which users know the operation. What 2.13's Python calls
@@ -148,7 +149,7 @@ def _recorded(original: Callable[..., Any], operation: str, tap: _Tap) -> Callab
             recorder.returned(token, work)
         return work
 
-    return _uncompiled(method)
+    return uncompiled(method)
 
 
 def _waited(original: Callable[..., Any], tap: _Tap) -> Callable[..., Any]:
@@ -160,16 +161,4 @@ def _waited(original: Callable[..., Any], tap: _Tap) -> Callable[..., Any]:
             if tap.recorder is not None:
                 tap.recorder.waited(self)
 
-    return _uncompiled(wait)
-
-
-def _uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which dynamo leaves alone with all that it calls, as it does the method itself.
-
-    Otherwise it would trace the recorder where a compiled module communicates (FSDP1 does): graph breaks and
-    recompiles that are the harness's. ``torch._dynamo.disable`` does the same, and imports the compiler.
-    """
-    dynamo = sys.modules["torch"]._C._dynamo.eval_frame
-    skip = dynamo._FrameAction.SKIP
-    dynamo.set_code_exec_strategy(function.__code__, dynamo._FrameExecStrategy(skip, skip))
-    return function
+    return uncompiled(wait)

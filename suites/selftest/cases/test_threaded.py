@@ -15,8 +15,9 @@ import torch
 import torch.distributed as dist
 
 from harness import Status
+from harness.rank.compiler import reset_compiler
 from suites.selftest.faults import threaded
-from suites.selftest.faults.rows import FaultRows, Played, _read
+from suites.selftest.faults.rows import PATIENT, FaultRows, Played, _read
 
 # Seconds: ranks on threads have started in a thousandth of it.
 DEADLINE = "0.3"
@@ -270,6 +271,27 @@ class SameBodiesTest(ThreadRows):
     def test_own_class(self) -> None:
         """A rank's class is its own under the same name."""
         self.passes(threaded.OnGloo, "test_own_class", HARNESS_RANKS="threads")
+
+
+class CompiledTest(unittest.TestCase):
+    """Dynamo sees the collective and the wait for it, and nothing of the harness around them.
+
+    Without a look at what a test leaves: the compiler keeps groups, and a thread.
+    """
+
+    def setUp(self) -> None:
+        self.addCleanup(reset_compiler)
+
+    def test_compiled_collectives(self) -> None:
+        """On torch's threaded group and on gloo."""
+        for method in ("test_one_graph", "test_between_graphs"):
+            for case in (threaded.CollectivesOnThreads, threaded.OnGloo):
+                environ = {"HARNESS_RANKS": "threads", "HARNESS_TIMEOUT": PATIENT["HARNESS_TIMEOUT"]}
+                with self.subTest(method=method, case=case.__name__), mock.patch.dict(os.environ, environ):
+                    result = unittest.TestResult()
+                    case(method).run(result)
+                    verdict, texts = _read(result)
+                    self.assertEqual(verdict, "pass", texts)
 
 
 class DecoratorTest(unittest.TestCase):

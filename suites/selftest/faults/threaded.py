@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
 
 from harness import MultiProcessTestCase
 from harness.cases.threaded import MultiThreadedTestCase, spawn_threads_and_init_comms
@@ -309,11 +310,49 @@ class Collectives:
         assert value.tolist() == expected, (value, expected)
 
 
-class CollectivesOnThreads(Collectives, Threaded):
+class Compiled:
+    """Bodies that compile collectives, on three ranks."""
+
+    def test_one_graph(self) -> None:
+        """Functional collectives, and those that dynamo makes such."""
+
+        def functional_sum(x: torch.Tensor) -> torch.Tensor:
+            whole = functional.all_reduce(x, "sum", dist.group.WORLD)
+            return functional.wait_tensor(whole) + 1
+
+        def plain_sum(x: torch.Tensor) -> torch.Tensor:
+            x = x * 1
+            dist.all_reduce(x)
+            return x + 1
+
+        for function in (functional_sum, plain_sum):
+            compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+            assert compiled(torch.ones(2)).tolist() == [4.0, 4.0]
+
+    def test_between_graphs(self) -> None:
+        """What breaks a graph runs as it is, and so do the harness's frames around it."""
+        graphs: list[Any] = []
+
+        def backend(graph: Any, inputs: Any) -> Any:
+            graphs.append(graph)
+            return graph
+
+        @torch.compile(backend=backend)  # type: ignore[untyped-decorator]  # torch is not followed
+        def sums(x: torch.Tensor) -> torch.Tensor:
+            x = x * 1
+            work = dist.all_reduce(x, async_op=True)
+            work.wait()
+            return x + 1
+
+        assert sums(torch.ones(2)).tolist() == [4.0, 4.0]
+        assert len(graphs) == 2, graphs
+
+
+class CollectivesOnThreads(Collectives, Compiled, Threaded):
     """On torch's threaded group."""
 
 
-class OnGloo(Collectives, MultiProcessTestCase):
+class OnGloo(Collectives, Compiled, MultiProcessTestCase):
     """On gloo, on processes or on threads as HARNESS_RANKS says."""
 
     world_size = 3
