@@ -148,7 +148,7 @@ def _waiting_calls() -> Iterator[tuple[Any, str]]:
 
 @contextmanager
 def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    before = getattr(owner, name)
+    before = vars(owner)[name]  # as the owner has it: an attribute of a class may not be what binds
     setattr(owner, name, value)
     try:
         yield
@@ -165,7 +165,7 @@ def installed(ranks: RankThreads, timeout_s: float) -> Iterator[None]:
     most = timedelta(seconds=timeout_s)
     with ExitStack() as stack:
         for owner, name in _waiting_calls():
-            if hasattr(owner, name):
+            if name in vars(owner):
                 stack.enter_context(_replaced(owner, name, _waits(getattr(owner, name))))
         helper = _bounded(c10d._new_process_group_helper, most)
         stack.enter_context(_replaced(c10d, "_new_process_group_helper", helper))

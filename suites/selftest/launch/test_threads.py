@@ -25,6 +25,8 @@ from harness.rank.account import Account
 
 # Seconds for another thread to come to a point; a broken test waits for it, a healthy one does not.
 ARRIVAL_S = 60.0
+# What a threaded test replaces, before there was one in this process.
+UNTOUCHED = {(owner, name): vars(owner)[name] for owner, name in threads._waiting_calls()}
 
 
 class Noted:
@@ -245,11 +247,12 @@ class RankThreadsTest(unittest.TestCase):
     def test_torch_is_as_it_was(self) -> None:
         """Everything that was put in place is taken out."""
         world, helper = dist.distributed_c10d._world, dist.distributed_c10d._new_process_group_helper
-        wait, creator = dist.Work.wait, dist.Backend._plugins["THREADED"]
+        creator = dist.Backend._plugins["THREADED"]
         self.run_to_end(RankThreads(2, lambda rank, channel: None, timeout_s=ARRIVAL_S))
         self.assertIs(dist.distributed_c10d._world, world)
         self.assertIs(dist.distributed_c10d._new_process_group_helper, helper)
-        self.assertIs(dist.Work.wait, wait)
+        for (owner, name), before in UNTOUCHED.items():
+            self.assertIs(vars(owner)[name], before, f"{owner.__name__}.{name}")
         self.assertEqual(dist.Backend._plugins["THREADED"], creator)
 
     def test_ranks_cannot_start_ranks(self) -> None:
