@@ -49,6 +49,18 @@ class _Seen:
     ticks: int | None = None
 
 
+@dataclass(slots=True)
+class _Call:
+    """A call of a threaded group's method; ``held`` is what its rank holds from its arrival to its return."""
+
+    thread: RankThread
+    operation: str
+    group: str
+    size: int
+    held: contextlib.ExitStack
+    record: CollectiveRecord | None = None
+
+
 class RankThreads:
     """The ranks of one test, from ``start`` to ``close``. ``turns`` off lets them all run at once."""
 
@@ -236,18 +248,34 @@ class RankThreads:
 
     @contextlib.contextmanager
     def collective(self, thread: RankThread, operation: str, group: str, size: int) -> Iterator[None]:
-        """One collective of a threaded group: recorded, and compared with what the other ranks call there."""
-        if getattr(self._inside, "now", False):  # one that is made of others
+        """One collective of a threaded group, to which the rank comes when ``arrive`` is called within. One
+        that is refused before that, for its arguments, is none."""
+        inside = self._inside
+        if getattr(inside, "now", False) or getattr(inside, "call", None) is not None:  # made of others
             yield
             return
         thread.stop_if_over()
-        number = thread.next_number(group)
-        record = CollectiveRecord(operation, group, number, time.monotonic())
-        thread.records.append(record)
-        meeting = self._meetings.come(thread.rank, group, number, operation, size)
-        with self._in(thread, meeting), self.away(thread):
-            yield
-        thread.records[-1] = replace(record, ended_s=time.monotonic())
+        with contextlib.ExitStack() as held:
+            inside.call = call = _Call(thread, operation, group, size, held)
+            try:
+                yield
+            finally:
+                inside.call = None
+        if call.record is not None:
+            thread.records[-1] = replace(call.record, ended_s=time.monotonic())
+
+    def arrive(self) -> None:
+        """The calling thread's collective is about to wait for the other ranks: recorded, and compared with
+        what they call there."""
+        call: _Call | None = getattr(self._inside, "call", None)
+        if call is None or call.record is not None:
+            return
+        thread, number = call.thread, call.thread.next_number(call.group)
+        call.record = CollectiveRecord(call.operation, call.group, number, time.monotonic())
+        thread.records.append(call.record)
+        meeting = self._meetings.come(thread.rank, call.group, number, call.operation, call.size)
+        call.held.enter_context(self._in(thread, meeting))
+        call.held.enter_context(self.away(thread))
 
     def join_group(self, thread: RankThread, group: str, size: int) -> None:
         """Returns when all members of a new group have called this."""

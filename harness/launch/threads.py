@@ -67,7 +67,7 @@ def make_group(options: Any, _backend_options: Any) -> Any:
 
 
 def _collective(original: Callable[..., Any], operation: str) -> Callable[..., Any]:
-    """A method of torch's group, with its rank's collective noted around it."""
+    """A method of torch's group, with its rank's collective around it."""
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -76,6 +76,17 @@ def _collective(original: Callable[..., Any], operation: str) -> Callable[..., A
             return original(self, *args, **kwargs)
 
     return uncompiled(method)
+
+
+def _arriving(original: Callable[..., Any]) -> Any:
+    """What the methods of torch's group call when they have found their arguments good and go on to wait."""
+
+    def start(collective: Any, group: Any) -> Any:
+        if isinstance(group, ThreadedGroup):
+            group.harness_rank.home.arrive()
+        return original(collective, group)
+
+    return staticmethod(start)
 
 
 def _reduce(self: Any, tensors: list[Any], opts: Any) -> Any:
@@ -167,6 +178,8 @@ def installed(ranks: RankThreads, timeout_s: float) -> Iterator[None]:
         for owner, name in _waiting_calls():
             if name in vars(owner):
                 stack.enter_context(_replaced(owner, name, _waits(getattr(owner, name))))
+        begin = _arriving(threaded.ProcessLocalGroup._start_coll)
+        stack.enter_context(_replaced(threaded.ProcessLocalGroup, "_start_coll", begin))
         helper = _bounded(c10d._new_process_group_helper, most)
         stack.enter_context(_replaced(c10d, "_new_process_group_helper", helper))
         _register(make_group, extended=True)

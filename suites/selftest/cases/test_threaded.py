@@ -249,6 +249,14 @@ class SameBodiesTest(ThreadRows):
                 with self.subTest(method=method, case=case.__name__, ranks=ranks):
                     self.passes(case, method, HARNESS_RANKS=ranks)
 
+    def test_refused_call(self) -> None:
+        """It uses up no collective's number, and peers in another collective are no mismatch."""
+        played = self.on_threads(threaded.CollectivesOnThreads, "test_refused_call")
+        self.assertEqual(played.verdict, "pass", played.text)
+        for rank in (0, 1, 2):
+            noted = [str(c) for c in played.rank(rank).collectives]
+            self.assertEqual(noted, [f"broadcast #{n} of group 0" for n in (1, 2, 3)])
+
     def test_fails_with_peers_in_gloo(self) -> None:
         """The peers are woken by the connections that close."""
         played = self.on_threads(threaded.OnGloo, "test_fails", HARNESS_RANKS="threads")

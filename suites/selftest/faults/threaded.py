@@ -351,6 +351,16 @@ class Compiled:
 class CollectivesOnThreads(Collectives, Compiled, Threaded):
     """On torch's threaded group."""
 
+    def test_refused_call(self) -> None:
+        """A call whose arguments are refused is no collective, on one rank or on all."""
+        for refusing in ((0,), (1, 2), (0, 1, 2)):
+            if self.rank in refusing:
+                with self.assertRaises(NotImplementedError):
+                    dist.reduce_scatter(torch.ones(1), [torch.ones(1)] * 3, op=dist.ReduceOp.MAX)
+            value = torch.tensor([float(self.rank)])
+            dist.broadcast(value, 1)
+            self.check(value, [1.0])
+
 
 class OnGloo(Collectives, Compiled, MultiProcessTestCase):
     """On gloo, on processes or on threads as HARNESS_RANKS says."""

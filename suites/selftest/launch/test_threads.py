@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.testing._internal.distributed.multi_threaded_pg import ProcessLocalGroup
 
 from harness.launch import threads
 from harness.launch.meetings import Meetings, MismatchError
@@ -247,13 +248,14 @@ class RankThreadsTest(unittest.TestCase):
     def test_torch_is_as_it_was(self) -> None:
         """Everything that was put in place is taken out."""
         world, helper = dist.distributed_c10d._world, dist.distributed_c10d._new_process_group_helper
-        creator = dist.Backend._plugins["THREADED"]
+        creator, start = dist.Backend._plugins["THREADED"], vars(ProcessLocalGroup)["_start_coll"]
         self.run_to_end(RankThreads(2, lambda rank, channel: None, timeout_s=ARRIVAL_S))
         self.assertIs(dist.distributed_c10d._world, world)
         self.assertIs(dist.distributed_c10d._new_process_group_helper, helper)
         for (owner, name), before in UNTOUCHED.items():
             self.assertIs(vars(owner)[name], before, f"{owner.__name__}.{name}")
         self.assertEqual(dist.Backend._plugins["THREADED"], creator)
+        self.assertIs(vars(ProcessLocalGroup)["_start_coll"], start)
 
     def test_ranks_cannot_start_ranks(self) -> None:
         """A threaded test within a threaded test is refused."""
