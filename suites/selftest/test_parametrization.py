@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import pickle
 import sys
 import tempfile
@@ -17,7 +18,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing._internal import common_utils
+from torch.testing._internal.common_device_type import instantiate_device_type_tests
 
+from harness import TestCase
 from harness import parametrization as harness_parametrize
 from harness.parametrization import (
     decorateIf,
@@ -157,6 +160,32 @@ class SameAsTorchTest(unittest.TestCase):
             for api in (OURS, common_utils)
         ]
         self.assertEqual(*names)
+
+
+class OnOwnCaseTest(unittest.TestCase):
+    """On this library's TestCase, which refuses tests that nobody instantiated, and no others."""
+
+    def test_instantiated(self) -> None:
+        """By either side, with either side's decorators; for a device type too, which is torch's to do."""
+
+        def for_cpu(case: type) -> Any:
+            scope: dict[str, Any] = {case.__name__: case}
+            instantiate_device_type_tests(case, scope, only_for=("cpu",))
+            return scope[f"{case.__name__}CPU"]
+
+        ways = (instantiate_parametrized_tests, common_utils.instantiate_parametrized_tests, for_cpu)
+        for instantiate, api in itertools.product(ways, (OURS, common_utils)):
+            with self.subTest(instantiate=instantiate.__module__, api=api is OURS):
+                ran: list[int] = []
+
+                @api.parametrize("x", [1, 2])  # type: ignore[untyped-decorator]  # torch is not followed
+                def test_it(self: Any, x: int, ran: list[int] = ran) -> None:
+                    ran.append(x)
+
+                case = instantiate(type("Case", (TestCase,), {"test_it": test_it, "__module__": __name__}))
+                result = unittest.TestResult()
+                unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
+                self.assertEqual((result.errors, result.failures, ran), ([], [], [1, 2]))
 
 
 class MethodTest(unittest.TestCase):
