@@ -12,6 +12,7 @@ from harness import expect, seeding
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, Status
 from harness.rank import groups
 from harness.rank.account import Account, run_body
+from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -72,6 +73,7 @@ class RankSide(_AnyTestCase):
     def _run_in_rank(self, channel: Any) -> None:
         """Seeds, runs the method, and records how that went."""
         self._seed_rank()
+        set_tolerances(self, (TestCase.precision, TestCase.rel_tol))
         with expect.collecting() as accepted:
             account = run_body(self, self.setUpRank, self.tearDownRank, channel.subtest_failed)
         account = self._account(account)
@@ -86,6 +88,18 @@ class RankSide(_AnyTestCase):
     def _account(self, account: Account) -> Account:
         """The rank's account as this class reads it: ``_judged`` for what the rank itself can tell."""
         return account
+
+
+def tolerances(case: Any) -> tuple[float, float] | None:
+    """Absolute and relative, of a case that keeps them by thread, as torch's for a device type do; None for
+    any other."""
+    return (case.precision, case.rel_tol) if hasattr(case, "_tls") else None
+
+
+def set_tolerances(case: Any, wanted: tuple[float, float] | None) -> None:
+    """Gives the calling thread these tolerances, where the case keeps them by thread and has none for it."""
+    if wanted is not None and hasattr(case, "_tls") and not hasattr(case._tls, "precision"):
+        case._tls.precision, case._tls.rel_tol = wanted
 
 
 def finish_in_rank(channel: Any, account: Account) -> None:

@@ -27,7 +27,7 @@ from harness import expect, seeding, surroundings
 from harness.cases import verdict
 from harness.cases.modes import Running
 from harness.cases.multiprocess import DEFAULT_WORLD_SIZE, RankOrchestration
-from harness.cases.rank_side import finish_in_rank
+from harness.cases.rank_side import finish_in_rank, set_tolerances, tolerances
 from harness.cases.thread_mode import Threads
 from harness.launch.rankthread import RankThread, ThreadChannel
 from harness.launch.rankthreads import RankThreads
@@ -242,11 +242,13 @@ def _run_on_threads(
 
     __tracebackhide__ = True
     store = threads.new_store()
+    parents = tolerances(case)
 
     def body(rank: int, channel: ThreadChannel) -> None:
         threads.init_group(rank, world_size, store)
         seeding.seed_all(seeding.base_seed())
         own = _copy_for_rank(case, method)
+        set_tolerances(own, parents)
         with expect.collecting() as accepted:
             account = run_body(own, _nothing, _nothing, channel.subtest_failed)
         finish_in_rank(channel, replace(account, accepted=tuple(u.to_json() for u in accepted.updates)))

@@ -206,6 +206,12 @@ class StateTest(ThreadRows):
                 self.assertEqual(played.verdict, verdict, played.text)
                 self.assertEqual(_settings(), before)
 
+    def test_tolerances_by_thread(self) -> None:
+        """Torch's cases for a device type have them; a rank's are the test's."""
+        for name in ("TolerantCPU", "TolerantDecoratedCPU"):
+            with self.subTest(name):
+                self.passes(getattr(threaded, name), "test_tolerance_cpu_float32")
+
     def test_parents_generators(self) -> None:
         """A threaded test draws nothing of the parent's."""
         torch.manual_seed(5)

@@ -13,8 +13,13 @@ import numpy as np
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
+from torch.testing._internal.common_device_type import (
+    dtypes,
+    instantiate_device_type_tests,
+    precisionOverride,
+)
 
-from harness import MultiProcessTestCase
+from harness import MultiProcessTestCase, TestCase
 from harness.cases.threaded import MultiThreadedTestCase, spawn_threads_and_init_comms
 
 # Seconds; the harness ends the wait, or the self-test opens the gate.
@@ -230,6 +235,37 @@ def alone(rank: int) -> list[tuple[list[float], float, float]]:
         (torch.rand(2, generator=torch_alone).tolist(), python_alone.random(), float(numpy_alone.random()))
         for _ in range(3)
     ]
+
+
+def check_tolerance(case: Any, device: str, dtype: torch.dtype) -> None:
+    """Passes in a case that tolerates a hundredth."""
+    case.assertEqual(torch.zeros(1, device=device, dtype=dtype), torch.full((1,), 1e-3, dtype=dtype))
+
+
+class Tolerant(MultiThreadedTestCase):
+    """Instantiated for a device type, where torch keeps the tolerances of a test by thread."""
+
+    world_size = 2
+
+    @precisionOverride({torch.float32: 1e-2})  # type: ignore[untyped-decorator]  # torch is not followed
+    @dtypes(torch.float32)  # type: ignore[untyped-decorator]  # as above
+    def test_tolerance(self, device: str, dtype: torch.dtype) -> None:
+        check_tolerance(self, device, dtype)
+
+
+class TolerantDecorated(TestCase):
+    """The same, where threads are started within the test."""
+
+    @precisionOverride({torch.float32: 1e-2})  # type: ignore[untyped-decorator]  # as above
+    @dtypes(torch.float32)  # type: ignore[untyped-decorator]  # as above
+    @spawn_threads_and_init_comms(world_size=2)
+    def test_tolerance(self, device: str, dtype: torch.dtype) -> None:
+        check_tolerance(self, device, dtype)
+
+
+# TolerantCPU and TolerantDecoratedCPU.
+instantiate_device_type_tests(Tolerant, globals(), only_for=("cpu",))
+instantiate_device_type_tests(TolerantDecorated, globals(), only_for=("cpu",))
 
 
 class Asleep(Threaded):
