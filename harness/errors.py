@@ -48,8 +48,11 @@ class RankProblem(HarnessError):
         self.outcome = outcome
 
 
-class RankFailure(RankProblem, AssertionError):
-    """An assertion failed in a rank: the test's verdict is FAIL. The test, or what it tests, is at fault."""
+class RankFailure(RankProblem, AssertionError, RuntimeError):
+    """An assertion failed in a rank: the test's verdict is FAIL. The test, or what it tests, is at fault.
+
+    A ``RuntimeError`` too, because upstream's ranks that are threads raise that, whatever went wrong in them.
+    """
 
 
 class RankError(RankProblem, RuntimeError):

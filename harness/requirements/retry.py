@@ -72,9 +72,9 @@ def backoff_s(attempt: int, chance: float) -> float:
 
 
 def is_connect_error(error: RuntimeError, parts: tuple[str, ...]) -> bool:
-    """Whether the message has one of these parts, in any case of letters."""
+    """Whether the message has one of these parts, in any case of letters. A failed assertion is none."""
     message = str(error).lower()
-    return any(part.lower() in message for part in parts)
+    return not isinstance(error, AssertionError) and any(part.lower() in message for part in parts)
 
 
 def _last_try(

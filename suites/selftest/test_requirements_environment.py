@@ -13,6 +13,7 @@ import torch.distributed as dist
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import RankFailure
 from harness.requirements import (
     captured_output,
     retry_on_connect_failures,
@@ -118,6 +119,11 @@ class Retry(unittest.TestCase):
 
     def test_another_error_is_raised_at_once(self) -> None:
         error = RuntimeError("no such host")
+        self.assertEqual(self.tried(error, None), (error, []))
+
+    def test_a_failed_assertion_is_raised_at_once(self) -> None:
+        """Also that of a test's ranks, which is a RuntimeError, whatever their output says."""
+        error = RankFailure("rank 1 failed; its output: address in use")
         self.assertEqual(self.tried(error, None), (error, []))
 
     def test_letters_of_a_message_are_no_message(self) -> None:

@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 
 from harness import Status
+from harness.cases.threaded import spawn_threads_and_init_comms
 from harness.rank.compiler import reset_compiler
 from suites.selftest.faults import threaded
 from suites.selftest.faults.rows import PATIENT, FaultRows, Played, _read
@@ -331,6 +332,17 @@ class DecoratorTest(unittest.TestCase):
         self.assertEqual(verdict, "FAIL", text)
         self.assertIn("(rank=1): failed on rank 1", text)
         self.assertIn("(world size 4)", text)
+
+    def test_failure_is_a_runtime_error(self) -> None:
+        """As upstream's is, which code that calls a decorated function expects."""
+
+        @spawn_threads_and_init_comms(world_size=2)
+        def fails(case: unittest.TestCase) -> None:
+            case.assertEqual(dist.get_rank(), 0)
+
+        with self.assertRaisesRegex(RuntimeError, "rank 1 failed: AssertionError") as raised:
+            fails(self)
+        self.assertIsInstance(raised.exception, self.failureException)
 
     def test_times_out(self) -> None:
         """Its own deadline."""
