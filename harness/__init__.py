@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from harness.cases.converter import DTensorConverter as DTensorConverter
     from harness.cases.distributed import DistributedTestBase as DistributedTestBase
     from harness.cases.draws import same_draws as same_draws
+    from harness.cases.dtensor import DEVICE_TYPE as DEVICE_TYPE
+    from harness.cases.dtensor import NUM_DEVICES as NUM_DEVICES
     from harness.cases.dtensor import DTensorContinuousTestBase as DTensorContinuousTestBase
     from harness.cases.dtensor import DTensorOpTestBase as DTensorOpTestBase
     from harness.cases.dtensor import DTensorTestBase as DTensorTestBase
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
         DynamoDistributedSingleProcTestCase as DynamoDistributedSingleProcTestCase,
     )
     from harness.cases.dynamo import DynamoTestCase as DynamoTestCase
+    from harness.cases.dynamo import _dynamo_dist_per_rank_init as _dynamo_dist_per_rank_init
     from harness.cases.mesh_draws import layouts as layouts
     from harness.cases.mesh_draws import mesh_placements as mesh_placements
     from harness.cases.mesh_draws import mesh_shapes as mesh_shapes
@@ -124,6 +127,7 @@ _HOMES = {
     "harness.cases.compiler": ("preload_compiler",),
     "harness.cases.converter": ("DTensorConverter",),
     "harness.cases.dtensor": (
+        "DEVICE_TYPE",
         "DTensorContinuousTestBase",
         "DTensorOpTestBase",
         "DTensorTestBase",
@@ -131,6 +135,7 @@ _HOMES = {
         "LocalDTensorContinuousTestBase",
         "LocalDTensorOpTestBase",
         "LocalDTensorTestBase",
+        "NUM_DEVICES",
         "create_local_tensor_test_class",
         "map_local_for_rank",
         "map_local_tensor_for_rank",
@@ -141,6 +146,7 @@ _HOMES = {
         "DynamoDistributedMultiProcTestCase",
         "DynamoDistributedSingleProcTestCase",
         "DynamoTestCase",
+        "_dynamo_dist_per_rank_init",
     ),
     "harness.cases.draws": ("same_draws",),
     "harness.cases.mesh_draws": ("layouts", "mesh_placements", "mesh_shapes", "moves", "tensor_shapes"),

@@ -6,14 +6,18 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 import types
 import unittest
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import harness
 import harness.graphs
+
+README = Path(__file__).parents[2] / "README.rst"
 
 if TYPE_CHECKING:
     Case = unittest.TestCase
@@ -63,6 +67,13 @@ class PublicNames(Names, unittest.TestCase):
     """The library's."""
 
     package = harness
+
+    def test_upstreams(self) -> None:
+        """Each that the README's table of upstream's names calls the same here."""
+        rows = re.findall(r"^(``.*?) +the same names?$", README.read_text(), re.MULTILINE)
+        told = {name.rpartition(".")[2] for row in rows for name in re.findall(r"``([\w.]+)``", row)}
+        self.assertLessEqual({"MultiProcessTestCase", "DEVICE_TYPE", "_dynamo_dist_per_rank_init"}, told)
+        self.assertLessEqual(told, set(harness.__all__))
 
 
 class GraphsNames(Names, unittest.TestCase):
