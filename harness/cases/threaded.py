@@ -174,11 +174,13 @@ class ThreadedOrchestration(RankOrchestration):
 class MultiThreadedTestCase(ThreadedOrchestration, TestCase):
     """A case whose test methods run on ``world_size`` ranks, each a thread of this process.
 
-    The ranks take turns: one runs until it waits in a collective, and then another. So whatever belongs to
-    the process - generators of ``random``, numpy and torch, default dtype, deterministic mode, environment,
-    working directory, warning filters, standard streams, DTensor's generator - is each rank's own while it
-    runs, and the parent's again afterwards. A rank that sleeps elsewhere is overtaken after some tenths of a
-    second, and from the third time all ranks run at once. A collective that can never be complete, because
+    The ranks take turns: one runs until it waits in a collective, for a store, in ``time.sleep`` or for a
+    ``subprocess``, and then another. So whatever belongs to the process - generators of ``random``, numpy and
+    torch, default dtype, deterministic mode, environment, working directory, warning filters, standard
+    streams, DTensor's generator - is each rank's own while it runs, and the parent's again afterwards. A rank
+    that waits elsewhere (for a lock, an event, a socket, in C) is overtaken after some tenths of a second: it
+    comes back into the state of the rank that has the turn then, and from the third time all ranks run at
+    once. A collective that can never be complete, because
     the ranks that are still at work all wait, ends the test at once. Source of the contract:
     ``common_distributed.MultiThreadedTestCase``.
     """

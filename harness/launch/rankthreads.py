@@ -231,13 +231,14 @@ class RankThreads:
             self._events.put(SubtestFailed(rank, subtest))
 
     @contextlib.contextmanager
-    def away(self, thread: RankThread) -> Iterator[None]:
-        """Within, the rank may wait for others: the turn is somebody else's. RankEnded where all is over."""
+    def away(self, thread: RankThread, *, for_peers: bool = True) -> Iterator[None]:
+        """Within, the rank waits, for others unless said otherwise: the turn is somebody else's, and its own
+        again afterwards. RankEnded where all is over."""
         if getattr(self._inside, "now", False):
             yield
             return
         thread.stop_if_over()
-        self._inside.now = thread.waits = True
+        self._inside.now, thread.waits = True, for_peers
         self._turns.give(thread.rank)
         try:
             yield

@@ -9,7 +9,9 @@ a rank whose test is over can touch nobody's groups any more. The one launcher's
 from __future__ import annotations
 
 import functools
+import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -114,10 +116,10 @@ def _methods() -> dict[str, Callable[..., Any]]:
 ThreadedGroup: Any = type("ThreadedGroup", (threaded.ProcessLocalGroup,), _methods())
 
 
-# -- groups of other backends: where a rank waits for its peers
+# -- where a rank waits, beyond the collectives of a threaded group
 
 
-def _waits(original: Callable[..., Any]) -> Callable[..., Any]:
+def _waits(original: Callable[..., Any], *, for_peers: bool = True) -> Callable[..., Any]:
     """A call in which a rank may wait: it gives its turn away meanwhile. Other threads just call."""
 
     @functools.wraps(original)
@@ -127,7 +129,7 @@ def _waits(original: Callable[..., Any]) -> Callable[..., Any]:
         rank = current()
         if rank is None:
             return original(*args, **kwargs)
-        with rank.home.away(rank):
+        with rank.home.away(rank, for_peers=for_peers):
             return original(*args, **kwargs)
 
     return uncompiled(call)
@@ -157,6 +159,13 @@ def _waiting_calls() -> Iterator[tuple[Any, str]]:
     yield functional, "wait_tensor"
 
 
+def _sleeping_calls() -> Iterator[tuple[Any, str]]:
+    """Where tests sleep, or wait for a process of their own."""
+    yield time, "sleep"
+    yield subprocess.Popen, "wait"
+    yield subprocess.Popen, "communicate"
+
+
 @contextmanager
 def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
     before = vars(owner)[name]  # as the owner has it: an attribute of a class may not be what binds
@@ -178,6 +187,9 @@ def installed(ranks: RankThreads, timeout_s: float) -> Iterator[None]:
         for owner, name in _waiting_calls():
             if name in vars(owner):
                 stack.enter_context(_replaced(owner, name, _waits(getattr(owner, name))))
+        for owner, name in _sleeping_calls():
+            slept = _waits(getattr(owner, name), for_peers=False)
+            stack.enter_context(_replaced(owner, name, slept))
         begin = _arriving(threaded.ProcessLocalGroup._start_coll)
         stack.enter_context(_replaced(threaded.ProcessLocalGroup, "_start_coll", begin))
         helper = _bounded(c10d._new_process_group_helper, most)

@@ -225,6 +225,12 @@ class StateTest(ThreadRows):
         self.assertTrue(result.wasSuccessful(), result.failures)
         self.assertTrue(torch.equal(torch.rand(3), first))
 
+    def test_state_after_a_sleep(self) -> None:
+        """A rank that sleeps, or waits for a child, lets the others run, and finds its own state again."""
+        for method in ("test_sleeps", "test_waits_for_child", "test_listens_to_child"):
+            with self.subTest(method):
+                self.passes(threaded.Sleeping, method)
+
     def test_asleep_elsewhere(self) -> None:
         """Ranks that wait for each other without giving their turns away are overtaken."""
         self.passes(threaded.Asleep, "test_meet_elsewhere")

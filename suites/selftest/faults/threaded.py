@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 import threading
+import time
 import unittest
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -266,6 +269,52 @@ class TolerantDecorated(TestCase):
 # TolerantCPU and TolerantDecoratedCPU.
 instantiate_device_type_tests(Tolerant, globals(), only_for=("cpu",))
 instantiate_device_type_tests(TolerantDecorated, globals(), only_for=("cpu",))
+
+
+class Sleeping(Threaded):
+    """Ranks that wait for all to have come, without a collective."""
+
+    came: ClassVar[list[int]] = []
+    gate: ClassVar[tuple[int, int]]
+
+    def setUp(self) -> None:
+        self.came.clear()
+        type(self).gate = os.pipe()
+        self.addCleanup(os.close, self.gate[0])
+        super().setUp()
+
+    def test_sleeps(self) -> None:
+        """Looks again and again."""
+
+        def wait() -> None:
+            while len(self.came) < 3:
+                time.sleep(0.001)
+
+        self.check_state_after(wait)
+
+    def test_waits_for_child(self) -> None:
+        """The child ends when the gate opens."""
+        self.check_state_after(lambda: subprocess.Popen(["cat"], stdin=self.gate[0]).wait())
+
+    def test_listens_to_child(self) -> None:
+        """Likewise."""
+        self.check_state_after(
+            lambda: subprocess.run(["cat"], stdin=self.gate[0], capture_output=True, check=True)
+        )
+
+    def check_state_after(self, wait: Callable[[], object]) -> None:
+        """Comes, waits, and looks for what it had."""
+        kind = (torch.float64, torch.float16, torch.float32)[self.rank]
+        torch.set_default_dtype(kind)
+        torch.manual_seed(self.rank)
+        os.environ["HARNESS_SELFTEST_RANK"] = str(self.rank)
+        self.came.append(self.rank)
+        if len(self.came) == 3:
+            os.close(self.gate[1])
+        wait()
+        self.assertIs(torch.get_default_dtype(), kind)
+        self.assertEqual(torch.initial_seed(), self.rank)
+        self.assertEqual(os.environ["HARNESS_SELFTEST_RANK"], str(self.rank))
 
 
 class Asleep(Threaded):

@@ -7,12 +7,15 @@ import queue
 import random
 import sys
 import threading
+import time
 import unittest
 import warnings
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
 from torch.testing._internal.distributed.multi_threaded_pg import ProcessLocalGroup
 
 from harness.launch import threads
@@ -26,8 +29,6 @@ from harness.rank.account import Account
 
 # Seconds for another thread to come to a point; a broken test waits for it, a healthy one does not.
 ARRIVAL_S = 60.0
-# What a threaded test replaces, before there was one in this process.
-UNTOUCHED = {(owner, name): vars(owner)[name] for owner, name in threads._waiting_calls()}
 
 
 class Noted:
@@ -245,15 +246,37 @@ class RankThreadsTest(unittest.TestCase):
             self.assertTrue(all(c.ended_s is not None for c in outcome.collectives))
         self.assertFalse(dist.is_initialized())
 
-    def test_torch_is_as_it_was(self) -> None:
+    def test_whom_a_rank_waits_for(self) -> None:
+        """In a sleep for nobody: where peers wait for it, it is to blame."""
+        noted: list[bool] = []
+
+        def note(*_: object) -> None:
+            rank = current()
+            assert rank is not None
+            noted.append(rank.waits)
+
+        def body(rank: int, channel: ThreadChannel) -> None:
+            time.sleep(0)
+            functional.wait_tensor(torch.ones(1))
+
+        with mock.patch.object(time, "sleep", note), mock.patch.object(functional, "wait_tensor", note):
+            self.run_to_end(RankThreads(1, body, timeout_s=ARRIVAL_S))
+        self.assertEqual(noted, [False, True])
+
+    def test_all_is_as_it_was(self) -> None:
         """Everything that was put in place is taken out."""
+        replaced = (*threads._waiting_calls(), *threads._sleeping_calls())
+        before = {(owner, name): vars(owner)[name] for owner, name in replaced}
         world, helper = dist.distributed_c10d._world, dist.distributed_c10d._new_process_group_helper
         creator, start = dist.Backend._plugins["THREADED"], vars(ProcessLocalGroup)["_start_coll"]
         self.run_to_end(RankThreads(2, lambda rank, channel: None, timeout_s=ARRIVAL_S))
         self.assertIs(dist.distributed_c10d._world, world)
         self.assertIs(dist.distributed_c10d._new_process_group_helper, helper)
-        for (owner, name), before in UNTOUCHED.items():
-            self.assertIs(vars(owner)[name], before, f"{owner.__name__}.{name}")
+        for (owner, name), value in before.items():
+            with self.subTest(f"{owner.__name__}.{name}"):
+                self.assertIs(vars(owner)[name], value)
+                bound = hasattr(type(value), "__get__") or not isinstance(owner, type)
+                self.assertTrue(bound, "what is a method no longer gets its self")
         self.assertEqual(dist.Backend._plugins["THREADED"], creator)
         self.assertIs(vars(ProcessLocalGroup)["_start_coll"], start)
 
