@@ -43,6 +43,32 @@ def recv_frame(sock: socket.socket) -> bytes | None:
     return body
 
 
+class FrameStream:
+    """Receives frames from a blocking socket, as many bytes at a time as there are."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._data = b""
+
+    def next(self) -> bytes | None:
+        """The next frame; None at a clean end, ProtocolError inside a frame."""
+        size = _LENGTH.size
+        while True:
+            data = self._data
+            if len(data) >= size:
+                (length,) = _LENGTH.unpack_from(data)
+                _check_length(length)
+                if len(data) >= size + length:
+                    self._data = data[size + length :]
+                    return data[size : size + length]
+            chunk = self._sock.recv(_CHUNK_BYTES)
+            if not chunk:
+                if data:
+                    raise ProtocolError("the peer went away in the middle of a message")
+                return None
+            self._data = data + chunk
+
+
 def _recv_exactly(sock: socket.socket, count: int) -> bytes | None:
     data = bytearray()
     while len(data) < count:

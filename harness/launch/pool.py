@@ -60,7 +60,9 @@ class PooledSet:
         """True where no rank has died since the last test."""
         if self.ranks.closed:
             return False
-        poll = select.poll()
+        if not self.ranks.attention().poll(0):
+            return True
+        poll = select.poll()  # for what is no output that came between two tests
         poll.register(self.ranks.events, select.POLLIN)
         for link in self.ranks.links:
             # A rank's end of its channel goes a moment before the server hears of its death.

@@ -12,7 +12,7 @@ from harness.errors import ProtocolError
 from harness.outcomes import SubtestOutcome
 from harness.protocol import Again, Launch, Passed, Release, Report, SubtestFailed, decode, encode, expect
 from harness.rank.account import Account
-from harness.wire import recv_frame, send_frame
+from harness.wire import FrameStream, send_frame
 
 # As many sub-tests of a test that go wrong are told before its report. More than a verdict shows in full, and
 # few enough not to fill the socket while the parent is still busy elsewhere.
@@ -32,6 +32,7 @@ class RankChannel:
 
     def __init__(self, sock: socket.socket, rank: int) -> None:
         self._sock = sock
+        self._frames = FrameStream(sock)
         self._rank = rank
         self._pid = os.getpid()
         self._subtests = 0
@@ -53,7 +54,7 @@ class RankChannel:
         """A pooled rank's next test; None when it is released, or its parent is gone."""
         self.account, self.texts, self._subtests = None, [], 0
         try:
-            frame = recv_frame(self._sock)
+            frame = self._frames.next()
             message = decode(frame) if frame is not None else None
         except (OSError, ProtocolError):
             return None
@@ -91,4 +92,4 @@ class RankChannel:
     def wait_for_release(self) -> None:
         """Returns when every rank has reported, or when the parent is gone."""
         with contextlib.suppress(OSError, ProtocolError):
-            expect(recv_frame(self._sock), Release)
+            expect(self._frames.next(), Release)

@@ -122,6 +122,9 @@ class RoundTripTest(unittest.TestCase):
         )
         self.assertEqual(protocol.decode(frame), protocol.Report(outcome))
         self.assertEqual(protocol.decode(frame, order=3), protocol.Report(replace(outcome, order=3)))
+        for wrong in (frame[:-1], frame + b"\0", frame[:1]):
+            with self.assertRaises(ProtocolError):
+                protocol.decode(wrong)
 
     def test_every_kind_is_drawn(self) -> None:
         """A message class that is added has to be added above."""

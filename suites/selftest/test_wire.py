@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import threading
 import unittest
 
 from hypothesis import strategies as st
@@ -114,6 +115,49 @@ class SocketTest(unittest.TestCase):
         self.assertEqual(wire.read_available(self.far.fileno()), b"abc")
         self.near.close()
         self.assertIsNone(wire.read_available(self.far.fileno()))
+
+
+class FrameStreamTest(unittest.TestCase):
+    """Blocking sockets, read in large pieces."""
+
+    def setUp(self) -> None:
+        self.near, self.far = socket.socketpair()
+        self.addCleanup(self.near.close)
+        self.addCleanup(self.far.close)
+        self.stream = wire.FrameStream(self.far)
+
+    @given(st.lists(st.binary(max_size=300), max_size=8))
+    def test_frames_that_came_at_once(self, payloads: list[bytes]) -> None:
+        """Each by itself, in order."""
+        self.near.sendall(b"".join(frame(p) for p in payloads))
+        self.assertEqual([self.stream.next() for _ in payloads], payloads)
+
+    def test_frame_larger_than_a_piece(self) -> None:
+        """From a peer that waits for the socket to have room again."""
+        payload = bytes(range(256)) * 4096
+        sender = threading.Thread(target=self.near.sendall, args=(frame(payload) + frame(b"next"),))
+        sender.start()
+        self.assertEqual(self.stream.next(), payload)
+        self.assertEqual(self.stream.next(), b"next")
+        sender.join()
+
+    def test_end(self) -> None:
+        """None behind the last frame, ProtocolError within one or for an impossible one."""
+        self.near.sendall(frame(b"last") + frame(b"abcdef")[:6])
+        self.near.close()
+        self.assertEqual(self.stream.next(), b"last")
+        with self.assertRaisesRegex(ProtocolError, "in the middle of a message"):
+            self.stream.next()
+        for data, expected in ((b"", None), (b"\xff\xff\xff\xff", ProtocolError)):
+            near, far = socket.socketpair()
+            with near, far:
+                near.sendall(data)
+                near.close()
+                if expected is None:
+                    self.assertIsNone(wire.FrameStream(far).next())
+                else:
+                    with self.assertRaises(expected):
+                        wire.FrameStream(far).next()
 
 
 class DescriptorTest(unittest.TestCase):

@@ -20,7 +20,7 @@ from harness.wire import framed
 from suites.selftest.supervise.played import Played
 
 SOON_S = 0.01
-NO_NUMBER = encode(Passed(0, 0.0, 0.0, 1)).replace(b'"duration_s": 0.0', b'"duration_s": "x"')
+TOO_SHORT = encode(Passed(0, 0.0, 0.0, 1))[:-1]
 
 
 class ListenTest(unittest.TestCase):
@@ -84,7 +84,7 @@ class ListenTest(unittest.TestCase):
             "nonsense": lambda r: r.sends(0, b"nonsense"),
             "another message": lambda r: r.sends(0, encode(Release())),
             "another rank's report in short": lambda r: r.sends(0, encode(Passed(1, 0.0, 0.0, 1))),
-            "a report in short with a word for a number": lambda r: r.sends(0, NO_NUMBER),
+            "a report in short that lacks a byte": lambda r: r.sends(0, TOO_SHORT),
             "another rank's report": lambda r: r.says_as(0, 1, Status.PASSED),
             "half a report": lambda r: r.writes(0, framed(passed)[:-1]),
             "more than a report": lambda r: r.writes(0, framed(passed) + b"\0"),
