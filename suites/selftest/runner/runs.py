@@ -16,6 +16,7 @@ from typing import Any
 
 from harness.record import TestRecord, from_json
 from harness.runner.shard import without_shard
+from harness.settings import DECIDING
 
 RUN_TESTS = Path(__file__).resolve().parents[3] / "run_tests.py"
 # Seconds after which a run that should have taken one counts as hanging.
@@ -91,7 +92,8 @@ def command(*argv: str) -> list[str]:
 
 def environ(directory: Path, **variables: str) -> dict[str, str]:
     """An environment in which a run does not see the one that tests it."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("HARNESS_", "GITHUB_"))}
+    own = {k for k in os.environ if k in DECIDING or k.startswith(("HARNESS_", "GITHUB_"))}
+    inherited = {k: v for k, v in os.environ.items() if k not in own}
     return {**without_shard(inherited), "HARNESS_STATE_DIR": str(directory / ".harness"), **variables}
 
 
