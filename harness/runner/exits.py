@@ -20,7 +20,7 @@ MEANINGS = {
     ExitCode.OK: "every selected test passed, was skipped or failed as expected (or is another shard's)",
     ExitCode.FAILED: "a test failed (or was flaky, with --flaky=fail; with --list: a module does not import)",
     ExitCode.USAGE: "wrong arguments, environment variables or files; nothing was run",
-    ExitCode.BROKEN: "the harness itself failed, lost a test that it owed, or could not write a report",
+    ExitCode.BROKEN: "the harness itself failed, could not write its journal or a report, or lost a test",
     ExitCode.NOTHING_RAN: "nothing ran: no test matched, or --last-failed found none",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C or SIGTERM; --resume goes on from there",
 }
