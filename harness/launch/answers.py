@@ -12,28 +12,28 @@ import functools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 from harness.errors import UsageError
+from harness.launch.replaced import replaced
 from harness.outcomes import ranks_text
 
 ADVICE = (
     "one process plays all ranks of this test: say what only some ranks do with map_local_for_rank, compare "
     'with assertEqual, or take "local" out of the class\'s rank_modes'
 )
-
-
 _COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 
 
-def rank_node(by_rank: dict[int, int]) -> Any:
-    """The node of an integer that is another on each rank, and whose comparisons raise UsageError where their
-    answers differ. What is computed from it is torch's, and compares as torch has it."""
-    return _rank_type()(by_rank)
+def number(by_rank: dict[int, int]) -> Any:
+    """An integer that is another on each rank, and whose comparisons raise UsageError where their answers
+    differ. What is computed from it is torch's, and compares as torch has it."""
+    import torch
+
+    return torch.SymInt(_node_type()(by_rank))
 
 
 @functools.cache
-def _rank_type() -> Any:
+def _node_type() -> Any:
     from torch.distributed._local_tensor import LocalIntNode
 
     return type("RankNode", (LocalIntNode,), {c.__name__: _agreeing(c) for c in _COMPARISONS})
@@ -67,25 +67,24 @@ def refused(world_size: int) -> Iterator[None]:
     """A region of simulated ranks, to be entered before torch's mode: AssertionError for a truth value that
     differs by rank, UsageError for such a comparison of ranks, whoever names the rank (``self.rank``,
     ``dist.get_rank()``, a mesh)."""
-    import torch
     import torch.distributed as dist
     from torch.distributed import _local_tensor
 
     mesh, of_fake_group = _local_tensor._LocalDeviceMesh, dist.get_rank
-    everybody = torch.SymInt(rank_node({rank: rank for rank in range(world_size)}))
+    everybody = number({rank: rank for rank in range(world_size)})
 
     def get_rank(group: Any = None) -> Any:
         simulated = _local_tensor.enabled_local_tensor_mode() is not None
         return everybody if simulated and group in (None, dist.group.WORLD) else of_fake_group(group)
 
-    with contextlib.ExitStack() as replaced:
+    with contextlib.ExitStack() as stack:
         for owner, name, replacement in (
             (dist, "get_rank", get_rank),
             (mesh, "get_rank", _comparing(mesh.get_rank)),
             (mesh, "get_local_rank", _comparing(mesh.get_local_rank)),
             (_local_tensor, "_combine_any_rank_results", _one_truth(_local_tensor._combine_any_rank_results)),
         ):
-            replaced.enter_context(mock.patch.object(owner, name, replacement))
+            stack.enter_context(replaced(owner, name, replacement))
         yield
 
 
@@ -94,11 +93,9 @@ def _comparing(rank_in_mesh: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(rank_in_mesh)
     def method(*args: Any, **kwargs: Any) -> Any:
-        import torch
-
         rank = rank_in_mesh(*args, **kwargs)
         by_rank = getattr(getattr(rank, "node", None), "_local_ints", None)
-        return rank if by_rank is None else torch.SymInt(rank_node(by_rank))
+        return rank if by_rank is None else number(by_rank)
 
     return method
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, UsageError
-from harness.launch.answers import rank_node, refused
+from harness.launch.answers import number, refused
 from harness.launch.base import per_rank_threads, time_for_another
 from harness.outcomes import MergeRules, RankOutcome, Status, merge
 
@@ -137,9 +137,7 @@ def rank_of(world_size: int) -> Any:
 
     A comparison whose answer differs by rank raises UsageError.
     """
-    import torch
-
-    return torch.SymInt(rank_node({rank: rank for rank in range(world_size)}))
+    return number({rank: rank for rank in range(world_size)})
 
 
 def is_simulated(rank: object) -> bool:

@@ -25,6 +25,7 @@ from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
 from harness.launch.rankthread import current
 from harness.launch.rankthreads import RankThreads
+from harness.launch.replaced import replaced
 from harness.rank.compiler import uncompiled
 from harness.rank.recorder import OPERATIONS
 
@@ -167,16 +168,6 @@ def _sleeping_calls() -> Iterator[tuple[Any, str]]:
 
 
 @contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    before = vars(owner)[name]  # as the owner has it: an attribute of a class may not be what binds
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
-
-
-@contextmanager
 def installed(ranks: RankThreads, timeout_s: float) -> Iterator[None]:
     """Within, the ranks' threads have process groups of their own. In one place of a process at a time."""
     before = c10d._world
@@ -186,14 +177,14 @@ def installed(ranks: RankThreads, timeout_s: float) -> Iterator[None]:
     with ExitStack() as stack:
         for owner, name in _waiting_calls():
             if name in vars(owner):
-                stack.enter_context(_replaced(owner, name, _waits(getattr(owner, name))))
+                stack.enter_context(replaced(owner, name, _waits(getattr(owner, name))))
         for owner, name in _sleeping_calls():
             slept = _waits(getattr(owner, name), for_peers=False)
-            stack.enter_context(_replaced(owner, name, slept))
+            stack.enter_context(replaced(owner, name, slept))
         begin = _arriving(threaded.ProcessLocalGroup._start_coll)
-        stack.enter_context(_replaced(threaded.ProcessLocalGroup, "_start_coll", begin))
+        stack.enter_context(replaced(threaded.ProcessLocalGroup, "_start_coll", begin))
         helper = _bounded(c10d._new_process_group_helper, most)
-        stack.enter_context(_replaced(c10d, "_new_process_group_helper", helper))
+        stack.enter_context(replaced(c10d, "_new_process_group_helper", helper))
         _register(make_group, extended=True)
         stack.callback(_register, threaded._create_threaded_pg, extended=False)
         c10d._world = Worlds(ranks, before)

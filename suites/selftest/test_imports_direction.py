@@ -134,8 +134,9 @@ class WeightTest(unittest.TestCase):
         self.assertEqual(self.loaded("import harness") & heavy, set())
 
     def test_base_class(self) -> None:
-        """A test module that needs no torch gets none with its base class."""
-        self.assertEqual(self.loaded("from harness import MultiProcessTestCase") & {"torch", "numpy"}, set())
+        """A test module that needs no torch gets none with its base class, nor asyncio by way of mock."""
+        heavy = {"torch", "numpy", "asyncio"}
+        self.assertEqual(self.loaded("from harness import MultiProcessTestCase") & heavy, set())
 
     def test_runner(self) -> None:
         """Importing all of the runner and the reports brings no torch."""
