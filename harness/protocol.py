@@ -196,6 +196,7 @@ def encode(message: Message, **changes: Any) -> bytes:
     for."""
     kind = message.__class__
     if isinstance(message, Passed):
+        assert not changes, changes
         return _PASSED.pack(_PASSED_MARK, message.rank, message.duration_s, message.started_s, message.pid)
     value = _to_json(message) if kind in _RICH else _fields(message)
     return json.dumps({"kind": kind.__name__, **value, **changes}).encode()

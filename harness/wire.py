@@ -10,6 +10,7 @@ import array
 import os
 import socket
 import struct
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from harness.errors import ProtocolError
@@ -17,6 +18,7 @@ from harness.errors import ProtocolError
 _LENGTH = struct.Struct(">I")
 MAX_FRAME_BYTES = 256 * 1024 * 1024  # far above any honest message: more is somebody's stray print
 _CHUNK_BYTES = 64 * 1024
+_CUT_OFF = "the peer went away in the middle of a message"
 _FDS_A_MESSAGE = 240  # Linux refuses more than 253 descriptors in one message (SCM_MAX_FD)
 
 
@@ -39,34 +41,8 @@ def recv_frame(sock: socket.socket) -> bytes | None:
     _check_length(length)
     body = _recv_exactly(sock, length) if length else b""
     if body is None:
-        raise ProtocolError("the peer went away in the middle of a message")
+        raise ProtocolError(_CUT_OFF)
     return body
-
-
-class FrameStream:
-    """Receives frames from a blocking socket, as many bytes at a time as there are."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._data = b""
-
-    def next(self) -> bytes | None:
-        """The next frame; None at a clean end, ProtocolError inside a frame."""
-        size = _LENGTH.size
-        while True:
-            data = self._data
-            if len(data) >= size:
-                (length,) = _LENGTH.unpack_from(data)
-                _check_length(length)
-                if len(data) >= size + length:
-                    self._data = data[size + length :]
-                    return data[size : size + length]
-            chunk = self._sock.recv(_CHUNK_BYTES)
-            if not chunk:
-                if data:
-                    raise ProtocolError("the peer went away in the middle of a message")
-                return None
-            self._data = data + chunk
 
 
 def _recv_exactly(sock: socket.socket, count: int) -> bytes | None:
@@ -75,7 +51,7 @@ def _recv_exactly(sock: socket.socket, count: int) -> bytes | None:
         chunk = sock.recv(min(count - len(data), 1 << 20))
         if not chunk:
             if data:
-                raise ProtocolError("the peer went away in the middle of a message")
+                raise ProtocolError(_CUT_OFF)
             return None
         data += chunk
     return bytes(data)
@@ -92,6 +68,11 @@ class FrameReader:
     def __init__(self) -> None:
         self._data = bytearray()
 
+    @property
+    def within(self) -> bool:
+        """Whether a frame has begun that is not complete."""
+        return bool(self._data)
+
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Adds bytes and yields each complete frame; ProtocolError on an impossible length."""
         self._data += data
@@ -104,6 +85,26 @@ class FrameReader:
             frame = bytes(self._data[_LENGTH.size : end])
             del self._data[:end]
             yield frame
+
+
+class FrameStream:
+    """Receives frames from a blocking socket on which no descriptors come: it reads ahead."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._reader = FrameReader()
+        self._frames: deque[bytes] = deque()
+
+    def next(self) -> bytes | None:
+        """The next frame; None at a clean end, ProtocolError inside a frame."""
+        while not self._frames:
+            data = self._sock.recv(_CHUNK_BYTES)
+            if not data:
+                if self._reader.within:
+                    raise ProtocolError(_CUT_OFF)
+                return None
+            self._frames.extend(self._reader.feed(data))
+        return self._frames.popleft()
 
 
 def only_frame(data: bytes) -> bytes | None:

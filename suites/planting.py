@@ -83,6 +83,11 @@ def replacing(
     return Mutant(name, what, lambda touch: put(touch, faulty), lambda touch: put(touch, None))
 
 
+def switched(name: str, what: str, plant: Callable[[Touch, bool], None]) -> Mutant:
+    """A mutant of which ``plant(touch, faulty)`` can do both: make the fault, or watch the same place."""
+    return Mutant(name, what, lambda touch: plant(touch, True), lambda touch: plant(touch, False))
+
+
 def _substitute(
     original: Callable[..., Any],
     touch: Touch,

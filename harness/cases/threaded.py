@@ -180,9 +180,8 @@ class MultiThreadedTestCase(ThreadedOrchestration, TestCase):
     streams, DTensor's generator - is each rank's own while it runs, and the parent's again afterwards. A rank
     that waits elsewhere (for a lock, an event, a socket, in C) is overtaken after some tenths of a second: it
     comes back into the state of the rank that has the turn then, and from the third time all ranks run at
-    once. A collective that can never be complete, because
-    the ranks that are still at work all wait, ends the test at once. Source of the contract:
-    ``common_distributed.MultiThreadedTestCase``.
+    once. A collective that can never be complete, because the ranks that are still at work all wait, ends the
+    test at once. Source of the contract: ``common_distributed.MultiThreadedTestCase``.
     """
 
 

@@ -12,7 +12,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn.parallel import DistributedDataParallel
 
 from suites.fsdp.mutants import BACKEND
-from suites.planting import Mutant, replacing
+from suites.planting import replacing, switched
 
 # -- where graphs are split
 
@@ -246,17 +246,15 @@ PIECES = (
         _other_grad_mode,
         lambda self, graph, inputs: bool(_entered_grad_mode(graph)),
     ),
-    Mutant(
+    switched(
         "input_gradients_are_lost",
         "the model's inputs get gradients of zero",
-        lambda touch: _lose_input_gradients(touch, faulty=True),
-        lambda touch: _lose_input_gradients(touch, faulty=False),
+        _lose_input_gradients,
     ),
-    Mutant(
+    switched(
         "graphs_write_once",
         "what a graph writes to its inputs is there after its first call only",
-        lambda touch: _writes_once(touch, faulty=True),
-        lambda touch: _writes_once(touch, faulty=False),
+        _writes_once,
     ),
     replacing(
         "strides_are_assumed",

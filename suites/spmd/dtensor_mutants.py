@@ -11,7 +11,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.parallel import SequenceParallel
 from torch.utils._pytree import tree_map_only
 
-from suites.planting import Mutant, Touch, replacing
+from suites.planting import Mutant, Touch, replacing, switched
 
 PLACEMENTS = "torch.distributed.tensor.placement_types"
 REDISTRIBUTE = "torch.distributed.tensor._redistribute"
@@ -88,11 +88,10 @@ def _detach_inputs(touch: Touch, faulty: bool) -> None:
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    Mutant(
+    switched(
         "sequence_parallel_detaches",
         "the inputs of sequence-parallel modules get no gradient",
-        lambda touch: _detach_inputs(touch, faulty=True),
-        lambda touch: _detach_inputs(touch, faulty=False),
+        _detach_inputs,
     ),
     replacing(
         "redistribute_loses_a_partial_sum",
@@ -146,11 +145,10 @@ MUTANTS: tuple[Mutant, ...] = (
         _local_gradient,
         when=_to_be_reduced,
     ),
-    Mutant(
+    switched(
         "partial_results_are_called_replicated",
         "an operator whose result is a partial sum says it is whole",
-        lambda touch: _wrap_results(touch, faulty=True),
-        lambda touch: _wrap_results(touch, faulty=False),
+        _wrap_results,
     ),
     replacing(
         "embedding_counts_rows_of_others",

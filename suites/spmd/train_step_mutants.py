@@ -18,7 +18,7 @@ from torch.fx import GraphModule
 
 from harness.graphs.train_step import compiled as steps
 from harness.graphs.train_step import hyperparameters, overrides, reduction
-from suites.planting import Mutant, Touch, replacing
+from suites.planting import Mutant, Touch, replacing, switched
 
 TRACER = "harness.graphs.train_step"
 SUMMED = f"{TRACER}.reduction:summed"
@@ -364,7 +364,7 @@ def _has_overrides(gm, flat_state, rest, chain):
     return bool(chain)
 
 
-def _keep_modules(touch: Touch, *, keep: bool) -> None:
+def _keep_modules(touch: Touch, faulty: bool) -> None:
     """Leaves modules where overrides replace them; touched where they do."""
     original: Callable[..., Any] = overrides._replacement
 
@@ -372,7 +372,7 @@ def _keep_modules(touch: Touch, *, keep: bool) -> None:
         new = original(fqn, child, asked)
         if new is not child:
             touch()
-        return child if keep else new
+        return child if faulty else new
 
     overrides._replacement = replacement
 
@@ -404,11 +404,10 @@ USERS = (
         lambda original, gm, inputs, transformation: gm,
         lambda gm, inputs, transformation: transformation is not None,
     ),
-    Mutant(
+    switched(
         "skips_replacements",
         "overrides replace no module",
-        lambda touch: _keep_modules(touch, keep=True),
-        lambda touch: _keep_modules(touch, keep=False),
+        _keep_modules,
     ),
     replacing(
         "casts_twice",

@@ -8,12 +8,13 @@ import sys
 import threading
 import time
 import unittest
+from collections.abc import Callable
 from typing import NoReturn
 
 import torch.distributed as dist
 
 from harness import Status
-from harness.outcomes import SubtestOutcome
+from harness.outcomes import RankOutcome, SubtestOutcome
 from harness.rank import groups
 from harness.rank.account import Account
 from harness.rank.resident import Resident, ResidentChannel, Stopped, clean_up
@@ -26,6 +27,21 @@ LONG_S = 3600.0
 def passes(channel: ResidentChannel) -> None:
     """A test that has passed."""
     channel.record(Account(Status.PASSED))
+
+
+def stopped(body: Callable[[ResidentChannel], object], inside: threading.Event) -> RankOutcome:
+    """The outcome of a test that is stopped, as one that took too long, once it has set ``inside``."""
+    rank = Resident(0, body)
+
+    def stop() -> None:
+        inside.wait()
+        rank.stop(Status.TIMED_OUT)
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    outcome = rank.run()
+    stopper.join()
+    return outcome
 
 
 class ResidentTest(unittest.TestCase):
@@ -72,16 +88,7 @@ class ResidentTest(unittest.TestCase):
                 raise
 
         inside = threading.Event()
-        rank = Resident(0, sleeps)
-
-        def stop() -> None:
-            inside.wait()
-            rank.stop(Status.TIMED_OUT)
-
-        stopper = threading.Thread(target=stop)
-        stopper.start()
-        outcome = rank.run()
-        stopper.join()
+        outcome = stopped(sleeps, inside)
         self.assertEqual((outcome.status, outcome.error, cleaned), (Status.TIMED_OUT, None, [True]))
         self.assertIn("in sleeps", outcome.stack)
         self.assertNotIn("unittest", outcome.stack)
@@ -100,16 +107,7 @@ class ResidentTest(unittest.TestCase):
                 channel.record(Account(Status.FAILED, subtests=(before, within)))
 
         inside = threading.Event()
-        rank = Resident(0, sleeps)
-
-        def stop() -> None:
-            inside.wait()
-            rank.stop(Status.TIMED_OUT)
-
-        stopper = threading.Thread(target=stop)
-        stopper.start()
-        outcome = rank.run()
-        stopper.join()
+        outcome = stopped(sleeps, inside)
         self.assertEqual((outcome.status, outcome.subtests), (Status.TIMED_OUT, (before,)))
 
     def test_stopped_afterwards(self) -> None:

@@ -17,7 +17,7 @@ from harness.errors import UsageError
 from harness.outcomes import Status
 from harness.record import TestRecord
 from suites import planting
-from suites.planting import Marks, Mutant, replacing
+from suites.planting import Marks, Mutant, Touch, replacing, switched
 from suites.selftest.tools.planted import arithmetic
 from suites.selftest.tools.planted import mutants as table
 from tools import mutants
@@ -207,6 +207,19 @@ class Planting(unittest.TestCase):
         mutant.watch(self.touch)
         self.assertEqual((arithmetic.double(3), arithmetic.is_done(3)), (6, True))
         self.assertEqual(self.touched, 2)
+
+    def test_a_switched_one_is_planted_and_watched_by_one_function(self) -> None:
+        seen: list[bool] = []
+
+        def plant(touch: Touch, faulty: bool) -> None:
+            touch()
+            seen.append(faulty)
+
+        mutant = switched("x", "", plant)
+        assert mutant.watch is not None
+        mutant.watch(self.touch)
+        mutant.plant(self.touch)
+        self.assertEqual((seen, self.touched), ([False, True], 2))
 
     def test_a_mark_is_made_once_and_read_back(self) -> None:
         for test in ("a.b", "a.b", "a/b " * 99):
