@@ -129,7 +129,7 @@ class RankOutcome:
     @property
     def bad(self) -> bool:
         """True where this rank did not do what the test asked of it (collateral excluded)."""
-        return self.status.bad or bool(self.bad_subtests)
+        return self.status.bad or any(s.status.bad for s in self.subtests)
 
     @property
     def bad_subtests(self) -> tuple[SubtestOutcome, ...]:
@@ -236,11 +236,12 @@ def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = PLAIN) -> TestOut
     """
     if not outcomes:
         raise ValueError("merge() needs the outcome of at least one rank")
-    ranks = tuple(as_announced(rules, o) for o in sorted(outcomes, key=lambda o: o.rank))
+    ordered = sorted(outcomes, key=lambda o: o.rank)
+    duration = max(o.duration_s for o in ordered)
+    if rules.expected_exit is None and all(o.status is Status.PASSED and not o.subtests for o in ordered):
+        return TestOutcome(Status.PASSED, tuple(ordered), duration_s=duration)  # the usual case
+    ranks = tuple(as_announced(rules, o) for o in ordered)
     subtests = _merge_subtests(ranks)
-    duration = max(o.duration_s for o in ranks)
-    if rules.expected_exit is None and all(o.status is Status.PASSED and not o.subtests for o in ranks):
-        return TestOutcome(Status.PASSED, ranks, duration_s=duration)  # the usual case, without a closer look
     status, root, reason = _verdict(ranks)
     wrong = _wrong_exit(ranks, rules)
     if wrong and status is Status.PASSED:

@@ -6,8 +6,8 @@ Rank -> parent, on the rank's channel: ``SubtestFailed`` as that happens, ``Repo
 Parent -> rank: ``Release``; for each test of a pooled rank ``Launch`` or ``Again``. Between processes that
 somebody else started, through a store: ``Report`` and ``Lost``.
 
-Encoded as JSON with the class's name, so that a journal or a person can read them; ``Passed``, on which the
-cost of a test on kept ranks depends, as its fields in a row.
+Encoded as JSON with the class's name, so that a journal or a person can read them; ``Again`` and ``Passed``,
+on which the cost of a test on kept ranks depends, as their fields in a row.
 """
 
 from __future__ import annotations
@@ -186,9 +186,12 @@ _KINDS: dict[str, type] = {c.__name__: c for c in Message.__args__}
 
 M = TypeVar("M")
 
-# Passed, which there are most of, in a form of its own: a mark that no JSON begins with, then its fields.
+# The two that there are most of have forms of their own: a mark that no JSON begins with, then the fields.
 _PASSED_MARK = b"P"
 _PASSED = struct.Struct("<cIddI")
+_AGAIN_MARK = b"A"
+_TEXT = ("utf-8", "surrogatepass")  # a path may hold bytes that are no text
+_AGAIN = struct.Struct("<cI")  # then the method, which has so many bytes, and the file
 
 
 def encode(message: Message, **changes: Any) -> bytes:
@@ -198,6 +201,10 @@ def encode(message: Message, **changes: Any) -> bytes:
     if isinstance(message, Passed):
         assert not changes, changes
         return _PASSED.pack(_PASSED_MARK, message.rank, message.duration_s, message.started_s, message.pid)
+    if isinstance(message, Again):
+        assert not changes, changes
+        method = message.method.encode(*_TEXT)
+        return _AGAIN.pack(_AGAIN_MARK, len(method)) + method + message.file_name.encode(*_TEXT)
     value = _to_json(message) if kind in _RICH else _fields(message)
     return json.dumps({"kind": kind.__name__, **value, **changes}).encode()
 
@@ -212,6 +219,8 @@ def decode(frame: bytes, **known: Any) -> Message:
             _, rank, duration, started, pid = _PASSED.unpack(frame)
             said = {"duration_s": duration, "started_s": started, "pid": pid, **known}
             return Report(RankOutcome(rank, Status.PASSED, **said))
+        if frame[:1] == _AGAIN_MARK:
+            return _again(frame)
         value = json.loads(str(frame, "utf-8"))  # of bytes json would find out the encoding first
         kind = _KINDS[value.pop("kind")]
         if kind is Report:
@@ -219,6 +228,14 @@ def decode(frame: bytes, **known: Any) -> Message:
         return _from_json(kind, value)  # type: ignore[no-any-return]  # _KINDS holds message classes only
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as error:
         raise ProtocolError(f"not a message: {frame[:80]!r} ({error!r})") from error
+
+
+def _again(frame: bytes) -> Again:
+    _, length = _AGAIN.unpack_from(frame)
+    middle = _AGAIN.size + length
+    if len(frame) < middle:
+        raise ValueError("cut off")
+    return Again(frame[_AGAIN.size : middle].decode(*_TEXT), frame[middle:].decode(*_TEXT))
 
 
 def expect(frame: bytes | None, kind: type[M]) -> M:

@@ -103,6 +103,8 @@ class FrameStream:
                 if self._reader.within:
                     raise ProtocolError(_CUT_OFF)
                 return None
+            if not self._reader.within and (frame := only_frame(data)) is not None:
+                return frame
             self._frames.extend(self._reader.feed(data))
         return self._frames.popleft()
 

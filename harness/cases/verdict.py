@@ -33,6 +33,8 @@ def tell(case: unittest.TestCase, outcome: TestOutcome) -> None:
         _warn_of_leaks(case, outcome)
     if outcome.status is Status.SKIPPED:
         raise unittest.SkipTest(outcome.reason)
+    if outcome.status is Status.PASSED and not outcome.subtests:
+        return  # the usual case, without a closer look
     divergent = any(o.status is Status.SKIPPED for o in outcome.ranks)
     told_by_subtests = any(o.bad for o in outcome.ranks) and not divergent
     whole = any(o.bad_beyond_subtests for o in outcome.ranks) or (outcome.status.bad and not told_by_subtests)

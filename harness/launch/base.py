@@ -180,12 +180,12 @@ class RankSet:
     def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
         """Has the server signal a rank, or its whole process group; nothing happens to one that is gone."""
         with contextlib.suppress(OSError):  # a server that is gone has taken its ranks with it
-            send_whole(self.events, encode(Signal(rank, int(signum), group)))
+            send_whole(self.events, framed(encode(Signal(rank, int(signum), group))))
 
     def release(self, rank: int) -> None:
         """Lets a rank that has reported go on to its end."""
         with contextlib.suppress(OSError):  # it may have died since
-            send_whole(self.links[rank].channel, encode(Release()))
+            send_whole(self.links[rank].channel, framed(encode(Release())))
 
     def __enter__(self) -> RankSet:
         return self
@@ -238,17 +238,18 @@ def _open_pipe(undo: contextlib.ExitStack) -> tuple[int, int]:
     return ends
 
 
-def send_whole(sock: socket.socket, frame: bytes) -> None:
-    """Sends a frame on a socket that is not blocking, because others read from it when it is ready; OSError
-    where the peer is gone or does not read."""
-    data = framed(frame)
-    with contextlib.suppress(BlockingIOError):
-        data = data[sock.send(data) :]
-    if not data:
+def send_whole(sock: socket.socket, data: bytes) -> None:
+    """Sends a frame's bytes on a socket that is not blocking, because others read from it when it is ready;
+    OSError where the peer is gone or does not read."""
+    try:
+        sent = sock.send(data)
+    except BlockingIOError:
+        sent = 0
+    if sent == len(data):
         return
     sock.settimeout(SEND_WAIT_S)
     try:
-        sock.sendall(data)
+        sock.sendall(data[sent:])
     finally:
         sock.setblocking(False)
 

@@ -19,6 +19,7 @@ from harness.launch import imports
 from harness.launch.base import RankSet, send_whole
 from harness.launch.scratch import scratch
 from harness.protocol import Again, Launch, encode
+from harness.wire import framed
 
 # Seconds that the ranks of a set get to leave when it is retired; they sit in a read and leave at once.
 RETIRE_WAIT_S = 5.0
@@ -39,12 +40,12 @@ class PooledSet:
         """Sends a test, with its rendezvous file and whether it runs on the group of those before, to every
         rank. A rank that is gone is the supervisor's to notice.
         """
-        frame = self._frame(request, file_name, keeps_group)
+        data = framed(self._frame(request, file_name, keeps_group))
         self._sent, self._kept_group = request, keeps_group
         self.tests_run += 1
         for link in self.ranks.links:
             with contextlib.suppress(OSError):
-                send_whole(link.channel, frame)
+                send_whole(link.channel, data)
 
     def _frame(self, request: Launch, file_name: str, keeps_group: bool) -> bytes:
         """The request without what the ranks know from the one before."""

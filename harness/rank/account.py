@@ -41,10 +41,13 @@ class _Collector(unittest.TestResult):
     cleanups, sub-tests, skips and decorators behave as anywhere else."""
 
     def __init__(
-        self, assertion: type[BaseException], debug: bool, subtest_failed: Callable[[SubtestOutcome], object]
+        self,
+        assertion: type[BaseException],
+        rank: int | None,
+        subtest_failed: Callable[[SubtestOutcome], object],
     ) -> None:
         super().__init__()
-        self._debug = debug
+        self._rank = rank
         self._subtest_failed = subtest_failed
         self._assertion = assertion
         self.problems: list[ErrorInfo] = []
@@ -68,7 +71,7 @@ class _Collector(unittest.TestResult):
         self.problems.append(capture(err[1], self._assertion))
 
     def _look(self, error: BaseException) -> None:
-        if self._debug:
+        if terminal.wanted_in(self._rank):
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             try:
                 terminal.post_mortem(own_frames(error))
@@ -126,8 +129,7 @@ def run_body(
     The case's own ``setUp`` and ``tearDown`` belong to the parent. ``subtest_failed`` is called with each
     sub-test that goes wrong, as it ends. KeyboardInterrupt comes through.
     """
-    debug = os.environ.get(terminal.VARIABLE, "") == str(getattr(case, "rank", None))
-    collector = _Collector(case.failureException, debug, subtest_failed)
+    collector = _Collector(case.failureException, getattr(case, "rank", None), subtest_failed)
     case.setUp = set_up  # type: ignore[method-assign]  # this instance plays the rank's part only
     case.tearDown = tear_down  # type: ignore[method-assign]
     unittest.TestCase.run(case, collector)

@@ -38,8 +38,8 @@ def destroy_unless(keep: bool) -> bool:
 
     Called when every rank has reported, so no peer still needs them.
     """
-    dist = _distributed()
-    if dist is None or keep:
+    dist = None if keep else _distributed()
+    if dist is None:
         return False
     dist.destroy_process_group()
     return True

@@ -29,7 +29,7 @@ def _torch_state() -> tuple[Any, ...]:
     torch = _torch()
     if torch is None:
         return ()
-    return tuple(read(torch) for _, read in _TORCH_STATE)
+    return tuple([read(torch) for _, read in _TORCH_STATE])  # a list: a generator costs as much as the reads
 
 
 _TORCH_STATE: tuple[tuple[str, Callable[[Any], Any]], ...] = (

@@ -19,7 +19,7 @@ import time
 import traceback
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from harness import coverage_hook
 from harness.launch import imports, posix
@@ -141,16 +141,11 @@ def _run(
     ending: BaseException | None = None
     pid = os.getpid()
     try:
-        modules, had_torch = len(sys.modules), "torch" in sys.modules
-        case = imports.find_class(request.module, request.qualname)
-        if not had_torch:
-            _settle_threads(request)
-        if len(sys.modules) != modules:
-            channel.imported()
+        case = _case(request, test, channel)
         recorder.install(book, restart=not request.keeps_group)
         book.clear()
         with warnings.catch_warnings():  # filters end with their test, on ranks that are kept
-            case._run(  # type: ignore[attr-defined]  # every launched class has upstream's entry
+            case._run(  # every launched class has upstream's entry
                 place.rank, test.method, test.file_name, channel, **request.kwargs
             )
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this rank's outcome
@@ -159,6 +154,20 @@ def _run(
     if os.getpid() != pid:  # a child that the test forked: the report is the rank's alone to make
         account.leave_as_child(final)
     return final
+
+
+def _case(request: Launch, test: Launch | Again, channel: RankChannel) -> Any:
+    """The test's class, imported if need be; that of the test before where it is to run again."""
+    found = channel.kept.pop("case", None)
+    if found is None or isinstance(test, Launch):
+        modules, had_torch = len(sys.modules), "torch" in sys.modules
+        found = imports.find_class(request.module, request.qualname)
+        if not had_torch:
+            _settle_threads(request)
+        if len(sys.modules) != modules:
+            channel.imported()
+    channel.kept["case"] = found
+    return found
 
 
 def _report(

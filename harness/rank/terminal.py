@@ -22,12 +22,17 @@ TERMINAL = "/dev/tty"
 
 def install(rank: int) -> bool:
     """Makes ``breakpoint()`` do the right thing in this rank; True where this rank is the one to debug."""
-    wanted = os.environ.get(VARIABLE, "")
-    if wanted == str(rank):
+    here = wanted_in(rank)
+    if here:
         sys.breakpointhook = _open_debugger
     else:
-        sys.breakpointhook = _pass if wanted else _refusal(rank)
-    return wanted == str(rank)
+        sys.breakpointhook = _pass if os.environ.get(VARIABLE) else _refusal(rank)
+    return here
+
+
+def wanted_in(rank: int | None) -> bool:
+    """Whether this rank is the one to debug."""
+    return os.environ.get(VARIABLE, "") == str(rank)
 
 
 def _pass(*args: Any, **kwargs: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import unittest
 from dataclasses import fields, replace
 from typing import Any
@@ -87,7 +88,6 @@ MESSAGES = st.one_of(
     st.builds(protocol.Swept, st.lists(TEXT, max_size=3)),
     st.builds(protocol.Signal, st.integers(0, 64), st.integers(1, 64), st.booleans()),
     st.builds(protocol.Release),
-    st.builds(protocol.Again, TEXT, TEXT),
     st.builds(
         protocol.Assignment,
         st.integers(0, 64),
@@ -125,6 +125,21 @@ class RoundTripTest(unittest.TestCase):
         for wrong in (frame[:-1], frame + b"\0", frame[:1]):
             with self.assertRaises(ProtocolError):
                 protocol.decode(wrong)
+
+    @given(st.builds(protocol.Again, TEXT, TEXT))
+    def test_again_is_its_two_texts(self, message: protocol.Again) -> None:
+        """It comes back equal; a frame that ends within the method or before is no message."""
+        frame = protocol.encode(message)
+        self.assertEqual(protocol.decode(frame), message)
+        within = len(frame) - len(message.file_name.encode("utf-8", "surrogatepass")) - 1
+        for length in {1, 4, within}:
+            with self.assertRaises(ProtocolError):
+                protocol.decode(frame[:length])
+
+    def test_a_path_that_is_no_text(self) -> None:
+        """Python's form of such bytes, lone surrogates, travels as it is."""
+        again = protocol.Again("test_x", os.fsdecode(b"/tmp/\xff"))
+        self.assertEqual(protocol.decode(protocol.encode(again)), again)
 
     def test_every_kind_is_drawn(self) -> None:
         """A message class that is added has to be added above."""

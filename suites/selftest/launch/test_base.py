@@ -10,7 +10,7 @@ from unittest import mock
 
 from harness.launch import base
 from harness.launch.base import send_whole, time_for_another
-from harness.wire import recv_frame, send_frame
+from harness.wire import framed, recv_frame, send_frame
 
 
 class TimeForAnotherTest(unittest.TestCase):
@@ -44,8 +44,8 @@ class SendWholeTest(unittest.TestCase):
         reader = threading.Thread(target=lambda: got.extend(recv_frame(self.far) for _ in range(2)))
         reader.start()
         try:
-            send_whole(self.near, large)
-            send_whole(self.near, b"next")
+            send_whole(self.near, framed(large))
+            send_whole(self.near, framed(b"next"))
         finally:
             self.near.close()
             reader.join()
@@ -53,7 +53,7 @@ class SendWholeTest(unittest.TestCase):
 
     def test_the_socket_stays_as_it_was(self) -> None:
         """Its reader relies on it."""
-        send_whole(self.near, b"word")
+        send_whole(self.near, framed(b"word"))
         self.assertEqual(self.near.gettimeout(), 0.0)
 
     def test_a_peer_that_does_not_read(self) -> None:
@@ -62,7 +62,7 @@ class SendWholeTest(unittest.TestCase):
             while True:
                 send_frame(self.near, b"filler")
         with mock.patch.object(base, "SEND_WAIT_S", 0.01), self.assertRaises(OSError):
-            send_whole(self.near, b"word")
+            send_whole(self.near, framed(b"word"))
 
 
 if __name__ == "__main__":
