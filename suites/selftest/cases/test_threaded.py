@@ -18,7 +18,7 @@ from harness import Status
 from harness.cases.threaded import spawn_threads_and_init_comms
 from harness.rank.compiler import reset_compiler
 from suites.selftest.faults import threaded
-from suites.selftest.faults.rows import PATIENT, FaultRows, Played, _read
+from suites.selftest.faults.rows import IMPATIENT, PATIENT, FaultRows, Played, _read
 
 # Seconds: ranks on threads have started in a thousandth of it.
 DEADLINE = "0.3"
@@ -271,8 +271,8 @@ class SameBodiesTest(ThreadRows):
             self.assertEqual(noted, [f"broadcast #{n} of group 0" for n in (1, 2, 3)])
 
     def test_fails_with_peers_in_gloo(self) -> None:
-        """The peers are woken by the connections that close."""
-        played = self.on_threads(threaded.OnGloo, "test_fails", HARNESS_RANKS="threads")
+        """The peers are woken, once their grace is over, by the connections that close."""
+        played = self.on_threads(threaded.OnGloo, "test_fails", HARNESS_RANKS="threads", **IMPATIENT)
         self.check(played, "FAIL", Status.FAILED, "rank 1 will not play", collateral=(0, 2))
         self.assertNotIn("abandoned", played.text)
 
