@@ -32,6 +32,7 @@ from harness.fuzzing.program import (
     Step,
     Straggler,
 )
+from harness.releases import torch_at_least
 from harness.seeding import base_seed
 from harness.settings import Settings
 
@@ -82,8 +83,11 @@ class Backend:
         return tuple(each for each in self.dtypes if each not in self.refuses.get(kind, ()))
 
 
-#: As of torch 2.11 to 2.13.
-GLOO = Backend(refuses={"gather": COMPLEX})
+#: As of the release that runs, 2.11 to 2.13.
+GLOO = Backend(
+    kinds=tuple(kind for kind in KINDS if kind != "all_to_all" or torch_at_least("2.12")),
+    refuses={"gather": COMPLEX},
+)
 
 
 def groups_of(world_size: int) -> tuple[tuple[int, ...], ...]:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from harness.graphs.front_ends import Compilation as Compilation
     from harness.graphs.front_ends import FrontEnd as FrontEnd
     from harness.graphs.programs import ViewProgram as ViewProgram
-    from harness.graphs.releases import torch_at_least as torch_at_least
     from harness.graphs.text import graph_text as graph_text
     from harness.graphs.train_step import CompiledStep as CompiledStep
     from harness.graphs.train_step import Override as Override
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from harness.graphs.waits import unwaited as unwaited
     from harness.graphs.waits import wait_for_works as wait_for_works
     from harness.graphs.waits import without_waits as without_waits
+    from harness.releases import torch_at_least as torch_at_least
 
 _HOMES: dict[str, tuple[str, ...]] = {
     "harness.graphs.aot": ("verify_aot",),
@@ -65,7 +65,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "harness.graphs.front_ends": ("AotFunction", "Compilation", "FrontEnd"),
     "harness.graphs.draws": ("view_programs",),
     "harness.graphs.programs": ("ViewProgram",),
-    "harness.graphs.releases": ("torch_at_least",),
+    "harness.releases": ("torch_at_least",),
     "harness.graphs.text": ("graph_text",),
     "harness.graphs.train_step": ("CompiledStep", "Override"),
     "harness.graphs.verified": ("Verified",),

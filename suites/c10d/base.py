@@ -9,6 +9,7 @@ with the reference. Test bodies are written once, in classes without a world siz
 from __future__ import annotations
 
 import re
+import unittest
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -19,6 +20,7 @@ import torch
 import torch.distributed as dist
 
 from harness import MultiProcessTestCase
+from harness.releases import torch_at_least
 from suites.c10d.inputs import EXACTLY, Array, Case, tolerance_of
 
 #: Below the harness's deadline for a test, so that a stuck collective ends with the backend's own message.
@@ -30,6 +32,11 @@ PARTITIONS: Mapping[int, tuple[tuple[int, ...], ...]] = {
     3: ((0,), (1, 2)),
     4: ((0, 2), (1, 3)),
 }
+
+
+#: torch 2.11's gloo has only ``all_to_all_single``.
+HAS_ALL_TO_ALL = torch_at_least("2.12")
+needs_all_to_all = unittest.skipUnless(HAS_ALL_TO_ALL, "gloo's all_to_all is new in torch 2.12")
 
 
 def await_keys(store: dist.Store, keys: Iterable[str]) -> None:

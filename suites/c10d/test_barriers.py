@@ -7,6 +7,7 @@ Looking does not wait. Each member in turn comes last, after the others have ann
 from __future__ import annotations
 
 import sys
+import unittest
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.releases import torch_at_least
 from suites.c10d.base import OnSubGroup, await_keys, instantiate_world_sizes
 
 #: How long a barrier is given that must not be passed. The ranks that enter it have met just before, so that
@@ -123,6 +125,7 @@ class MissingRanks:
         text = self.check_gives_up(lambda group: dist.barrier(group=group), absent=[0])
         self.check_is_timeout(text)
 
+    @unittest.skipUnless(torch_at_least("2.12"), "barrier(timeout=) is new in torch 2.12")
     def test_barrier_timeout_arg(self):
         # The group itself would wait for a minute.
         patient = dist.new_group(backend=self.backend)

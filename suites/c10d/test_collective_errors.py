@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.base import instantiate_world_sizes
+from suites.c10d.base import HAS_ALL_TO_ALL, instantiate_world_sizes, needs_all_to_all
 from suites.c10d.inputs import COMPLEX, FLOATS, INTEGERS, REFUSED
 
 BITWISE = ("BAND", "BOR", "BXOR")
@@ -63,15 +63,18 @@ class Refusals:
         """Return every other collective on tensors, by name, to be called with this dtype."""
         listed = self.listed(dtype=dtype) if self.rank == 0 else None
         whole = self.ones(2 * self.world_size, dtype)
-        return {
+        calls = {
             "broadcast": lambda: dist.broadcast(self.ones(dtype=dtype), 0),
             "all_gather": lambda: dist.all_gather(self.listed(dtype=dtype), self.ones(dtype=dtype)),
             "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(whole, self.ones(dtype=dtype)),
             "gather": lambda: dist.gather(self.ones(dtype=dtype), listed, 0),
             "scatter": lambda: dist.scatter(self.ones(dtype=dtype), listed, 0),
-            "all_to_all": lambda: dist.all_to_all(self.listed(dtype=dtype), self.listed(dtype=dtype)),
             "all_to_all_single": lambda: dist.all_to_all_single(whole.clone(), whole),
         }
+        if HAS_ALL_TO_ALL:
+            lists = self.listed(dtype=dtype), self.listed(dtype=dtype)
+            calls["all_to_all"] = lambda: dist.all_to_all(*lists)
+        return calls
 
     # dtypes and operations
 
@@ -236,10 +239,10 @@ class Refusals:
             "invalid input tensor list size, must be world size": lambda: dist.reduce_scatter(
                 self.ones(), self.listed(count=count)
             ),
-            f"alltoall: input tensor list size {count} does not match world size": lambda: dist.all_to_all(
-                self.listed(count=count), self.listed(count=count)
-            ),
         }
+        if HAS_ALL_TO_ALL:
+            message = f"alltoall: input tensor list size {count} does not match world size"
+            calls[message] = lambda: dist.all_to_all(self.listed(count=count), self.listed(count=count))
         for message, call in calls.items():
             with self.refused(RuntimeError, message, expected=message):
                 call()
@@ -279,6 +282,7 @@ class Refusals:
             with self.refused(RuntimeError, f"ProcessGroupGloo::scatter: {message}"):
                 dist.scatter(self.ones(), self.listed(3), 0)
 
+    @needs_all_to_all
     def test_all_to_all_of_uneven_sizes(self):
         # Other backends move these; with gloo only all_to_all_single has uneven parts.
         uneven = [self.ones(rank + 1) for rank in range(self.world_size)]

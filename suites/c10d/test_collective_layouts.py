@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.c10d import reference
-from suites.c10d.base import instantiate_world_sizes
+from suites.c10d.base import instantiate_world_sizes, needs_all_to_all
 from suites.c10d.inputs import Case
 
 #: A column of this is a view with gaps: its elements lie three apart.
@@ -64,6 +64,7 @@ class GappedViews:
         if self.rank == 0:
             self.check(COLUMN, outputs, self.columns)
 
+    @needs_all_to_all
     def test_all_to_all(self):
         outputs = [TABLE.blank(self.device)[:, 1] for _ in self.everyone]
         parts = [self.on_device(TABLE, TABLE.label(self.rank, part))[:, 1] for part in self.everyone]

@@ -23,7 +23,13 @@ import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.c10d import reference
-from suites.c10d.base import Asynchronously, OnSubGroup, instantiate_world_sizes
+from suites.c10d.base import (
+    HAS_ALL_TO_ALL,
+    Asynchronously,
+    OnSubGroup,
+    instantiate_world_sizes,
+    needs_all_to_all,
+)
 from suites.c10d.inputs import DTYPES_OF_OP, EVERYTHING, REALS, Case, dtype_cases, every_case, few_cases
 
 #: What there is to reduce by, beyond the default.
@@ -197,6 +203,7 @@ class Collectives(Checks):
         check = partial(self.check_reduce_scatter_tensor, dist.reduce_scatter_single, "sum")
         self.each(check, EVERYTHING, scalars=False)
 
+    @needs_all_to_all
     def test_all_to_all(self):
         self.each(self.check_all_to_all, EVERYTHING)
 
@@ -216,7 +223,7 @@ class Collectives(Checks):
             self.check_all_gather,
             partial(self.check_all_reduce, "sum"),
             partial(self.check_reduce, "sum"),
-            self.check_all_to_all,
+            *([self.check_all_to_all] if HAS_ALL_TO_ALL else []),
         ):
             check(LARGE, 0)
 

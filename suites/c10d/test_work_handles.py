@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.c10d import reference
-from suites.c10d.base import OnSubGroup, instantiate_world_sizes
+from suites.c10d.base import HAS_ALL_TO_ALL, OnSubGroup, instantiate_world_sizes
 from suites.c10d.inputs import Case
 
 CASE = Case()
@@ -48,7 +48,7 @@ class WorkHandles:
         parts_of_all = numbers + 10 * self.group_rank
         reduced, single = mine.clone(), torch.zeros_like(numbers)
         how = {"group": self.group, "async_op": True}
-        return {
+        starters = {
             "all_reduce": (lambda: dist.all_reduce(reduced, **how), [reduced], [total]),
             "all_gather": (
                 lambda: dist.all_gather(outputs, mine, **how),
@@ -68,6 +68,9 @@ class WorkHandles:
             ),
             "barrier": (lambda: dist.barrier(**how), [], []),
         }
+        if not HAS_ALL_TO_ALL:
+            del starters["all_to_all"]
+        return starters
 
     def test_is_completed(self):
         # The last member starts when the others have looked; they cannot be done before.

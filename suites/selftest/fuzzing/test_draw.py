@@ -10,9 +10,9 @@ from unittest import mock
 from hypothesis.strategies import SearchStrategy
 
 from harness import UsageError, same_draws
-from harness.fuzzing import Backend, Collective, Message, Program, programs
+from harness.fuzzing import GLOO, Backend, Collective, Message, Program, programs
 from harness.fuzzing.draw import drawn, groups_of
-from harness.fuzzing.program import COMPLEX, KINDS
+from harness.fuzzing.program import COMPLEX
 
 DRAWS = 250
 
@@ -37,7 +37,17 @@ class Drawing(unittest.TestCase):
                 if isinstance(step, Message):
                     found["receiver first"] += step.lag < 0
                     found["sender first"] += step.lag > 0
-        wanted = (*KINDS, "bfloat16", "complex128", "bxor", "avg", "(0, 2)", "Straggler", "taken up", "large")
+        wanted = (
+            *GLOO.kinds,
+            "bfloat16",
+            "complex128",
+            "bxor",
+            "avg",
+            "(0, 2)",
+            "Straggler",
+            "taken up",
+            "large",
+        )
         for each in (*wanted, "asynchronous", "receiver first", "sender first"):
             self.assertGreater(found[each], 5, each)
 

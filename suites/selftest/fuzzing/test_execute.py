@@ -10,9 +10,8 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from harness.fuzzing import Collective, Program, Straggler
+from harness.fuzzing import GLOO, Collective, Program, Straggler
 from harness.fuzzing.execute import as_tensor, run_program, same
-from harness.fuzzing.program import KINDS
 
 ALONE = (0,)
 CPU = torch.device("cpu")
@@ -31,7 +30,7 @@ class OnOneRank(unittest.TestCase):
         run_program(Program(1, steps), 0, {ALONE: dist.group.WORLD}, self.board, CPU)
 
     def test_every_collective_in_both_ways(self) -> None:
-        for kind in KINDS:
+        for kind in GLOO.kinds:
             for delay in (None, 1):
                 with self.subTest(kind, delay=delay):
                     self.run_steps(Collective(kind, ALONE, delay=delay), Straggler(0))

@@ -1,17 +1,16 @@
-"""``Capture``, ``Compilers`` and ``torch_at_least``: what goes around a compiler."""
+"""``Capture`` and ``Compilers``: what goes around a compiler."""
 
 from __future__ import annotations
 
 import unittest
 from collections.abc import Callable, Sequence
 from typing import Any
-from unittest import mock
 
 import torch
 from torch._functorch.aot_autograd import aot_function
 
-from harness import DynamoTestCase, UsageError
-from harness.graphs import Capture, Compilers, compilers_of, nop, torch_at_least
+from harness import DynamoTestCase
+from harness.graphs import Capture, Compilers, compilers_of, nop
 
 
 class CaptureTest(DynamoTestCase):
@@ -132,25 +131,6 @@ class CaptureTest(DynamoTestCase):
         self.assertEqual(compilers_of(nop).name, "nop")
         self.assertEqual(compilers_of((nop, print)).name, "(nop, print)")
         self.assertEqual(compilers_of("inductor").name, "inductor")
-
-
-class ReleaseTest(unittest.TestCase):
-    """``torch_at_least``."""
-
-    def test_releases(self) -> None:
-        """By numbers, and a build on the way to a release is that release."""
-        for version, yes, no in (
-            ("2.13.0+cpu", ("2.9", "2.13"), ("2.14", "3.0")),
-            ("2.14.0a0+git1234", ("2.14",), ("2.15",)),
-        ):
-            with mock.patch.object(torch, "__version__", version):
-                self.assertEqual([torch_at_least(release) for release in yes], [True] * len(yes))
-                self.assertEqual([torch_at_least(release) for release in no], [False] * len(no))
-
-    def test_refused(self) -> None:
-        """What is no release."""
-        with self.assertRaisesRegex(UsageError, "'new' is no release of torch"):
-            torch_at_least("new")
 
 
 if __name__ == "__main__":

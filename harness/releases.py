@@ -1,4 +1,4 @@
-"""Which release of torch runs: graphs differ between releases, and so do the expected ones.
+"""Which release of torch runs: what torch can do differs between releases, and so do the graphs of a test.
 
 ::
 

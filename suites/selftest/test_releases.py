@@ -1,0 +1,34 @@
+"""``torch_at_least``: which release of torch runs."""
+
+from __future__ import annotations
+
+import unittest
+from unittest import mock
+
+import torch
+
+from harness.errors import UsageError
+from harness.releases import torch_at_least
+
+
+class ReleaseTest(unittest.TestCase):
+    """``torch_at_least``."""
+
+    def test_releases(self) -> None:
+        """By numbers, and a build on the way to a release is that release."""
+        for version, yes, no in (
+            ("2.13.0+cpu", ("2.9", "2.13"), ("2.14", "3.0")),
+            ("2.14.0a0+git1234", ("2.14",), ("2.15",)),
+        ):
+            with mock.patch.object(torch, "__version__", version):
+                self.assertEqual([torch_at_least(release) for release in yes], [True] * len(yes))
+                self.assertEqual([torch_at_least(release) for release in no], [False] * len(no))
+
+    def test_refused(self) -> None:
+        """What is no release."""
+        with self.assertRaisesRegex(UsageError, "'new' is no release of torch"):
+            torch_at_least("new")
+
+
+if __name__ == "__main__":
+    unittest.main()
