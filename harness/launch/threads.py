@@ -28,6 +28,7 @@ from harness.launch.rankthreads import RankThreads
 from harness.launch.replaced import replaced
 from harness.rank.compiler import uncompiled
 from harness.rank.recorder import OPERATIONS
+from harness.releases import torch_at_least
 
 BACKEND = "threaded"
 _set_thread_isolation_mode: Any = _distributed_c10d._set_thread_isolation_mode  # type: ignore[attr-defined]  # torch's stubs lack it
@@ -52,6 +53,8 @@ class Worlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not f
             return self.before
         rank.stop_if_over()
         rank.world = super()._get_world()
+        if not hasattr(rank.world, "comms"):  # torch 2.11's has none, though torch 2.11 asks for it
+            rank.world.comms = []
         return rank.world
 
     def __getattr__(self, name: str) -> Any:
@@ -168,6 +171,21 @@ def _sleeping_calls() -> Iterator[tuple[Any, str]]:
 
 
 @contextmanager
+def _one_device_guard() -> Iterator[None]:
+    """Within, no rank makes the stand-in for CUDA's device guard that fake tensors ask for where torch was
+    built for CUDA and there is none: torch 2.11's belongs to the thread that asked last, and whoever asks
+    after the end of that thread dies of it. The calling thread's serves all.
+    """
+    ensure = getattr(torch._C, "_ensureCUDADeviceGuardSet", None)
+    if ensure is None or torch_at_least("2.12") or torch.cuda.is_available():
+        yield
+        return
+    ensure()
+    with replaced(torch._C, "_ensureCUDADeviceGuardSet", lambda: None):
+        yield
+
+
+@contextmanager
 def installed(ranks: RankThreads, timeout_s: float) -> Iterator[None]:
     """Within, the ranks' threads have process groups of their own. In one place of a process at a time."""
     before = c10d._world
@@ -175,6 +193,7 @@ def installed(ranks: RankThreads, timeout_s: float) -> Iterator[None]:
         raise RuntimeError("a threaded test is running already: ranks cannot start ranks")
     most = timedelta(seconds=timeout_s)
     with ExitStack() as stack:
+        stack.enter_context(_one_device_guard())
         for owner, name in _waiting_calls():
             if name in vars(owner):
                 stack.enter_context(replaced(owner, name, _waits(getattr(owner, name))))

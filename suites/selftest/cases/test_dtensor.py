@@ -21,6 +21,7 @@ from harness.cases.dtensor import (
 )
 from harness.cases.local_ranks import reduce_local_int
 from harness.launch import local
+from harness.releases import torch_at_least
 from harness.requirements import MachineFacts, Occasion, requirements_of, requires_world_size
 from suites.selftest.cases import dtensor_bodies as bodies
 
@@ -69,12 +70,14 @@ class KeptRanksTest(unittest.TestCase):
 
     def test_kept(self) -> None:
         """The same processes run meshes of one and two dimensions, operators and random numbers."""
-        methods = (
+        methods = [
             "test_mesh_of_two_dimensions",
             "test_matmul",
             "test_random_numbers_of_a_rank",
             "test_partial",
-        )
+        ]
+        if not torch_at_least("2.13"):
+            methods.remove("test_matmul")  # before, torch never lets go of the mesh of a product
         for case in (OnPooledRanks, OnOneGroup, OnLocalTensors, OnLocalTensorsWithOneGroup):
             with self.subTest(case.__name__):
                 outcomes = [bodies.play(case, method)[1] for method in methods]

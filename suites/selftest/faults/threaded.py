@@ -24,6 +24,7 @@ from torch.testing._internal.common_device_type import (
 
 from harness import MultiProcessTestCase, TestCase
 from harness.cases.threaded import MultiThreadedTestCase, spawn_threads_and_init_comms
+from harness.releases import torch_at_least
 
 # Seconds; the harness ends the wait, or the self-test opens the gate.
 LONG_S = 3600.0
@@ -430,7 +431,7 @@ class Compiled:
             return x + 1
 
         assert sums(torch.ones(2)).tolist() == [4.0, 4.0]
-        assert len(graphs) == 2, graphs
+        assert len(graphs) == (2 if torch_at_least("2.12") else 1), graphs
 
 
 class CollectivesOnThreads(Collectives, Compiled, Threaded):
