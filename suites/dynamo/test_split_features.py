@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import sys
+import unittest
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
@@ -23,6 +24,7 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 
 from harness import load_tests, requires_cuda, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import captured_splits
+from harness.releases import torch_at_least
 from suites import inductor
 from suites.dynamo.base import DdpCompileTestCase, learn, mean_square
 from suites.dynamo.models import SMALL_WIDTHS, ToyModel, weight
@@ -48,6 +50,9 @@ class SelectivelyCheckpointed(nn.Module):
 class TestSplitFeatures(DdpCompileTestCase):
     """In one process."""
 
+    @unittest.skipUnless(
+        torch_at_least("2.13"), "before torch 2.13 no policy is asked in DDPOptimizer's pieces"
+    )
     def test_selective_activation_checkpoint(self):
         # A backward has two products for each weight, but one for the first, since the input wants no
         # gradient; and, unless they are kept, the two of the forward again.
@@ -93,6 +98,7 @@ class TestSplitFeatures(DdpCompileTestCase):
         )
         return asked, products
 
+    @unittest.skipUnless(torch_at_least("2.13"), "DDPOptimizer takes settings of a frame from torch 2.13 on")
     def test_inductor_config_override_with_ddp(self):
         # A pass of one's own tells what inductor goes by. Without an id of its own it keeps caches out.
         found = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import unittest
 from pathlib import Path
 
 if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
@@ -21,6 +22,7 @@ from torch.nn import functional as F
 
 from harness import load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
 from harness.launch import local
+from harness.releases import torch_at_least
 from suites.spmd.dtensor_base import RANKS, ROUNDED, Bodies, Communication, in_rank_modes
 from suites.spmd.sharding_model import Pieces, small_numbers
 
@@ -123,6 +125,7 @@ class Operators(OperatorBodies):
             self.check(lambda x, f=softmax: f(x, dim=-1), [(7, 6)], stays=stays, **ROUNDED)
             self.check(lambda x, f=softmax: f(x, dim=0), [(8, 5)], stays={(R,): R, (S(1),): S(1)}, **ROUNDED)
 
+    @unittest.skipUnless(torch_at_least("2.12"), "torch 2.11 shards a bias that it needs whole")
     @with_comms
     def test_layer_norm(self):
         stays = {(R, R, R): R, (S(0), R, R): S(0), (S(1), R, R): S(1)}
