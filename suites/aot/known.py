@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from harness.graphs.verifier import add_note
+from harness.releases import torch_at_least
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -23,7 +24,8 @@ class Known:
 
     ``names``: what fails, separated by blanks. ``error``: the exception's class by its name, for some are
     internal to torch; ``message``: a pattern that is found in its text. ``modes``: where it fails, for tables
-    that tell modes apart; empty is everywhere.
+    that tell modes apart; empty is everywhere. ``since`` and ``before``: the first release of torch in which
+    it fails, and the first in which it does not any more.
     """
 
     names: str
@@ -31,9 +33,13 @@ class Known:
     message: str
     why: str
     modes: tuple[str, ...] = ()
+    since: str | None = None
+    before: str | None = None
 
     def concerns(self, name: str, mode: str = "") -> bool:
         """Whether it is of ``name`` in this mode."""
+        if (self.since and not torch_at_least(self.since)) or (self.before and torch_at_least(self.before)):
+            return False
         return name in self.names.split() and (not self.modes or mode in self.modes)
 
     def is_this(self, error: BaseException) -> bool:

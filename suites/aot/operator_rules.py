@@ -40,7 +40,9 @@ KNOWN: tuple[Known, ...] = (
         _SIZE,
         STATIC,
     ),
-    Known("index_fill", "DynamicOutputShapeException", r"^aten\._unique\.default$", _SIZE, STATIC),
+    Known(
+        "index_fill", "DynamicOutputShapeException", r"^aten\._unique\.default$", _SIZE, STATIC, since="2.13"
+    ),
     Known(
         "repeat_interleave",
         "DynamicOutputShapeException",
@@ -74,6 +76,23 @@ KNOWN: tuple[Known, ...] = (
         r"^Cannot call numel\(\) on tensor with symbolic sizes/strides",
         "it counts its weights in C++, without symbols",
         SYMBOLIC,
+    ),
+    Known(
+        "flex_attention_backward_simple",
+        "TypeError",
+        "'NoneType' object is not callable",
+        "it calls the forward's graph, in place of which the sample has None",
+        SYMBOLIC,
+        since="2.12",
+        before="2.13",
+    ),
+    Known(
+        "flex_attention_backward_simple",
+        "NotImplementedError",
+        "FlexAttention does not support backward on CPU",
+        "with sizes that vary, the samples' inputs are refused for the gradients that they want",
+        SYMBOLIC,
+        before="2.12",
     ),
     Known(
         "item narrow nn_functional_gaussian_nll_loss tensor_split",

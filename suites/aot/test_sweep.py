@@ -192,6 +192,12 @@ class JudgementTest(TestCase):
         self.assertEqual(verdict, "failures")
         self.assertIn("nothing was tested", told)
 
+    def test_known_in_some_releases(self):
+        known = Known("x", "Boom", "", "it is known", since="2.12", before="2.13")
+        for release, concerned in (("2.11.0", False), ("2.12.1+cu130", True), ("2.13.0+cpu", False)):
+            with self.subTest(release), mock.patch.object(torch, "__version__", release):
+                self.assertEqual(known.concerns("x"), concerned)
+
     def test_unknown_failures(self):
         verdict, told = outcome([None, "one", "two", "two"], ())
         self.assertEqual(verdict, "errors")
