@@ -52,12 +52,20 @@ def seed_all(seed: int) -> None:
 
 
 def _seed_torch(torch: Any, seed: int) -> None:
-    if torch.accelerator.current_accelerator() is None:
-        # torch.manual_seed takes 100 times as long: it notes a stack trace for each kind of device that
-        # may come to life later, and this build has none.
-        torch.default_generator.manual_seed(seed)
-    else:
+    if _has_device():
         torch.manual_seed(seed)
+    else:
+        # torch.manual_seed takes 100 times as long: it notes a stack trace for each kind of device that
+        # may come to life later, and here is none.
+        torch.default_generator.manual_seed(seed)
+
+
+@functools.cache
+def _has_device() -> bool:
+    """Whether torch has a device here beside the CPU. Built for one, it names its type on any machine."""
+    torch = sys.modules["torch"]
+    kind = torch.accelerator.current_accelerator()
+    return kind is not None and torch.get_device_module(kind).device_count() > 0
 
 
 def reproduction(seed: int) -> str:

@@ -10,6 +10,7 @@ import sys
 import traceback
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
@@ -64,6 +65,19 @@ class SeedAllTest(unittest.TestCase):
         ours = torch.rand(3)
         torch.manual_seed(11)
         self.assertTrue(torch.equal(ours, torch.rand(3)))
+
+    def test_a_build_for_devices(self) -> None:
+        """Devices that are there are seeded; for those that are not, nothing is queued."""
+        self.addCleanup(seeding._has_device.cache_clear)
+        for count in (0, 1):
+            seeding._has_device.cache_clear()
+            with (
+                mock.patch.object(torch.accelerator, "current_accelerator", lambda: torch.device("cuda")),
+                mock.patch.object(torch.cuda, "device_count", lambda count=count: count),
+                mock.patch.object(torch, "manual_seed") as everywhere,
+            ):
+                seeding.seed_all(12)
+            self.assertEqual(everywhere.call_count, count)
 
     def test_nothing_is_imported_for_it(self) -> None:
         code = (

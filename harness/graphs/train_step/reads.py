@@ -155,7 +155,9 @@ def _may_change(value: object) -> bool:
     if isinstance(value, types.ModuleType):
         return not _is_library(value.__name__, value)
     kind = value if isinstance(value, type) else type(value)
-    return kind.__module__.partition(".")[0] != "torch" and not isinstance(value, torch.Tensor)
+    # Some types made in C have a descriptor there.
+    home = kind.__module__ if isinstance(kind.__module__, str) else ""
+    return home.partition(".")[0] != "torch" and not isinstance(value, torch.Tensor)
 
 
 def _attributes(value: object, names: set[str]) -> Iterator[tuple[str, Any]]:
