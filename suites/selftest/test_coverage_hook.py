@@ -69,7 +69,8 @@ class CoverageTest(RunnerCase):
         done = subprocess.run(
             [sys.executable, "-m", "coverage", *argv],
             cwd=self.directory,
-            env=self.environ(),
+            # Not every coverage puts the directory of the script that it runs on the path.
+            env=self.environ(PYTHONPATH=str(RUN_TESTS.parent)),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -155,9 +155,7 @@ def _may_change(value: object) -> bool:
     if isinstance(value, types.ModuleType):
         return not _is_library(value.__name__, value)
     kind = value if isinstance(value, type) else type(value)
-    # Some types made in C have a descriptor there.
-    home = kind.__module__ if isinstance(kind.__module__, str) else ""
-    return home.partition(".")[0] != "torch" and not isinstance(value, torch.Tensor)
+    return _home(kind).partition(".")[0] != "torch" and not isinstance(value, torch.Tensor)
 
 
 def _attributes(value: object, names: set[str]) -> Iterator[tuple[str, Any]]:
@@ -179,8 +177,13 @@ def _slots(kind: type) -> Iterator[str]:
 def _of_class(kind: type, names: set[str]) -> Iterator[tuple[str, Any]]:
     """The attributes of a user's class that have one of ``names``, overridden ones of its bases too."""
     for each in kind.__mro__:
-        if not _is_library(each.__module__, sys.modules.get(each.__module__)):
+        if not _is_library(_home(each), sys.modules.get(_home(each))):
             yield from ((f"{each.__name__}.{name}", value) for name, value in _named(vars(each), names))
+
+
+def _home(kind: type) -> str:
+    """The name of a class's module; empty for some that are made in C and have a descriptor there."""
+    return kind.__module__ if isinstance(kind.__module__, str) else ""
 
 
 def _is_library(name: str, module: types.ModuleType | None) -> bool:
