@@ -38,9 +38,12 @@ class Known:
 
     def concerns(self, name: str, mode: str = "") -> bool:
         """Whether it is of ``name`` in this mode."""
-        if (self.since and not torch_at_least(self.since)) or (self.before and torch_at_least(self.before)):
-            return False
-        return name in self.names.split() and (not self.modes or mode in self.modes)
+        return self.is_here() and name in self.names.split() and (not self.modes or mode in self.modes)
+
+    def is_here(self) -> bool:
+        """Whether it is of the release of torch that runs."""
+        begun = self.since is None or torch_at_least(self.since)
+        return begun and not (self.before is not None and torch_at_least(self.before))
 
     def is_this(self, error: BaseException) -> bool:
         """Whether ``error`` is this failure."""
@@ -51,8 +54,8 @@ class Known:
 
 
 def all_names(table: Iterable[Known]) -> set[str]:
-    """Everything that a table names."""
-    return {name for known in table for name in known.names.split()}
+    """Everything that a table names for the release of torch that runs."""
+    return {name for known in table if known.is_here() for name in known.names.split()}
 
 
 def expect(known: Known) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
