@@ -132,7 +132,7 @@ class VerdictTest(ThreadRows):
             with self.subTest(method):
                 before = set(threading.enumerate())
                 played = self.on_threads(threaded.Faulty, method, HARNESS_TIMEOUT=DEADLINE)
-                for ending in set(threading.enumerate()) - before:  # on a busy machine it is still unwinding
+                for ending in set(threading.enumerate()) - before:  # in the loop, on a busy machine
                     ending.join(END_S)
                 self.assertEqual(played.outcome.root_cause, 1, played.text)
                 for said in words:
