@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.cases.comms import with_comms as with_comms
-    from harness.cases.compiler import preload_compiler as preload_compiler
     from harness.cases.continuous import MultiProcContinuousTest as MultiProcContinuousTest
-    from harness.cases.converter import DTensorConverter as DTensorConverter
     from harness.cases.distributed import DistributedTestBase as DistributedTestBase
-    from harness.cases.draws import same_draws as same_draws
     from harness.cases.dtensor import DEVICE_TYPE as DEVICE_TYPE
     from harness.cases.dtensor import NUM_DEVICES as NUM_DEVICES
     from harness.cases.dtensor import DTensorContinuousTestBase as DTensorContinuousTestBase
@@ -29,17 +26,19 @@ if TYPE_CHECKING:
     from harness.cases.dtensor import map_local_tensor_for_rank as map_local_tensor_for_rank
     from harness.cases.dtensor import reduce_local_int as reduce_local_int
     from harness.cases.dtensor import skip_unless_torch_gpu as skip_unless_torch_gpu
+    from harness.cases.dtensor_converter import DTensorConverter as DTensorConverter
     from harness.cases.dynamo import DynamoDistributedMultiProcTestCase as DynamoDistributedMultiProcTestCase
     from harness.cases.dynamo import (
         DynamoDistributedSingleProcTestCase as DynamoDistributedSingleProcTestCase,
     )
     from harness.cases.dynamo import DynamoTestCase as DynamoTestCase
     from harness.cases.dynamo import _dynamo_dist_per_rank_init as _dynamo_dist_per_rank_init
-    from harness.cases.mesh_draws import layouts as layouts
-    from harness.cases.mesh_draws import mesh_placements as mesh_placements
-    from harness.cases.mesh_draws import mesh_shapes as mesh_shapes
-    from harness.cases.mesh_draws import moves as moves
-    from harness.cases.mesh_draws import tensor_shapes as tensor_shapes
+    from harness.cases.hypothesis_draws import same_draws as same_draws
+    from harness.cases.mesh_strategies import layouts as layouts
+    from harness.cases.mesh_strategies import mesh_placements as mesh_placements
+    from harness.cases.mesh_strategies import mesh_shapes as mesh_shapes
+    from harness.cases.mesh_strategies import moves as moves
+    from harness.cases.mesh_strategies import tensor_shapes as tensor_shapes
     from harness.cases.multiprocess import MultiProcessTestCase as MultiProcessTestCase
     from harness.cases.subtests import run_subtests as run_subtests
     from harness.cases.threaded import MultiThreadedTestCase as MultiThreadedTestCase
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from harness.parametrization import instantiate_parametrized_tests as instantiate_parametrized_tests
     from harness.parametrization import parametrize as parametrize
     from harness.parametrization import subtest as subtest
+    from harness.ranks.processes.preload import preload_compiler as preload_compiler
     from harness.requirements import ADDRESS_IN_USE as ADDRESS_IN_USE
     from harness.requirements import CONNECT_TIMEOUT as CONNECT_TIMEOUT
     from harness.requirements import MachineFacts as MachineFacts
@@ -124,8 +124,8 @@ _HOMES = {
     "harness.cases.multiprocess": ("MultiProcessTestCase",),
     "harness.cases.continuous": ("MultiProcContinuousTest",),
     "harness.cases.comms": ("with_comms",),
-    "harness.cases.compiler": ("preload_compiler",),
-    "harness.cases.converter": ("DTensorConverter",),
+    "harness.ranks.processes.preload": ("preload_compiler",),
+    "harness.cases.dtensor_converter": ("DTensorConverter",),
     "harness.cases.dtensor": (
         "DEVICE_TYPE",
         "DTensorContinuousTestBase",
@@ -148,8 +148,8 @@ _HOMES = {
         "DynamoTestCase",
         "_dynamo_dist_per_rank_init",
     ),
-    "harness.cases.draws": ("same_draws",),
-    "harness.cases.mesh_draws": ("layouts", "mesh_placements", "mesh_shapes", "moves", "tensor_shapes"),
+    "harness.cases.hypothesis_draws": ("same_draws",),
+    "harness.cases.mesh_strategies": ("layouts", "mesh_placements", "mesh_shapes", "moves", "tensor_shapes"),
     "harness.cases.subtests": ("run_subtests",),
     "harness.cases.threaded": ("MultiThreadedTestCase", "spawn_threads_and_init_comms"),
     "harness.testcase": ("TestCase",),

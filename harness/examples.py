@@ -11,14 +11,14 @@ from typing import Any
 
 import hypothesis
 
-from harness import surroundings
+from harness import environment
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
 def wanted(count: int) -> int:
     """``count``, unless ``HARNESS_EXAMPLES`` asks for another number."""
-    return surroundings.settings().examples or count
+    return environment.settings().examples or count
 
 
 def bounded(count: int, **settings: Any) -> hypothesis.settings:
@@ -27,7 +27,7 @@ def bounded(count: int, **settings: Any) -> hypothesis.settings:
     With ``HARNESS_EXAMPLES`` that many, each run others. No deadline an example and no complaint about slow
     drawing: a loaded machine may take any time. ``settings`` are further ones of hypothesis.
     """
-    asked = surroundings.settings().examples
+    asked = environment.settings().examples
     return hypothesis.settings(
         max_examples=asked or count,
         derandomize=asked is None,

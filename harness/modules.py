@@ -25,7 +25,7 @@ from harness.seeding import base_seed
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_NOTHING_RAN = 0, 1, 2, 5
 
 # The variables that say which shard this is, by who sets them: Bazel, PyTorch's CI, GitLab, CircleCI,
-# Buildkite, Slurm. What their values mean is harness.runner.sharding's to say.
+# Buildkite, Slurm. What their values mean is harness.runner.shard_assignment's to say.
 SHARD_VARIABLES = (
     "TEST_SHARD_INDEX",
     "TEST_TOTAL_SHARDS",
@@ -52,9 +52,9 @@ def load_tests(
     """
     if not is_sharded(os.environ):
         return tests
-    from harness.runner import sharding
+    from harness.runner import shard_assignment
 
-    return sharding.filter_suite(tests, os.environ)
+    return shard_assignment.filter_suite(tests, os.environ)
 
 
 def is_sharded(environ: Mapping[str, str]) -> bool:
@@ -90,7 +90,7 @@ def _check_shard(program: str) -> None:
     """Exits with code 2 and a line on stderr where the shard variables make no sense; load_tests, which
     unittest calls, could only fail a test that nobody wrote."""
     if is_sharded(os.environ):
-        from harness.runner.shard import shard_from_environ
+        from harness.runner.shard_variables import shard_from_environ
 
         try:
             shard_from_environ(os.environ)

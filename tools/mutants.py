@@ -32,7 +32,7 @@ from harness.errors import HarnessError, UsageError
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.runner import journal
-from harness.runner.exits import ExitCode
+from harness.runner.exit_codes import ExitCode
 from suites import planting
 from suites.planting import EVERY, Faults, Marks, Mutant
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 import torch
 import torch.distributed as dist
 
-from harness.cases.devices import accelerator, backend_for
+from harness.cases.defaults import accelerator, backend_for
 from harness.errors import UsageError
 from harness.requirements import probe
 

@@ -13,9 +13,9 @@ from collections.abc import Hashable
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from harness.cases import devices
+from harness.cases import defaults
 from harness.cases.multiprocess import MultiProcessTestCase, RankOrchestration
-from harness.rank.channel import RankChannel
+from harness.ranks.processes.channel import RankChannel
 from harness.requirements import probe
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -47,7 +47,7 @@ class ContinuousOrchestration(RankOrchestration):
 
         Upstream's answer is that of the torch build, which may be for CUDA where there is none.
         """
-        kind, _ = devices.accelerator()
+        kind, _ = defaults.accelerator()
         return kind
 
     @classmethod

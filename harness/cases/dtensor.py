@@ -23,10 +23,10 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
-from harness.cases import comms, devices, meshes
+from harness.cases import comms, defaults, meshes
 from harness.cases.comms import with_comms
 from harness.cases.continuous import UNSET, ContinuousOrchestration, MultiProcContinuousTest, hook
-from harness.cases.converter import DTensorConverter
+from harness.cases.dtensor_converter import DTensorConverter
 from harness.cases.local_ranks import (
     LocalRanks,
     create_local_tensor_test_class,
@@ -37,8 +37,8 @@ from harness.cases.local_ranks import (
 from harness.cases.multiprocess import MultiProcessTestCase
 from harness.cases.subtests import run_subtests
 from harness.cases.threaded import MultiThreadedTestCase
-from harness.launch import local
 from harness.outcomes import Status
+from harness.ranks.local import rank as local
 from harness.requirements import get_required_world_size, skip_if_lt_x_gpu
 from harness.settings import Settings
 
@@ -65,9 +65,9 @@ __all__ = [
     "with_comms",
 ]
 
-DEVICE_TYPE, DEVICE_COUNT = devices.accelerator()
-NUM_DEVICES = devices.num_devices()
-PG_BACKEND = devices.backend_for(DEVICE_TYPE)
+DEVICE_TYPE, DEVICE_COUNT = defaults.accelerator()
+NUM_DEVICES = defaults.num_devices()
+PG_BACKEND = defaults.backend_for(DEVICE_TYPE)
 
 # The mixin goes before a class that has RankOrchestration, and calls what it overrides there.
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class DTensorTestMixin(_Ranks):
     @property
     def device_type(self) -> str:
         """The accelerator's type where there is one device a rank, else ``"cpu"``."""
-        return devices.device_type_for(self.world_size)
+        return defaults.device_type_for(self.world_size)
 
     def setUp(self) -> None:
         """Makes torch's sharding propagation fit for ranks that are threads; the class's own ``setUp``."""
@@ -160,7 +160,7 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
     @property
     def backend(self) -> str:
         """The backend of ``init_pg`` where the test names none; for ``device_type``."""
-        return devices.backend_for(self.device_type)
+        return defaults.backend_for(self.device_type)
 
     def setUp(self) -> None:
         """Starts the ranks."""
@@ -234,14 +234,14 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
     @classmethod
     def backend_str(cls) -> str | None:
         """The backend for the device type that so many ranks can have."""
-        return devices.backend_for(devices.device_type_for(_world_size_of(cls)))
+        return defaults.backend_for(defaults.device_type_for(_world_size_of(cls)))
 
     @classmethod
     def _init_pg(cls, rank: int, world_size: int, rdvz_file: str) -> None:
         if local.is_simulated(rank):
             local.init_group(world_size)
             return
-        if devices.device_type_for(world_size) != "cpu":
+        if defaults.device_type_for(world_size) != "cpu":
             torch.accelerator.set_device_index(rank)
         super()._init_pg(rank, world_size, rdvz_file)
 

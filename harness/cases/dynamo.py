@@ -21,17 +21,17 @@ import torch._dynamo
 import torch.distributed as dist
 from torch._dynamo import config
 
-from harness.cases import devices
+from harness.cases import defaults
 from harness.cases.comms import give_up_groups
-from harness.cases.compiler import preload_compiler
 from harness.cases.distributed import DistributedTestBase
 from harness.cases.meshes import forget_meshes
 from harness.errors import UsageError
-from harness.launch import local
-from harness.launch.scratch import scratch
-from harness.rank.compiler import reset_compiler
+from harness.ranks.compiler_state import reset_compiler
+from harness.ranks.local import rank as local
+from harness.ranks.processes.preload import preload_compiler
 from harness.releases import torch_at_least
 from harness.requirements import get_required_world_size
+from harness.system.scratch import scratch
 from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -104,7 +104,7 @@ def _dynamo_dist_per_rank_init(
     of their ``DynamoDistributedMultiProcTestCase``, elsewhere by ``MASTER_ADDR`` and ``MASTER_PORT``;
     UsageError where there is neither.
     """
-    kind = devices.device_type_for(world_size)
+    kind = defaults.device_type_for(world_size)
     if kind != "cpu" and not fake_pg:
         torch.accelerator.set_device_index(rank)
     with clean_compiler():
@@ -112,7 +112,7 @@ def _dynamo_dist_per_rank_init(
             if init_pg and fake_pg:
                 local.init_group(world_size, rank)
             elif init_pg:
-                _init_group(backend or devices.backend_for(kind), rank, world_size)
+                _init_group(backend or defaults.backend_for(kind), rank, world_size)
             yield
         except BaseException:
             if init_pg:
@@ -190,10 +190,10 @@ class DynamoDistributedSingleProcTestCase(DynamoTestCase):
     def setUpClass(cls) -> None:
         """Makes the group, over a file of its own."""
         super().setUpClass()
-        kind, _ = devices.accelerator()
+        kind, _ = defaults.accelerator()
         cls.device = "cpu" if kind == "cpu" else f"{kind}:{cls.rank}"
         store = dist.FileStore(scratch().new_file("single"), 1)
-        dist.init_process_group(devices.backend_for(kind), store=store, rank=cls.rank, world_size=1)
+        dist.init_process_group(defaults.backend_for(kind), store=store, rank=cls.rank, world_size=1)
         cls.addClassCleanup(_end_group)  # a subclass's setUpClass may still fail
 
     @classmethod
@@ -212,13 +212,13 @@ class DynamoDistributedMultiProcTestCase(DistributedTestBase):
     @property
     def world_size(self) -> int:
         """What the test requires (``requires_world_size``), else a rank for each accelerator."""
-        _, count = devices.accelerator()
+        _, count = defaults.accelerator()
         return get_required_world_size(self, count or CPU_RANKS)
 
     @property
     def device_type(self) -> str:
         """The accelerator's type where each rank has one, else ``"cpu"``."""
-        return devices.device_type_for(self.world_size)
+        return defaults.device_type_for(self.world_size)
 
     def _run_in_rank(self, channel: Any) -> None:
         files = (f"{self.file_name}.dynamo{n}" for n in itertools.count())

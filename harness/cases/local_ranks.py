@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UsageError
-from harness.launch import local
+from harness.ranks.local import rank as local
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
-from harness.rank import groups
+from harness.ranks import process_groups
 
 # (module, attribute) of everything in torch that keeps a mesh for later, as a function that empties it or a
 # cached function. All private.
@@ -63,7 +63,7 @@ class GroupsBefore:
     def __init__(self, case: object) -> None:
         self._case = case
         self._groups = _groups()
-        self._begun = groups.begun()
+        self._begun = process_groups.begun()
         self._class_meshes = _class_meshes(case)
 
     def end(self, *, together: bool) -> None:
@@ -71,7 +71,7 @@ class GroupsBefore:
         if not dist.is_initialized():  # the test's own doing
             forget_meshes()
             return
-        if together and groups.begun() != self._begun:
+        if together and process_groups.begun() != self._begun:
             dist.barrier()
         made = [group for group in _groups() if group not in self._groups]
         if made:

@@ -20,21 +20,22 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness import expect, surroundings
-from harness.cases import external_mode, verdict
-from harness.cases.modes import MODES, Job, Pooled, Running
-from harness.cases.rank_side import RankSide
+from harness import environment, expect
+from harness.cases import verdict
+from harness.cases.in_rank import RankSide
 from harness.errors import HarnessError, LaunchError
-from harness.launch import imports
-from harness.launch.base import per_rank_threads, time_for_another
-from harness.launch.handles import RankProcess
-from harness.launch.scratch import scratch
-from harness.launch.select import launcher
 from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
 from harness.protocol import Launch
+from harness.ranks.external import mode as external_mode
+from harness.ranks.job import Watch
+from harness.ranks.modes import MODES, Job, Pooled, Running
+from harness.ranks.processes import module_import
+from harness.ranks.processes.choose_launcher import launcher
+from harness.ranks.processes.rank_process import RankProcess
+from harness.ranks.processes.rank_set import per_rank_threads, time_for_another
 from harness.requirements import Requirements, reason_to_skip, requirements_of
 from harness.settings import Settings
-from harness.supervise.conclusions import Watch
+from harness.system.scratch import scratch
 from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -51,7 +52,7 @@ class RankOrchestration(RankSide):
     for test files that run unmodified (``harness.dropin``).
     """
 
-    # The rank modes that this class's tests can run in, its own first (see cases/modes.py).
+    # The rank modes that this class's tests can run in, its own first (see ranks/modes.py).
     rank_modes: tuple[str, ...] = ("fresh", "pooled", "threads")
 
     # The arguments are upstream's: unittest passes the first by position, testslide the second by name.
@@ -97,7 +98,7 @@ class RankOrchestration(RankSide):
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
         """unittest's. The server that ranks come from is there before ``setUp`` changes this process."""
         with contextlib.suppress(HarnessError, OSError):  # the test meets it again when it launches
-            settings = surroundings.settings()
+            settings = environment.settings()
             mode = self._mode(settings)
             if mode == "external":
                 self.addCleanup(external_mode.speak_if_absent, self, external_mode.begun(self))
@@ -154,7 +155,7 @@ class RankOrchestration(RankSide):
         if reason is not None:
             raise unittest.SkipTest(reason)
         self._end_ranks()
-        settings = surroundings.settings()
+        settings = environment.settings()
         self._start(self._mode(settings), settings)
         self.addCleanup(self._end_ranks)
 
@@ -201,9 +202,9 @@ class RankOrchestration(RankSide):
                 "test classes at the top of a module"
             )
         world_size = _checked_world_size(self.world_size)
-        environ = surroundings.environment()
+        environ = environment.environment()
         return Launch(
-            module=imports.reference(case.__module__),
+            module=module_import.reference(case.__module__),
             qualname=case.__qualname__,
             method=self._current_test_name(),
             world_size=world_size,
@@ -264,7 +265,7 @@ class RankOrchestration(RankSide):
         """Runs a test that failed on pooled ranks once more on fresh ones; says what that tells."""
         if "fresh" not in self.rank_modes:
             return "this class runs on pooled ranks only, so earlier tests cannot be ruled out as the cause"
-        settings = surroundings.settings()
+        settings = environment.settings()
         left_s = time_for_another(self._timeout_s(settings), elapsed_s)
         if left_s is None:
             return NO_TIME

@@ -23,21 +23,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast, overload
 
-from harness import expect, seeding, surroundings
+from harness import environment, expect, seeding
 from harness.cases import verdict
-from harness.cases.modes import Running
+from harness.cases.in_rank import finish_in_rank, set_tolerances, tolerances
 from harness.cases.multiprocess import DEFAULT_WORLD_SIZE, RankOrchestration
-from harness.cases.rank_side import finish_in_rank, set_tolerances, tolerances
-from harness.cases.thread_mode import Threads
-from harness.launch.rankthread import RankThread, ThreadChannel
-from harness.launch.rankthreads import RankThreads
 from harness.outcomes import merge
 from harness.protocol import Launch, ModuleRef
-from harness.rank.account import run_body
+from harness.ranks.modes import Running
+from harness.ranks.result import run_body
+from harness.ranks.threads.mode import Threads
+from harness.ranks.threads.rank import RankThread, ThreadChannel
+from harness.ranks.threads.rank_set import RankThreads
+from harness.ranks.threads.supervisor import watch_threads
 from harness.requirements import requirements_of
 from harness.requirements import timeout as deadline
 from harness.settings import SUPERVISED, Settings
-from harness.supervise.threads import watch_threads
 from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -114,9 +114,9 @@ class ThreadedOrchestration(RankOrchestration):
         self._spawn_processes()
 
     def _start(self, mode: str, settings: Settings, timeout_s: float | None = None) -> None:
-        from harness.launch import threads
+        from harness.ranks.threads import torch_groups
 
-        type(self).global_store = threads.new_store()
+        type(self).global_store = torch_groups.new_store()
         super()._start(mode, settings, timeout_s)
         running: Running | None = self._running
         self.threads = running.threads if isinstance(running, Threads) else ()
@@ -165,9 +165,9 @@ class ThreadedOrchestration(RankOrchestration):
         Returns only if it passed, as ``MultiProcessTestCase.run_test`` does. The group is destroyed when all
         ranks have reported.
         """
-        from harness.launch import threads
+        from harness.ranks.threads import torch_groups
 
-        threads.init_group(rank, world_size, type(self).global_store)
+        torch_groups.init_group(rank, world_size, type(self).global_store)
         self._run_in_rank(_own_thread().channel)
 
 
@@ -218,7 +218,7 @@ def spawn_threads_and_init_comms(
     @functools.wraps(method)
     def on_ranks(self: unittest.TestCase, *args: Any, **kwargs: Any) -> None:
         __tracebackhide__ = True
-        settings = surroundings.settings()
+        settings = environment.settings()
         own = requirements_of(type(self), self._testMethodName).timeout_s
         limit = next(t for t in (timeout, own, settings.timeout_s) if t is not None)
         _run_on_threads(self, functools.partial(_call, method, args, kwargs), world_size, settings, limit)
@@ -239,14 +239,14 @@ def _run_on_threads(
     timeout_s: float,
 ) -> None:
     """Runs ``method`` on a copy of the case in each of ``world_size`` threads; raises what they came to."""
-    from harness.launch import threads
+    from harness.ranks.threads import torch_groups
 
     __tracebackhide__ = True
-    store = threads.new_store()
+    store = torch_groups.new_store()
     parents = tolerances(case)
 
     def body(rank: int, channel: ThreadChannel) -> None:
-        threads.init_group(rank, world_size, store)
+        torch_groups.init_group(rank, world_size, store)
         seeding.seed_all(seeding.base_seed())
         own = _copy_for_rank(case, method)
         set_tolerances(own, parents)

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from harness import surroundings
+from harness import environment
 from harness.errors import HarnessError, RankError, RankFailure, RankLeakWarning, RankProblem, ServerLost
-from harness.launch import imports
 from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
+from harness.ranks.job import Watch
+from harness.ranks.processes import module_import
 from harness.report.failure import failure_text
 from harness.settings import WORKER
-from harness.supervise.conclusions import Watch
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -79,7 +79,7 @@ def rerun_command(case: unittest.TestCase) -> str:
     if own is not None:
         return own()
     name = f"{type(case).__qualname__}.{case._testMethodName}"
-    module = imports.reference(type(case).__module__)
+    module = module_import.reference(type(case).__module__)
     if module.name != "__main__":
         path = _path_needed(module.name, module.file)
         prefix = f"PYTHONPATH={shlex.quote(path)} " if path is not None else ""
@@ -107,7 +107,7 @@ def _problem(status: Status, text: str, outcome: TestOutcome) -> RankProblem:
 def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
     # The case itself names the seed, on whatever its test raises.
     rerun = "" if os.environ.get(WORKER) else rerun_command(case)
-    if surroundings.settings().launcher == "external":
+    if environment.settings().launcher == "external":
         rerun += "   (on each rank, started as this run was)"
     return failure_text(case.id(), outcome, rerun=rerun, seed=None)
 
@@ -180,7 +180,7 @@ def _short(merged: MergedSubtest) -> str:
 
 
 def _warn_of_leaks(case: unittest.TestCase, outcome: TestOutcome) -> None:
-    if surroundings.settings().strict:
+    if environment.settings().strict:
         strict = replace(
             outcome, status=Status.ERROR, reason="ranks left something behind (HARNESS_STRICT=1)"
         )

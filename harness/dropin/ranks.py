@@ -10,9 +10,9 @@ from harness import seeding
 from harness.cases.continuous import ContinuousOrchestration
 from harness.cases.multiprocess import RankOrchestration
 from harness.dropin import barrier, skips
-from harness.launch import imports
 from harness.outcomes import EXIT_SKIPPED, RankOutcome, Status
-from harness.rank.account import Account
+from harness.ranks.processes import module_import
+from harness.ranks.result import Account
 from harness.requirements import requirements_of
 from harness.settings import Settings
 
@@ -52,7 +52,7 @@ class _Contract(RankOrchestration):
 
     def rerun_command(self) -> str:
         """One command that runs this test alone, on these ranks and not upstream's."""
-        module = imports.reference(type(self).__module__)
+        module = module_import.reference(type(self).__module__)
         target = module.run_as or module.file or module.name
         return f"python -m harness.dropin {target} {type(self).__qualname__}.{self._testMethodName}"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from harness.outcomes import RankOutcome, Status
-from harness.rank.account import Account
+from harness.ranks.result import Account
 
 
 def table() -> Mapping[int, str]:

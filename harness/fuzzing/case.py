@@ -22,7 +22,7 @@ import torch  # here and not in each rank: it takes a second, which the server s
 import torch.distributed as dist
 from hypothesis.strategies import SearchStrategy
 
-from harness import surroundings
+from harness import environment
 from harness.cases.continuous import MultiProcContinuousTest
 from harness.errors import RankProblem, UsageError
 from harness.fuzzing.draw import drawn, groups_of, programs
@@ -203,7 +203,7 @@ class ProgramTestCase(MultiProcContinuousTest):
             raise UsageError(f"group {min(unknown)} is not made: name it in program_groups, or do without it")
         self._program = program
         self._end_ranks()
-        settings = surroundings.settings()
+        settings = environment.settings()
         self._start(self._mode(settings), settings)
         try:
             super()._join_processes(fn)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import surroundings
+from harness import environment as surroundings
 from harness.requirements.facts import MachineFacts
 
 # Variables that change what is found: a process that sets another value must be probed anew.

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from harness.errors import HarnessError, UsageError
-from harness.runner.exits import ExitCode
+from harness.runner.exit_codes import ExitCode
 from harness.runner.options import PROG, parse
 
 

@@ -20,21 +20,21 @@ from harness.record import TestRecord
 from harness.report.base import RunInfo
 from harness.report.summary import Summary, summarise
 from harness.report.text import count
-from harness.runner import discovery, exits, journal, machine, rundir, selecting
+from harness.runner import capacity, collection, discovery, exit_codes, journal, run_directory
 from harness.runner import timings as timings_file
-from harness.runner.exits import ExitCode
+from harness.runner.collection import Selected
+from harness.runner.exit_codes import ExitCode
 from harness.runner.interrupts import Interrupts
 from harness.runner.invocation import Invocation, resolve
 from harness.runner.journal import Header, Journal
-from harness.runner.nursery import Nursery
 from harness.runner.plan import Plan
 from harness.runner.reporters import Reporters, build
-from harness.runner.selecting import Selected
 from harness.runner.session import Session, Setup
-from harness.runner.shard import Shard
+from harness.runner.shard_variables import Shard
 from harness.runner.timings import Timings
 from harness.runner.unit import Unit, to_json
 from harness.runner.workers import Workers
+from harness.runner.zygote_owner import Nursery
 
 
 def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
@@ -63,8 +63,8 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
         print("nothing to run: nothing failed in the last run")
         return ExitCode.NOTHING_RAN
     whole = invocation.earlier is not None or invocation.cut is not None
-    shard = None if whole else selecting.shard_of(options, invocation.environ)
-    want = selecting.wanted(options, root, invocation.cwd, invocation.ids)
+    shard = None if whole else collection.shard_of(options, invocation.environ)
+    want = collection.wanted(options, root, invocation.cwd, invocation.ids)
     notices: list[str] = []
     with Nursery(
         invocation.test_environ,
@@ -84,7 +84,7 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
 
 
 def _find(
-    invocation: Invocation, want: selecting.Wanted, shard: Shard | None, nursery: Nursery, notices: list[str]
+    invocation: Invocation, want: collection.Wanted, shard: Shard | None, nursery: Nursery, notices: list[str]
 ) -> Found:
     """The tests of this run."""
     options, root = invocation.options, discovery.project_root()
@@ -95,15 +95,15 @@ def _find(
     packages = discovery.package_directories(sys.path)
     key = discovery.context(root, invocation.test_environ, torch_file, packages)
     cache = discovery.Cache(invocation.state.cache, key)
-    modules = selecting.discover(want, cache, nursery, cached=options.list)
+    modules = collection.discover(want, cache, nursery, cached=options.list)
     plan = Plan(invocation.ids or (), invocation.policy, _taken(invocation))
-    selected = selecting.choose(want, modules, options, invocation.settings.slow, plan.owes)
+    selected = collection.choose(want, modules, options, invocation.settings.slow, plan.owes)
     if selected.gone:
         more = ", ..." if len(selected.gone) > 1 else ""
         number = count(len(selected.gone), "test")
         notices.append(f"not found: {number} of the last run: {selected.gone[0]}{more}")
-    selected = selecting.cut(selected, shard, timings)
-    names = selecting.names_to_type(selected.units, want.files)
+    selected = collection.cut(selected, shard, timings)
+    names = collection.names_to_type(selected.units, want.files)
     return Found(selected, names, timings, shard, discovery.torch_version(torch_file), tuple(notices))
 
 
@@ -249,7 +249,7 @@ def _summary(
 def _exit_code(
     invocation: Invocation, session: Session, summary: Summary, reporters: Reporters, broken: bool
 ) -> int:
-    return exits.decide(
+    return exit_codes.decide(
         ran=len(summary.tests),
         failed=summary.failed,
         flaky=len(summary.flaky),
@@ -266,7 +266,7 @@ def _directory(invocation: Invocation) -> tuple[Path | None, tuple[str, ...]]:
         return invocation.earlier.directory, ()
     if invocation.options.report_dir is not None:
         directory = invocation.cwd / invocation.options.report_dir
-        rundir.check_writable(directory)
+        run_directory.check_writable(directory)
         return directory, ()
     try:
         return invocation.state.new_run(time.time()), ()
@@ -322,7 +322,7 @@ def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setu
     return Setup(
         units={unit.id: unit for unit in found.selected.units},
         timings=found.timings,
-        capacity=machine.capacity(invocation.jobs, invocation.environ),
+        capacity=capacity.capacity(invocation.jobs, invocation.environ),
         limits=invocation.limits,
         options=invocation.fork_options(logs),
         isolate=invocation.options.isolate,

@@ -8,8 +8,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.runner.capture import OutputSplitter
 from harness.runner.messages import Fork, Item
+from harness.runner.output_capture import OutputSplitter
 from harness.wire import FrameReader
 
 

@@ -7,7 +7,7 @@ import signal
 import types
 from collections.abc import Callable
 
-from harness.runner.exits import ExitCode
+from harness.runner.exit_codes import ExitCode
 
 # What a terminal, a CI system or a batch scheduler sends to have a program end.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

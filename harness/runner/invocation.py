@@ -15,15 +15,15 @@ from typing import Any
 from harness import coverage_hook
 from harness.errors import UsageError
 from harness.outcomes import Status
+from harness.ranks import deadlines
 from harness.report.summary import summarise
-from harness.runner import journal, machine, rundir, shard
+from harness.runner import capacity, journal, run_directory, shard_variables
 from harness.runner.journal import Contents, Header
 from harness.runner.messages import Fork
 from harness.runner.options import PROG, parse
 from harness.runner.plan import Policy
 from harness.runner.session import Limits
 from harness.settings import DECIDING, DROP_IN, WORKER, Settings
-from harness.supervise import deadlines
 
 # Seconds on top of all graces of the ranks' supervisor, before the watchdog over a worker takes it for stuck:
 # time to take every rank's stacks and to end them on a loaded machine.
@@ -86,9 +86,9 @@ class Invocation:
         return bool(self.options.drop_in) and not given
 
     @property
-    def state(self) -> rundir.State:
+    def state(self) -> run_directory.State:
         """Where caches and earlier runs are."""
-        return rundir.state(self.environ, self.cwd)
+        return run_directory.state(self.environ, self.cwd)
 
     @property
     def policy(self) -> Policy:
@@ -111,7 +111,7 @@ class Invocation:
     def test_environ(self) -> dict[str, str]:
         """The environment of zygote and tests: the settings as variables, this run's coverage, and no
         shard, which is the controller's business and must not be applied twice."""
-        environ = dict(shard.without_shard(self.environ))
+        environ = dict(shard_variables.without_shard(self.environ))
         environ.update(self.settings.to_environ())
         coverage_hook.export(environ)
         if self.options.drop_in:
@@ -134,7 +134,7 @@ class Invocation:
             terminal=self.debugger,
             post_mortem=options.pdb,
             stop_at_failure=self.policy.failfast,
-            threads=max(1, machine.processors() // self.jobs),
+            threads=max(1, capacity.processors() // self.jobs),
             environ=environ,
         )
 
@@ -198,7 +198,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         environ=environ,
         cwd=Path.cwd(),
         settings=_settings(options, environ),
-        jobs=options.jobs or machine.processors(),
+        jobs=options.jobs or capacity.processors(),
         shuffle=_shuffle(options, earlier),
         earlier=earlier,
         ids=ids,
@@ -211,7 +211,7 @@ def _earlier(options: argparse.Namespace, environ: Mapping[str, str]) -> Earlier
     if options.resume is None:
         return None
     cwd = Path.cwd()
-    directory = cwd / options.resume if options.resume else rundir.state(environ, cwd).latest()
+    directory = cwd / options.resume if options.resume else run_directory.state(environ, cwd).latest()
     if directory is None:
         raise UsageError("--resume: no earlier run is known here; name its directory: --resume=DIR")
     with journal.idle(directory) as idle:
@@ -221,7 +221,7 @@ def _earlier(options: argparse.Namespace, environ: Mapping[str, str]) -> Earlier
 
 
 def _last(environ: Mapping[str, str]) -> Earlier:
-    directory = rundir.state(environ, Path.cwd()).latest()
+    directory = run_directory.state(environ, Path.cwd()).latest()
     if directory is None:
         raise UsageError("--last-failed: no earlier run is known here")
     return Earlier(directory, journal.read(directory))

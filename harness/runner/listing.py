@@ -13,7 +13,7 @@ from types import ModuleType
 
 from harness.requirements import requirements_of
 from harness.requirements.merged import Requirements
-from harness.runner.identity import Loader
+from harness.runner.duplicate_ids import Loader
 from harness.runner.unit import Demand, Unit, of_id
 from harness.settings import DROP_IN, SUPERVISED
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from harness.errors import UsageError
-from harness.runner.exits import MEANINGS
-from harness.runner.shard import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP, STATUS_FILE
+from harness.runner.exit_codes import MEANINGS
+from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP, STATUS_FILE
 from harness.settings import LARGEST_SEED, LONGEST_S, RANK_MODES, VARIABLES
 
 PROG = "run_tests.py"

@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.runner.names import file_of_module, import_root, module_of_path
+from harness.runner.module_names import file_of_module, import_root, module_of_path
 from harness.runner.unit import Unit, duplicates
 
 # The package of the conformance suites; names may leave it out.

@@ -18,6 +18,7 @@ from typing import Any
 
 from harness.record import TestRecord, from_json
 from harness.report.base import Started
+from harness.runner.controller_records import cut_short, never_began, stopped
 from harness.runner.events import (
     Cause,
     DebuggerChanged,
@@ -30,16 +31,15 @@ from harness.runner.events import (
 )
 from harness.runner.journal import Journal
 from harness.runner.messages import Fork, Item
-from harness.runner.nursery import Nursery
-from harness.runner.ordering import ordered
 from harness.runner.plan import Attempt, Plan
 from harness.runner.queue import Queue
 from harness.runner.reporters import Reporters
 from harness.runner.scheduling import Capacity
+from harness.runner.shuffle import ordered
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
-from harness.runner.verdicts import cut_short, never_began, stopped
 from harness.runner.workers import Workers
+from harness.runner.zygote_owner import Nursery
 
 # Seconds between the reporters' ticks: what a person takes for alive.
 TICK_S = 1.0

@@ -18,11 +18,12 @@ from time import monotonic, time  # by name, for a test may leave the module's p
 from typing import NoReturn
 
 from harness import coverage_hook
-from harness.launch import posix
 from harness.outcomes import Status
 from harness.record import to_json
-from harness.runner.capture import marker_line
-from harness.runner.collector import (
+from harness.runner.listing import list_module, source_of
+from harness.runner.messages import Began, Debugging, Done, Ended, Fork, Item, Message, encode
+from harness.runner.output_capture import marker_line
+from harness.runner.unittest_result import (
     Account,
     Collector,
     ExcInfo,
@@ -31,8 +32,7 @@ from harness.runner.collector import (
     headline,
     users_traceback,
 )
-from harness.runner.listing import list_module, source_of
-from harness.runner.messages import Began, Debugging, Done, Ended, Fork, Item, Message, encode
+from harness.system import posix
 from harness.wire import send_frame
 
 
@@ -268,7 +268,7 @@ def set_threads(count: int | None) -> None:
 
 def _end_rank_servers() -> None:
     """Ends the servers that tests of this process started ranks from, and removes its scratch directory."""
-    select = sys.modules.get("harness.launch.select")
+    select = sys.modules.get("harness.ranks.processes.choose_launcher")
     if select is not None:
         select.close_all()
 

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from harness.errors import ProtocolError
-from harness.runner.capture import BEFORE_THE_FIRST, OutputSplitter
 from harness.runner.events import (
     Cause,
     DebuggerChanged,
@@ -48,6 +47,7 @@ from harness.runner.messages import (
     Message,
     decode,
 )
+from harness.runner.output_capture import BEFORE_THE_FIRST, OutputSplitter
 from harness.runner.signals import STACK_SIGNAL
 from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
 from harness.wire import read_available

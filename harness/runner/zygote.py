@@ -25,8 +25,7 @@ from typing import NoReturn
 
 from harness import coverage_hook
 from harness.errors import ProtocolError
-from harness.launch import pages, posix
-from harness.launch.forkserver import is_clean
+from harness.ranks.processes.fork_server import is_clean
 from harness.runner import worker
 from harness.runner.listing import list_module
 from harness.runner.messages import (
@@ -45,6 +44,7 @@ from harness.runner.messages import (
 )
 from harness.runner.signals import STACK_SIGNAL
 from harness.runner.unit import to_json
+from harness.system import huge_pages, posix
 from harness.wire import recv_fds, recv_frame, send_frame
 
 # Seconds that processes which outlive their worker get: fork servers and resource trackers notice the end
@@ -120,8 +120,8 @@ class Zygote:
         posix.die_with_parent(0)
         gc.collect()
         gc.freeze()  # what workers share with the zygote stays shared: no collection writes to it
-        if "torch" in sys.modules and len(self._tests) >= pages.WORTHWHILE_FORKS:
-            pages.collapse()  # for the forks of workers, and of all that these fork
+        if "torch" in sys.modules and len(self._tests) >= huge_pages.WORTHWHILE_FORKS:
+            huge_pages.collapse()  # for the forks of workers, and of all that these fork
         self._tell(Ready())
 
     def _load_one(self, name: str) -> Loaded:

@@ -23,7 +23,7 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     slow_test,
     timeout,
 )
-from harness.cases import devices
+from harness.cases import defaults
 from suites.dynamo import bert
 from suites.dynamo.base import ComparesLearned, DdpRanksTestCase, learn
 from suites.dynamo.models import FakeDDP
@@ -72,7 +72,7 @@ class BertFakeDdpTest(BertBodies, DynamoTestCase):
     """In one process, in a module that DDPOptimizer takes for DDP."""
 
     def check_bert(self, backend, *, cap_mb=25, graphs=None):
-        device = torch.device(devices.accelerator()[0])
+        device = torch.device(defaults.accelerator()[0])
         plain = self.prepare(backend).to(device)
         fake = FakeDDP(copy.deepcopy(plain), cap_mb)
         counter = self.counted(backend)

@@ -25,7 +25,7 @@ RANK_LAYER: dict[str, set[str]] = {
     "wire": BOTTOM,
 }
 # torch keeps its threaded and fake process groups in torch.testing._internal; dropin is about that package.
-MAY_USE_TORCH_INTERNALS = {"dropin", "launch/threads.py", "launch/local.py"}
+MAY_USE_TORCH_INTERNALS = {"dropin", "ranks/threads/torch_groups.py", "ranks/local/rank.py"}
 
 
 def modules(part: str = "") -> list[Path]:
@@ -75,20 +75,9 @@ class DirectionTest(unittest.TestCase):
         """The exception tree stands alone: TestOutcome is a name in its annotations only."""
         self.assertEqual(parts_of(HARNESS / "errors.py", run_time_only=True), set())
 
-    def test_launch_and_supervise(self) -> None:
-        """The supervisor knows launch.base, the launchers know nothing of the supervisor."""
-        for path in modules("launch"):
-            self.assertNotIn("supervise", parts_of(path), path)
-        for path in modules("supervise"):
-            launch = {n for n in imported(path) if n.startswith("harness.launch")}
-            allowed = {
-                n for n in launch if n == "harness.launch.base" or n.startswith("harness.launch.base.")
-            }
-            self.assertEqual(launch, allowed, path)
-
     def test_nobody_below_knows_the_cases(self) -> None:
         """Nor the runner: launching, supervising and ranks are there for any caller."""
-        for part in ("launch", "supervise", "rank", "outcomes", "protocol", "wire", "settings"):
+        for part in ("ranks", "communication", "system", "outcomes", "protocol", "wire", "settings"):
             for path in modules(part):
                 self.assertEqual(parts_of(path) & {"cases", "runner", "dropin", "graphs"}, set(), path)
 
@@ -112,7 +101,7 @@ class DirectionTest(unittest.TestCase):
 
     def test_every_file_is_looked_at(self) -> None:
         """The checks above are over something."""
-        self.assertGreater(len(modules("launch")), 5)
+        self.assertGreater(len(modules("ranks")), 5)
         self.assertGreater(len(modules()), 50)
 
 

@@ -100,12 +100,12 @@ class ShardTest(unittest.TestCase):
 
     def test_any_variable_asks_the_runner(self) -> None:
         part = unittest.TestSuite()
-        sharding = types.ModuleType("harness.runner.sharding")
+        sharding = types.ModuleType("harness.runner.shard_assignment")
         asked = unittest.mock.Mock(return_value=part)
         sharding.filter_suite = asked  # type: ignore[attr-defined]  # it is a stand-in
         runner = types.ModuleType("harness.runner")
         runner.sharding = sharding  # type: ignore[attr-defined]  # as above
-        replaced = {"harness.runner": runner, "harness.runner.sharding": sharding}
+        replaced = {"harness.runner": runner, "harness.runner.shard_assignment": sharding}
         for name in modules.SHARD_VARIABLES:
             with (
                 self.subTest(name=name),

@@ -25,7 +25,7 @@ from harness import (
     LocalDTensorContinuousTestBase,
     map_local_for_rank,
 )
-from harness.launch import local
+from harness.ranks.local import rank as local
 from suites.spmd.sharding_model import Array, Pieces, cut
 
 RANKS = 4

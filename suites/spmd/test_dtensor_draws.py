@@ -28,7 +28,7 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     same_draws,
     with_comms,
 )
-from harness.launch import local
+from harness.ranks.local import rank
 from harness.releases import torch_at_least
 from suites.spmd.dtensor_base import RANKS, ROUNDED, Bodies, in_rank_modes
 from suites.spmd.sharding_model import Pieces, small_numbers
@@ -82,7 +82,7 @@ class Drawn(Bodies):
             msg = f"{(rows, inner)} @ {(inner, columns)} on {mesh}, {left} and {right}"
             one, other = small_numbers(1, (rows, inner)), small_numbers(2, (inner, columns))
             weights = self.tensor(small_numbers(3, (rows, columns)))
-            with local.outside():
+            with rank.outside():
                 wholes = [self.tensor(each).requires_grad_() for each in (one, other)]
                 expected = torch.matmul(*wholes)
                 (expected * weights).sum().backward()
@@ -105,7 +105,7 @@ class Drawn(Bodies):
             for dim in range(whole.ndim):
                 msg = f"dimension {dim} of {layout}"
                 self.assertEqual(tensor.sum(dim).full_tensor(), self.tensor(whole.sum(dim)), msg)
-                with local.outside():
+                with rank.outside():
                     expected = self.tensor(whole).softmax(dim)
                 self.assertEqual(tensor.softmax(dim).full_tensor(), expected, msg, **ROUNDED)
 

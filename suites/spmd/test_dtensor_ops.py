@@ -21,7 +21,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.nn import functional as F
 
 from harness import load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
-from harness.launch import local
+from harness.ranks.local import rank
 from harness.releases import torch_at_least
 from suites.spmd.dtensor_base import RANKS, ROUNDED, Bodies, Communication, in_rank_modes
 from suites.spmd.sharding_model import Pieces, small_numbers
@@ -57,7 +57,7 @@ class OperatorBodies(Bodies):
 
         The loss weighs the elements of the result, so that none can take another's place.
         """
-        with local.outside():
+        with rank.outside():
             wholes = [self.tensor(each.whole).requires_grad_() for each in pieces]
             expected = operator(*wholes)
             weights = self.tensor(small_numbers(3, expected.shape))
@@ -181,7 +181,7 @@ class Lookups(OperatorBodies):
     def check_lookup(self, operator, table, indices, at_table, at_indices):
         """Check ``operator(indices, table)`` and the table's gradient."""
         msg = f"indices {at_indices}, table {at_table}"
-        with local.outside():
+        with rank.outside():
             whole = self.tensor(table).requires_grad_()
             expected = operator(self.tensor(indices), whole)
             weights = self.tensor(small_numbers(3, expected.shape))
@@ -220,7 +220,7 @@ class Lookups(OperatorBodies):
     def test_mean_of_what_ranks_ignore(self):
         # Torch takes the mean of the ranks' means, also where they ignore different numbers of targets, which
         # is another number. A torch that counts targets instead passes no longer.
-        with local.outside():
+        with rank.outside():
             scores, targets = self.tensor(SCORES), self.tensor(TARGETS)
             losses = F.cross_entropy(scores, targets, reduction="none")
             counted = targets != 2
@@ -235,7 +235,7 @@ class Lookups(OperatorBodies):
     def check_cross_entropy(self, places, **rules):
         """Check a loss and the gradient of its scores."""
         msg = f"{rules}, scores and targets {places}"
-        with local.outside():
+        with rank.outside():
             whole = self.tensor(SCORES).requires_grad_()
             expected = F.cross_entropy(whole, self.tensor(TARGETS), **rules)
             weights = self.tensor(small_numbers(3, expected.shape))

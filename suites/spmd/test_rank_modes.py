@@ -23,7 +23,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.nn import functional as F
 
 from harness import TestCase, load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
-from harness.launch import local
+from harness.ranks.local import rank as local
 from suites.spmd.dtensor_base import MODES, RANKS, ROUNDED, Bodies, in_rank_modes
 from suites.spmd.parallel_models import WIDTH, Mlp
 from suites.spmd.sharding_model import Pieces, cut, small_numbers

@@ -25,7 +25,7 @@ from torch.distributed.tensor.parallel import (
 from torch.nn import functional as F
 
 from harness import load_tests, run_tests, with_comms  # noqa: F401  (unittest calls load_tests)
-from harness.launch import local
+from harness.ranks.local import rank
 from suites.spmd.dtensor_base import RANKS, ROUNDED, Bodies, Communication, in_rank_modes
 from suites.spmd.parallel_models import WIDTH, WORDS, Attention, Mlp, NormedMlp, Speller
 
@@ -53,7 +53,7 @@ class TensorParallelBodies(Bodies):
 
         What the parallel one is made of on other ranks must not count.
         """
-        with local.outside():
+        with rank.outside():
             torch.manual_seed(7)
             plain = model_class()
         torch.manual_seed(7 + self.rank)
@@ -61,13 +61,13 @@ class TensorParallelBodies(Bodies):
 
     def rows(self, *shape):
         """Draw normally distributed numbers, the same on each rank."""
-        with local.outside():
+        with rank.outside():
             return torch.randn(*shape, generator=torch.Generator().manual_seed(11))
 
     def check_step(self, plain, parallel, rows, *, forward, backward):
         """Check a forward and a backward pass; ``forward`` and ``backward`` are the collectives they take."""
         weights = self.rows(*rows.shape)
-        with local.outside():
+        with rank.outside():
             given = rows.clone().requires_grad_()
             expected = plain(given)
             (expected * weights).sum().backward()
@@ -113,7 +113,7 @@ class TensorParallel(TensorParallelBodies):
         }
         plain, parallel = self.pair(Mlp, layers)
         rows, weights = self.rows(8, WIDTH), self.rows(8, WIDTH)
-        with local.outside():
+        with rank.outside():
             given = rows.clone().requires_grad_()
             expected = plain(given)
             (expected * weights).sum().backward()
@@ -142,7 +142,7 @@ class TensorParallel(TensorParallelBodies):
         }
         plain, parallel = self.pair(NormedMlp, layers)
         rows, weights = self.rows(2, 8, WIDTH), self.rows(2, 8, WIDTH)
-        with local.outside():
+        with rank.outside():
             given = rows.clone().requires_grad_()
             expected = plain(given)
             (expected * weights).sum().backward()
@@ -173,7 +173,7 @@ class TensorParallel(TensorParallelBodies):
         # The embedding is cut by words: each rank looks up its own, and the sum has all.
         layers = {**WORDS_MLP, "scores": ColwiseParallel(output_layouts=Replicate())}
         plain, parallel = self.pair(Speller, layers)
-        with local.outside():
+        with rank.outside():
             words = torch.randint(WORDS, (6,), generator=torch.Generator().manual_seed(13))
             expected = F.cross_entropy(plain(words), words.roll(-1))
             expected.backward()
@@ -188,7 +188,7 @@ class TensorParallel(TensorParallelBodies):
     @with_comms
     def test_training(self):
         plain, parallel = self.pair(Mlp, MLP)
-        with local.outside():
+        with rank.outside():
             optimizer = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9)
             for step in range(3):
                 optimizer.zero_grad()
@@ -207,7 +207,7 @@ class TensorParallel(TensorParallelBodies):
         # Rows over the first dimension of the mesh, columns over the second. The gradient of a weight is a
         # sum over the rows' ranks.
         mesh, rows = self.mesh(2, 2), self.rows(6, WIDTH)
-        with local.outside():
+        with rank.outside():
             torch.manual_seed(7)
             plain = Mlp()
             expected = plain(rows)
@@ -237,7 +237,7 @@ class LossParallel(TensorParallelBodies):
     def test_loss_parallel(self):
         layers = {**WORDS_MLP, "scores": ColwiseParallel(output_layouts=Shard(-1), use_local_output=False)}
         plain, parallel = self.pair(Speller, layers)
-        with local.outside():
+        with rank.outside():
             words = torch.randint(WORDS, (6,), generator=torch.Generator().manual_seed(13))
             expected = F.cross_entropy(plain(words), words.roll(-1))
             expected.backward()

@@ -13,8 +13,8 @@ from typing import ClassVar
 from unittest import mock
 
 from harness import MultiProcessTestCase, RankLeakWarning, Status
-from harness.cases import modes
-from harness.rank.channel import MOST_SUBTESTS
+from harness.ranks import modes
+from harness.ranks.processes.channel import MOST_SUBTESTS
 from suites.selftest.faults import pooled
 from suites.selftest.faults.rows import OnForkServer, OnSpawn, Played
 

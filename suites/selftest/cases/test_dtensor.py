@@ -20,7 +20,7 @@ from harness.cases.dtensor import (
     skip_unless_torch_gpu,
 )
 from harness.cases.local_ranks import reduce_local_int
-from harness.launch import local
+from harness.ranks.local import rank as local
 from harness.releases import torch_at_least
 from harness.requirements import MachineFacts, Occasion, requirements_of, requires_world_size
 from suites.selftest.cases import dtensor_bodies as bodies

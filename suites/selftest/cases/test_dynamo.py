@@ -16,7 +16,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 from harness import UsageError, requires_world_size
-from harness.cases import devices
+from harness.cases import defaults
 from harness.cases.dynamo import (
     CPU_RANKS,
     INDUCTOR_VARIABLE,
@@ -95,8 +95,8 @@ class SingleTest(DynamoDistributedSingleProcTestCase):
     def test_group(self) -> None:
         """Rank 0 of one, with the device's backend; no port is taken or told."""
         self.assertEqual((dist.get_rank(), dist.get_world_size(), self.rank), (0, 1, 0))
-        kind, _ = devices.accelerator()
-        self.assertEqual(dist.get_backend(), devices.backend_for(kind))
+        kind, _ = defaults.accelerator()
+        self.assertEqual(dist.get_backend(), defaults.backend_for(kind))
         self.assertEqual(torch.device(self.device).type, kind)
         self.assertIsNone(self.device_ids)
         self.assertIsInstance(dist.distributed_c10d._get_default_store(), dist.PrefixStore)
@@ -167,7 +167,7 @@ class MultiTest(DynamoDistributedMultiProcTestCase):
         """Gradients are the mean over ranks, whatever was compiled; the model is split."""
         with _dynamo_dist_per_rank_init(self.rank, self.world_size):
             self.assertEqual((dist.get_rank(), dist.get_world_size()), (self.rank, self.world_size))
-            self.assertEqual(dist.get_backend(), devices.backend_for(self.device_type))
+            self.assertEqual(dist.get_backend(), defaults.backend_for(self.device_type))
             torch.manual_seed(0)
             model = bodies.two_layers(self.device_type)
             wrapped = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=bodies.BUCKET_MB)
@@ -268,7 +268,7 @@ class MultiEndsTest(unittest.TestCase):
         """One rank a device; two without."""
         for accelerators, ranks in (((), CPU_RANKS), ((("cuda", 1),), 1), ((("cuda", 8),), 8)):
             facts = MachineFacts(accelerators=accelerators)
-            with self.subTest(accelerators), mock.patch.object(devices, "probe", lambda facts=facts: facts):
+            with self.subTest(accelerators), mock.patch.object(defaults, "probe", lambda facts=facts: facts):
                 self.assertEqual(MultiTest("test_fake_group").world_size, ranks)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from harness.dropin import skips
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
-from harness.rank.account import Account
+from harness.ranks.result import Account
 
 REASONS = {86: "generic", 74: "no CUDA"}
 

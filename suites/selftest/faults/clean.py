@@ -14,8 +14,9 @@ from pathlib import Path
 
 import psutil
 
-from harness.launch import posix, scratch, select
-from harness.launch.keeper import ServerKeeper
+from harness.ranks.processes import choose_launcher
+from harness.ranks.processes.launcher import ServerKeeper
+from harness.system import posix, scratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def _servers() -> tuple[set[tuple[int, str]], set[int]]:
     """Control descriptors and process ids of the servers that this process keeps."""
     controls: set[tuple[int, str]] = set()
     pids: set[int] = set()
-    kept = select._kept.held()
+    kept = choose_launcher._kept.held()
     for launcher in kept.launchers.values() if kept is not None else ():
         assert isinstance(launcher, ServerKeeper), launcher
         server = launcher._server

@@ -6,8 +6,8 @@ import unittest
 from typing import Any
 
 from harness import UsageError
-from harness.cases import modes
 from harness.fuzzing import fuzz
+from harness.ranks import modes
 from suites.selftest.faults.rows import OnForkServer, Played
 from suites.selftest.fuzzing import planted
 

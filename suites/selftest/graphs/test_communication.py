@@ -20,7 +20,7 @@ from harness.graphs import (
     summarize_collectives,
     without_waits,
 )
-from harness.launch import local
+from harness.ranks.local import rank
 
 
 def traced(program: Callable[..., Any], *inputs: torch.Tensor, mode: str = "fake") -> GraphModule:
@@ -57,7 +57,7 @@ class CollectivesTest(unittest.TestCase):
     """Graphs on a group of two that has no peers."""
 
     def setUp(self) -> None:
-        local.init_group(2)
+        rank.init_group(2)
         self.addCleanup(dist.destroy_process_group)
 
     def test_functional(self) -> None:

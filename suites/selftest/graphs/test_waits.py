@@ -14,7 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from harness import UsageError
 from harness.graphs import waits
 from harness.graphs.waits import collectives, unwaited, wait_for_works, without_waits
-from harness.launch import local
+from harness.ranks.local import rank
 
 
 def traced(program: Callable[..., Any], *inputs: torch.Tensor) -> torch.fx.GraphModule:
@@ -43,7 +43,7 @@ class GraphTest(unittest.TestCase):
     """Graphs of collectives on a group that has no peers: nothing here depends on what they compute."""
 
     def setUp(self) -> None:
-        local.init_group(2)
+        rank.init_group(2)
         self.addCleanup(dist.destroy_process_group)
 
     def check(self, module: torch.fx.GraphModule, *found: tuple[str, str]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.record import TestRecord, from_json
-from harness.runner.shard import without_shard
+from harness.runner.shard_variables import without_shard
 from harness.settings import DECIDING
 
 RUN_TESTS = Path(__file__).resolve().parents[3] / "run_tests.py"

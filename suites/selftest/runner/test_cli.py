@@ -9,10 +9,10 @@ import unittest
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.runner import exits
-from harness.runner.exits import ExitCode
+from harness.runner import exit_codes
+from harness.runner.exit_codes import ExitCode
 from harness.runner.options import build, parse
-from harness.runner.shard import FAMILIES
+from harness.runner.shard_variables import FAMILIES
 from harness.settings import VARIABLES
 from suites.selftest.runner.runs import RunnerCase
 
@@ -97,7 +97,7 @@ class ExitCodeTest(unittest.TestCase):
                 "interrupted": False,
                 "broken": False,
             }
-            return exits.decide(**{**plain, **given})  # type: ignore[arg-type]  # keyword by keyword
+            return exit_codes.decide(**{**plain, **given})  # type: ignore[arg-type]  # keyword by keyword
 
         self.assertEqual(code(), 0)
         self.assertEqual(code(failed=1, broken=True), 1)
@@ -109,7 +109,7 @@ class ExitCodeTest(unittest.TestCase):
 
     def test_meanings(self) -> None:
         """Each code has a meaning for --help."""
-        self.assertEqual(set(exits.MEANINGS), set(ExitCode))
+        self.assertEqual(set(exit_codes.MEANINGS), set(ExitCode))
 
 
 class RunTest(RunnerCase):

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.errors import UsageError
 from harness.outcomes import Status
 from harness.record import TestRecord
-from harness.runner import journal, rundir
+from harness.runner import journal, run_directory
 from harness.runner.invocation import LONGEST_UPSTREAM_S, Invocation, resolve
 from harness.runner.journal import Header
 from harness.runner.options import parse
@@ -154,7 +154,7 @@ class AfterAnotherTest(unittest.TestCase):
         run.state.remember(directory)
 
     def resolve(self, *argv: str, **environ: str) -> Invocation:
-        return invocation(*argv, **{rundir.STATE_DIR: str(self.directory), **environ})
+        return invocation(*argv, **{run_directory.STATE_DIR: str(self.directory), **environ})
 
     def test_conditions(self) -> None:
         """What decides verdicts holds for both ways to go on, wherever it came from, and from run to run."""

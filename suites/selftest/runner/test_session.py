@@ -269,7 +269,8 @@ class RepetitionTest(RunnerCase):
                 @classmethod
                 def tearDownClass(cls): note("class")
                 def test_1(self):
-                    sys.modules["harness.launch.select"] = types.SimpleNamespace(close_all=at_its_end)
+                    launchers = types.SimpleNamespace(close_all=at_its_end)
+                    sys.modules["harness.ranks.processes.choose_launcher"] = launchers
                     self.fail("stop here")
                 def test_2(self): note("reached")
             """,

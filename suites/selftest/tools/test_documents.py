@@ -9,8 +9,8 @@ import unittest
 from pathlib import Path
 
 from harness import __version__
-from harness.runner.exits import MEANINGS
-from harness.runner.shard import FAMILIES, SLURM
+from harness.runner.exit_codes import MEANINGS
+from harness.runner.shard_variables import FAMILIES, SLURM
 from harness.settings import VARIABLES
 
 TREE = Path(__file__).resolve().parents[3]

@@ -1,0 +1,1 @@
+"""Which collectives ranks call: recorded in each rank, logged in shared memory, matched between ranks."""

@@ -1,1 +1,0 @@
-"""How ranks come to life: one strategy a file behind ``base``."""

@@ -1,0 +1,210 @@
+"""The rank mode "external": this process is a rank that somebody else started, and it runs the test itself.
+
+See ``ranks.external.rank_set`` for what the processes tell each other, and for what cannot be had with them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import sys
+import unittest
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from harness import environment
+from harness.errors import LaunchError, RankError
+from harness.outcomes import PLAIN, ErrorInfo, MergeRules, RankOutcome, Status, describe, merge
+from harness.ranks.deadlines import Limits
+from harness.ranks.external import rank_set
+from harness.ranks.external.rank import Resident, ResidentChannel, clean_up
+from harness.ranks.external.supervisor import Listener
+from harness.ranks.job import Watch
+from harness.ranks.threads.mode import class_of_rank
+from harness.report.failure import failure_text
+from harness.settings import Settings
+
+if TYPE_CHECKING:
+    from harness.ranks.modes import Job
+    from harness.ranks.processes.rank_process import RankProcess
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+
+def assembly() -> rank_set.Assembly:
+    """This process's; UsageError or LaunchError where it is not one of several that were started for this."""
+    settings = environment.settings()
+    return rank_set.assembly(environment.environment(), settings.timeout_s, settings.exit_grace_s)
+
+
+class External:
+    """A test takes its ranks from those that were started, the first ones. Its body runs in ``join``; a
+    process whose rank it does not need waits for the verdict there."""
+
+    processes: Sequence[RankProcess] = ()
+
+    def __init__(self, job: Job) -> None:
+        """LaunchError where there are too few, or one of them is lost."""
+        self._job = job
+        self._assembly = assembly()
+        self._assembly.require(job.request.world_size)
+
+    def join(self, rules: MergeRules) -> Watch:
+        """Runs this process's part, and waits for every rank's word; LaunchError where the store is gone."""
+        job, ours = self._job, self._assembly
+        log = ours.begin(job.test_id)
+        own = Resident(ours.place.rank, self._body) if self._takes_part else None
+        listener = _listener(
+            log, ours, job.test_id, job.request.world_size, job.settings, job.timeout_s, own, rules
+        )
+        if own is not None:
+            outcome = self._run(own, log, listener)
+            if own.interrupted:
+                return Watch((outcome,), (), interrupted=True)
+        watched = _heard(listener, ours, job.test_id)
+        return watched if ours.place.rank == 0 else _without_accepted(watched)
+
+    def _run(self, own: Resident, log: rank_set.Log, listener: Listener) -> RankOutcome:
+        """The part of the own rank, until its groups are gone."""
+        try:
+            outcome = own.run()
+            _say(log, outcome, listener)
+            if not own.interrupted:
+                listener.released.wait()
+                clean_up(passed=outcome.status is Status.PASSED)
+        finally:
+            listener.cleaned.set()
+        return outcome
+
+    @property
+    def _takes_part(self) -> bool:
+        return self._assembly.place.rank < self._job.request.world_size
+
+    def _body(self, channel: ResidentChannel) -> None:
+        request = self._job.request
+        file_name = self._assembly.rendezvous(self._job.test_id)
+        case = class_of_rank(self._job.case)
+        case._run(self._assembly.place.rank, request.method, file_name, channel, **request.kwargs)
+
+    def close(self) -> None:
+        """Nothing lives on."""
+
+    def how_the_server_ended(self) -> str:
+        """There is no server."""
+        return "no server"
+
+
+def _listener(
+    log: rank_set.Log,
+    ours: rank_set.Assembly,
+    test_id: str,
+    world_size: int,
+    settings: Settings,
+    timeout_s: float,
+    own: Resident | None,
+    rules: MergeRules,
+) -> Listener:
+    """A listener that has started."""
+    end = functools.partial(_end_process, ours, test_id, settings.exit_grace_s, own)
+    debugged = settings.pdb_rank is not None  # somebody types: no deadline
+    limits = Limits(
+        timeout_s=math.inf if debugged else timeout_s,
+        grace_s=math.inf if debugged else settings.grace_s,
+        skip_grace_s=math.inf if debugged else settings.skip_grace_s,
+        exit_grace_s=math.inf if debugged else settings.exit_grace_s,
+    )
+    made = Listener(log, world_size, limits, own, end, rules)
+    made.start()
+    return made
+
+
+def _say(log: rank_set.Log, outcome: RankOutcome, listener: Listener) -> None:
+    try:
+        log.append(outcome)
+    except RuntimeError as error:  # the store is gone, which the listener finds as well
+        listener.failure = listener.failure or error
+
+
+def _heard(listener: Listener, ours: rank_set.Assembly, test_id: str) -> Watch:
+    """What the listener heard, when it has heard all."""
+    listener.join()
+    if listener.failure is not None:
+        raise ours.store_gone(listener.failure)
+    watched = listener.watch
+    for outcome in watched.outcomes:
+        if outcome.rank in listener.lost:
+            ours.lost.setdefault(outcome.rank, f"{test_id}, where {describe(outcome)}")
+    return watched
+
+
+def _without_accepted(watched: Watch) -> Watch:
+    """Expected outputs are written by one process."""
+    return replace(watched, outcomes=tuple(replace(o, accepted=()) for o in watched.outcomes))
+
+
+def _end_process(
+    ours: rank_set.Assembly, test_id: str, within_s: float, own: Resident | None, listener: Listener
+) -> None:
+    """The end of a process that hangs in its test: gives the verdict, lets the others, which the starter may
+    end together with this one, come to their ends, and goes with unittest's exit code for a failure."""
+    known = listener.watch.outcomes
+    silent = [] if own is None or own.rank in {o.rank for o in known} else [own.stuck()]
+    print(
+        failure_text(test_id, merge([*known, *silent]), rerun="", seed=None),
+        f"harness: rank {ours.place.rank} hangs in this test, or in its process groups: its process ends",
+        sep="\n",
+        file=sys.stderr,
+        flush=True,
+    )
+    ours.leave(within_s)
+    os._exit(1)
+
+
+def begun(case: unittest.TestCase) -> int:
+    """How often a test has begun in this process. Comes to the others first, where that is yet to be done:
+    before ``setUp`` changes the variables that say which rank this is."""
+    return assembly().times(case.id())
+
+
+def speak_if_absent(case: Any, times: int) -> None:
+    """The last cleanup of a test: where it did not come to its ranks in this process, since its ``setUp``
+    failed or skipped, it says so to the others, which would wait for it.
+
+    ``times`` is how often the test had begun before. RankError where other processes ran it, which is their
+    verdict as well.
+    """
+    ours = assembly()
+    if ours.times(case.id()) != times:
+        return
+    size = _ranks_of(case, ours)
+    if size > ours.place.size:
+        return  # in all processes alike
+    log = ours.begin(case.id())
+    try:
+        ours.require(size)
+    except LaunchError as lost:
+        # Nothing to wait for; but a rank that is lost may not know it, and run this test.
+        error = ErrorInfo("LaunchError", str(lost), str(lost))
+        with suppress(RuntimeError):
+            log.append(RankOutcome(ours.place.rank, Status.ERROR, error))
+        return
+    settings = environment.settings()
+    listener = _listener(log, ours, case.id(), size, settings, case._timeout_s(settings), None, PLAIN)
+    if ours.place.rank < size:
+        reason = "its test skipped or failed before it came to the ranks"
+        _say(log, RankOutcome(ours.place.rank, Status.SKIPPED, skip_reason=reason), listener)
+    outcome = merge(_heard(listener, ours, case.id()).outcomes)
+    if outcome.status is not Status.SKIPPED:
+        raise RankError(f"{case.id()}: {outcome.reason}", outcome)
+
+
+def _ranks_of(case: Any, ours: rank_set.Assembly) -> int:
+    """How many ranks a test asks for, as far as that can be known."""
+    try:
+        size = int(case.world_size)
+    except unittest.SkipTest:
+        return ours.place.size
+    return size if size > 0 else ours.place.size

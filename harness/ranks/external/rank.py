@@ -1,0 +1,197 @@
+"""A rank in a process that is not its own: it runs a test in the calling thread, and the process lives on.
+
+What a rank that is a process leaves to its end is done here by hand: the test is ended by an exception, its
+process groups are destroyed, and what else it left changed is reported.
+"""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.communication import collective_log, recorder
+from harness.outcomes import RankOutcome, Status, SubtestOutcome
+from harness.ranks import guard, process_groups
+from harness.ranks.result import Account, conclude, exit_code, leave_as_child
+from harness.ranks.threads.rank import ThreadChannel, stack_of
+from harness.system.per_process import PerProcess
+from harness.system.signals import STOP_SIGNAL
+
+__unittest = True  # frames that no reader of a failure has a use for
+
+# How often a test is signalled, and the seconds between. Together a part of what a test gets to unwind.
+SIGNALS = 5
+SIGNAL_EVERY_S = 0.03
+
+
+class _Book:
+    """A process's page of collectives. One, because the recorder keeps the ledger it was installed with."""
+
+    def __init__(self) -> None:
+        self.memory = mmap.mmap(-1, collective_log.size(1))
+        self.ledger = collective_log.Ledger(self.memory, 0)
+
+
+_book = PerProcess(_Book)
+
+
+def _too_late(*_: Any) -> None:
+    """What the signal does to a process whose test is over."""
+
+
+class Stopped(BaseException):
+    """Raised in a test by which nobody waits any longer. Nobody's fault by itself."""
+
+
+@dataclass(slots=True)
+class ResidentChannel(ThreadChannel):
+    """What ``_run`` gets as its pipe. What was made when it calls ``ready`` is not the test's."""
+
+    on_ready: Callable[[], None] = lambda: None
+
+    def ready(self) -> None:
+        """What is left behind from here on is the test's."""
+        self.on_ready()
+
+
+class Resident:
+    """One test's rank. ``run`` is called once, in the thread of the test; ``stop`` in any other.
+
+    ``body`` gets the channel and runs the test. ``done`` is set when it has come back. ``interrupted`` where
+    Ctrl-C ended it.
+    """
+
+    def __init__(self, rank: int, body: Callable[[ResidentChannel], object]) -> None:
+        self.rank = rank
+        self.done = threading.Event()
+        self.interrupted = False
+        self._body = body
+        self._thread = threading.get_ident()
+        self._started = time.monotonic()
+        self._inside = False
+        self._raised = False
+        self._ended_as: Status | None = None
+        self._stack = ""
+        self._failed: list[SubtestOutcome] = []  # sub-tests that went wrong before the test was stopped
+
+    def run(self) -> RankOutcome:
+        """Runs the test to its end and says how it went. Never raises on the test's account."""
+        watch = guard.Guard()
+        channel = ResidentChannel(subtest_failed=self._subtest_failed, on_ready=watch.begin)
+        book = _book.get().ledger
+        book.clear()
+        recorder.install(book)
+        pid = os.getpid()
+        with self._stoppable():
+            watch.begin()
+            ending = self._ending(channel)
+        if os.getpid() != pid:  # a child that the test forked: what is said is the rank's alone to say
+            leave_as_child(conclude(channel.account, ending, channel.texts))
+        self.done.set()
+        self.interrupted = isinstance(ending, KeyboardInterrupt)
+        final = conclude(channel.account, ending, channel.texts)
+        return self._outcome(final, watch.what_changed(keeps_group=False))
+
+    def _ending(self, channel: ResidentChannel) -> BaseException | None:
+        """The exception that left the body. ``Stopped`` comes once, at the latest in the ``finally``."""
+        try:
+            try:
+                self._inside = True
+                self._body(channel)
+            finally:
+                self._inside = False
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is this rank's outcome
+            self._inside = False
+            return error
+        return None
+
+    def _subtest_failed(self, subtest: SubtestOutcome) -> None:
+        if self._ended_as is None:
+            self._failed.append(subtest)
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        """``stop`` raises within, where this is the main thread: signals come to no other."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        signal.signal(STOP_SIGNAL, self._raise_once)
+        try:
+            yield
+        finally:
+            # Not what it was before: a signal that is on its way would end the process.
+            signal.signal(STOP_SIGNAL, _too_late)
+
+    def _raise_once(self, *_: Any) -> None:
+        if self._inside and not self._raised:
+            self._raised = True
+            raise Stopped
+
+    def stop(self, status: Status) -> None:
+        """Ends the test, if it still runs, as soon as it is in Python; that is its outcome then, with the
+        stack that it has now."""
+        if not self._inside:
+            return
+        self._stack = stack_of(self._thread, Resident._ending.__code__)
+        self._ended_as = status
+        if self._thread == threading.main_thread().ident:
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Signals the main thread until Python has seen it: a signal that comes when a call is about to wait
+        does not wake it. One that waits in C sees it when it comes back."""
+        for _ in range(SIGNALS):
+            signal.pthread_kill(self._thread, STOP_SIGNAL)
+            if self.done.wait(SIGNAL_EVERY_S) or self._raised:
+                return
+
+    def stuck(self) -> RankOutcome:
+        """The outcome of a test that was stopped and does not come back."""
+        note = "it could not be interrupted, so its process ended"
+        return self._outcome(Account(self._ended_as or Status.ENDED, note=note), ())
+
+    def _outcome(self, final: Account, left: tuple[str, ...]) -> RankOutcome:
+        outcome = RankOutcome(
+            rank=self.rank,
+            status=final.status,
+            error=final.error,
+            skip_reason=final.skip_reason,
+            subtests=final.subtests,
+            exit_code=exit_code(final),
+            duration_s=time.monotonic() - self._started,
+            started_s=self._started,
+            pid=os.getpid(),
+            note=final.note,
+            accepted=final.accepted,
+            collectives=collective_log.read(_book.get().memory, 0),
+            left=left,
+        )
+        if self._ended_as is None:
+            return outcome
+        return replace(
+            outcome,
+            status=self._ended_as,
+            error=None,
+            skip_reason=None,
+            subtests=tuple(self._failed),
+            stack=self._stack,
+        )
+
+
+def clean_up(*, passed: bool) -> None:
+    """Destroys the test's process groups, so that the next test's are named and numbered alike everywhere.
+
+    Where it did not pass, what it held is let go of as well: a connection that closes wakes a peer.
+    """
+    process_groups.destroy_unless(keep=False)
+    process_groups.forget_given_up()
+    if not passed:
+        gc.collect()  # exceptions and the frames that they left form cycles, which hold the sockets

@@ -1,0 +1,205 @@
+"""The leak guard: what a test changed in a pooled rank that the next test would meet.
+
+Each item is a name and a cheap function whose value is compared before and after the test. Nothing is
+repaired: a rank set in which anything changed is replaced, so a test never sees another's leavings.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # without signal's enum, which takes most of its time
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from harness.ranks import process_groups
+from harness.system import posix
+
+Probe = Callable[[], Any]
+
+
+def _torch() -> Any | None:
+    return sys.modules.get("torch")
+
+
+def _torch_state() -> tuple[Any, ...]:
+    """Everything of torch's that is process- or thread-wide and that a test may set and forget."""
+    torch = _torch()
+    if torch is None:
+        return ()
+    return tuple([read(torch) for _, read in _TORCH_STATE])  # a list: a generator costs as much as the reads
+
+
+_TORCH_STATE: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    ("default dtype", lambda t: t.get_default_dtype()),
+    ("default device", lambda t: str(t.get_default_device()) if t._C._len_torch_function_stack() else "cpu"),
+    ("deterministic algorithms", lambda t: t.are_deterministic_algorithms_enabled()),
+    ("deterministic warn-only", lambda t: t.is_deterministic_algorithms_warn_only_enabled()),
+    ("grad mode", lambda t: t.is_grad_enabled()),
+    ("inference mode", lambda t: t.is_inference_mode_enabled()),
+    ("anomaly mode", lambda t: t.is_anomaly_enabled()),
+    ("CPU autocast", lambda t: t.is_autocast_enabled("cpu")),
+    ("warn-always", lambda t: t.is_warn_always_enabled()),
+    ("intra-op threads", lambda t: t.get_num_threads()),
+    ("float32 matmul precision", lambda t: t.get_float32_matmul_precision()),
+    ("dispatch modes", lambda t: t._C._len_torch_dispatch_stack()),
+    ("function modes", lambda t: t._C._len_torch_function_stack()),
+    ("torch.distributed's debug level", lambda t: _debug_level()),
+    ("DTensor's RNG tracker", lambda t: id(_rng_tracker())),
+)
+
+
+def _rng_tracker() -> Any | None:
+    module = sys.modules.get("torch.distributed.tensor._random")
+    return getattr(module, "_rng_tracker", None)
+
+
+def _debug_level() -> int:
+    dist = sys.modules.get("torch.distributed")
+    return int(dist.get_debug_level()) if dist is not None and dist.is_available() else 0
+
+
+def _signal_handlers() -> tuple[Any, ...]:
+    return tuple(map(_signal.getsignal, _SIGNALS))
+
+
+# The named ones: real-time signals are the harness's own.
+_SIGNALS = sorted(map(int, signal.Signals))
+
+
+def _descriptor_count() -> int:
+    """How many descriptors are open; 0 before Linux 6.2, which does not tell without a listing.
+
+    Where as many are open as before, they are taken for the same ones.
+    """
+    return os.stat("/proc/self/fd").st_size
+
+
+def _descriptors() -> frozenset[str]:
+    own = os.open("/proc/self/fd", os.O_RDONLY)  # the number that the listing will have
+    os.close(own)
+    return frozenset(os.listdir("/proc/self/fd")) - {str(own)}
+
+
+def _what_it_is(descriptor: str) -> str | None:
+    """What a descriptor refers to; None for one that is gone (the listing's own) or that is the plumbing of a
+    library (eventfd, epoll), which is kept for reuse."""
+    try:
+        target = os.readlink(f"/proc/self/fd/{descriptor}")
+    except FileNotFoundError:
+        return None
+    return None if target.startswith("anon_inode:") else target
+
+
+class Guard:
+    """Compares a rank before and after each of its tests."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, Any] = {}
+        self._had_torch = False
+        self.groups_begun = 0
+
+    def begin(self, *, unchanged: bool = False) -> None:
+        """Takes the state that the test starts from; ``unchanged`` where nothing happened since the last one
+        was found clean, whose look afterwards is this one's before."""
+        self._had_torch = _torch() is not None
+        if not (unchanged and self._before):
+            self._before = _snapshot()
+
+    def accept_import(self) -> None:
+        """Takes what runs and is open now for what the test starts from: its module's import did that, and no
+        other test meets it. What an import sets for the whole process is told as the test's leavings."""
+        now = _snapshot()
+        kept = ("threads", "children", "descriptors", "descriptor count")
+        self._before = {**self._before, **{name: now[name] for name in kept}}
+
+    def what_changed(self, keeps_group: bool) -> tuple[str, ...]:
+        """One line for each thing that the test left changed; empty for a clean test.
+
+        Where the group is kept, its descriptors and threads are too: those of a group made in this test are
+        no leak, a further group is. ``groups_begun`` is then how many the test began to make, whatever became
+        of them, and 0 where no group is kept: whether that is a leak, the other ranks' numbers tell.
+        """
+        self.groups_begun = 0
+        after = _snapshot(self._before)
+        if after == self._before:
+            return ()
+        changed = [f"{name}: {_difference(old, after[name])}" for name, old in self._plain(after)]
+        if self._had_torch:
+            changed += self._torch_changes(after["torch"])
+        changed += self._grown(after, keeps_group)
+        if keeps_group:
+            self.groups_begun = after["groups begun"] - self._before["groups begun"]
+        self._before = after
+        return tuple(changed)
+
+    def _plain(self, after: dict[str, Any]) -> list[tuple[str, Any]]:
+        names = ("environment", "working directory", "sys.path", "signal handlers")
+        return [(n, self._before[n]) for n in names if self._before[n] != after[n]]
+
+    def _torch_changes(self, after: tuple[Any, ...]) -> list[str]:
+        pairs = zip(_TORCH_STATE, self._before["torch"], after, strict=True)
+        return [f"{name}: {old} became {new}" for (name, _), old, new in pairs if old != new]
+
+    def _grown(self, after: dict[str, Any], keeps_group: bool) -> list[str]:
+        """What there is more of than before."""
+        lines = []
+        if not after["groups"] and after["groups begun"] > self._before["groups begun"]:
+            lines.append("a process group that was begun and not made")
+        group_made = after["groups"] != self._before["groups"]
+        if keeps_group:
+            gone = self._before["groups"] - after["groups"]
+            lines += [f"process group {n}, destroyed" for n in sorted(gone)]
+        if keeps_group and len(after["groups"]) > 1:
+            lines += [f"process group {n}" for n in sorted(after["groups"] - self._before["groups"])]
+        lines += [f"thread {t}" for t in sorted(after["threads"] - self._before["threads"])]
+        born = after["children"] - self._before["children"]
+        lines += [f"child process {p}" for p in sorted(born) if not posix.is_zombie(p)]
+        if not group_made:
+            opened = {n: _what_it_is(n) for n in after["descriptors"] - self._before["descriptors"]}
+            lines += [f"descriptor {n} ({what})" for n, what in sorted(opened.items()) if what is not None]
+        return lines
+
+
+def _children() -> frozenset[int]:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return frozenset()  # the usual case, at a tenth of the price of looking
+    return frozenset(posix.children())
+
+
+def _snapshot(last: dict[str, Any] | None = None) -> dict[str, Any]:
+    count = _descriptor_count()
+    as_many = last is not None and count > 0 and count == last["descriptor count"]
+    return {
+        "environment": dict(os.environ._data),  # type: ignore[attr-defined]  # undecoded: a tenth of the time
+        "working directory": _working_directory(),
+        "sys.path": list(sys.path),
+        "signal handlers": _signal_handlers(),
+        "torch": _torch_state(),
+        "groups": process_groups.names(),
+        "groups begun": process_groups.begun(),
+        "threads": frozenset(f"{t.name} ({t.ident})" for t in threading.enumerate()),
+        "children": _children(),
+        "descriptors": last["descriptors"] if last is not None and as_many else _descriptors(),
+        "descriptor count": count,
+    }
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return "(removed)"
+
+
+def _difference(old: Any, new: Any) -> str:
+    if isinstance(old, dict):
+        names = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
+        return ", ".join(os.fsdecode(n) for n in names)
+    if isinstance(old, tuple):
+        return ", ".join(signal.Signals(s).name for s, a, b in zip(_SIGNALS, old, new, strict=True) if a != b)
+    return f"{old} became {new}"

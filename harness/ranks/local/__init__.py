@@ -1,0 +1,1 @@
+"""One process that plays every rank of a DTensor test, on torch's local tensors."""

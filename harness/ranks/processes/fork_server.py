@@ -1,0 +1,149 @@
+"""The fork-server launcher: ranks forked from a warm, single-threaded process that has imported torch.
+
+The server is forked from this process while it is clean (one thread by the operating system's count, no
+accelerator context), and is started afresh otherwise. One server a process, started by the first launch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from harness.errors import LaunchError, ServerLost
+from harness.protocol import Launch
+from harness.ranks.processes import rank as rank_main
+from harness.ranks.processes import server
+from harness.ranks.processes.launcher import ServerKeeper
+from harness.ranks.processes.rank_set import DirtyModule, Launcher, RankSet
+from harness.system import posix
+from harness.system.server_process import ServerProcess, start_interpreter, this_process
+
+
+class ForkServerLauncher(ServerKeeper):
+    """Forks ranks from a server that is kept for the life of this process.
+
+    A module that starts threads when imported is left to ranks to import. Where a new server has threads even
+    so (because of sitecustomize, a debugger, a library that torch loads), no fork of it is safe: from then on
+    ``fallback`` starts the ranks, if there is one.
+    """
+
+    name = "forkserver"
+
+    def __init__(self, fallback: Callable[[], Launcher] | None = None) -> None:
+        super().__init__()
+        self._fallback = fallback
+        self._instead: Launcher | None = None
+        self._dirty: set[str] = set()
+
+    def ready(self, module: str, sys_path: Sequence[str]) -> None:
+        """Starts the server if there is none; see ``ServerKeeper``."""
+        if self._instead is not None:
+            self._instead.ready(module, sys_path)
+        else:
+            super().ready(module, sys_path)
+
+    def launch(self, request: Launch) -> RankSet:
+        """Starts ranks; LaunchError if the test's module does not import, ServerLost if the server dies."""
+        lost = False
+        while self._instead is None:
+            trial = _without_preload(request) if request.module.name in self._dirty else request
+            try:
+                return self._attempt(trial)
+            except DirtyModule as error:
+                self.close()
+                if not trial.preload:
+                    self._instead = self._resort(error)
+                self._dirty.add(request.module.name)
+            except ServerLost:  # it died since we looked, and no rank has run anything yet
+                if lost:
+                    raise
+                lost = True
+        return self._instead.launch(request)
+
+    def _resort(self, error: DirtyModule) -> Launcher:
+        if self._fallback is None:
+            raise LaunchError(
+                "every new Python process has threads here (started by sitecustomize, a debugger, a library "
+                "that torch loads?), so ranks cannot be forked: set HARNESS_LAUNCHER=spawn, or leave it unset"
+            ) from error
+        return self._fallback()
+
+    def _start_server(self, module: str, sys_path: Sequence[str]) -> ServerProcess:
+        fork_here = module not in self._dirty and is_clean()
+        return _fork_server() if fork_here else _fresh_server(sys_path)
+
+    def how_it_ended(self) -> str:
+        """What became of a server that was lost, for the message of the test that ran."""
+        return self._instead.how_it_ended() if self._instead is not None else super().how_it_ended()
+
+
+def _without_preload(request: Launch) -> Launch:
+    return dataclasses.replace(request, preload=False)
+
+
+def is_clean() -> bool:
+    """True where this process may be forked into a server: no thread that a fork would miss, and no
+    accelerator context."""
+    return threading.active_count() == 1 and not _has_accelerator_context() and posix.forkable()
+
+
+def _has_accelerator_context() -> bool:
+    torch = sys.modules.get("torch")
+    devices = [getattr(torch, name, None) for name in ("cuda", "xpu", "hpu", "mtia")] if torch else []
+    return any(d is not None and hasattr(d, "is_initialized") and d.is_initialized() for d in devices)
+
+
+def fork_birth(newborn: server.Newborn) -> int:
+    """Forks the server into one rank; returns the rank's process id, in the server only."""
+    pid = os.fork()
+    if pid == 0:
+        rank_main.from_fork(newborn)
+    return pid
+
+
+def _fork_server() -> ServerProcess:
+    posix.flush_streams()
+    parent = this_process()
+    with contextlib.ExitStack() as undo:
+        near, far = (undo.enter_context(end) for end in socket.socketpair())
+        pid = os.fork()
+        if pid == 0:
+            near.close()
+            _serve_forked(far, parent)
+        undo.pop_all()
+    far.close()
+    return ServerProcess(pid, near)
+
+
+def _serve_forked(control: socket.socket, parent: server.Parent) -> NoReturn:
+    """Never returns into the parent's frames, whatever happens."""
+    code = 1
+    try:
+        server.close_on_to_null({control.fileno()})
+        server.detach_stdio()
+        server.main(control, fork_birth, preload=True, parent=parent)
+        code = 0
+    except BaseException:  # noqa: BLE001 - the parent's frames below must not see it; it reads the exit code
+        with contextlib.suppress(OSError, ValueError):
+            traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _fresh_server(sys_path: Sequence[str]) -> ServerProcess:
+    """A server in a new interpreter; the first request brings the imports."""
+    return start_interpreter("harness.ranks.processes.fork_server", "serve_fresh", sys_path)
+
+
+def serve_fresh(control: socket.socket, parent: server.Parent) -> None:
+    """Entry of a fresh server: warm up, then serve."""
+    import torch  # noqa: F401 - what this process is for
+
+    server.main(control, fork_birth, preload=True, parent=parent)

@@ -1,0 +1,146 @@
+"""Making a parent's surroundings and a test's module present in another process."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import tempfile
+import time
+import types
+
+from harness.communication import recorder
+from harness.errors import LaunchError
+from harness.protocol import Launch, ModuleRef
+from harness.settings import DROP_IN
+
+# The name under which a parent's __main__ is executed elsewhere, so that its `if __name__ == "__main__":`
+# stays quiet there (multiprocessing's convention, which code in the wild tests for).
+MAIN_ELSEWHERE = "__mp_main__"
+
+
+def reference(module_name: str) -> ModuleRef:
+    """How another process can import a module of this one; LaunchError for one typed in at a prompt."""
+    module = sys.modules.get(module_name)
+    file = getattr(module, "__file__", None)
+    if module_name != "__main__":
+        return ModuleRef(module_name, file if not file or os.path.isabs(file) else os.path.abspath(file))
+    file = os.path.abspath(file) if file else None
+    spec = getattr(module, "__spec__", None)
+    if file is None:
+        raise LaunchError(
+            "ranks need the test class in a file; it was defined at a prompt or read from stdin"
+        )
+    return ModuleRef(module_name, file, spec.name if spec is not None else None)
+
+
+def take_over(request: Launch, previous: Launch | None = None) -> bool:
+    """Makes the request's environment, working directory, path and arguments this process's own; True where
+    that changed anything.
+
+    After a ``previous`` request only what the parent has changed since: what this process has added to its
+    environment for itself stays.
+    """
+    if previous is not None and same_surroundings(request, previous):
+        return False
+    known = dict(os.environ) if previous is None else previous.environ
+    if known != request.environ:
+        for name in known.keys() - request.environ.keys():
+            os.environ.pop(name, None)
+        for name, value in request.environ.items():
+            if known.get(name) != value:
+                os.environ[name] = value
+        _forget_cached_environment()
+    if previous is None or previous.cwd != request.cwd:
+        os.chdir(request.cwd)
+    if sys.path != request.sys_path:
+        sys.path[:] = request.sys_path
+        importlib.invalidate_caches()
+    sys.argv[:] = request.argv
+    return True
+
+
+def _forget_cached_environment() -> None:
+    """What the standard library read from the environment once, and would go on to believe."""
+    tempfile.tempdir = None
+    time.tzset()
+
+
+def same_surroundings(a: Launch, b: Launch) -> bool:
+    """Whether two requests come from a parent with the same environment, directory, path and arguments."""
+    return (a.environ, a.cwd, a.sys_path, a.argv) == (b.environ, b.cwd, b.sys_path, b.argv)
+
+
+def ensure(ref: ModuleRef) -> types.ModuleType:
+    """The module, imported if it is not there yet; whatever its import raises comes through."""
+    if os.environ.get(DROP_IN) == "1":
+        importlib.import_module("harness.dropin").install()
+    loaded = sys.modules.get(ref.name)
+    if loaded is not None and (ref.name != "__main__" or _same_main(loaded, ref)):
+        return loaded
+    if ref.name == "__main__":
+        return _load_main(ref)
+    try:
+        return importlib.import_module(ref.name)
+    except ModuleNotFoundError as error:
+        if ref.file is None or error.name not in (ref.name, ref.name.partition(".")[0]):
+            raise
+        return _load_file(ref.name, ref.file)
+
+
+def warm() -> None:
+    """Imports what every rank would otherwise import for itself; nothing where torch is not in use."""
+    if "torch" in sys.modules:
+        importlib.import_module("harness.tensors")
+        recorder.prepare()
+    if "numpy" in sys.modules:
+        importlib.import_module("numpy.random")  # numpy loads it lazily, and every test is seeded
+
+
+def _same_main(module: types.ModuleType, ref: ModuleRef) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and ref.file is not None and os.path.abspath(file) == ref.file
+
+
+def _load_main(ref: ModuleRef) -> types.ModuleType:
+    assert ref.file is not None
+    package = ref.run_as.rpartition(".")[0] if ref.run_as else ""
+    if package:
+        importlib.import_module(package)
+    return _load_file(MAIN_ELSEWHERE, ref.file, package=package, also="__main__")
+
+
+def _load_file(
+    name: str, file: str, *, package: str | None = None, also: str | None = None
+) -> types.ModuleType:
+    """Executes a file as a module of a name that no path finder would find it by."""
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise LaunchError(f"{file} cannot be imported as a Python module")
+    module = importlib.util.module_from_spec(spec)
+    if package is not None:
+        module.__package__ = package
+        module.__spec__ = None
+    names = [name] if also is None else [name, also]
+    for each in names:
+        sys.modules[each] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        for each in names:
+            del sys.modules[each]
+        raise
+    return module
+
+
+def find_class(ref: ModuleRef, qualname: str) -> type:
+    """The test class in this process; LaunchError where the module does not have it by that name."""
+    found: object = ensure(ref)
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, type):
+        raise LaunchError(
+            f"{ref.name} has no class {qualname} when ranks import it: define test classes at its top level"
+        )
+    return found

@@ -1,0 +1,118 @@
+"""Pooled ranks: a rank set that is kept from test to test, and the one owner of such sets.
+
+    lease(key) --> the live set of that key, or a new one --> retire() when it is dirty, failed or dead
+
+A process keeps one set: consecutive tests that ask for the same key share it, another key replaces it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import os
+import select
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.protocol import Again, Launch, encode
+from harness.ranks.processes import module_import
+from harness.ranks.processes.rank_set import RankSet, send_whole
+from harness.system.scratch import scratch
+from harness.wire import framed
+
+# Seconds that the ranks of a set get to leave when it is retired; they sit in a read and leave at once.
+RETIRE_WAIT_S = 5.0
+
+
+@dataclass(slots=True)
+class PooledSet:
+    """A rank set between and during tests. Owns ``rdvz_file``, for a group that the ranks keep."""
+
+    key: Hashable
+    ranks: RankSet
+    rdvz_file: str
+    tests_run: int = 0
+    _sent: Launch | None = None
+    _kept_group: bool = False
+
+    def send(self, request: Launch, *, file_name: str, keeps_group: bool) -> None:
+        """Sends a test, with its rendezvous file and whether it runs on the group of those before, to every
+        rank. A rank that is gone is the supervisor's to notice.
+        """
+        data = framed(self._frame(request, file_name, keeps_group))
+        self._sent, self._kept_group = request, keeps_group
+        self.tests_run += 1
+        for link in self.ranks.links:
+            with contextlib.suppress(OSError):
+                send_whole(link.channel, data)
+
+    def _frame(self, request: Launch, file_name: str, keeps_group: bool) -> bytes:
+        """The request without what the ranks know from the one before."""
+        sent = self._sent
+        known: dict[str, Any] = {}
+        if sent is not None and module_import.same_surroundings(request, sent):
+            if keeps_group == self._kept_group and _of_class(request) == _of_class(sent):
+                return encode(Again(request.method, file_name))
+            known = _KNOWN
+        return encode(request, pooled=True, file_name=file_name, keeps_group=keeps_group, **known)
+
+    def idle_and_well(self) -> bool:
+        """True where no rank has died since the last test."""
+        if self.ranks.closed:
+            return False
+        if not self.ranks.attention().poll(0):
+            return True
+        poll = select.poll()  # for what is no output that came between two tests
+        poll.register(self.ranks.events, select.POLLIN)
+        for link in self.ranks.links:
+            # A rank's end of its channel goes a moment before the server hears of its death.
+            poll.register(link.channel, 0)
+        return not poll.poll(0)
+
+    def retire(self) -> None:
+        """Lets the ranks leave, ends those that do not, and removes the rendezvous file."""
+        try:
+            if not self.ranks.closed:
+                for rank in range(self.ranks.world_size):
+                    self.ranks.release(rank)
+                self.ranks.wait_until_swept(RETIRE_WAIT_S)
+                self.ranks.close()
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.rdvz_file)
+
+
+# What tests of one class have in common, as far as their ranks look at it.
+_of_class = operator.attrgetter("module", "qualname", "world_size", "threads", "kwargs")
+
+# What ranks need not be told again.
+_KNOWN: dict[str, Any] = {"environ": {}, "cwd": "", "sys_path": [], "argv": [], "same_surroundings": True}
+
+
+class Pool:
+    """Owns at most one rank set."""
+
+    def __init__(self) -> None:
+        self._kept: PooledSet | None = None
+
+    def lease(self, key: Hashable, make: Callable[[], RankSet]) -> PooledSet:
+        """The kept set where it has this key and its ranks live, else one of ``make``'s ranks."""
+        kept = self._kept
+        if kept is not None and kept.key == key and kept.idle_and_well():
+            return kept
+        self.retire()
+        file = scratch().new_file("pool")  # first: nobody would own ranks that are there without it
+        try:
+            self._kept = PooledSet(key, make(), file)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(file)
+            raise
+        return self._kept
+
+    def retire(self) -> None:
+        """Ends the kept set, if there is one."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.retire()

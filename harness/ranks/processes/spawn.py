@@ -1,0 +1,78 @@
+"""The spawn launcher: each rank is a new interpreter. For where a fork is not safe; slower, same outcomes.
+
+A small server without torch starts and reaps the interpreters, so that everything but their birth is the
+same as with the fork server.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from harness.errors import ServerLost
+from harness.protocol import Assignment, Launch, encode
+from harness.ranks.processes import server
+from harness.ranks.processes.launcher import ServerKeeper
+from harness.ranks.processes.rank_set import RankSet
+from harness.system.server_process import ROOT, ServerProcess, start_interpreter
+
+_BOOT = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from harness.ranks.processes.rank import from_exec; from_exec()"
+)
+
+
+class SpawnLauncher(ServerKeeper):
+    """Starts every rank as a new interpreter."""
+
+    name = "spawn"
+
+    def launch(self, request: Launch) -> RankSet:
+        """Starts ranks; ServerLost if the server dies. A module that does not import is each rank's error."""
+        try:
+            return self._attempt(request)
+        except ServerLost:  # it died since we looked, and no rank has run anything yet
+            return self._attempt(request)
+
+    def _start_server(self, module: str, sys_path: Sequence[str]) -> ServerProcess:
+        """The module does not matter: ranks import it, the server never does."""
+        return start_interpreter("harness.ranks.processes.spawn", "serve", sys_path)
+
+
+def serve(control: socket.socket, parent: server.Parent) -> None:
+    """Entry of the server."""
+    server.main(control, exec_birth, preload=False, parent=parent)
+
+
+def exec_birth(newborn: server.Newborn) -> int:
+    """Starts one rank's interpreter; returns its process id.
+
+    The assignment waits for it as a file on its standard input.
+    """
+    descriptors = [newborn.channel, newborn.stack, newborn.ledger]
+    assignment = Assignment(newborn.rank, newborn.request, descriptors, newborn.server_pid)
+    stdin = os.memfd_create("harness-assignment")
+    try:
+        os.write(stdin, encode(assignment))
+        os.lseek(stdin, 0, os.SEEK_SET)
+        for fd in descriptors:
+            os.set_inheritable(fd, True)
+        return os.posix_spawn(
+            sys.executable,
+            # the interpreter's own flags, see process.py
+            [sys.executable, *subprocess._args_from_interpreter_flags(), "-c", _BOOT, ROOT],  # type: ignore[attr-defined]
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, stdin, 0),
+                (os.POSIX_SPAWN_DUP2, newborn.output, 1),
+                (os.POSIX_SPAWN_DUP2, newborn.output, 2),
+            ],
+            setpgroup=0,
+        )
+    finally:
+        for fd in descriptors:
+            os.set_inheritable(fd, False)
+        os.close(stdin)

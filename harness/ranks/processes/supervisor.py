@@ -1,0 +1,395 @@
+"""The supervisor: watches the ranks of one test until each is gone, and says what became of each.
+
+One loop in the calling thread waits on everything at once: reports, exits, output, stack dumps and the
+next deadline. What to do when is ``deadlines.decide``; this module only sees and acts.
+"""
+
+from __future__ import annotations
+
+import math
+import selectors
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from harness.communication import collective_log
+from harness.errors import ProtocolError
+from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, SubtestOutcome
+from harness.protocol import Exited, Report, SubtestFailed, Swept, decode
+from harness.ranks.deadlines import STACKS_QUIET_S, Action, Limits, Step, View, Why, decide
+from harness.ranks.job import UNSWEPT, Watch, ended_as, hung_at_exit, left_wrongly
+from harness.ranks.processes import stacks
+from harness.ranks.processes.fast_path import Heard
+from harness.ranks.processes.output import Output
+from harness.ranks.processes.rank_set import RankLink, RankSet
+from harness.system.signals import STACK_SIGNAL
+from harness.wire import FrameReader, read_available
+
+# So many reads empty a pipe, also one that somebody has enlarged to the kernel's 1 MiB. What comes after that
+# is not the rank's: a grandchild goes on printing.
+DRAIN_READS = 16
+
+Clock = Callable[[], float]
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is known of one rank."""
+
+    link: RankLink
+    output: Output
+    reader: FrameReader = field(default_factory=FrameReader)
+    report: RankOutcome | None = None
+    subtests: list[SubtestOutcome] = field(default_factory=list)  # that failed, while there is no report
+    order: int | None = None  # of the first bad news, or of the report
+    code: int | None = None
+    peak_memory: int | None = None
+    gone: bool = False
+    ended_for: Why | None = None
+    told_to_end: bool = False
+    dump: bytearray = field(default_factory=bytearray)
+    lie: str = ""
+
+    @property
+    def settled(self) -> bool:
+        return self.report is not None or self.gone
+
+
+class Supervisor:
+    """Supervises one launch. ``run`` is called once and returns when every rank is gone."""
+
+    def __init__(
+        self,
+        ranks: RankSet,
+        outputs: list[Output],
+        limits: Limits,
+        started: float,
+        rules: MergeRules = PLAIN,
+        clock: Clock = time.monotonic,
+        keep: bool = False,
+        patient_with: int | None = None,
+        heard: Heard | None = None,
+    ) -> None:
+        self._ranks = ranks
+        self._watched = [_Watched(link, out) for link, out in zip(ranks.links, outputs, strict=True)]
+        self._limits = limits
+        self._rules = rules
+        self._clock = clock
+        self._keep = keep
+        self._patient_with = patient_with
+        self._heard = heard or Heard()
+        self._events = FrameReader()
+        self._order = 0
+        self._server_lost = False
+        self._why: Why | None = None
+        self._last_dump = 0.0
+        self._view = View(
+            started,
+            unsettled=len(self._watched),
+            alive=len(self._watched),
+            interrupted=self._heard.interrupted,
+        )
+        self._selector = selectors.DefaultSelector()
+
+    def run(self) -> Watch:
+        """Watches until all ranks are gone and swept, or with ``keep`` until all have reported."""
+        with self._selector:
+            self._register()
+            for rank, data in self._heard.data.items():
+                self._take_reports(self._watched[rank], bytes(data))
+            while (step := self._decide()).action is not Action.DONE:
+                if step.action is Action.GIVE_UP:
+                    break
+                self._act(step)
+                self._see(self._wait_s(step))
+        for watched in self._watched:
+            self._drain(watched)
+            watched.output.close()
+        outcomes = tuple(self._outcome(w) for w in self._watched)
+        interrupted = self._view.interrupted is not None
+        unswept = (UNSWEPT,) if self._waits_for_sweep() and all(w.gone for w in self._watched) else ()
+        return Watch(outcomes, tuple(self._ranks.swept or ()), self._server_lost, interrupted, unswept)
+
+    # -- seeing
+
+    def _register(self) -> None:
+        read = selectors.EVENT_READ
+        self._selector.register(self._ranks.events, read, self._take_events)
+        for watched in self._watched:
+            self._selector.register(watched.link.channel, read, _bind(self._read_reports, watched))
+            self._selector.register(watched.link.output, read, _bind(self._take_output, watched))
+            self._selector.register(watched.link.stack, read, _bind(self._take_stack, watched))
+        self._ranks.events.setblocking(False)
+
+    def _see(self, timeout_s: float | None) -> None:
+        try:
+            for key, _ in self._selector.select(timeout_s):
+                key.data()
+        except KeyboardInterrupt:
+            if self._view.interrupted is not None:
+                raise  # the second Ctrl-C: at once
+            self._view = replace(self._view, interrupted=self._clock())
+
+    def _wait_s(self, step: Step) -> float | None:
+        if step.action is not Action.WAIT:
+            return 0.0
+        until = step.until
+        awaited = any(w.ended_for is not None and not w.gone and not w.dump for w in self._watched)
+        if self._view.looking is not None and self._view.ended is None and self._last_dump and not awaited:
+            until = min(until, self._last_dump + STACKS_QUIET_S)
+        return None if math.isinf(until) else max(0.0, until - self._clock())
+
+    def _take_events(self) -> None:
+        data = read_available(self._ranks.events.fileno())
+        if data is None:
+            self._selector.unregister(self._ranks.events)
+            if self._ranks.swept is None:
+                self._lose_server()
+            return
+        for frame in self._events.feed(data):
+            message = decode(frame)
+            if isinstance(message, Exited):
+                self._take_exit(message)
+            else:
+                assert isinstance(message, Swept), message
+                self._ranks.swept = message.leaked
+
+    def _lose_server(self) -> None:
+        """The server died, and the kernel ends its ranks with it."""
+        self._server_lost = True
+        for watched in self._watched:
+            if not watched.gone:
+                self._read_reports(watched)
+                self._settle(watched)
+                watched.gone = True
+
+    def _take_exit(self, message: Exited) -> None:
+        watched = self._watched[message.rank]
+        self._read_reports(watched)  # what it said before it went still counts, and comes first
+        self._drain(watched)
+        watched.code, watched.peak_memory = message.code, message.peak_memory
+        self._settle(watched)
+        watched.gone = True
+
+    def _settle(self, watched: _Watched) -> None:
+        """A rank that goes without a report gets one: it crashed, or was ended."""
+        if watched.report is None:
+            status = ended_as(watched.ended_for) or Status.CRASHED
+            self._note(watched, self._unreported(watched, status, watched.lie))
+
+    def _unreported(self, watched: _Watched, status: Status, note: str) -> RankOutcome:
+        """The outcome of a rank from which no report came."""
+        rank, failed = watched.link.rank, tuple(watched.subtests)
+        return RankOutcome(rank, status, subtests=failed, exit_code=watched.code, note=note)
+
+    def _read_reports(self, watched: _Watched) -> None:
+        """Everything that the channel holds; at its end, or after nonsense, it is watched no longer."""
+        while watched.lie == "":
+            data = read_available(watched.link.channel.fileno())
+            if not data:
+                if data is None:
+                    self._forget(watched.link.channel)
+                return
+            self._take_reports(watched, data)
+
+    def _take_reports(self, watched: _Watched, data: bytes) -> None:
+        try:
+            for frame in watched.reader.feed(data):
+                message = decode(frame)
+                if isinstance(message, Report) and message.outcome.rank == watched.link.rank:
+                    self._note(watched, message.outcome)
+                elif isinstance(message, SubtestFailed) and message.rank == watched.link.rank:
+                    self._note_subtest(watched, message.subtest)
+                else:
+                    raise ProtocolError(f"a rank sent {type(message).__name__}")
+        except ProtocolError as error:
+            watched.lie = f"its channel carried something that is no report: {error}"[:300]
+            self._forget(watched.link.channel)
+
+    def _note(self, watched: _Watched, outcome: RankOutcome) -> None:
+        if watched.report is not None:
+            return
+        watched.report = replace(outcome, order=self._place(watched), at_s=self._clock())
+        if not watched.gone and watched.ended_for is not Why.EXIT and not watched.told_to_end:
+            watched.ended_for = None  # it was only slow: nobody needs to end it now
+
+    def _note_subtest(self, watched: _Watched, subtest: SubtestOutcome) -> None:
+        """Hurries nobody: the rank goes on, and its peers may. What comes of its being ended is no news."""
+        if not watched.told_to_end:
+            watched.subtests.append(subtest)
+            self._place(watched)
+
+    def _place(self, watched: _Watched) -> int:
+        """Which rank in the order of first news this one is."""
+        if watched.order is None:
+            watched.order = self._order
+            self._order += 1
+        return watched.order
+
+    def _forget(self, what: object) -> None:
+        if what in self._selector.get_map():
+            self._selector.unregister(what)  # type: ignore[arg-type]  # a socket or descriptor that we registered
+
+    def _take_output(self, watched: _Watched) -> None:
+        data = read_available(watched.link.output)
+        if data is None:
+            self._forget(watched.link.output)
+        else:
+            watched.output.feed(data)
+
+    def _take_stack(self, watched: _Watched) -> None:
+        data = read_available(watched.link.stack)
+        if data is None:
+            self._forget(watched.link.stack)
+        elif len(watched.dump) < stacks.STACK_BYTES:
+            watched.dump += data
+            self._last_dump = self._clock()
+
+    def _drain(self, watched: _Watched) -> None:
+        """Takes what the pipes still hold; a grandchild may keep them open, so not until their end."""
+        for _ in range(DRAIN_READS):
+            output, dump = read_available(watched.link.output), read_available(watched.link.stack)
+            if not (output or dump):
+                return
+            watched.output.feed(output or b"")
+            watched.dump += dump or b""
+
+    # -- deciding
+
+    def _decide(self) -> Step:
+        # A rank whose channel carries nonsense will never report: it counts as failed from now on.
+        bad = [w for w in self._watched if self._is_bad(w)]
+        skips = [w.report for w in self._watched if w.report and w.report.status is Status.SKIPPED]
+        now = self._clock()
+        doomed = any(w.ended_for is not None and not w.gone for w in self._watched)
+        all_gone = all(w.gone for w in self._watched)  # where only the server's word on leftovers is awaited
+        if (
+            self._keep
+            and self._view.interrupted is None
+            and all(w.report is not None and not w.gone for w in self._watched)
+        ):
+            return Step(Action.DONE)
+        self._view = replace(
+            self._view,
+            unsettled=sum(not w.settled for w in self._watched),
+            alive=sum(not w.gone for w in self._watched) or int(self._waits_for_sweep()),
+            first_bad=self._view.first_bad or (now if bad else None),
+            first_skip=self._view.first_skip or (now if skips else None),
+            # Where all that were to be ended have reported meanwhile, the others leave as ever.
+            looking=self._view.looking if doomed or all_gone or self._view.ended is not None else None,
+            looked=all_gone or (doomed and self._all_dumped(now)),
+        )
+        if self._debugging():
+            return Step(Action.WAIT)
+        return decide(self._view, self._limits, now)
+
+    def _debugging(self) -> bool:
+        """No deadline while somebody debugs a rank."""
+        rank = self._patient_with
+        return rank is not None and rank < len(self._watched) and not self._watched[rank].settled
+
+    def _waits_for_sweep(self) -> bool:
+        return self._ranks.swept is None and not self._server_lost
+
+    def _is_bad(self, watched: _Watched) -> bool:
+        if watched.lie:
+            return True
+        report = watched.report
+        if report is None or watched.ended_for is not None:
+            return False
+        if report.status is not Status.CRASHED:
+            return report.bad
+        if self._rules.any_exit:
+            return False
+        # One that is yet to exit, as it said it would, may still do so with the code that was announced.
+        return self._rules.expected_exit is None or (
+            watched.gone and watched.code != self._rules.expected_exit
+        )
+
+    def _all_dumped(self, now: float) -> bool:
+        doomed = [w for w in self._watched if w.ended_for is not None and not w.gone]
+        if all(stacks.looks_complete(bytes(w.dump)) or not doomed for w in doomed):
+            return True
+        return (
+            bool(self._last_dump) and all(w.dump for w in doomed) and now - self._last_dump >= STACKS_QUIET_S
+        )
+
+    # -- acting
+
+    def _act(self, step: Step) -> None:
+        now = self._clock()
+        if step.action is Action.RELEASE:
+            self._release()
+            self._view = replace(self._view, released=now)
+        elif step.action is Action.LOOK:
+            self._look(step.why)
+            self._view = replace(self._view, looking=now)
+        elif step.action is Action.END:
+            self._end()
+            self._view = replace(self._view, ended=now)
+        elif step.action is Action.KILL:
+            self._kill()
+            self._view = replace(self._view, killed=now)
+
+    def _release(self) -> None:
+        for watched in self._watched:
+            if not watched.gone:
+                self._ranks.release(watched.link.rank)
+
+    def _look(self, why: Why | None) -> None:
+        """Marks the ranks that have to be ended and asks them for their stacks."""
+        assert why is not None
+        for watched in self._watched:
+            if not watched.gone and (why in (Why.EXIT, Why.INTERRUPT) or not watched.settled):
+                watched.ended_for = why
+                self._ranks.signal(watched.link.rank, STACK_SIGNAL)
+
+    def _end(self) -> None:
+        """Ends those that are marked; lets the others, which have reported, leave by themselves."""
+        for watched in self._watched:
+            if watched.gone:
+                continue
+            if watched.ended_for is None:
+                self._ranks.release(watched.link.rank)
+            else:
+                watched.told_to_end = True
+                self._ranks.signal(watched.link.rank, signal.SIGTERM)
+
+    def _kill(self) -> None:
+        for watched in self._watched:
+            if not watched.gone:
+                watched.told_to_end = True  # whatever its exit code is now, it is our doing
+                self._ranks.signal(watched.link.rank, signal.SIGKILL, group=True)
+
+    # -- concluding
+
+    def _outcome(self, watched: _Watched) -> RankOutcome:
+        report = watched.report
+        if report is None:  # never gone, even after SIGKILL
+            report = self._unreported(watched, Status.TIMED_OUT, "does not die")
+            report = replace(report, order=self._place(watched))
+        if watched.ended_for is Why.EXIT:
+            report = hung_at_exit(report)
+        elif left_wrongly(report, watched.code, watched.told_to_end):
+            note = f"after its test had {report.status.value}"
+            report = replace(report, status=Status.CRASHED, phase="exit", note=note)
+        if watched.lie:
+            report = replace(report, status=Status.CRASHED, note=watched.lie)
+        return replace(
+            report,
+            exit_code=watched.code if watched.gone else report.exit_code,
+            peak_memory=watched.peak_memory,
+            pid=report.pid or self._pid(watched),
+            output=watched.output.text(),
+            log=str(watched.output.log_path) if watched.output.log_path else None,
+            stack=stacks.readable(bytes(watched.dump)),
+            collectives=collective_log.read(self._ranks.ledger, watched.link.rank),
+        )
+
+    def _pid(self, watched: _Watched) -> int:
+        return self._ranks.pids[watched.link.rank]
+
+
+def _bind(method: Callable[[_Watched], None], watched: _Watched) -> Callable[[], None]:
+    return lambda: method(watched)

@@ -1,0 +1,210 @@
+"""What a rank has to say of its own test, and how a test's run becomes that."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unittest
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, NoReturn
+
+# The class is private, but it is what unittest hands to every result.
+from unittest.case import _SubTest  # type: ignore[attr-defined]  # typeshed leaves it out
+
+from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, Status, SubtestOutcome
+from harness.ranks import debugger
+from harness.ranks.exception_info import capture, own_frames
+from harness.system import posix
+
+__unittest = True  # frames that no reader of a failure has a use for
+
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """How the test went in this rank; ``ending`` is a SystemExit by which it wanted to end the process."""
+
+    status: Status
+    error: ErrorInfo | None = None
+    skip_reason: str | None = None
+    subtests: tuple[SubtestOutcome, ...] = ()
+    ending: SystemExit | None = None
+    note: str = ""
+    accepted: tuple[object, ...] = ()
+
+
+class _Collector(unittest.TestResult):
+    """A unittest result that keeps values, not text: unittest itself runs the method in the rank, so that
+    cleanups, sub-tests, skips and decorators behave as anywhere else."""
+
+    def __init__(
+        self,
+        assertion: type[BaseException],
+        rank: int | None,
+        subtest_failed: Callable[[SubtestOutcome], object],
+    ) -> None:
+        super().__init__()
+        self._rank = rank
+        self._subtest_failed = subtest_failed
+        self._assertion = assertion
+        self.problems: list[ErrorInfo] = []
+        self.skip_reason: str | None = None
+        self.ending: SystemExit | None = None
+        self.subtests: list[SubtestOutcome] = []
+
+    def addError(self, test: unittest.TestCase, err: ExcInfo) -> None:
+        """Any exception that is no assertion."""
+        error = err[1]
+        assert error is not None
+        self._look(error)
+        if isinstance(error, SystemExit) and self.ending is None:
+            self.ending = error
+        self.problems.append(capture(error, self._assertion))
+
+    def addFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
+        """An assertion."""
+        assert err[1] is not None
+        self._look(err[1])
+        self.problems.append(capture(err[1], self._assertion))
+
+    def _look(self, error: BaseException) -> None:
+        if debugger.wanted_in(self._rank):
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            try:
+                debugger.post_mortem(own_frames(error))
+            except RuntimeError as no_terminal:  # the test's own failure is what counts
+                print(no_terminal, file=sys.stderr)
+
+    def addExpectedFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
+        """What was expected is for the parent's unittest to judge: here it is a failure."""
+        (self.addFailure if isinstance(err[1], self._assertion) else self.addError)(test, err)
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
+        """Likewise: here it is a success."""
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        """The test's skip, or a sub-test's."""
+        if isinstance(test, _SubTest):
+            self.subtests.append(_subtest(test, Status.SKIPPED, skip_reason=reason))
+        else:
+            self.skip_reason = reason
+
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: ExcInfo | None) -> None:
+        """One sub-test's end; err is None where it passed. Python before 3.11 calls this after the test."""
+        if err is None or err[1] is None:
+            self.subtests.append(_subtest(subtest, Status.PASSED))
+            return
+        info = capture(err[1], self._assertion)
+        status = Status.FAILED if info.is_assertion else Status.ERROR
+        self.subtests.append(_subtest(subtest, status, error=info))
+        self._subtest_failed(self.subtests[-1])
+
+
+def _subtest(
+    subtest: Any, status: Status, error: ErrorInfo | None = None, skip_reason: str | None = None
+) -> SubtestOutcome:
+    message = subtest._message if isinstance(subtest._message, str) else None  # else: unittest's "none given"
+    params = tuple((str(k), _safe_repr(v)) for k, v in subtest.params.items())
+    return SubtestOutcome(message, params, status, error, skip_reason)
+
+
+def _safe_repr(value: object) -> str:
+    try:
+        return repr(value)[:300]
+    except Exception as error:  # noqa: BLE001 - a parameter's repr is the test's code
+        return f"<repr raised {type(error).__name__}>"
+
+
+def run_body(
+    case: unittest.TestCase,
+    set_up: Any,
+    tear_down: Any,
+    subtest_failed: Callable[[SubtestOutcome], object] = lambda subtest: None,
+) -> Account:
+    """Runs a case's method in this rank, between ``set_up`` and ``tear_down`` and followed by its cleanups.
+
+    The case's own ``setUp`` and ``tearDown`` belong to the parent. ``subtest_failed`` is called with each
+    sub-test that goes wrong, as it ends. KeyboardInterrupt comes through.
+    """
+    collector = _Collector(case.failureException, getattr(case, "rank", None), subtest_failed)
+    case.setUp = set_up  # type: ignore[method-assign]  # this instance plays the rank's part only
+    case.tearDown = tear_down  # type: ignore[method-assign]
+    unittest.TestCase.run(case, collector)
+    return _account(collector)
+
+
+def _account(collector: _Collector) -> Account:
+    subtests = tuple(collector.subtests)
+    if collector.problems:
+        error = _joined(collector.problems)
+        status = Status.FAILED if error.is_assertion else Status.ERROR
+        return Account(status, error, subtests=subtests, ending=collector.ending)
+    if collector.skip_reason is not None:
+        return Account(Status.SKIPPED, skip_reason=collector.skip_reason, subtests=subtests)
+    bad = {s.status for s in subtests if s.status.bad}
+    if bad:
+        return Account(Status.FAILED if bad == {Status.FAILED} else Status.ERROR, subtests=subtests)
+    return Account(Status.PASSED, subtests=subtests)
+
+
+def _joined(problems: list[ErrorInfo]) -> ErrorInfo:
+    """The first problem, with the text of those that came after it (tearDownRank, cleanups).
+
+    A ``sys.exit`` is the problem only where there is no other: its code may be that of a pass or a skip.
+    """
+    first = next((p for p in problems if p.type_name != SystemExit.__name__), problems[0])
+    place = problems.index(first)
+    before = [f"Before that:\n{p.traceback}" for p in problems[:place]]
+    after = [f"Afterwards, while cleaning up:\n{p.traceback}" for p in problems[place + 1 :]]
+    return replace(first, traceback="\n\n".join([first.traceback, *before, *after]))
+
+
+def conclude(account: Account | None, ending: BaseException | None, texts: list[str]) -> Account:
+    """The rank's final word, from what its test came to and from how ``_run`` ended.
+
+    ``ending`` is the exception that left ``_run``; ``texts`` what an overridden ``run_test`` sent over the
+    pipe, as upstream's does with a traceback. A rank that never ran its test has crashed, whatever it says.
+    """
+    if isinstance(ending, SystemExit):
+        return _exited(account, ending, texts)
+    if ending is not None:
+        if account is None or account.status in (Status.PASSED, Status.SKIPPED):
+            info = capture(ending)
+            return Account(Status.FAILED if info.is_assertion else Status.ERROR, info)
+        return account
+    if account is None:
+        return Account(Status.CRASHED, note="_run returned without running the test")
+    return account
+
+
+def _exited(account: Account | None, ending: SystemExit, texts: list[str]) -> Account:
+    if account is not None and account.ending is None:
+        harmless = {Status.PASSED: (None, 0), Status.SKIPPED: (None, 0, EXIT_SKIPPED)}.get(account.status)
+        if harmless is None or ending.code in harmless:
+            return account
+    if texts:
+        return Account(Status.ERROR, ErrorInfo("Exception", texts[0].strip().rsplit("\n", 1)[-1], texts[0]))
+    if account is not None and account.error is not None and account.error.type_name != SystemExit.__name__:
+        return replace(account, note="by sys.exit")  # its code may be announced, or a skip's; this is neither
+    subtests = account.subtests if account is not None else ()
+    error = (account.error if account is not None else None) or capture(ending)
+    return Account(Status.CRASHED, error, subtests=subtests, ending=ending, note="by sys.exit")
+
+
+def leave_as_child(final: Account) -> NoReturn:
+    """Ends a process that a test forked from its rank and that came out of the test, without a word."""
+    posix.flush_streams()
+    os._exit(exit_code(final))
+
+
+def exit_code(final: Account) -> int:
+    """The code with which a process that was this rank ends: its own choice, else upstream's."""
+    if final.ending is not None:
+        code = final.ending.code
+        return code & 0xFF if isinstance(code, int) else 0 if code is None else 1
+    if final.status is Status.SKIPPED:
+        return EXIT_SKIPPED
+    return 0 if final.status is Status.PASSED else EXIT_ERROR

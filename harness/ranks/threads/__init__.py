@@ -1,0 +1,1 @@
+"""Ranks that are threads of the process that runs the test."""

@@ -1,0 +1,78 @@
+"""The rank mode "threads": ranks are threads of this process, on process groups of their own.
+
+For classes of ``MultiThreadedTestCase`` these are torch's threaded groups. A class written for processes that
+allows this mode gets what it asks ``init_process_group`` for: gloo connects threads as it connects processes.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.outcomes import MergeRules
+from harness.ranks.job import Watch
+from harness.ranks.threads.rank import RankThread, ThreadChannel
+from harness.ranks.threads.rank_set import RankThreads
+from harness.ranks.threads.supervisor import watch_threads
+
+if TYPE_CHECKING:
+    from harness.ranks.modes import Job
+    from harness.ranks.processes.rank_process import RankProcess
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+
+class Threads:
+    """Every test gets threads of its own, and they end with it.
+
+    A class's ``_run`` is called in each thread as it is in a process, on a subclass made for the rank, so
+    that what it sets on ``cls`` is the rank's own. ``_run_in_thread(rank, method, channel)`` is called
+    instead where a class has it. ``takes_turns = False`` lets the ranks of a class run at once (see
+    ranks/threads/run_token.py).
+    """
+
+    processes: Sequence[RankProcess] = ()
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._started = time.monotonic()
+        self._ranks = RankThreads(
+            job.request.world_size,
+            functools.partial(_body, job),
+            timeout_s=job.timeout_s,
+            turns=getattr(job.case, "takes_turns", True),
+        )
+        self.threads: list[RankThread] = self._ranks.threads
+        self._ranks.start()
+
+    def join(self, rules: MergeRules) -> Watch:
+        """Supervises the threads to their end."""
+        job = self._job
+        return watch_threads(
+            self._ranks, job.settings, started=self._started, timeout_s=job.timeout_s, rules=rules
+        )
+
+    def close(self) -> None:
+        """Ends threads that nobody joined, as far as a thread can be ended."""
+        self._ranks.interrupt_all()
+
+    def how_the_server_ended(self) -> str:
+        """There is no server."""
+        return "no server"
+
+
+def _body(job: Job, rank: int, channel: ThreadChannel) -> None:
+    own = getattr(job.case, "_run_in_thread", None)
+    if own is not None:
+        own(rank, job.request.method, channel)
+        return
+    case = class_of_rank(job.case)
+    case._run(rank, job.request.method, job.request.file_name, channel, **job.request.kwargs)
+
+
+def class_of_rank(case: Any) -> Any:
+    """A subclass for one rank, alike in all that a test sees."""
+    members = {"__module__": case.__module__, "__qualname__": case.__qualname__, "__doc__": case.__doc__}
+    return type(case)(case.__name__, (case,), members)

@@ -1,0 +1,334 @@
+"""The live ranks of one threaded test: started, heard, let go or ended.
+
+    parent                           rank r (a thread)
+      start -------------------------> take the turn, run the body
+                                       collective: come to it, give the turn, wait, take the turn
+      next_event <---- SubtestFailed - one of its sub-tests went wrong
+      next_event <------ RankOutcome - the body is over
+      release -----------------------> destroy the groups
+      next_event <------------- Gone - X
+      wake, interrupt ---------------> SystemExit, at its next step
+
+A thread cannot be killed. One that waits in a threaded collective is woken; one that runs Python is raised
+``SystemExit`` in; one that waits anywhere else is abandoned: it is a daemon, and ends when it comes back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from harness.communication.matching import Meeting, Meetings
+from harness.outcomes import CollectiveRecord, RankOutcome, SubtestOutcome
+from harness.protocol import SubtestFailed
+from harness.ranks.result import Account, conclude
+from harness.ranks.threads.rank import Body, Gone, RankThread
+from harness.ranks.threads.rank_state import RankStates
+from harness.ranks.threads.run_token import Turns
+
+__unittest = True  # frames that no reader of a failure has a use for
+
+# So often may a rank be found asleep in its turn before turns are given up for the rest of the test.
+MOST_LENT = 3
+# Seconds for the threads of a test that nobody joined to end; what is left then is abandoned.
+UNWATCHED_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a look at the ranks saw; the same twice means that nothing moved."""
+
+    changes: int = -1
+    ticks: int | None = None
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call of a threaded group's method; ``held`` is what its rank holds from its arrival to its return."""
+
+    thread: RankThread
+    operation: str
+    group: str
+    size: int
+    held: contextlib.ExitStack
+    record: CollectiveRecord | None = None
+
+
+class RankThreads:
+    """The ranks of one test, from ``start`` to ``close``. ``turns`` off lets them all run at once."""
+
+    def __init__(self, world_size: int, body: Body, *, timeout_s: float, turns: bool = True) -> None:
+        self.world_size = world_size
+        self.threads = [RankThread(self, rank) for rank in range(world_size)]
+        self.over = False
+        self.abandoned: tuple[int, ...] = ()
+        self._body = body
+        self._timeout_s = timeout_s
+        self._states = RankStates(world_size)
+        self._turns = Turns(self._states)
+        if not turns:
+            self._turns.open()
+        self._events: queue.SimpleQueue[SubtestFailed | RankOutcome | Gone] = queue.SimpleQueue()
+        self._reported: set[int] = set()
+        self._gone: set[int] = set()
+        self._meetings = Meetings()
+        self._inside = threading.local()
+        self._installed = contextlib.ExitStack()
+        self._others = 0
+        self._seen = _Seen()
+        self._lent = 0
+        self._closed = False
+
+    # -- for the parent
+
+    def start(self) -> None:
+        """Puts the threaded groups in place and starts the threads."""
+        from harness.ranks.threads import torch_groups  # imports torch
+
+        self._installed.enter_context(torch_groups.installed(self, self._timeout_s))
+        self._others = threading.active_count()
+        try:
+            for thread in self.threads:
+                thread.start()
+        except BaseException:  # the system may refuse a thread: those that came to life must go
+            self.close()
+            raise
+
+    def next_event(self, timeout_s: float | None) -> SubtestFailed | RankOutcome | Gone | None:
+        """What a rank has to say next; None where none does in time."""
+        try:
+            return self._events.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+
+    def release(self) -> None:
+        """Lets the ranks that have reported go."""
+        for thread in self.threads:
+            thread.released.set()
+
+    def wake(self) -> None:
+        """The test is over: ends all waiting for turns and in threaded collectives."""
+        from harness.ranks.threads import torch_groups
+
+        self.over = True
+        self.release()
+        self._turns.open()
+        self._meetings.end()
+        torch_groups.wake_all()
+
+    def interrupt(self) -> None:
+        """Raises SystemExit in every thread that is still there, at its next step of Python; its own class,
+        not a subclass, because that is what the interpreter lets a thread end with in silence."""
+        for thread in self._alive():
+            identity = ctypes.c_ulong(thread.ident or 0)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(SystemExit))
+
+    def interrupt_all(self) -> None:
+        """Ends a test that nobody watches: wakes, interrupts and closes. Nothing happens after ``close``."""
+        if not self._closed:
+            self.wake()
+            self.interrupt()
+            deadline = time.monotonic() + UNWATCHED_S
+            for thread in self._alive():
+                thread.join(max(0.0, deadline - time.monotonic()))
+            self.close()
+
+    def close(self) -> tuple[int, ...]:
+        """Takes the threaded groups out again and puts the parent's state back; a thread that is at its end
+        is waited for. The ranks whose threads had to be abandoned are returned. Once."""
+        if self._closed:
+            return self.abandoned
+        self._closed = True
+        ended = self.over
+        if not ended:
+            self.wake()
+        for thread in self.threads:
+            if thread.rank in self._gone:
+                thread.join()
+        self.abandoned = tuple(t.rank for t in self._alive())
+        self._installed.close()
+        self._states.restore()
+        if ended:
+            # Exceptions and the frames that they left form cycles, which hold the ranks' sockets.
+            gc.collect()
+        return self.abandoned
+
+    def _alive(self) -> list[RankThread]:
+        return [t for t in self.threads if t.is_alive()]
+
+    def look(self) -> bool:
+        """A look at ranks from whom nothing is heard.
+
+        One that sleeps in its turn while others want theirs is overtaken, after two looks. True where every
+        rank that is still at work waits in a collective that cannot become complete.
+        """
+        holder = self._turns.holder
+        ticks = _ticks_asleep(self.threads[holder]) if holder is not None else None
+        seen = _Seen(self._turns.changes, ticks)
+        if seen == self._seen and ticks is not None and self._turns.lend():
+            self._lent += 1
+            if self._lent >= MOST_LENT:
+                self._turns.open()
+        self._seen = seen
+        return self._deadlocked()
+
+    def _deadlocked(self) -> bool:
+        if threading.active_count() > self._others + len(self._alive()):
+            return False  # a thread of the test's own may still come to a rank's collective
+        working = [t for t in self.threads if t.rank not in self._reported]
+        meetings = [t.meeting for t in working]
+        return bool(working) and all(m is not None and not m.complete for m in meetings)
+
+    # -- in a rank
+
+    def live(self, thread: RankThread) -> None:
+        """The rank's life, from its first turn until its groups are destroyed."""
+        started = time.monotonic()
+        self._take_turn(thread)
+        thread.stop_if_over()
+        ending: BaseException | None = None
+        try:
+            self._body(thread.rank, thread.channel)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is this rank's outcome
+            ending = error
+        final = conclude(thread.channel.account, ending, thread.channel.texts)
+        self._turns.give(thread.rank)
+        self._reported.add(thread.rank)
+        self._events.put(_outcome(thread, final, started))
+        thread.released.wait()
+        if thread.world is not None and not self.over:
+            from harness.ranks.threads import torch_groups
+
+            torch_groups.destroy_groups(thread.world)
+
+    def _take_turn(self, thread: RankThread) -> None:
+        thread.waits = True
+        self._turns.take(thread.rank)
+        thread.waits = False
+
+    def left(self, thread: RankThread) -> None:
+        """The rank is at its end."""
+        self._turns.give(thread.rank)
+        thread.channel.account = None  # it leads to the frames of an exception, and these to sockets
+        if thread.world is not None:
+            from harness.ranks.threads import torch_groups
+
+            torch_groups.drop_groups(thread.world)
+            thread.world = None
+        self._gone.add(thread.rank)
+        self._events.put(Gone(thread.rank))
+
+    def subtest_failed(self, rank: int, subtest: SubtestOutcome) -> None:
+        """Tells the parent of a sub-test that went wrong, unless it did so because the test is over."""
+        if not self.over:
+            self._events.put(SubtestFailed(rank, subtest))
+
+    @contextlib.contextmanager
+    def away(self, thread: RankThread, *, for_peers: bool = True) -> Iterator[None]:
+        """Within, the rank waits, for others unless said otherwise: the turn is somebody else's, and its own
+        again afterwards. RankEnded where all is over."""
+        if getattr(self._inside, "now", False):
+            yield
+            return
+        thread.stop_if_over()
+        self._inside.now, thread.waits = True, for_peers
+        self._turns.give(thread.rank)
+        try:
+            yield
+        finally:
+            self._inside.now = False
+            self._take_turn(thread)
+        thread.stop_if_over()
+
+    @contextlib.contextmanager
+    def collective(self, thread: RankThread, operation: str, group: str, size: int) -> Iterator[None]:
+        """One collective of a threaded group, to which the rank comes when ``arrive`` is called within. One
+        that is refused before that, for its arguments, is none."""
+        inside = self._inside
+        if getattr(inside, "now", False) or getattr(inside, "call", None) is not None:  # made of others
+            yield
+            return
+        thread.stop_if_over()
+        with contextlib.ExitStack() as held:
+            inside.call = call = _Call(thread, operation, group, size, held)
+            try:
+                yield
+            finally:
+                inside.call = None
+        if call.record is not None:
+            thread.records[-1] = replace(call.record, ended_s=time.monotonic())
+
+    def arrive(self) -> None:
+        """The calling thread's collective is about to wait for the other ranks: recorded, and compared with
+        what they call there."""
+        call: _Call | None = getattr(self._inside, "call", None)
+        if call is None or call.record is not None:
+            return
+        thread, number = call.thread, call.thread.next_number(call.group)
+        call.record = CollectiveRecord(call.operation, call.group, number, time.monotonic())
+        thread.records.append(call.record)
+        meeting = self._meetings.come(thread.rank, call.group, number, call.operation, call.size)
+        call.held.enter_context(self._in(thread, meeting))
+        call.held.enter_context(self.away(thread))
+
+    def join_group(self, thread: RankThread, group: str, size: int) -> None:
+        """Returns when all members of a new group have called this."""
+        thread.stop_if_over()
+        key = f"{group}, which is being made"
+        meeting = self._meetings.come(thread.rank, key, thread.next_number(key), "new_group", size)
+        with self._in(thread, meeting):
+            self._meetings.wait(meeting)
+        thread.stop_if_over()
+
+    @contextlib.contextmanager
+    def _in(self, thread: RankThread, meeting: Meeting) -> Iterator[None]:
+        thread.meeting = meeting
+        try:
+            yield
+        finally:
+            thread.meeting = None
+
+
+def _outcome(thread: RankThread, final: Account, started: float) -> RankOutcome:
+    return RankOutcome(
+        rank=thread.rank,
+        status=final.status,
+        error=final.error,
+        skip_reason=final.skip_reason,
+        subtests=final.subtests,
+        exit_code=_exit_code(final),
+        duration_s=time.monotonic() - started,
+        started_s=started,
+        collectives=tuple(thread.records),
+        pid=os.getpid(),
+        note=final.note,
+        accepted=final.accepted,
+    )
+
+
+def _exit_code(final: Account) -> int | None:
+    """The code that a rank asked for by ``sys.exit``; a thread has no other."""
+    if final.ending is None:
+        return None
+    code = final.ending.code
+    return code & 0xFF if isinstance(code, int) else 0 if code is None else 1
+
+
+def _ticks_asleep(thread: RankThread) -> int | None:
+    """The processor ticks that a thread has used, where it sleeps now; None where it runs, or is gone.
+
+    Where the system does not tell (no /proc), a thread counts as asleep.
+    """
+    try:
+        with open(f"/proc/self/task/{thread.native_id}/stat", "rb") as stat:
+            fields = stat.read().rpartition(b")")[2].split()
+    except OSError:
+        return None if os.path.exists("/proc/self/task") else 0
+    return int(fields[11]) + int(fields[12]) if fields[0] == b"S" else None

@@ -1,0 +1,267 @@
+"""The supervisor of ranks that are threads: the same decisions, other means.
+
+A thread is not signalled but looked at (its frames), woken (where it waits in a threaded collective) and
+interrupted (where it runs Python). What can do neither is abandoned, and said to be.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from harness.outcomes import PLAIN, CollectiveRecord, MergeRules, RankOutcome, Status, SubtestOutcome
+from harness.protocol import SubtestFailed
+from harness.ranks.deadlines import TERM_WAIT_S, Action, Limits, Step, View, Why, decide
+from harness.ranks.job import Watch, hung_at_exit
+from harness.settings import Settings
+
+# Seconds of silence after which the ranks are looked at: for one that sleeps in its turn, and a deadlock.
+# Nothing tells when a thread falls asleep, so this is the only way; a busy test pays some microseconds.
+LOOK_EVERY_S = 0.1
+# Seconds for ranks to leave the collectives that they were woken in, before they are interrupted wherever
+# they are. A fraction of what they get to leave altogether.
+WAKE_WAIT_S = 0.05
+assert WAKE_WAIT_S < TERM_WAIT_S
+
+DEADLOCK = "deadlock: every rank waits for another"
+ABANDONED = "abandoned: it waits where no thread can be ended"
+
+
+class Thread(Protocol):
+    """A rank's thread, as far as it is watched."""
+
+    @property
+    def records(self) -> Sequence[CollectiveRecord]:
+        """Its last collectives."""
+        ...
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for other ranks."""
+        ...
+
+    def stack(self) -> str:
+        """Where it is."""
+        ...
+
+
+class Threads(Protocol):
+    """The ranks to watch; see ``ranks.threads.rank_set.RankThreads``."""
+
+    @property
+    def threads(self) -> Sequence[Thread]:
+        """By rank."""
+        ...
+
+    def next_event(self, timeout_s: float | None) -> object:
+        """A SubtestFailed, a RankOutcome, a word that a rank is gone, or None."""
+        ...
+
+    def look(self) -> bool:
+        """Whether the ranks are deadlocked."""
+        ...
+
+    def release(self) -> None:
+        """Lets ranks leave."""
+        ...
+
+    def wake(self) -> None:
+        """Ends all waiting that can be ended."""
+        ...
+
+    def interrupt(self) -> None:
+        """Ends what runs Python."""
+        ...
+
+    def interrupt_all(self) -> None:
+        """Ends a test that is watched no longer."""
+        ...
+
+    def close(self) -> tuple[int, ...]:
+        """Ends the test for all; the ranks whose threads are still there are returned."""
+        ...
+
+
+class ThreadSupervisor:
+    """Supervises the ranks of one test. ``run`` is called once."""
+
+    def __init__(
+        self,
+        ranks: Threads,
+        limits: Limits,
+        started: float,
+        rules: MergeRules = PLAIN,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ranks = ranks
+        self._limits = limits
+        self._rules = rules
+        self._clock = clock
+        self._size = len(ranks.threads)
+        self._reports: dict[int, RankOutcome] = {}
+        self._failed: dict[int, list[SubtestOutcome]] = {}  # sub-tests by rank
+        self._order: dict[int, int] = {}  # rank -> its place in the order of first news
+        self._gone: set[int] = set()
+        self._ended: dict[int, Why] = {}
+        self._stacks: dict[int, str] = {}
+        self._waiting: set[int] = set()
+        self._note = ""
+        self._interrupted = False
+        self._view = View(started, unsettled=self._size, alive=self._size)
+
+    def run(self) -> Watch:
+        """Watches until every rank is gone or abandoned, and takes the threaded groups out again."""
+        try:
+            while (step := self._decide()).action not in (Action.DONE, Action.KILL):
+                self._act(step)
+                self._see(step)
+        except BaseException:
+            self._ranks.interrupt_all()
+            raise
+        abandoned = self._ranks.close()
+        return Watch(tuple(self._outcome(rank, rank in abandoned) for rank in range(self._size)), ())
+
+    # -- deciding
+
+    def _decide(self) -> Step:
+        now = self._clock()
+        self._view = replace(
+            self._view,
+            unsettled=self._size - len(self._reports.keys() | self._gone),
+            alive=self._size - len(self._gone),
+        )
+        return decide(self._view, self._limits, now)
+
+    def _see(self, step: Step) -> None:
+        """Waits for the next event; without one for a while, looks at the ranks."""
+        event = self._ranks.next_event(self._wait_s(step))
+        if event is not None:
+            self._take(event)
+        elif self._view.looking is None and self._working() and self._ranks.look():
+            self._note = DEADLOCK
+            self._look(self._why_deadlocked())
+
+    def _wait_s(self, step: Step) -> float | None:
+        if step.action is not Action.WAIT:
+            return 0.0
+        until = step.until
+        if self._view.ended is not None and not self._interrupted:
+            until = min(until, self._view.ended + WAKE_WAIT_S)
+        left = math.inf if math.isinf(until) else max(0.0, until - self._clock())
+        return min(left, LOOK_EVERY_S)
+
+    def _working(self) -> list[int]:
+        return [r for r in range(self._size) if r not in self._reports and r not in self._gone]
+
+    def _why_deadlocked(self) -> Why:
+        if self._view.first_bad is not None:
+            return Why.FAILURE
+        return Why.DIVERGENCE if self._view.first_skip is not None else Why.TIMEOUT
+
+    def _take(self, event: object) -> None:
+        now = self._clock()
+        if isinstance(event, SubtestFailed):
+            self._failed.setdefault(event.rank, []).append(event.subtest)
+            self._place(event.rank)
+            return
+        if not isinstance(event, RankOutcome):
+            self._gone.add(event.rank)  # type: ignore[attr-defined]  # the only other event: a rank is gone
+            return
+        if event.rank in self._ended:
+            return  # what it says after its end is of its ending
+        self._reports[event.rank] = replace(event, order=self._place(event.rank), at_s=now)
+        if self._is_bad(event):
+            self._view = replace(self._view, first_bad=self._view.first_bad or now)
+        elif event.status is Status.SKIPPED:
+            self._view = replace(self._view, first_skip=self._view.first_skip or now)
+
+    def _place(self, rank: int) -> int:
+        return self._order.setdefault(rank, len(self._order))
+
+    def _is_bad(self, report: RankOutcome) -> bool:
+        if report.status is not Status.CRASHED:
+            return report.bad
+        announced = self._rules.expected_exit is not None and report.exit_code == self._rules.expected_exit
+        return not (self._rules.any_exit or announced)
+
+    # -- acting
+
+    def _act(self, step: Step) -> None:
+        now = self._clock()
+        if step.action is Action.RELEASE:
+            self._ranks.release()
+            self._view = replace(self._view, released=now)
+        elif step.action is Action.LOOK:
+            assert step.why is not None
+            self._look(step.why)
+        elif step.action is Action.END:
+            self._ranks.wake()
+            self._view = replace(self._view, ended=now)
+        elif self._time_to_interrupt(now):
+            self._interrupted = True
+            self._ranks.interrupt()
+
+    def _time_to_interrupt(self, now: float) -> bool:
+        ended = self._view.ended
+        return ended is not None and not self._interrupted and now >= ended + WAKE_WAIT_S
+
+    def _look(self, why: Why) -> None:
+        """Marks the ranks that have to be ended, and takes their stacks."""
+        for rank in range(self._size):
+            if rank not in self._gone and (why is Why.EXIT or rank not in self._reports):
+                self._ended[rank] = why
+                self._stacks[rank] = self._ranks.threads[rank].stack()
+                if self._ranks.threads[rank].waits:
+                    self._waiting.add(rank)
+        self._view = replace(self._view, looking=self._clock(), looked=True)
+
+    # -- concluding
+
+    def _outcome(self, rank: int, abandoned: bool) -> RankOutcome:
+        why = self._ended.get(rank)
+        report = self._reports.get(rank) or self._missing(rank)
+        if why is not None:
+            notes = [self._note if why is Why.TIMEOUT else "", ABANDONED if abandoned else ""]
+            report = replace(report, note="; ".join(n for n in notes if n))
+        if why is Why.EXIT:
+            report = hung_at_exit(report)
+        records = tuple(self._ranks.threads[rank].records)
+        return replace(report, stack=self._stacks.get(rank, ""), collectives=records)
+
+    def _missing(self, rank: int) -> RankOutcome:
+        """The outcome of a rank that gave none. Of several that timed out, one that waited for no other is
+        to blame, so it comes first."""
+        ended = {None: Status.CRASHED, Why.TIMEOUT: Status.TIMED_OUT}
+        now, started = self._clock(), self._view.started
+        late = rank + self._size * (2 if rank in self._waiting else 1)
+        return RankOutcome(
+            rank,
+            ended.get(self._ended.get(rank), Status.ENDED),
+            subtests=tuple(self._failed.get(rank, ())),
+            order=self._order.get(rank, late),
+            at_s=now,
+            started_s=started,
+            duration_s=now - started,
+        )
+
+
+def watch_threads(
+    ranks: Threads,
+    settings: Settings,
+    *,
+    started: float,
+    timeout_s: float,
+    rules: MergeRules = PLAIN,
+) -> Watch:
+    """Supervises started ranks to their end. Durations in seconds; ``started`` on the monotonic clock."""
+    debugged = settings.pdb_rank is not None  # somebody types: no deadline
+    limits = Limits(
+        timeout_s=math.inf if debugged else timeout_s,
+        grace_s=math.inf if debugged else settings.grace_s,
+        skip_grace_s=math.inf if debugged else settings.skip_grace_s,
+        exit_grace_s=settings.exit_grace_s,
+    )
+    return ThreadSupervisor(ranks, limits, started, rules).run()

@@ -1,0 +1,256 @@
+"""Ranks that are threads: torch's threaded process group, made to fit a harness.
+
+What is torch's: the groups' collectives, on a world of process groups a thread. What is added: each rank's
+collectives are recorded and compared, a rank that waits gives its turn away, whoever waits can be woken, and
+a rank whose test is over can touch nobody's groups any more. The one launcher's module that imports
+``torch.testing._internal``, because torch keeps its threaded group there.
+"""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d
+from torch.distributed import distributed_c10d as c10d
+from torch.testing._internal.distributed import multi_threaded_pg as threaded
+
+from harness.communication.recorder import OPERATIONS
+from harness.ranks.compiler_state import uncompiled
+from harness.ranks.threads.rank import current
+from harness.ranks.threads.rank_set import RankThreads
+from harness.releases import torch_at_least
+from harness.system.patching import replaced
+
+BACKEND = "threaded"
+_set_thread_isolation_mode: Any = _distributed_c10d._set_thread_isolation_mode  # type: ignore[attr-defined]  # torch's stubs lack it
+# Methods of torch's group that are no collectives: they ask, or they are called by collectives.
+_NO_COLLECTIVE = frozenset({"size", "rank", "getBackendName", "exception_handle", "reset"})
+
+
+class Worlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not followed
+    """The process groups that ``torch.distributed`` sees: a rank's own, and the parent's everywhere else.
+
+    A rank whose test is over ends as soon as it asks for any group, so that a thread which could not be ended
+    in time does nothing to those of a later test or of the parent.
+    """
+
+    def __init__(self, ranks: RankThreads, before: Any) -> None:
+        self.ranks = ranks
+        self.before = before
+
+    def _get_world(self) -> Any:
+        rank = current()
+        if rank is None:
+            return self.before
+        rank.stop_if_over()
+        rank.world = super()._get_world()
+        if not hasattr(rank.world, "comms"):  # torch 2.11's has none, though torch 2.11 asks for it
+            rank.world.comms = []
+        return rank.world
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._get_world(), name)
+
+
+def make_group(options: Any, _backend_options: Any) -> Any:
+    """The threaded backend's constructor for ``torch.distributed``: returns when all members have come."""
+    rank = current()
+    if rank is None:
+        raise RuntimeError('backend "threaded" connects the threads of a threaded test, and this is none')
+    group = ThreadedGroup(options.group_rank, options.group_size)
+    group.harness_rank = rank
+    rank.home.join_group(rank, str(options.group_id), options.group_size)
+    return group
+
+
+def _collective(original: Callable[..., Any], operation: str) -> Callable[..., Any]:
+    """A method of torch's group, with its rank's collective around it."""
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        rank = self.harness_rank
+        with rank.home.collective(rank, operation, str(self.group_name), self.size()):
+            return original(self, *args, **kwargs)
+
+    return uncompiled(method)
+
+
+def _arriving(original: Callable[..., Any]) -> Any:
+    """What the methods of torch's group call when they have found their arguments good and go on to wait."""
+
+    def start(collective: Any, group: Any) -> Any:
+        if isinstance(group, ThreadedGroup):
+            group.harness_rank.home.arrive()
+        return original(collective, group)
+
+    return staticmethod(start)
+
+
+def _reduce(self: Any, tensors: list[Any], opts: Any) -> Any:
+    """What torch's threaded group lacks: the sum of all_reduce, kept by the root only."""
+    total = [t.detach().clone() for t in tensors]
+    all_reduce = dist.AllreduceOptions()
+    all_reduce.reduceOp = opts.reduceOp
+    work = threaded.ProcessLocalGroup.allreduce(self, total, all_reduce)
+    if self.rank() == opts.rootRank:
+        for mine, reduced in zip(tensors, total, strict=True):
+            mine.detach().copy_(reduced)
+    return work
+
+
+def _methods() -> dict[str, Callable[..., Any]]:
+    own = {
+        name: value
+        for name, value in vars(threaded.ProcessLocalGroup).items()
+        if callable(value) and not name.startswith("_") and name not in _NO_COLLECTIVE
+    }
+    own.setdefault("reduce", _reduce)
+    return {name: _collective(value, OPERATIONS.get(name, name)) for name, value in own.items()}
+
+
+ThreadedGroup: Any = type("ThreadedGroup", (threaded.ProcessLocalGroup,), _methods())
+
+
+# -- where a rank waits, beyond the collectives of a threaded group
+
+
+def _waits(original: Callable[..., Any], *, for_peers: bool = True) -> Callable[..., Any]:
+    """A call in which a rank may wait: it gives its turn away meanwhile. Other threads just call."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():  # dynamo, which puts the original in its graph: nobody waits
+            return original(*args, **kwargs)
+        rank = current()
+        if rank is None:
+            return original(*args, **kwargs)
+        with rank.home.away(rank, for_peers=for_peers):
+            return original(*args, **kwargs)
+
+    return uncompiled(call)
+
+
+def _bounded(original: Callable[..., Any], most: timedelta) -> Callable[..., Any]:
+    """Groups made by a rank wait no longer than the test may take: a thread cannot be ended in gloo."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current() is not None and kwargs.get("timeout") is not None:
+            kwargs["timeout"] = min(kwargs["timeout"], most)
+        return original(*args, **kwargs)
+
+    return call
+
+
+def _waiting_calls() -> Iterator[tuple[Any, str]]:
+    """Where ``torch.distributed`` waits for other ranks, in Python or just below."""
+    yield dist.Work, "wait"
+    for store in (dist.Store, dist.FileStore, dist.HashStore, dist.TCPStore, dist.PrefixStore):
+        yield from ((store, name) for name in ("get", "wait") if name in vars(store))
+    yield dist.ProcessGroup, "monitored_barrier"
+    yield c10d, "_new_process_group_helper"
+    from torch.distributed import _functional_collectives as functional
+
+    yield functional, "wait_tensor"
+
+
+def _sleeping_calls() -> Iterator[tuple[Any, str]]:
+    """Where tests sleep, or wait for a process of their own."""
+    yield time, "sleep"
+    yield subprocess.Popen, "wait"
+    yield subprocess.Popen, "communicate"
+
+
+@contextmanager
+def _one_device_guard() -> Iterator[None]:
+    """Within, no rank makes the stand-in for CUDA's device guard that fake tensors ask for where torch was
+    built for CUDA and there is none: torch 2.11's belongs to the thread that asked last, and whoever asks
+    after the end of that thread dies of it. The calling thread's serves all.
+    """
+    ensure = getattr(torch._C, "_ensureCUDADeviceGuardSet", None)
+    if ensure is None or torch_at_least("2.12") or torch.cuda.is_available():
+        yield
+        return
+    ensure()
+    with replaced(torch._C, "_ensureCUDADeviceGuardSet", lambda: None):
+        yield
+
+
+@contextmanager
+def installed(ranks: RankThreads, timeout_s: float) -> Iterator[None]:
+    """Within, the ranks' threads have process groups of their own. In one place of a process at a time."""
+    before = c10d._world
+    if isinstance(before, Worlds) and not before.ranks.over:
+        raise RuntimeError("a threaded test is running already: ranks cannot start ranks")
+    most = timedelta(seconds=timeout_s)
+    with ExitStack() as stack:
+        stack.enter_context(_one_device_guard())
+        for owner, name in _waiting_calls():
+            if name in vars(owner):
+                stack.enter_context(replaced(owner, name, _waits(getattr(owner, name))))
+        for owner, name in _sleeping_calls():
+            slept = _waits(getattr(owner, name), for_peers=False)
+            stack.enter_context(replaced(owner, name, slept))
+        begin = _arriving(threaded.ProcessLocalGroup._start_coll)
+        stack.enter_context(replaced(threaded.ProcessLocalGroup, "_start_coll", begin))
+        helper = _bounded(c10d._new_process_group_helper, most)
+        stack.enter_context(replaced(c10d, "_new_process_group_helper", helper))
+        _register(make_group, extended=True)
+        stack.callback(_register, threaded._create_threaded_pg, extended=False)
+        c10d._world = Worlds(ranks, before)
+        _set_thread_isolation_mode(True)
+        stack.callback(_uninstall, ranks, before)
+        yield
+
+
+def _register(creator: Callable[..., Any], *, extended: bool) -> None:
+    dist.Backend.register_backend(BACKEND, creator, extended_api=extended, devices=["cpu", "cuda"])
+
+
+def _uninstall(ranks: RankThreads, before: Any) -> None:
+    """The parent's groups again. Where threads are left, what they see stays in place for them."""
+    _set_thread_isolation_mode(False)
+    if ranks.abandoned:
+        threaded.ProcessLocalGroup._coll_lock = threading.Lock()  # one of them may hold the old one
+    else:
+        c10d._world = before
+    threaded.ProcessLocalGroup.reset()
+
+
+def wake_all() -> None:
+    """Ends the waiting of every rank in a threaded collective: SystemExit is raised in it."""
+    with threaded.ProcessLocalGroup._coll_lock:
+        threaded.ProcessLocalGroup.exception_handle(SystemExit())
+
+
+def init_group(rank: int, world_size: int, store: Any) -> None:
+    """Makes this rank's default process group, on the threaded backend."""
+    dist.init_process_group(backend=BACKEND, rank=rank, world_size=world_size, store=store)
+
+
+def new_store() -> Any:
+    """A store that all threads of the process can use."""
+    return dist.HashStore()
+
+
+def destroy_groups(world: Any) -> None:
+    """Destroys the groups that this rank still has; ``drop_groups`` is enough for threaded ones."""
+    if dist.is_initialized() and not all(isinstance(g, ThreadedGroup) for g in world.pg_map):
+        dist.destroy_process_group()
+
+
+def drop_groups(world: Any) -> None:
+    """Lets go of the groups that a rank leaves undestroyed: connections that close wake its peers."""
+    world.default_pg = None
+    for kept in vars(world).values():
+        if hasattr(kept, "clear"):
+            kept.clear()

@@ -1,0 +1,252 @@
+"""From options to the tests of this run: names, discovery through the nursery, selection, shard."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.record import TestRecord
+from harness.runner import controller_records, discovery, selection
+from harness.runner.discovery import Cache, ModuleTests
+from harness.runner.messages import Loaded
+from harness.runner.module_names import file_of_module
+from harness.runner.shard_assignment import assign
+from harness.runner.shard_variables import Shard, shard_from_environ, touch_status_file
+from harness.runner.timings import Timings
+from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Unit
+from harness.runner.zygote_owner import Nursery
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line names, before any module is imported. ``ids`` None leaves it to ``targets``;
+    ``path`` is what ``sys.path`` needs for modules outside the project. By module, ``sources`` are the files
+    that are meant, and ``files`` the paths of those that are not found here by their names."""
+
+    targets: tuple[selection.Target, ...]
+    modules: tuple[str, ...]
+    ids: tuple[str, ...] | None = None
+    path: tuple[str, ...] = ()
+    sources: Mapping[str, Path] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The tests of this run, in order; ``ready`` are the records of those that need no worker, ``slow`` how
+    many were left out for want of ``--slow``, ``elsewhere`` how many other shards run, ``gone`` the ids that
+    are owed and not there, nor anything that stands for them."""
+
+    units: tuple[Unit, ...]
+    ready: tuple[TestRecord, ...] = ()
+    slow: int = 0
+    elsewhere: int = 0
+    gone: tuple[str, ...] = ()
+
+
+def wanted(options: argparse.Namespace, root: Path, cwd: Path, ids: Sequence[str] | None) -> Wanted:
+    """What the options name. ``ids`` limits it to tests of a run before. UsageError as it comes."""
+    names = [_module_behind(name) for name in options.names]
+    here = _modules_here(names, cwd)
+    roots = {**dict.fromkeys(discovery.modules_below(root), root), **dict.fromkeys(here, cwd)}
+    known = tuple(roots)
+    targets = selection.resolve(names, roots, cwd)
+    outside = tuple(m for t in targets for m in t.modules)
+    everything = tuple(dict.fromkeys([*known, *outside]))
+    selection.check_patterns("--include", options.include, everything)
+    selection.check_patterns("--exclude", options.exclude, everything)
+    base = known if targets else discovery.standard(known)
+    modules = selection.modules_to_load(base, targets, options.include, options.exclude)
+    if ids is not None:
+        candidates = tuple(dict.fromkeys([*modules, *known])) if not targets else modules
+        modules = _modules_of(ids, candidates)
+    path = dict.fromkeys([*(entry for t in targets for entry in t.path), *([str(cwd)] if here else [])])
+    sources = _sources(modules, targets, roots)
+    files = {m: os.path.relpath(f, cwd) for m, f in sources.items() if _by_name(m, roots, cwd) != f}
+    return Wanted(targets, modules, tuple(ids) if ids is not None else None, tuple(path), sources, files)
+
+
+def _sources(
+    modules: Iterable[str], targets: Iterable[selection.Target], roots: Mapping[str, Path]
+) -> dict[str, Path]:
+    """The file of each module, as it was named or as it is known."""
+    files = {module: file_of_module(module, root) for module, root in roots.items()}
+    for target in targets:
+        for module in target.modules:
+            for root in target.path:
+                file = file_of_module(module, Path(root))
+                if file.is_file() or module not in files:
+                    files[module] = file
+    return {module: files[module].resolve() for module in modules}
+
+
+def _by_name(module: str, roots: Mapping[str, Path], cwd: Path) -> Path | None:
+    """The file to which the module's name leads in the working directory."""
+    here = file_of_module(module, cwd)
+    if here.is_file():
+        return here.resolve()
+    return file_of_module(module, roots[module]).resolve() if module in roots else None
+
+
+def _module_behind(name: str) -> str:
+    """The module that unittest's name for one that does not import (or skips itself) stands for."""
+    return name.removeprefix(FAILED_MODULE).removeprefix(SKIPPED_MODULE)
+
+
+def _modules_here(names: Iterable[str], cwd: Path) -> list[str]:
+    """The modules of dotted names that are files below the working directory, as ``python -m`` finds them. A
+    test's name behind a module's may be made of anything."""
+    found = []
+    for name in names:
+        if os.path.isfile(cwd / selection.split_path(name)[0]):
+            continue
+        parts = list(itertools.takewhile(str.isidentifier, name.split(".")))
+        modules = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+        found += [module for module in modules if os.path.isfile(file_of_module(module, cwd))]
+    return found
+
+
+def names_to_type(units: Iterable[Unit], files: Mapping[str, str]) -> dict[str, str]:
+    """By id, what a user types to name a test that is not found by its id: one whose module is in ``files``,
+    and one whose class is from another module than it was loaded from."""
+    names = {}
+    for unit in units:
+        file = files.get(unit.module)
+        if file is not None:
+            names[unit.id] = file if unit.stands_in else f"{file}::{unit.name}"
+        elif unit.name == unit.id and not unit.stands_in:
+            names[unit.id] = f"{unit.module}.{unit.name}"
+    return names
+
+
+def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
+    """The modules that tests of these ids may come from; all of them where an id names none."""
+    known = set(modules)
+    needed = set()
+    for test_id in ids:
+        name = _module_behind(test_id)
+        while name and name not in known:
+            name = name.rpartition(".")[0]
+        if not name:
+            return tuple(modules)
+        needed.add(name)
+    return tuple(module for module in modules if module in needed)
+
+
+def discover(want: Wanted, cache: Cache, nursery: Nursery, *, cached: bool) -> dict[str, ModuleTests]:
+    """The tests of every module that is wanted, in order: by having the nursery import it, or with ``cached``
+    from the cache, where that knows it. A module that comes from another file than is meant has an error."""
+    known = {m: tests for m in want.modules if (tests := cache.get(m, want.sources[m])) is not None}
+    found = dict(known) if cached else {}
+    missing = [module for module in want.modules if module not in found]
+    dirty = [module for module in missing if module in known and known[module].dirty]
+    rest = [module for module in missing if module not in dirty]
+    for part in (dirty, rest):  # those that spoil the process which imports them, while it has little in it
+        for loaded in nursery.load(part) if part else ():
+            checked = _checked(loaded, want.sources[loaded.module])
+            cache.put(checked)
+            found[loaded.module] = discovery.module_tests(checked)
+    cache.save()
+    return {module: found[module] for module in want.modules}
+
+
+def _checked(loaded: Loaded, source: Path) -> Loaded:
+    """What the nursery says of a module, if it is from the file that is meant."""
+    if not loaded.files or discovery.is_from(source, loaded.module, loaded.files):
+        return loaded
+    name = loaded.module
+    error = f"ImportError: {source} is the module {name}, and another file of that name is found before it"
+    return replace(loaded, units=[], error=error)
+
+
+def choose(
+    want: Wanted,
+    found: Mapping[str, ModuleTests],
+    options: argparse.Namespace,
+    slow: bool,
+    owed: Callable[[str], bool] = lambda test_id: True,
+) -> Selected:
+    """The tests that the options select, of those that were found, before sharding. Of ``want.ids``, those
+    that are not ``owed`` may be gone."""
+    units = discovery.merge_units(found.values())
+    gone: tuple[str, ...] = ()
+    if want.ids is not None:
+        by_id = {unit.id: unit for unit in units}
+        missing = [i for i in want.ids if i not in by_id and owed(i)]
+        instead = {i: _in_place_of(i, found) for i in missing}
+        gone = tuple(i for i in missing if not instead[i])
+        picked = selection.Selection(tuple(by_id[i] for i in want.ids if i in by_id))
+        if options.resume is None:
+            picked = _select(picked.units, (), options, slow=True)
+        others = _select([u for i in missing for u in instead[i]], want.targets, options, slow)
+        units = tuple({unit.id: unit for unit in (*picked.units, *others.units)}.values())
+        picked = selection.Selection(units, others.slow)
+    else:
+        picked = _select(units, want.targets, options, slow)
+    return Selected(picked.units, tuple(ready_records(picked.units, found)), picked.slow, gone=gone)
+
+
+def _in_place_of(test_id: str, found: Mapping[str, ModuleTests]) -> list[Unit]:
+    """What stands for a test that is not there: its module where that does not import or skips itself now,
+    any that does not import where the id does not say which it is, and a module's tests for its stand-in."""
+    module = _module_behind(test_id)
+    stood_in = module != test_id
+    while module and module not in found:
+        module = module.rpartition(".")[0]
+    modules = [found[module]] if module else list(found.values())
+    units = [unit for tests in modules for unit in tests.all_units]
+    if not module:
+        return [unit for unit in units if unit.broken]
+    return [unit for unit in units if stood_in or unit.stands_in]
+
+
+def _select(
+    units: Sequence[Unit], targets: Sequence[selection.Target], options: argparse.Namespace, slow: bool
+) -> selection.Selection:
+    return selection.select(
+        units,
+        targets,
+        keywords=options.keywords,
+        include=options.include,
+        exclude=options.exclude,
+        slow=slow,
+    )
+
+
+def ready_records(units: Iterable[Unit], found: Mapping[str, ModuleTests]) -> Iterable[TestRecord]:
+    """Records of the units that cannot run: modules that do not import, skip themselves, or give several
+    tests one id."""
+    several = discovery.duplicates(found.values())
+    for unit in units:
+        module = found[unit.module]
+        if module.error:
+            yield controller_records.broken_module(unit, module.error)
+        elif module.skipped is not None:
+            yield controller_records.skipped_module(unit, module.skipped)
+        elif unit.id in several:
+            yield controller_records.duplicate(unit, several[unit.id])
+
+
+def shard_of(options: argparse.Namespace, environ: Mapping[str, str]) -> Shard | None:
+    """The shard that ``--shard`` says, else the environment. UsageError where either makes no sense."""
+    if options.shard is not None:
+        return Shard.parse(options.shard)
+    touch_status_file(environ)
+    return shard_from_environ(environ)
+
+
+def cut(selected: Selected, shard: Shard | None, timings: Timings) -> Selected:
+    """The part of a selection that a shard runs, in the order of discovery."""
+    if shard is None:
+        return selected
+    mine = {unit.id for unit in assign(selected.units, timings, shard.total)[shard.number - 1]}
+    return replace(
+        selected,
+        units=tuple(u for u in selected.units if u.id in mine),
+        ready=tuple(r for r in selected.ready if r.id in mine),
+        elsewhere=len(selected.units) - len(mine),
+    )

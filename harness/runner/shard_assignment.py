@@ -1,0 +1,188 @@
+"""Who does what: tests assigned to shards, and a module's own suite cut down to one shard.
+
+The assignment is a pure function of the ids, the timings file and the number of shards: every machine
+computes all of it and takes its part.
+"""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.runner import timings as timings_file
+from harness.runner.module_names import real_module
+from harness.runner.shard_variables import Shard, shard_from_environ, touch_status_file
+from harness.runner.timings import Timings
+from harness.runner.unit import Unit, of_id
+
+__all__ = ["Shard", "assign", "filter_suite", "predicted", "shard_from_environ", "touch_status_file"]
+
+# Microseconds: what the runner itself needs for a test, and the least that a test counts. Without it, tests
+# that are recorded with 0 s would all go to one shard.
+LEAST_US = 1000
+# By what fixtures are multiplied in the plans that are tried. With 1 every shard that is ahead pays for
+# itself; the larger, the longer tests keep together, and the more uneven the shards may end.
+FIXTURE_WEIGHTS = (1, 2, 4, 8, 16)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """An assignment in the making: by shard the units, the load in microseconds and the fixtures paid."""
+
+    units: list[list[Unit]]
+    loads: list[int]
+    paid: list[set[str]]
+
+
+def assign(units: Iterable[Unit], timings: Timings, total: int) -> list[tuple[Unit, ...]]:
+    """Who does what: ``total`` disjoint tuples that hold every unit, each longest first.
+
+    Longest processing time first (Graham 1969): the units by falling estimate, then by id, each to the
+    shard that is done soonest with it. A module's or class's fixture is counted once in each shard that needs
+    it. To pay a dear fixture in few shards it is tried with fixtures weighing more than they cost, and the
+    plan whose longest shard is shortest is taken. Without fixtures no shard exceeds the mean by more than
+    the largest unit, nor the best possible plan by more than a third.
+
+    Only the ids, the timings and ``total`` matter; the order of ``units`` does not. It is done in whole
+    microseconds, so that every machine comes to the same result. ``units`` must have no duplicate ids.
+    """
+    assert total >= 1, total
+    units = tuple(units)
+    costs = _costs(units, timings)
+    assert len(costs) == len(units), "duplicate ids; the selection leaves none"
+    fixtures = {
+        unit.id: {key: us for key in timings.fixtures_of(unit.id) if (us := _us(timings.fixtures[key]))}
+        for unit in units
+    }
+    ordered = sorted(units, key=lambda unit: (-costs[unit.id], unit.id))
+    weights = FIXTURE_WEIGHTS if any(fixtures.values()) else FIXTURE_WEIGHTS[:1]
+    plans = [_plan(ordered, costs, fixtures, total, weight) for weight in weights]
+    best = min(plans, key=lambda plan: (max(plan.loads), sum(plan.loads)))
+    return [tuple(shard) for shard in best.units]
+
+
+def _plan(
+    ordered: Sequence[Unit],
+    costs: Mapping[str, int],
+    fixtures: Mapping[str, Mapping[str, int]],
+    total: int,
+    weight: int,
+) -> _Plan:
+    """Each unit in its turn to the shard that is done soonest, a fixture counted ``weight`` times."""
+    plan = _Plan([[] for _ in range(total)], [0] * total, [set() for _ in range(total)])
+    for unit in ordered:
+        needed = fixtures[unit.id]
+        starts = plan.loads
+        if needed:
+            starts = [
+                load + weight * _unpaid(needed, paid)
+                for load, paid in zip(plan.loads, plan.paid, strict=True)
+            ]
+        chosen = min(range(total), key=starts.__getitem__)
+        plan.loads[chosen] += _unpaid(needed, plan.paid[chosen]) + costs[unit.id]
+        plan.paid[chosen].update(needed)
+        plan.units[chosen].append(unit)
+    return plan
+
+
+def _unpaid(needed: Mapping[str, int], paid: set[str]) -> int:
+    return sum(us for key, us in needed.items() if key not in paid)
+
+
+def predicted(shards: Iterable[Sequence[Unit]], timings: Timings) -> list[float]:
+    """The seconds that each shard of ``assign`` is expected to take, fixtures included."""
+    return [_load_us(shard, timings) / 1e6 for shard in shards]
+
+
+def _load_us(units: Sequence[Unit], timings: Timings) -> int:
+    needed = {key for unit in units for key in timings.fixtures_of(unit.id)}
+    return sum(_costs(units, timings).values()) + sum(_us(timings.fixtures[key]) for key in needed)
+
+
+def _costs(units: Iterable[Unit], timings: Timings) -> dict[str, int]:
+    estimates = timings.estimates(unit.id for unit in units)
+    return {test_id: max(LEAST_US, _us(seconds)) for test_id, seconds in estimates.items()}
+
+
+def _us(seconds: float) -> int:
+    return round(seconds * 1e6)
+
+
+def filter_suite(
+    suite: unittest.TestSuite,
+    environ: Mapping[str, str],
+    timings: Timings | None = None,
+    is_slow: Callable[[unittest.TestCase], bool] | None = None,
+) -> unittest.TestSuite:
+    """The part of a module's own suite that the shard variables of ``environ`` leave to this process.
+
+    For a module run by itself (``python -m suites.c10d.test_stores``); under ``run_tests.py`` nobody calls
+    it, for there the controller has chosen already. It keeps exactly the tests that ``run_tests.py`` would
+    run in the same shard if it were given that module alone with the same flags and timings file:
+
+    * the timings are those of ``suites/timings.json`` unless given; it need not exist;
+    * tests of a module run as a script have ``__main__`` in their ids, and are assigned by the module's
+      real name;
+    * slow tests (``is_slow``, by default their requirements) count for the balance only if
+      ``PYTORCH_TEST_WITH_SLOW`` is 1. Otherwise they are spread on their own, and skip wherever they are.
+
+    Every test is kept by exactly one of the shards, those of equal ids by the same. The order and nesting
+    of the suite stay, so that unittest's fixtures run as before. Touches ``TEST_SHARD_STATUS_FILE``.
+    UsageError as ``shard_from_environ`` and ``timings.load_for``. Without shard variables the suite comes
+    back as it is.
+    """
+    touch_status_file(environ)
+    shard = shard_from_environ(environ)
+    if shard is None:
+        return suite
+    if timings is None:
+        timings, _ = timings_file.load_for(None, sharded=True)
+    slow_runs = environ.get("PYTORCH_TEST_WITH_SLOW") == "1"
+    is_slow = is_slow or _is_slow
+    fast: dict[str, Unit] = {}
+    slow: dict[str, Unit] = {}
+    for test in _tests(suite):
+        unit = _unit(test)
+        (slow if not slow_runs and is_slow(test) else fast)[unit.id] = unit
+    mine = {
+        unit.id
+        for units in (fast, slow)
+        for unit in assign(units.values(), timings, shard.total)[shard.number - 1]
+    }
+    return _kept(suite, mine)
+
+
+def _tests(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from _tests(item)
+        else:
+            yield item
+
+
+def _kept(suite: unittest.TestSuite, ids: set[str]) -> unittest.TestSuite:
+    items = (
+        _kept(item, ids) if isinstance(item, unittest.TestSuite) else item
+        for item in suite
+        if isinstance(item, unittest.TestSuite) or _unit(item).id in ids
+    )
+    return type(suite)(items)
+
+
+def _unit(test: unittest.TestCase) -> Unit:
+    """The unit that discovery would make of a loaded test, as far as ``assign`` looks at it."""
+    module, test_id = type(test).__module__, test.id()
+    real = real_module(module)
+    if real != module:
+        test_id = real + test_id.removeprefix(module)
+    return of_id(test_id, real)
+
+
+def _is_slow(test: unittest.TestCase) -> bool:
+    from harness.requirements import requirements_of  # not needed where nobody shards
+
+    try:
+        return requirements_of(test, getattr(test, "_testMethodName", "")).slow
+    except ValueError:  # no TestCase with a method: unittest's stand-ins, doctests
+        return False

@@ -1,1 +1,0 @@
-"""How ranks are watched and ended."""

@@ -1,0 +1,53 @@
+"""Temporary files of the parent: one private directory a process, made when first needed, removed at its end.
+
+One directory, because making and removing one for each test costs more than a pooled test does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+
+from harness.ranks.processes import choose_launcher
+from harness.system.per_process import PerProcess
+
+
+class Scratch:
+    """Owns the directory; ``close`` removes it with everything in it."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="harness-")
+        self._numbers = itertools.count()
+
+    def new_file(self, stem: str) -> str:
+        """The path of a new empty file. OSError where the directory takes none."""
+        path = os.path.join(self.path, f"{stem}-{next(self._numbers)}")
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        return path
+
+    def ready(self) -> None:
+        """Makes the directory anew where somebody has removed it."""
+        if not os.path.isdir(self.path):
+            self.path = tempfile.mkdtemp(prefix="harness-")
+
+    def close(self) -> None:
+        """Removes the directory."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _begin() -> Scratch:
+    made = Scratch()
+    choose_launcher.on_close(made.close)
+    return made
+
+
+_kept = PerProcess(_begin)
+
+
+def scratch() -> Scratch:
+    """This process's directory; it exists."""
+    kept = _kept.get()
+    kept.ready()
+    return kept

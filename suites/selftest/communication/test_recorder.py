@@ -1,0 +1,118 @@
+"""The recorder in ranks: each collective is noted under its public name, and the compiler never meets it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import unittest
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch._dynamo.utils import counters
+from torch.distributed.fsdp import FullyShardedDataParallel
+
+from harness import DynamoDistributedMultiProcTestCase, MultiProcessTestCase
+from harness.cases.dynamo import _dynamo_dist_per_rank_init
+from harness.communication import recorder
+
+ONE = torch.ones(1)
+# What a user calls, on two ranks.
+CALLS: dict[str, Callable[[], object]] = {
+    "all_reduce": lambda: dist.all_reduce(ONE.clone()),
+    "broadcast": lambda: dist.broadcast(ONE.clone(), 0),
+    "reduce": lambda: dist.reduce(ONE.clone(), 0),
+    "all_gather": lambda: dist.all_gather([torch.empty(1), torch.empty(1)], ONE),
+    "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(torch.empty(2), ONE),
+    "reduce_scatter": lambda: dist.reduce_scatter(torch.empty(1), [ONE, ONE]),
+    "reduce_scatter_tensor": lambda: dist.reduce_scatter_tensor(torch.empty(1), torch.ones(2)),
+    "all_to_all_single": lambda: dist.all_to_all_single(torch.empty(2), torch.ones(2)),
+    "barrier": dist.barrier,
+}
+
+
+class NamesTest(MultiProcessTestCase):
+    """On every version of torch, whatever the process group's method is called there."""
+
+    world_size = 2
+
+    def test_names(self) -> None:
+        """Each call is one entry, named as the user knows it."""
+        store = dist.FileStore(self.file_name, self.world_size)
+        dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.world_size)
+        tap = recorder.prepare()
+        assert tap is not None and tap.recorder is not None
+        for name, call in CALLS.items():
+            noted: list[str] = []
+
+            def began(group: Any, operation: str, noted: list[str] = noted) -> int:
+                noted.append(operation)
+                return 0
+
+            with self.subTest(name), mock.patch.object(tap.recorder, "began", began):
+                call()
+                self.assertEqual(noted, [name])
+
+
+class Doubled(nn.Module):  # type: ignore[misc]  # torch is not followed
+    """A layer, twice over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        """Of rows of four."""
+        return self.layer(x) * 2
+
+
+class CompiledTest(DynamoDistributedMultiProcTestCase):
+    """Dynamo runs through the frames of FSDP1, down to its collectives."""
+
+    world_size = 2
+
+    def test_the_compiler_does_not_notice(self) -> None:
+        """It counts the same frames and the same graph breaks as without a recorder."""
+        with _dynamo_dist_per_rank_init(self.rank, self.world_size):
+            self.counted()  # frames that dynamo has given up are skipped from then on
+            recorded = self.counted()
+            with without_recorder():
+                self.assertEqual(recorded, self.counted())
+            self.assertEqual(len(recorded["graph_break"]), 1)
+
+    def counted(self) -> dict[str, dict[str, int]]:
+        """What dynamo counts of two steps."""
+        torch._dynamo.reset()
+        counters.clear()
+        device_id = torch.device(self.device_type, None if self.device_type == "cpu" else self.rank)
+        sharded = FullyShardedDataParallel(Doubled(), use_orig_params=True, device_id=device_id)
+        compiled = torch.compile(sharded, backend="eager")
+        for _ in range(2):
+            compiled(torch.ones(2, 4, device=device_id)).sum().backward()
+        return {kind: dict(counters[kind]) for kind in ("frames", "graph_break")}
+
+
+@contextlib.contextmanager
+def without_recorder() -> Iterator[None]:
+    """The process group's own methods."""
+    with contextlib.ExitStack() as undo:
+        for name in recorder.OPERATIONS:
+            method = getattr(dist.ProcessGroup, name, None)
+            if method is not None:
+                undo.enter_context(mock.patch.object(dist.ProcessGroup, name, bindable(method.__wrapped__)))
+        undo.enter_context(mock.patch.object(dist.Work, "wait", bindable(dist.Work.wait.__wrapped__)))
+        yield
+
+
+def bindable(builtin: object) -> Any:
+    """What binds to an instance as pybind11's methods do; a class gives them out as plain functions."""
+    wrap = ctypes.pythonapi.PyInstanceMethod_New
+    wrap.restype, wrap.argtypes = ctypes.py_object, [ctypes.py_object]
+    return wrap(builtin)
+
+
+if __name__ == "__main__":
+    unittest.main()

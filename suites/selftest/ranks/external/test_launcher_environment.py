@@ -1,0 +1,69 @@
+"""Which rank a process is, by the variables of whoever started it."""
+
+from __future__ import annotations
+
+import unittest
+
+from harness.errors import UsageError
+from harness.ranks.external.launcher_environment import Place, place
+from harness.runner.invocation import resolve
+from harness.runner.options import parse
+
+HOST = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
+
+
+class PlaceTest(unittest.TestCase):
+    """What the starter's variables say."""
+
+    def test_sources(self) -> None:
+        """Torchrun's first, since it may run below srun; then mpirun's, and Slurm's."""
+        slurm = {"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}
+        mpi = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3"}
+        torchrun = {"RANK": "5", "WORLD_SIZE": "8"}
+        table = (
+            (slurm, (1, 2)),
+            ({**slurm, **mpi}, (2, 3)),
+            ({**slurm, **mpi, **torchrun}, (5, 8)),
+            ({**slurm, "WORLD_SIZE": "2"}, (1, 2)),
+        )
+        for environ, (rank, size) in table:
+            with self.subTest(environ=environ):
+                self.assertEqual(place({**HOST, **environ}), Place(rank, size, "node1", 29500))
+
+    def test_agent(self) -> None:
+        """Torchrun's store, and how often it has started the processes."""
+        elastic = {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "2"}
+        found = place({**HOST, "RANK": "0", "WORLD_SIZE": "1", **elastic})
+        self.assertEqual(found, Place(0, 1, "node1", 29500, hosted=True, attempt="2"))
+
+    def test_nonsense(self) -> None:
+        """One line, which names the variable."""
+        one = {"RANK": "0", "WORLD_SIZE": "2"}
+        table = (
+            (HOST, "RANK"),
+            ({**HOST, "WORLD_SIZE": "2"}, "without a rank"),
+            ({**HOST, "RANK": "0"}, "WORLD_SIZE=''"),
+            ({**HOST, "RANK": "2", "WORLD_SIZE": "2"}, "RANK=2 contradicts WORLD_SIZE=2"),
+            ({**HOST, "RANK": "-1", "WORLD_SIZE": "2"}, "RANK='-1'"),
+            (
+                {**HOST, "SLURM_PROCID": "0", "SLURM_NTASKS": "2", "WORLD_SIZE": "4"},
+                "WORLD_SIZE=4 contradicts SLURM_NTASKS=2",
+            ),
+            ({**one, "MASTER_PORT": "1"}, "MASTER_ADDR"),
+            ({**one, "MASTER_ADDR": "node1"}, "MASTER_PORT=''"),
+            ({**one, **HOST, "MASTER_PORT": "70000"}, "MASTER_PORT=70000"),
+        )
+        for environ, wanted in table:
+            with self.subTest(wanted), self.assertRaises(UsageError) as caught:
+                place(environ)
+            self.assertIn(wanted, str(caught.exception))
+            self.assertNotIn("\n", str(caught.exception))
+
+    def test_not_for_the_runner(self) -> None:
+        """run_tests.py has processes of its own."""
+        with self.assertRaisesRegex(UsageError, "HARNESS_LAUNCHER=external: .*not run_tests.py"):
+            resolve(parse([]), [], {"HARNESS_LAUNCHER": "external"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,430 @@
+"""Ranks that somebody else started: this test starts them, as torchrun and srun do."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from torch.distributed import TCPStore
+
+from harness import RankOutcome, Status
+from harness.errors import LaunchError
+from harness.ranks.external import rank_set
+from harness.ranks.external.launcher_environment import Place
+from harness.ranks.external.rank_set import Assembly
+
+ROOT = str(Path(__file__).resolve().parents[4])
+BODIES = "suites.selftest.ranks.external.bodies"
+RUN = f"import sys; from {BODIES} import main; main(*sys.argv[1:])"
+# Seconds. A job of these that has not ended is not going to; none should take a tenth of it.
+LONG_S = 120.0
+# Torchrun's variables: what this process may have inherited of them is not for its ranks.
+INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE")
+
+
+def new_store() -> TCPStore:
+    """A store that this process hosts, on a port that it chose, as torchrun's agent does."""
+    patience = timedelta(seconds=LONG_S)
+    return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=patience)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """What torch's C++ code says of a connection that it cannot have is not shown."""
+    before = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+
+
+class Job:
+    """Processes as ranks 0 and up, each with its list of tests. Owns them, their files, and unless ``hosted``
+    is False the store; rank 0 hosts it then."""
+
+    def __init__(
+        self, *names: Sequence[str], size: int | None = None, hosted: bool = True, **environ: str
+    ) -> None:
+        self.directory = tempfile.mkdtemp(prefix="harness-selftest-")
+        self.store: TCPStore | None = new_store()
+        variables = {
+            **{name: value for name, value in os.environ.items() if name not in INHERITED},
+            "HARNESS_LAUNCHER": "external",
+            "HARNESS_TIMEOUT": "60",
+            "HARNESS_GRACE": "0.3",
+            "HARNESS_SKIP_GRACE": "0.3",
+            "HARNESS_STRICT": "0",
+            "HARNESS_RANKS": "",
+            "OMP_NUM_THREADS": "1",
+            "TMPDIR": self.directory,  # for what a rank that dies leaves behind
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(self.store.port),
+            "WORLD_SIZE": str(size or len(names)),
+            **environ,
+        }
+        if hosted:
+            variables["TORCHELASTIC_USE_AGENT_STORE"] = "True"
+        else:
+            self.store = None  # its port is free again, and nobody else has a reason to take it
+        self.ranks = [self._start(rank, own, variables) for rank, own in enumerate(names)]
+        self.codes: list[int] = []
+        self.printed: list[str] = []
+
+    def _start(self, rank: int, names: Sequence[str], variables: dict[str, str]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", RUN, self._results(rank), *names],
+            env={**variables, "RANK": str(rank)},
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def _results(self, rank: int) -> str:
+        return os.path.join(self.directory, f"{rank}.json")
+
+    def wait(self) -> None:
+        """Until all have ended."""
+        if not self.codes:
+            self.printed = [rank.communicate(timeout=LONG_S)[0] for rank in self.ranks]
+            self.codes = [rank.returncode for rank in self.ranks]
+
+    def verdicts(self, rank: int) -> dict[str, tuple[str, str]]:
+        """A rank's (verdict, text) by test."""
+        self.wait()
+        with contextlib.suppress(FileNotFoundError):
+            return {n: (v, t) for n, (v, t) in json.loads(Path(self._results(rank)).read_text()).items()}
+        return {}
+
+    def close(self) -> None:
+        """Ends what is left of it."""
+        for rank in self.ranks:
+            rank.kill()
+            with rank:
+                pass
+        shutil.rmtree(self.directory)
+        self.store = None
+
+
+LIVING = (
+    "Three.test_sum",
+    "Three.test_fails_on_1",
+    "Three.test_raises_on_2",
+    "Three.test_skips",
+    "Three.test_skips_on_2",
+    "Three.test_subtests",
+    "Three.test_exits_on_1",
+    "Three.test_sleeps_on_1",
+    "Three.test_leaves_dtype_on_0",
+    "Three.test_dtype",
+    "Three.test_expected",
+    "Two.test_sum",
+    "Two.test_fails",
+    "Nine.test_never",
+    "SetUp.test_passes",
+    "Kept.test_first",
+    "Kept.test_second",
+    "Threads.test_sum",
+)
+DYING = ("Three.test_sum", "Three.test_dies_on_2", "Two.test_sum", "Three.test_sum")
+LOSING = (*DYING, "Two.test_on_0_only", "Two.test_fails", "NoRanks.test_dies")
+LOST = (*DYING, "Two.test_fails", "Two.test_meets_nobody")
+
+
+class _Jobs:
+    """The jobs of this module. They run side by side, since each waits for a deadline most of its time."""
+
+    living: Job
+    losing: Job
+    hanging: Job
+    alone: Job
+
+
+def setUpModule() -> None:
+    """Starts all jobs."""
+    _Jobs.living = Job(LIVING, LIVING, LIVING)
+    _Jobs.losing = Job(LOSING, LOST, DYING, hosted=False)
+    _Jobs.hanging = Job(["Two.test_sum", "Two.test_deadlock"], ["Two.test_sum", "Two.test_deadlock"])
+    _Jobs.alone = Job(["Two.test_sum", "Two.test_fails"], size=2, HARNESS_TIMEOUT="0.5")
+    for job in _jobs():
+        unittest.addModuleCleanup(job.close)
+
+
+def _jobs() -> Iterator[Job]:
+    yield from (_Jobs.living, _Jobs.losing, _Jobs.hanging, _Jobs.alone)
+
+
+class LivingTest(unittest.TestCase):
+    """Tests after which every process goes on."""
+
+    def check(self, name: str, verdict: str, *words: str) -> None:
+        """The test's verdict and text are the same in every process."""
+        for rank in range(3):
+            with self.subTest(name, rank=rank):
+                found = _Jobs.living.verdicts(rank).get(name, ("none", _Jobs.living.printed[rank]))
+                self.assertEqual(found[0], verdict, found[1])
+                for word in words:
+                    self.assertIn(word, found[1])
+
+    def test_passes(self) -> None:
+        """Also after tests that went wrong: groups are made anew, and no rank is lost."""
+        for name in ("Three.test_sum", "Three.test_dtype", "Kept.test_first", "Kept.test_second"):
+            self.check(name, "pass")
+
+    def test_failure(self) -> None:
+        """The cause is named, and what the others did: their part is over with the cause's connections."""
+        self.check(
+            "Three.test_fails_on_1",
+            "FAIL",
+            "cause: rank 1 failed",
+            "ranks 0, 2 wait in barrier #1 of group 0",
+            "on each rank",
+        )
+
+    def test_error(self) -> None:
+        """Of one rank, where the others pass."""
+        self.check("Three.test_raises_on_2", "ERROR", "rank 2 raised: RuntimeError: as planned")
+
+    def test_skips(self) -> None:
+        """All or none."""
+        self.check("Three.test_skips", "skip", "for all of us")
+        self.check("Three.test_skips_on_2", "ERROR", "divergent skip: rank 2 skipped (for me)")
+
+    def test_never_came_to_its_rank(self) -> None:
+        """Because its setUp skipped: told to the others, and an error there and here."""
+        self.check("SetUp.test_passes", "ERROR", "divergent skip: rank 1 skipped (its test skipped or failed")
+
+    def test_subtests(self) -> None:
+        """Merged as ever."""
+        self.check("Three.test_subtests", "FAIL", "sub-test (number=1): failed on rank 1")
+
+    def test_exit(self) -> None:
+        """A test's sys.exit ends the test, not the process."""
+        self.check("Three.test_exits_on_1", "ERROR", "rank 1 crashed: exit code 7", "by sys.exit")
+
+    def test_deadline(self) -> None:
+        """A rank that runs Python is interrupted, and says where."""
+        self.check("Three.test_sleeps_on_1", "ERROR", "cause: rank 1 timed out", "in test_sleeps_on_1")
+
+    def test_leftovers(self) -> None:
+        """Are warned of, in every process."""
+        self.check("Three.test_leaves_dtype_on_0", "pass", "left changed in rank 0: default dtype")
+
+    def test_expected_failure(self) -> None:
+        """unittest's."""
+        self.check("Three.test_expected", "expected failure")
+
+    def test_fewer(self) -> None:
+        """The processes without a rank have the verdict too."""
+        self.check("Two.test_sum", "pass")
+        self.check("Two.test_fails", "FAIL", "cause: rank 0 failed", "world size 2")
+
+    def test_more(self) -> None:
+        """One line that says what to do."""
+        self.check("Nine.test_never", "ERROR", "the test asks for 9 ranks, and 3 were started")
+
+    def test_threads(self) -> None:
+        """Are each process's own."""
+        self.check("Threads.test_sum", "pass")
+
+    def test_exit_codes(self) -> None:
+        """The same, though the processes are done at different times."""
+        _Jobs.living.wait()
+        self.assertEqual(_Jobs.living.codes, [1, 1, 1], _Jobs.living.printed)
+
+
+class LostTest(unittest.TestCase):
+    """Ranks that are lost in a test."""
+
+    def test_dead(self) -> None:
+        """Named in the verdict; a test that does without goes on, one that does not is an error at once."""
+        job = _Jobs.losing
+        for rank in (0, 1):
+            told = job.verdicts(rank)
+            self.assertEqual(told["Two.test_sum"], ("pass", ""))
+            self.assertEqual(told["Three.test_dies_on_2"][0], "ERROR", told)
+            self.assertIn("cause: rank 2 crashed: gone without an outcome", told["Three.test_dies_on_2"][1])
+            self.assertEqual(told["Three.test_sum"][0], "ERROR")
+            self.assertIn("rank 2 cannot take part any more", told["Three.test_sum"][1])
+        self.assertEqual(job.codes, [4, 1, 3], job.printed)
+
+    def test_out_of_step(self) -> None:
+        """A rank that never came to a test is named, with where it is; to later ones it can come no more."""
+        kind, text = _Jobs.losing.verdicts(0)["Two.test_on_0_only"]
+        self.assertEqual(kind, "ERROR")
+        self.assertIn("rank 1 crashed: gone without an outcome (no word from it by the deadline", text)
+        self.assertIn("Two.test_fails)", text)
+        kind, text = _Jobs.losing.verdicts(0)["Two.test_fails"]
+        self.assertEqual(kind, "ERROR")
+        kind, text = _Jobs.losing.verdicts(1)["Two.test_fails"]
+        self.assertEqual(kind, "ERROR")
+        # Rank 0, at its end by now, may have taken the store along.
+        self.assertRegex(text, "rank 1 cannot take part any more|the store at .* is gone")
+
+    def test_stuck(self) -> None:
+        """In C, for ever: each process ends by itself, with the verdict of all."""
+        job = _Jobs.hanging
+        job.wait()
+        self.assertEqual(job.codes, [1, 1], job.printed)
+        for printed in job.printed:
+            self.assertIn("Two.test_deadlock: timed out", printed)
+            self.assertIn("ranks 0, 1 wait in recv #1", printed)
+
+    def test_host(self) -> None:
+        """The store dies with its host, and no other can say who else is there."""
+        kind, text = _Jobs.losing.verdicts(1)["Two.test_meets_nobody"]
+        self.assertEqual(kind, "ERROR")
+        self.assertRegex(text, r"no word from the other ranks: the store at 127\.0\.0\.1:\d+ is gone")
+
+    def test_never_came(self) -> None:
+        """Waited for once, and named in every test."""
+        told = _Jobs.alone.verdicts(0)
+        for name in ("Two.test_sum", "Two.test_fails"):
+            self.assertEqual(told[name][0], "ERROR")
+            self.assertIn("rank 1 did not come", told[name][1])
+        self.assertEqual(_Jobs.alone.codes, [1])
+
+
+class TorchrunTest(unittest.TestCase):
+    """The real one."""
+
+    def test_verdicts(self) -> None:
+        """Both processes print theirs before torchrun ends them because one has failed."""
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        names = [f"{BODIES}.Two.{name}" for name in ("test_sum", "test_fails")]
+        done = subprocess.run(
+            [*command, "-m", "unittest", *names],
+            env={**os.environ, "HARNESS_LAUNCHER": "external", "OMP_NUM_THREADS": "1"},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=LONG_S,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr.count("cause: rank 0 failed: AssertionError"), 2, done.stderr)
+        self.assertEqual(done.stderr.count("FAILED (failures=1)"), 2, done.stderr)
+
+
+class AssemblyTest(unittest.TestCase):
+    """Processes that come together, played by threads."""
+
+    def setUp(self) -> None:
+        self.store = new_store()
+        temporary = tempfile.mkdtemp(prefix="harness-selftest-")
+        self.addCleanup(shutil.rmtree, temporary)
+        patch = mock.patch.object(tempfile, "tempdir", temporary)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def place(self, rank: int, size: int = 2) -> Place:
+        """A rank's, at the store of this test."""
+        return Place(rank, size, "127.0.0.1", self.store.port, hosted=True)
+
+    def together(self, *places: Place, timeout_s: float = 30.0) -> list[Any]:
+        """An assembly for each place, or the LaunchError that came in its stead."""
+        found: list[Any] = [None] * len(places)
+
+        def come(number: int) -> None:
+            try:
+                found[number] = Assembly(places[number], timeout_s)
+            except LaunchError as error:
+                found[number] = error
+
+        threads = [threading.Thread(target=come, args=(number,)) for number in range(len(places))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found
+
+    def test_one_order(self) -> None:
+        """Words that are put in by all at once are read in one order by all."""
+        both = self.together(self.place(0), self.place(1))
+        logs = [a.begin("a test") for a in both]
+        words = [[RankOutcome(rank, Status.PASSED, note=str(n)) for n in range(20)] for rank in (0, 1)]
+
+        def append(rank: int) -> None:
+            for word in words[rank]:
+                logs[rank].append(word)
+
+        threads = [threading.Thread(target=append, args=(rank,)) for rank in (0, 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        read = [[log.read(number, 10.0).outcome for number in range(40)] for log in logs]
+        self.assertEqual(read[0], read[1])
+        for rank in (0, 1):
+            self.assertEqual([o for o in read[0] if o.rank == rank], words[rank])
+        self.assertIsNone(logs[0].read(40, 0.0))
+
+    def test_rendezvous(self) -> None:
+        """The same file for all, another for each test, gone with rank 0."""
+        both = self.together(self.place(0), self.place(1))
+        paths = []
+        for test in ("one", "two", "one"):
+            for each in both:
+                each.begin(test)
+            first, second = (each.rendezvous(test) for each in both)
+            self.assertEqual(first, second)
+            self.assertTrue(os.path.exists(first))
+            paths.append(first)
+        self.assertEqual(len(set(paths)), 3)
+        leaving = threading.Thread(target=both[1].leave, args=(30.0,))
+        leaving.start()
+        both[0].leave(30.0)
+        leaving.join()
+        self.assertFalse(os.path.exists(os.path.dirname(paths[0])))
+
+    def test_no_shared_directory(self) -> None:
+        """Said in one line, with what to do."""
+        both = self.together(self.place(0), self.place(1))
+        shutil.rmtree(os.path.dirname(both[0].rendezvous("a test")))
+        with self.assertRaisesRegex(LaunchError, "^rank 1 cannot use rank 0's .*: set TMPDIR"):
+            both[1].rendezvous("a test")
+
+    def test_late(self) -> None:
+        """Whoever comes when the others have given up is told so at once."""
+        with quiet():
+            (first,) = self.together(self.place(0), timeout_s=0.1)
+        self.assertIsInstance(first, LaunchError)
+        self.assertRegex(str(first), "^rank 1 did not come: rank 0 of 2 waited 0.1 s")
+        (second,) = self.together(self.place(1))
+        self.assertRegex(str(second), "^rank 0 had given up")
+
+    def test_again(self) -> None:
+        """One program after another on one store: neither meets what the other left there."""
+        for _ in range(2):
+            both = self.together(self.place(0), self.place(1))
+            logs = [a.begin("a test") for a in both]
+            self.assertIsNone(logs[0].read(0, 0.01, soon=True))
+            logs[1].append(RankOutcome(1, Status.PASSED))
+            self.assertEqual(logs[0].read(0, 10.0), rank_set.Word(RankOutcome(1, Status.PASSED), False))
+
+    def test_no_store(self) -> None:
+        """Nobody listens at the address: one line."""
+        where = self.place(1)
+        del self.store
+        said = r"\Arank 1 finds no store at 127\.0\.0\.1:\d+ within 0.3 s: .*\Z"
+        with self.assertRaisesRegex(LaunchError, said), quiet():
+            Assembly(where, 0.3)
+
+
+if __name__ == "__main__":
+    unittest.main()

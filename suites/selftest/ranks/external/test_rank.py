@@ -1,0 +1,184 @@
+"""A rank in a process that lives on: its outcome, how it is stopped, and what is cleaned up behind it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import unittest
+from collections.abc import Callable
+from typing import NoReturn
+
+import torch.distributed as dist
+
+from harness import Status
+from harness.outcomes import RankOutcome, SubtestOutcome
+from harness.ranks import process_groups
+from harness.ranks.external.rank import Resident, ResidentChannel, Stopped, clean_up
+from harness.ranks.result import Account
+from harness.system.signals import STOP_SIGNAL
+
+# Seconds. Long enough to be stopped in.
+LONG_S = 3600.0
+
+
+def passes(channel: ResidentChannel) -> None:
+    """A test that has passed."""
+    channel.record(Account(Status.PASSED))
+
+
+def stopped(body: Callable[[ResidentChannel], object], inside: threading.Event) -> RankOutcome:
+    """The outcome of a test that is stopped, as one that took too long, once it has set ``inside``."""
+    rank = Resident(0, body)
+
+    def stop() -> None:
+        inside.wait()
+        rank.stop(Status.TIMED_OUT)
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    outcome = rank.run()
+    stopper.join()
+    return outcome
+
+
+class ResidentTest(unittest.TestCase):
+    """In the main thread, unless said otherwise."""
+
+    def test_passes(self) -> None:
+        """And says who it is."""
+        outcome = Resident(3, passes).run()
+        self.assertEqual((outcome.rank, outcome.status, outcome.exit_code), (3, Status.PASSED, 0))
+        self.assertEqual((outcome.pid, outcome.left), (os.getpid(), ()))
+
+    def test_raises(self) -> None:
+        """What leaves the body is the outcome, Ctrl-C too, which is told apart."""
+        for kind, status, interrupted in (
+            (AssertionError, Status.FAILED, False),
+            (OSError, Status.ERROR, False),
+            (KeyboardInterrupt, Status.ERROR, True),
+        ):
+
+            def body(channel: ResidentChannel, kind: type[BaseException] = kind) -> NoReturn:
+                raise kind("as planned")
+
+            with self.subTest(kind):
+                rank = Resident(0, body)
+                self.assertEqual(rank.run().status, status)
+                self.assertEqual(rank.interrupted, interrupted)
+                self.assertTrue(rank.done.is_set())
+
+    def test_exits(self) -> None:
+        """With the code that its process would have had."""
+        outcome = Resident(0, lambda channel: sys.exit(7)).run()
+        self.assertEqual((outcome.status, outcome.exit_code), (Status.CRASHED, 7))
+
+    def test_stopped(self) -> None:
+        """In a sleep: its cleanups run, and its stack is that of the test."""
+        cleaned: list[bool] = []
+
+        def sleeps(channel: ResidentChannel) -> None:
+            inside.set()
+            try:
+                time.sleep(LONG_S)
+            except Stopped:
+                cleaned.append(True)
+                raise
+
+        inside = threading.Event()
+        outcome = stopped(sleeps, inside)
+        self.assertEqual((outcome.status, outcome.error, cleaned), (Status.TIMED_OUT, None, [True]))
+        self.assertIn("in sleeps", outcome.stack)
+        self.assertNotIn("unittest", outcome.stack)
+
+    def test_stopped_after_sub_tests(self) -> None:
+        """Those that had gone wrong before are told; the one that it was stopped in is not."""
+        before, within = (SubtestOutcome(None, (("n", n),), Status.FAILED) for n in "12")
+
+        def sleeps(channel: ResidentChannel) -> None:
+            channel.subtest_failed(before)
+            inside.set()
+            try:
+                time.sleep(LONG_S)
+            except Stopped:
+                channel.subtest_failed(within)
+                channel.record(Account(Status.FAILED, subtests=(before, within)))
+
+        inside = threading.Event()
+        outcome = stopped(sleeps, inside)
+        self.assertEqual((outcome.status, outcome.subtests), (Status.TIMED_OUT, (before,)))
+
+    def test_stopped_afterwards(self) -> None:
+        """A test that is over stays what it was, and a signal that comes late disturbs nobody."""
+        rank = Resident(0, passes)
+        outcome = rank.run()
+        rank.stop(Status.TIMED_OUT)
+        signal.raise_signal(STOP_SIGNAL)
+        self.assertEqual(outcome.status, Status.PASSED)
+
+    def test_elsewhere(self) -> None:
+        """In another thread nothing can be raised: it is stuck, with its stack."""
+
+        def waits(channel: ResidentChannel) -> None:
+            channel.subtest_failed(subtest)
+            inside.set()
+            go_on.wait()
+
+        subtest = SubtestOutcome(None, (), Status.FAILED)
+        inside, go_on = threading.Event(), threading.Event()
+        ranks: list[Resident] = []
+
+        def live() -> None:
+            ranks.append(Resident(1, waits))
+            ranks[0].run()
+
+        thread = threading.Thread(target=live)
+        thread.start()
+        inside.wait()
+        ranks[0].stop(Status.ENDED)
+        stuck = ranks[0].stuck()
+        go_on.set()
+        thread.join()
+        self.assertEqual((stuck.rank, stuck.status), (1, Status.ENDED))
+        self.assertIn("could not be interrupted", stuck.note)
+        self.assertEqual(stuck.subtests, (subtest,))
+        self.assertIn("in waits", stuck.stack)
+
+    def test_leaves_something(self) -> None:
+        """But for what was made before it called ``ready``."""
+
+        def body(channel: ResidentChannel) -> None:
+            os.environ["HARNESS_SELFTEST_EARLY"] = "1"
+            channel.ready()
+            os.environ["HARNESS_SELFTEST_LATE"] = "1"
+            passes(channel)
+
+        for name in ("HARNESS_SELFTEST_EARLY", "HARNESS_SELFTEST_LATE"):
+            self.addCleanup(os.environ.pop, name, None)
+        self.assertEqual(Resident(0, body).run().left, ("environment: HARNESS_SELFTEST_LATE",))
+
+
+class CleanUpTest(unittest.TestCase):
+    """The groups that a test leaves."""
+
+    def test_destroys(self) -> None:
+        """The next test's have the same names."""
+        for passed in (True, False):
+            dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+            self.assertEqual(process_groups.names(), {"0"})
+            clean_up(passed=passed)
+            self.assertEqual(process_groups.names(), frozenset())
+
+    def test_forgets(self) -> None:
+        """A group that was begun and not made is counted no longer."""
+        with self.assertRaises(Exception):  # noqa: B017 - what exactly is torch's business
+            dist.init_process_group("gloo", store=dist.HashStore(), rank=3, world_size=2)
+        self.assertGreater(process_groups.begun(), 0)
+        clean_up(passed=False)
+        self.assertEqual(process_groups.begun(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,224 @@
+"""The listener of ranks that somebody else started: whose word counts, and what becomes of silent ranks."""
+
+from __future__ import annotations
+
+import threading
+import unittest
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from unittest import mock
+
+from harness import RankOutcome, Status
+from harness.outcomes import MergeRules
+from harness.ranks.deadlines import Limits
+from harness.ranks.external import supervisor
+from harness.ranks.external.supervisor import CLOSE_S, LAST_WORD_S, UNWIND_S, Listener
+
+LIMITS = Limits(timeout_s=60.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
+
+
+def said(rank: int, status: Status = Status.PASSED) -> RankOutcome:
+    """A rank's outcome."""
+    return RankOutcome(rank, status)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of the log."""
+
+    outcome: RankOutcome
+    lost: bool = False
+
+
+@dataclass
+class Log:
+    """A log in which a wait passes at once, on a clock of its own. ``later`` are words by when they come."""
+
+    words: list[Word] = field(default_factory=list)
+    later: list[tuple[float, Word]] = field(default_factory=list)
+    now: float = 0.0
+
+    def append(self, outcome: RankOutcome, *, lost: bool = False) -> None:
+        """At the end."""
+        self.words.append(Word(outcome, lost))
+
+    def read(self, number: int, timeout_s: float, *, soon: bool = False) -> Word | None:
+        """A word that is there, or comes within the time."""
+        until = self.now + timeout_s
+        while number >= len(self.words):
+            if not self.later or self.later[0][0] > until:
+                self.now = until
+                return None
+            when, word = self.later.pop(0)
+            self.now = max(self.now, when)
+            self.words.append(word)
+        return self.words[number]
+
+    def whereabouts(self, rank: int) -> str:
+        """The same for all."""
+        return "it is nowhere"
+
+
+class Own:
+    """A rank that is stopped by ``on_stop``, if at all."""
+
+    def __init__(self, rank: int, on_stop: Callable[[], None] = lambda: None) -> None:
+        self.rank = rank
+        self.done = threading.Event()
+        self.stopped: list[Status] = []
+        self.on_stop = on_stop
+
+    def stop(self, status: Status) -> None:
+        """Notes it."""
+        self.stopped.append(status)
+        self.on_stop()
+
+    def stuck(self) -> RankOutcome:
+        """Its last word."""
+        return RankOutcome(self.rank, self.stopped[-1], note="stuck")
+
+
+class ListenerTest(unittest.TestCase):
+    """On a clock of the test's own."""
+
+    def setUp(self) -> None:
+        self.log = Log()
+        self.ended: list[Listener] = []
+
+    def listen(self, size: int, own: Own | None = None, rules: MergeRules | None = None) -> Listener:
+        """A listener that has come to its end."""
+        listener = Listener(
+            self.log, size, LIMITS, own, self.ended.append, rules or MergeRules(), clock=lambda: self.log.now
+        )
+        listener.cleaned.set()
+        listener.run()
+        self.assertTrue(listener.released.is_set())
+        return listener
+
+    def statuses(self, listener: Listener) -> list[Status]:
+        """By rank."""
+        return [o.status for o in listener.watch.outcomes]
+
+    def test_all_come(self) -> None:
+        """In the order of their words, whatever their ranks."""
+        self.log.later = [(1.0, Word(said(1))), (2.0, Word(said(0)))]
+        listener = self.listen(2)
+        self.assertEqual(
+            [(o.rank, o.order, o.at_s) for o in listener.watch.outcomes], [(0, 1, 2.0), (1, 0, 1.0)]
+        )
+        self.assertEqual(listener.lost, ())
+
+    def test_first_word_counts(self) -> None:
+        """Also about a rank that says another itself, later."""
+        self.log.words = [Word(said(1, Status.CRASHED), lost=True), Word(said(1)), Word(said(0))]
+        listener = self.listen(2)
+        self.assertEqual(self.statuses(listener), [Status.PASSED, Status.CRASHED])
+        self.assertEqual(listener.lost, (1,))
+
+    def test_silent(self) -> None:
+        """From the deadline, or the grace after a failure or a skip, and the time for last words."""
+        table = (
+            (Status.PASSED, 60.0, "by the deadline"),
+            (Status.FAILED, 1.0, "after another rank had failed"),
+            (Status.SKIPPED, 10.0, "after another rank had skipped"),
+        )
+        for status, patience, why in table:
+            with self.subTest(status):
+                self.log = Log([Word(said(0, status))])
+                listener = self.listen(3)
+                self.assertEqual(self.statuses(listener), [status, Status.CRASHED, Status.CRASHED])
+                self.assertEqual(listener.watch.outcomes[2].note, f"no word from it {why}; it is nowhere")
+                self.assertEqual(listener.lost, (1, 2))
+                self.assertAlmostEqual(self.log.now, patience + LAST_WORD_S)
+
+    def test_announced_end(self) -> None:
+        """No failure: the others have until the deadline."""
+        ended = RankOutcome(0, Status.CRASHED, exit_code=7)
+        self.log = Log([Word(ended)], [(30.0, Word(said(1)))])
+        listener = self.listen(2, rules=MergeRules(expected_exit=7))
+        self.assertEqual(self.statuses(listener), [Status.CRASHED, Status.PASSED])
+
+    def test_own_comes_back(self) -> None:
+        """It is stopped at the deadline, and has its word like others."""
+
+        def come_back() -> None:
+            own.done.set()
+            self.log.append(said(0, Status.TIMED_OUT))
+
+        own = Own(0, come_back)
+        self.log.words = [Word(said(1))]
+        listener = self.listen(2, own)
+        self.assertEqual(own.stopped, [Status.TIMED_OUT])
+        self.assertEqual(self.statuses(listener), [Status.TIMED_OUT, Status.PASSED])
+        self.assertEqual((listener.lost, self.ended), ((), []))
+
+    def test_own_is_stuck(self) -> None:
+        """Its last word comes before it is declared lost, and the process ends."""
+        own = Own(0)
+        self.log.words = [Word(said(1, Status.ERROR))]
+        listener = self.listen(2, own)
+        self.assertEqual(own.stopped, [Status.ENDED])
+        self.assertEqual([o.note for o in listener.watch.outcomes], ["stuck", ""])
+        self.assertEqual((listener.lost, self.ended), ((0,), [listener]))
+        self.assertAlmostEqual(self.log.now, LIMITS.grace_s + UNWIND_S)
+
+    def test_groups_are_released(self) -> None:
+        """Soon after silent ranks were given up, so that these wake up, and not before."""
+        own = Own(0)
+        own.done.set()
+        self.log.words = [Word(said(0, Status.FAILED))]
+        seen = []
+        read = self.log.read
+
+        def look(number: int, timeout_s: float, *, soon: bool = False) -> Word | None:
+            seen.append((self.log.now, listener.released.is_set()))
+            return read(number, timeout_s, soon=soon)
+
+        listener = Listener(self.log, 2, LIMITS, own, self.ended.append, clock=lambda: self.log.now)
+        listener.cleaned.set()
+        with mock.patch.object(self.log, "read", look):
+            listener.run()
+        given_up = LIMITS.grace_s
+        self.assertEqual(
+            {now: was for now, was in seen if now < given_up + CLOSE_S}, {0.0: False, given_up: False}
+        )
+        self.assertTrue(dict(seen)[given_up + CLOSE_S])
+        self.assertEqual(own.stopped, [])
+
+    def test_lost_to_others(self) -> None:
+        """An own test that goes on when the others have given it up is ended as well."""
+        own = Own(0)
+        self.log.words = [Word(said(0, Status.CRASHED), lost=True), Word(said(1))]
+        with (
+            mock.patch.object(supervisor, "UNWIND_S", 0.01),
+            mock.patch.object(own.done, "wait", side_effect=[False, False]) as wait,
+        ):
+            listener = self.listen(2, own)
+        self.assertEqual([c.args for c in wait.call_args_list], [(LIMITS.grace_s,), (0.01,)])
+        self.assertEqual((own.stopped, self.ended), ([Status.ENDED], [listener]))
+
+    def test_no_store(self) -> None:
+        """An error of the log's is kept for whoever waits, and the own test is not forgotten."""
+        own = Own(0)
+        own.on_stop = own.done.set
+        gone = RuntimeError("connection closed")
+        limits = mock.patch.object(supervisor, "_bounded", lambda seconds: 0.0)
+        with mock.patch.object(self.log, "read", side_effect=gone), limits:
+            listener = self.listen(2, own)
+        self.assertIs(listener.failure, gone)
+        self.assertEqual((own.stopped, self.ended), ([Status.ENDED], []))
+
+    def test_groups_that_stay(self) -> None:
+        """Where they cannot be destroyed in time, the process ends."""
+        own = Own(0)
+        own.done.set()
+        self.log.words = [Word(said(0)), Word(said(1))]
+        listener = Listener(self.log, 2, LIMITS, own, self.ended.append, clock=lambda: self.log.now)
+        with mock.patch.object(listener.cleaned, "wait", return_value=False) as wait:
+            listener.run()
+        wait.assert_called_once_with(LIMITS.exit_grace_s)
+        self.assertEqual(self.ended, [listener])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,251 @@
+"""Local-tensor ranks: the job of the one process, its outcome for every rank, and the simulation itself."""
+
+from __future__ import annotations
+
+import unittest
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from harness import RankOutcome, Status, UsageError
+from harness.cases.dtensor import LocalDTensorTestBase
+from harness.errors import LaunchError
+from harness.outcomes import PLAIN, MergeRules
+from harness.protocol import Launch, ModuleRef
+from harness.ranks.job import Watch
+from harness.ranks.local import rank as local
+from harness.ranks.modes import Job
+from harness.settings import Settings
+
+PASSED = RankOutcome(0, Status.PASSED, output="printed\n", pid=7)
+FAILED = RankOutcome(0, Status.FAILED)
+
+
+def job(case: Any = LocalDTensorTestBase, world_size: int = 3) -> Job:
+    """A test that wants ranks."""
+    request = Launch(
+        module=ModuleRef("somewhere"),
+        qualname="Case",
+        method="test_it",
+        world_size=world_size,
+        file_name="/nowhere",
+        environ={"OMP_NUM_THREADS": ""},
+        cwd="/",
+        sys_path=[],
+        argv=[],
+        kwargs={"fake_pg": False},
+    )
+    return Job(case, "somewhere.Case.test_it", request, Settings(), 60.0, pool_key="key")
+
+
+class Played:
+    """Ranks that end as they are told, one end a start."""
+
+    def __init__(self, *ends: Watch, kept: bool = True) -> None:
+        self.ends = list(ends)
+        self.kept = kept
+        self.started: list[Job] = []
+        self.processes: list[Any] = []
+        self.closed = 0
+        self.first_of_its_set = True
+
+    def __call__(self, wanted: Job) -> Played:
+        self.first_of_its_set = not self.kept or bool(self.started)
+        self.started.append(wanted)
+        return self
+
+    def join(self, rules: MergeRules) -> Watch:
+        """The next end."""
+        return self.ends.pop(0)
+
+    def close(self) -> None:
+        """Counts."""
+        self.closed += 1
+
+    def how_the_server_ended(self) -> str:
+        """Some words."""
+        return "as played"
+
+
+def end(outcome: RankOutcome, **more: Any) -> Watch:
+    """What the supervisor would say."""
+    return Watch((outcome,), (), **more)
+
+
+class LocalModeTest(unittest.TestCase):
+    """The mode, on processes that are played."""
+
+    def test_one_process_for_all_ranks(self) -> None:
+        """Its request says how many to play; its pool is shared with no other mode or number."""
+        played = Played(end(PASSED))
+        local.Local(job(), played)
+        (wanted,) = played.started
+        self.assertEqual(wanted.request.world_size, 1)
+        self.assertEqual(wanted.request.kwargs, {"fake_pg": False, local.ARGUMENT: 3})
+        self.assertEqual(wanted.pool_key, ("local", 3, "key"))
+
+    def test_outcome_is_every_ranks(self) -> None:
+        """What it printed is told once."""
+        watched = local.Local(job(), Played(end(PASSED))).join(PLAIN)
+        self.assertEqual(
+            [(o.rank, o.output, o.pid) for o in watched.outcomes],
+            [(0, "printed\n", 7), (1, "", 7), (2, "", 7)],
+        )
+
+    def test_failure_in_a_new_process(self) -> None:
+        """Is the test's own: nothing is tried again."""
+        played = Played(end(FAILED), kept=False)
+        watched = local.Local(job(), played).join(PLAIN)
+        self.assertEqual(len(played.started), 1)
+        self.assertEqual([o.status for o in watched.outcomes], [Status.FAILED] * 3)
+
+    def test_failure_in_a_kept_process(self) -> None:
+        """Is tried in a new one: a second failure is the test's own, a pass tells of what was left there."""
+        second = replace(FAILED, note="second")
+        table = ((end(second), "second", ()), (end(PASSED), "", (f"pollution: {local.POLLUTED}",)))
+        for again, note, told in table:
+            with self.subTest(again=again):
+                played = Played(end(FAILED), again)
+                watched = local.Local(job(), played).join(PLAIN)
+                self.assertEqual(len(played.started), 2)
+                self.assertEqual({(o.status, o.note) for o in watched.outcomes}, {(Status.FAILED, note)})
+                self.assertEqual(watched.notes, told)
+
+    def test_no_second_attempt(self) -> None:
+        """After Ctrl-C, or where the deadline leaves less time than the first attempt took."""
+        for first, told in (
+            (end(FAILED, interrupted=True), ()),
+            (end(replace(FAILED, status=Status.TIMED_OUT)), (local.NO_TIME,)),
+        ):
+            with self.subTest(first=first):
+                played = Played(first)
+                mode = local.Local(replace(job(), timeout_s=0.0 if told else 60.0), played)
+                watched = mode.join(PLAIN)
+                self.assertEqual((len(played.started), watched.notes), (1, told))
+                self.assertEqual(watched.interrupted, not told)
+
+    def test_second_attempt_without_an_end(self) -> None:
+        """Ctrl-C is told; where the server dies or nothing starts, the first failure stands."""
+        interrupted = local.Local(job(), Played(end(FAILED), end(FAILED, interrupted=True))).join(PLAIN)
+        self.assertTrue(interrupted.interrupted)
+        lost = local.Local(job(), Played(end(FAILED), end(FAILED, server_lost=True))).join(PLAIN)
+        self.assertFalse(lost.server_lost)
+        self.assertRegex(lost.notes[0], "could not be tried in a new process: the server")
+
+        def refuses(wanted: Job) -> Played:
+            if played.started:
+                raise LaunchError("no more processes")
+            return played(wanted)
+
+        played = Played(end(FAILED))
+        refused = local.Local(job(), refuses).join(PLAIN)
+        self.assertEqual(refused.notes, ("it could not be tried in a new process: no more processes",))
+        self.assertEqual({o.status for o in refused.outcomes}, {Status.FAILED})
+
+    def test_second_attempt_out_of_time(self) -> None:
+        """Says nothing of the test, which had failed otherwise: the first failure stands."""
+        slow = end(replace(FAILED, status=Status.TIMED_OUT))
+        watched = local.Local(job(), Played(end(FAILED), slow)).join(PLAIN)
+        self.assertEqual({o.status for o in watched.outcomes}, {Status.FAILED})
+        self.assertEqual(watched.notes, (local.NO_TIME,))
+
+    def test_second_attempt_is_within_the_first_ones_deadline(self) -> None:
+        """And writes no logs, which are the first one's."""
+        played = Played(end(FAILED), end(FAILED))
+        local.Local(replace(job(), settings=Settings(log_dir="/logs")), played).join(PLAIN)
+        first, second = played.started
+        self.assertEqual((first.settings.log_dir, second.settings.log_dir), ("/logs", None))
+        self.assertLess(second.timeout_s, first.timeout_s)
+
+    def test_lost_server(self) -> None:
+        """Says nothing of the test: it is passed on."""
+        played = Played(end(replace(FAILED, status=Status.CRASHED), server_lost=True))
+        mode = local.Local(job(), played)
+        self.assertTrue(mode.join(PLAIN).server_lost)
+        self.assertEqual((len(played.started), mode.how_the_server_ended()), (1, "as played"))
+
+    def test_announced_end(self) -> None:
+        """A process that ends as its test announced has not failed."""
+        played = Played(end(replace(FAILED, status=Status.CRASHED, exit_code=3)))
+        local.Local(job(), played).join(MergeRules(expected_exit=3))
+        self.assertEqual(len(played.started), 1)
+
+    def test_close(self) -> None:
+        """Is passed on."""
+        played = Played(end(PASSED))
+        local.Local(job(), played).close()
+        self.assertEqual(played.closed, 1)
+
+    def test_class_that_cannot_play(self) -> None:
+        """Is refused: its method would run as rank 0 and wait for peers."""
+        with self.assertRaisesRegex(UsageError, "derive it from DTensorTestBase"):
+            local.Local(job(case=unittest.TestCase), Played())
+
+
+class SimulationTest(unittest.TestCase):
+    """What the one process has instead of ranks."""
+
+    def setUp(self) -> None:
+        local.init_group(3)
+        self.addCleanup(dist.destroy_process_group)
+
+    def test_rank(self) -> None:
+        """Is all ranks, also where there is only one; it is never the parent's -1."""
+        self.assertTrue(local.is_simulated(local.rank_of(3)))
+        self.assertTrue(local.is_simulated(local.rank_of(1)))
+        self.assertFalse(local.rank_of(3) == -1)
+        self.assertFalse(local.is_simulated(0))
+
+    def test_collective(self) -> None:
+        """Computes among the ranks: 0 + 1 + 2."""
+        with local.simulation(3):
+            value = local.on_each_rank(lambda rank: torch.tensor([float(rank)]), local.rank_of(3))
+            dist.all_reduce(value)
+            parts = local.by_rank(value)
+        assert parts is not None
+        self.assertEqual([(rank, part.tolist()) for rank, part in parts], [(r, [3.0]) for r in range(3)])
+
+    def test_by_rank(self) -> None:
+        """Trees come apart; what is the same on every rank is in every part, and alone comes to None."""
+        with local.simulation(3):
+            value = local.on_each_rank(lambda rank: torch.full((rank + 1,), 1.0), local.rank_of(3))
+        parts = local.by_rank({"a": [value, 5], "b": local.rank_of(3)})
+        assert parts is not None
+        self.assertEqual(
+            [(r, p["a"][0].tolist(), p["a"][1], p["b"]) for r, p in parts],
+            [(r, [1.0] * (r + 1), 5, r) for r in range(3)],
+        )
+        self.assertIsNone(local.by_rank([torch.ones(2), 5, "text"]))
+
+    def test_region_ends(self) -> None:
+        """Also by an exception: tensors are ordinary again, and a mode inside the region is the region's."""
+        with self.assertRaises(ZeroDivisionError), local.simulation(3) as mode:
+            with local.active_mode(3) as inner:
+                self.assertIs(inner, mode)
+            with local.outside():
+                self.assertIs(type(torch.ones(2)), torch.Tensor)
+            self.assertIsNot(type(torch.ones(2)), torch.Tensor)
+            raise ZeroDivisionError
+        self.assertIs(type(torch.ones(2)), torch.Tensor)
+        with local.active_mode(3):
+            self.assertIsNot(type(torch.ones(2)), torch.Tensor)
+
+    def test_generators(self) -> None:
+        """Every rank starts with the one there is, and goes on with its own."""
+        torch.manual_seed(5)
+        expected = torch.rand(2).tolist()
+        torch.manual_seed(5)
+        with local.simulation(3):
+            same = local.by_rank(torch.rand(2))
+            torch.manual_seed(local.rank_of(3))
+            own = local.by_rank(torch.rand(2))
+        assert same is not None
+        assert own is not None
+        self.assertEqual([part.tolist() for _, part in same], [expected] * 3)
+        self.assertEqual(len({tuple(part.tolist()) for _, part in own}), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

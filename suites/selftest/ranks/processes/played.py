@@ -1,0 +1,131 @@
+"""Ranks that a test plays: what the supervisor sees of a rank set, without a process."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import select
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from harness.communication import collective_log
+from harness.outcomes import RankOutcome, Status, SubtestOutcome
+from harness.protocol import Exited, Report, SubtestFailed, Swept, encode
+from harness.ranks.processes.rank_set import RankLink, attend
+from harness.wire import send_frame
+
+Deed = Callable[[], None]
+
+
+class Played:
+    """Stands in for a ``RankSet``: ranks without processes. ``on`` says what a rank does when it is told
+    something: (rank, signal's number or "release") -> deed."""
+
+    def __init__(self, world_size: int) -> None:
+        self.world_size = world_size
+        self.pids = [1000 + rank for rank in range(world_size)]
+        self.events, self._server = socket.socketpair()
+        self.ledger = mmap.mmap(-1, collective_log.size(world_size))
+        self.swept: list[str] | None = None
+        self.links: list[RankLink] = []
+        self._channels: list[socket.socket] = []
+        self._outputs: list[int] = []
+        self._stacks: list[int] = []
+        for rank in range(world_size):
+            self._open(rank)
+        self.on: dict[tuple[int, int | str], Deed] = {}
+        self.told: list[tuple[int, int | str]] = []
+        self._left = world_size
+
+    def _open(self, rank: int) -> None:
+        near, far = socket.socketpair()
+        output, output_far = os.pipe()
+        stack, stack_far = os.pipe()
+        near.setblocking(False)
+        os.set_blocking(output, False)
+        os.set_blocking(stack, False)
+        self.links.append(RankLink(rank, near, output, stack))
+        self._channels.append(far)
+        self._outputs.append(output_far)
+        self._stacks.append(stack_far)
+
+    def close(self) -> None:
+        """Both ends of everything."""
+        for link, channel, output, stack in zip(
+            self.links, self._channels, self._outputs, self._stacks, strict=True
+        ):
+            link.close()
+            channel.close()
+            os.close(output)
+            os.close(stack)
+        self.events.close()
+        self._server.close()
+        self.ledger.close()
+
+    # -- what the supervisor does to ranks
+
+    def attention(self) -> select.poll:
+        """Part of ``RankSet``."""
+        return attend(self.events, self.links)
+
+    def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
+        """Part of ``RankSet``."""
+        self._tell(rank, int(signum))
+
+    def release(self, rank: int) -> None:
+        """Part of ``RankSet``."""
+        self._tell(rank, "release")
+
+    def _tell(self, rank: int, what: int | str) -> None:
+        self.told.append((rank, what))
+        self.on.get((rank, what), _nothing)()
+
+    # -- what ranks do
+
+    def says(self, rank: int, status: Status, **fields: Any) -> None:
+        """A rank reports."""
+        self.sends(rank, encode(Report(RankOutcome(rank, status, **fields))))
+
+    def fails_subtest(self, rank: int, subtest: SubtestOutcome) -> None:
+        """A rank says that a sub-test went wrong."""
+        self.sends(rank, encode(SubtestFailed(rank, subtest)))
+
+    def says_as(self, rank: int, other: int, status: Status) -> None:
+        """A rank reports in the name of another."""
+        self.sends(rank, encode(Report(RankOutcome(other, status))))
+
+    def writes(self, rank: int, data: bytes) -> None:
+        """A rank writes to its channel, no matter what is a message."""
+        self._channels[rank].sendall(data)
+
+    def hangs_up(self, rank: int) -> None:
+        """A rank's end of its channel closes."""
+        self._channels[rank].close()
+
+    def sends(self, rank: int, frame: bytes) -> None:
+        """A rank writes to its channel."""
+        send_frame(self._channels[rank], frame)
+
+    def prints(self, rank: int, data: bytes) -> None:
+        """A rank writes to its output."""
+        os.write(self._outputs[rank], data)
+
+    def dumps(self, rank: int, data: bytes) -> None:
+        """A rank's stack comes."""
+        os.write(self._stacks[rank], data)
+
+    def exits(self, rank: int, code: int, leaked: tuple[str, ...] = (), swept: bool = True) -> None:
+        """A rank's process is gone; after the last, everything is swept if ``swept``."""
+        send_frame(self._server, encode(Exited(rank, code, 1 << 20)))
+        self._left -= 1
+        if self._left == 0 and swept:
+            send_frame(self._server, encode(Swept(list(leaked))))
+
+    def server_dies(self) -> None:
+        """The server's end of the launch closes."""
+        self._server.close()
+
+
+def _nothing() -> None:
+    """What a rank does that does not listen."""

@@ -1,0 +1,70 @@
+"""The rank's end of its channel: what it says of sub-tests while its test goes on."""
+
+from __future__ import annotations
+
+import os
+import socket
+import unittest
+
+from harness.outcomes import ErrorInfo, Status, SubtestOutcome
+from harness.protocol import Again, SubtestFailed, decode, encode
+from harness.ranks.processes.channel import MOST_SUBTESTS, RankChannel
+from harness.wire import FrameReader, read_available, send_frame
+
+ERROR = ErrorInfo("AssertionError", "no", "trace", is_assertion=True, pickled=b"not for now")
+SUBTEST = SubtestOutcome(None, (("n", "1"),), Status.FAILED, ERROR)
+
+
+class SubtestsTest(unittest.TestCase):
+    """``subtest_failed``."""
+
+    def setUp(self) -> None:
+        self.parent, rank = socket.socketpair()
+        self.addCleanup(self.parent.close)
+        self.addCleanup(rank.close)
+        self.channel = RankChannel(rank, 3)
+
+    def said(self) -> list[SubtestFailed]:
+        """What has come to the parent since the last time."""
+        self.parent.setblocking(False)
+        data = read_available(self.parent.fileno())
+        messages = [decode(frame) for frame in FrameReader().feed(data or b"")]
+        assert all(isinstance(m, SubtestFailed) for m in messages)
+        return messages  # type: ignore[return-value]  # as was just asserted
+
+    def test_says_so_at_once(self) -> None:
+        """With the traceback; the exception itself waits for the report."""
+        self.channel.subtest_failed(SUBTEST)
+        (message,) = self.said()
+        assert message.subtest.error is not None
+        self.assertEqual((message.rank, message.subtest.key), (3, SUBTEST.key))
+        self.assertEqual((message.subtest.error.traceback, message.subtest.error.pickled), ("trace", None))
+
+    def test_says_so_of_the_first(self) -> None:
+        """Of each test: a parent that is busy elsewhere must not hold the test up."""
+        for _ in range(2):
+            for _ in range(MOST_SUBTESTS + 1):
+                self.channel.subtest_failed(SUBTEST)
+            self.assertEqual(len(self.said()), MOST_SUBTESTS)
+            send_frame(self.parent, encode(Again("test_next", "file")))
+            self.assertIsInstance(self.channel.next_test(), Again)
+
+    def test_says_nothing_of_a_childs(self) -> None:
+        """One that the test forked goes on in the test, but it is not the rank."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self.channel.subtest_failed(SUBTEST)
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+        self.assertEqual(self.said(), [])
+
+    def test_parent_is_gone(self) -> None:
+        """Nobody to tell."""
+        self.parent.close()
+        self.channel.subtest_failed(SUBTEST)
+
+
+if __name__ == "__main__":
+    unittest.main()

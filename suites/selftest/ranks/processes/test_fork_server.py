@@ -1,0 +1,81 @@
+"""Where every Python process has threads from its start, no fork is safe: spawn takes over."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+
+ROOT = str(Path(__file__).resolve().parents[4])
+
+# What a debugger, a profiler or an accelerator's plug-in does to every interpreter.
+SITECUSTOMIZE = """
+    import threading
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+"""
+# Two tests, whose ranks say who they are, and what became of the launchers.
+FILE = """
+    import os, sys, threading, unittest
+    from harness import MultiProcessTestCase
+    from harness.ranks.processes import choose_launcher as select
+
+    class Cases(MultiProcessTestCase):
+        world_size = 2
+
+        def test_first(self):
+            self.assertEqual(threading.active_count(), 2)
+
+        def test_second(self):
+            pass
+
+    if __name__ == "__main__":
+        counts = []
+        from harness.ranks.processes import fork_server as forkserver
+        fresh = forkserver._fresh_server
+        forkserver._fresh_server = lambda path: counts.append(1) or fresh(path)
+        run = unittest.main(exit=False, verbosity=2)
+        print("servers", len(counts), file=sys.stderr)
+        sys.exit(not run.result.wasSuccessful())
+"""
+
+
+class ThreadsEverywhereTest(unittest.TestCase):
+    """In an interpreter with such a sitecustomize."""
+
+    def run_file(self, launcher: str | None) -> subprocess.CompletedProcess[str]:
+        """Runs the two tests, with a launcher asked for by name or not."""
+        directory = tempfile.mkdtemp(prefix="selftest-")
+        self.addCleanup(shutil.rmtree, directory)
+        Path(directory, "sitecustomize.py").write_text(textwrap.dedent(SITECUSTOMIZE))
+        file = Path(directory, "file.py")
+        file.write_text(textwrap.dedent(FILE))
+        environ = {n: v for n, v in os.environ.items() if n != "HARNESS_LAUNCHER"}
+        environ["PYTHONPATH"] = os.pathsep.join([directory, ROOT])
+        if launcher is not None:
+            environ["HARNESS_LAUNCHER"] = launcher
+        return subprocess.run(
+            [sys.executable, str(file)], env=environ, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    def test_nobody_asked_for_a_launcher(self) -> None:
+        """Both tests pass; that a fork server will not do is found out once, with two of them."""
+        run = self.run_file(None)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("Ran 2 tests", run.stderr)
+        self.assertIn("servers 2", run.stderr)
+
+    def test_fork_server_asked_for(self) -> None:
+        """It says what is the matter and what to do."""
+        run = self.run_file("forkserver")
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("HARNESS_LAUNCHER=spawn", run.stderr)
+        self.assertIn("errors=2", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

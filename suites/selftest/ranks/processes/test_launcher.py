@@ -1,0 +1,211 @@
+"""Servers that are killed, frozen by an import or made unfit: said so, replaced, and the run goes on."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+from pathlib import Path
+from types import ModuleType
+
+from harness import Status
+from harness.errors import ServerLost
+from harness.ranks import modes
+from harness.ranks.processes import choose_launcher
+from harness.ranks.processes.launcher import ServerKeeper
+from suites.selftest.faults import ends, orphans
+from suites.selftest.faults.base import ANNOUNCE, FaultyCase
+from suites.selftest.faults.processes import Announced, still_there
+from suites.selftest.faults.rows import PATIENT, OnForkServer, OnSpawn, Played, Rows
+
+ROOT = str(Path(__file__).resolve().parents[4])
+# Seconds for the kernel to end the ranks of a server that is gone.
+GONE_S = 2.0
+
+
+class LostServerRows(Rows):
+    """The server dies under a test."""
+
+    def loses(self, case: type[FaultyCase], method: str, how: str) -> None:
+        """A row that is an error and says so; ranks are gone, and the next test passes on a new server."""
+        with Announced(self.temporary) as announced:
+            played = self.play(case, method, **{ANNOUNCE: announced.path})
+            self.assertEqual(played.verdict, "ERROR")
+            for words in (ServerLost.__name__, "server", how, "the next test gets a new one", method):
+                self.assertIn(words, played.text)
+            self.assertEqual(still_there(announced.read(2), GONE_S), [])
+        after = self.play(ends.Ends, "test_passes")
+        self.assertEqual(after.verdict, "pass", after.text)
+
+    def test_killed(self) -> None:
+        """By somebody else, perhaps the kernel, short of memory."""
+        self.loses(orphans.LosesServer, "test_wait", "signal SIGKILL")
+
+    def test_terminated(self) -> None:
+        """By SIGTERM: the ranks are swept, and the test has not passed."""
+        with Announced(self.temporary) as announced:
+            played = self.play(orphans.LosesServerPolitely, "test_wait", **{ANNOUNCE: announced.path})
+            self.assertEqual(played.verdict, "ERROR")
+            self.assertEqual(still_there(announced.read(2), GONE_S), [])
+        after = self.play(ends.Ends, "test_passes")
+        self.assertEqual(after.verdict, "pass", after.text)
+
+    def test_killed_by_its_rank(self) -> None:
+        """A test that kills its parent kills the server."""
+        self.loses(orphans.KillsServer, "test_kill", "signal SIGKILL")
+
+    def test_killed_between_tests(self) -> None:
+        """Nobody's test fails by it."""
+        self.play(ends.Ends, "test_passes")
+        launcher = choose_launcher.launcher(self.launcher)
+        assert isinstance(launcher, ServerKeeper), launcher
+        server = launcher._server
+        assert server is not None
+        os.kill(server.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)
+        played = self.play(ends.Ends, "test_passes")
+        self.assertEqual(played.verdict, "pass", played.text)
+
+
+class ImportRows(Rows):
+    """The test's module imports in the parent and not in ranks."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        choose_launcher.close_all()  # a server keeps what it has imported once
+        self.addCleanup(choose_launcher.close_all)
+        self.play(ends.Ends, "test_passes")  # a server that does not have the module from its parent
+        self.module = importlib.import_module("suites.selftest.faults.unimportable")
+        self.addCleanup(_forget, self.module)
+
+    def with_fault(self, fault: str, method: str = "test_anything", **environ: str) -> Played:
+        """Plays a test of the module where importing it goes wrong."""
+        settings = {self.module.VARIABLE: fault, **environ}
+        return self.play(self.module.Unimportable, method, **settings)
+
+    def goes_on(self) -> None:
+        """The next test of another module passes."""
+        after = self.play(ends.Ends, "test_passes")
+        self.assertEqual(after.verdict, "pass", after.text)
+
+    def test_raises(self) -> None:
+        """An error with the import's own traceback."""
+        played = self.with_fault("raise")
+        self.assertEqual(played.verdict, "ERROR")
+        self.assertIn("ImportError: this module does not like ranks", played.text)
+        self.assertIn("unimportable.py", played.text)
+        self.goes_on()
+
+    def test_raises_and_is_mended(self) -> None:
+        """What failed once is tried again, not remembered."""
+        self.with_fault("raise")
+        played = self.with_fault("")
+        self.assertEqual(played.verdict, "pass", played.text)
+
+    def test_exits(self) -> None:
+        """An error: a module that ends the process with code 0 has run no test."""
+        played = self.with_fault("exit")
+        self.assertEqual(played.verdict, "ERROR")
+        self.assertIn("SystemExit", played.text)
+        self.goes_on()
+
+    def test_hangs(self) -> None:
+        """An error at the test's deadline that names the module; the run goes on."""
+        played = self.with_fault("hang", HARNESS_TIMEOUT="1.5")
+        self.assertEqual(played.verdict, "ERROR")
+        self.assertIn("unimportable", played.text)
+        self.goes_on()
+
+    def test_starts_a_thread(self) -> None:
+        """Ranks are not forked from a process with threads: they import the module themselves."""
+        played = self.with_fault("thread")
+        self.assertEqual(played.verdict, "pass", played.text)
+        self.assertEqual([o.output for o in played.outcome.ranks], ["2\n", "2\n"])
+        self.goes_on()
+
+    def test_starts_a_thread_on_kept_ranks(self) -> None:
+        """What the import does in a rank is not left by the test, so the ranks are kept."""
+        self.addCleanup(modes.retire_pool)
+        kept = {"HARNESS_RANKS": "pooled", "HARNESS_STRICT": "1"}
+        first, second = (self.with_fault("thread", **kept) for _ in range(2))
+        self.assertEqual((first.verdict, second.verdict), ("pass", "pass"), first.text + second.text)
+        self.assertEqual(*([o.pid for o in played.outcome.ranks] for played in (first, second)))
+
+    def test_sets_a_filter(self) -> None:
+        """What a module's import does to the warning filters holds for all of its tests on kept ranks."""
+        self.addCleanup(modes.retire_pool)
+        for _ in range(2):
+            played = self.with_fault("filter", "test_filter", HARNESS_RANKS="pooled")
+            self.assertEqual(played.verdict, "pass", played.text)
+
+    def test_starts_a_thread_and_meets(self) -> None:
+        """A server that cannot be used leaves the parent's files alone, such as the ranks' meeting place."""
+        played = self.with_fault("thread", "test_meets")
+        self.assertEqual(played.verdict, "pass", played.text)
+
+
+class BusyParentRows(Rows):
+    """A parent that may not be forked."""
+
+    def test_thread(self) -> None:
+        """A running thread: ranks start from a fresh server."""
+        done = threading.Event()
+        thread = threading.Thread(target=done.wait)
+        choose_launcher.close_all()
+        thread.start()
+        try:
+            played = self.play(ends.Ends, "test_passes")
+        finally:
+            choose_launcher.close_all()
+            done.set()
+            thread.join()
+        self.assertEqual(played.outcome.status, Status.PASSED, played.text)
+
+    def test_open_mp(self) -> None:
+        """Pools of OpenMP and autograd alive in the parent: ranks can use theirs."""
+        run = subprocess.run(
+            [sys.executable, "-m", "unittest", "suites.selftest.faults.openmp"],
+            env={**os.environ, **PATIENT, "HARNESS_LAUNCHER": self.launcher},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("Ran 1 test", run.stderr)
+
+
+class LostServersOnForkServer(LostServerRows, OnForkServer):
+    """On the fork server."""
+
+
+class LostServersOnSpawn(LostServerRows, OnSpawn):
+    """On new interpreters: the small server that starts them."""
+
+
+class ImportsOnForkServer(ImportRows, OnForkServer):
+    """On the fork server."""
+
+
+class ImportsOnSpawn(ImportRows, OnSpawn):
+    """On new interpreters."""
+
+
+class BusyParentsOnForkServer(BusyParentRows, OnForkServer):
+    """On the fork server."""
+
+
+class BusyParentsOnSpawn(BusyParentRows, OnSpawn):
+    """On new interpreters."""
+
+
+def _forget(module: ModuleType) -> None:
+    del sys.modules[module.__name__]
+
+
+if __name__ == "__main__":
+    unittest.main()

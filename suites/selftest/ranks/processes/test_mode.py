@@ -1,0 +1,26 @@
+"""Rank modes: what they do with a server that is of no more use."""
+
+from __future__ import annotations
+
+import unittest
+from unittest import mock
+
+from harness.ranks import modes
+from harness.ranks.job import UNSWEPT, Watch
+from harness.ranks.processes.rank_set import Launcher
+
+
+class StuckServerTest(unittest.TestCase):
+    """A server that could not sweep what ranks left."""
+
+    def test_table(self) -> None:
+        """(what is noted of the test, whether the server is ended)."""
+        for notes, ended in (((), False), (("something else",), False), ((UNSWEPT,), True)):
+            with self.subTest(notes=notes):
+                launcher = mock.create_autospec(Launcher, instance=True)
+                modes._replace_if_stuck(launcher, Watch((), (), notes=notes))
+                self.assertEqual(launcher.close.called, ended)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,97 @@
+"""What a kept rank set is told of each test: all of it once, then what is new."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import types
+import unittest
+from typing import Any
+
+from harness.protocol import Again, Launch, Message, ModuleRef, decode
+from harness.ranks.processes.pool import PooledSet
+from harness.wire import recv_frame
+
+FIRST = Launch(
+    module=ModuleRef("m", "/m.py"),
+    qualname="Test",
+    method="test_a",
+    world_size=1,
+    file_name="",
+    environ={"A": "1"},
+    cwd="/",
+    sys_path=["/"],
+    argv=["x"],
+    threads=1,
+    start_timeout_s=1.0,
+)
+
+
+class SendTest(unittest.TestCase):
+    """A set whose one rank is the test itself."""
+
+    def setUp(self) -> None:
+        near, self.far = socket.socketpair()
+        near.setblocking(False)
+        for end in (near, self.far):
+            self.addCleanup(end.close)
+        ranks: Any = types.SimpleNamespace(
+            links=[types.SimpleNamespace(channel=near)]
+        )  # stands in for a RankSet
+        self.set = PooledSet("key", ranks, "file")
+
+    def told(self, request: Launch, *, file_name: str = "f", keeps_group: bool = True) -> Message:
+        """What the rank gets to read."""
+        self.set.send(request, file_name=file_name, keeps_group=keeps_group)
+        frame = recv_frame(self.far)
+        assert frame is not None
+        return decode(frame)
+
+    def test_the_first_is_told_whole(self) -> None:
+        expected = dataclasses.replace(FIRST, pooled=True, file_name="f", keeps_group=True)
+        self.assertEqual(self.told(FIRST), expected)
+        self.assertEqual(self.set.tests_run, 1)
+
+    def test_another_test_of_the_class(self) -> None:
+        """Its name and its file, whatever its deadline; as often as one comes."""
+        self.told(FIRST)
+        for method, file in (("test_b", "f"), ("test_a", "g")):
+            request = dataclasses.replace(FIRST, method=method, start_timeout_s=2.0)
+            self.assertEqual(self.told(request, file_name=file), Again(method, file))
+
+    def test_what_differs_is_told(self) -> None:
+        """Surroundings that are as they were are left out; where they are not, everything is told."""
+        others: dict[str, tuple[dict[str, Any], bool]] = {
+            "class": ({"qualname": "Other"}, True),
+            "module": ({"module": ModuleRef("n", "/n.py")}, True),
+            "arguments of _run": ({"kwargs": {"fake_pg": True}}, True),
+            "threads": ({"threads": 2}, True),
+            "environment": ({"environ": {"A": "2"}}, False),
+            "directory": ({"cwd": "/tmp"}, False),
+            "path": ({"sys_path": ["/", "/tmp"]}, False),
+            "argv": ({"argv": ["y"]}, False),
+        }
+        for name, (changes, same_surroundings) in others.items():
+            with self.subTest(name):
+                self.told(FIRST)
+                request = dataclasses.replace(FIRST, **changes)
+                told = self.told(request)
+                assert isinstance(told, Launch)
+                self.assertEqual(told.same_surroundings, same_surroundings)
+                around = (told.environ, told.cwd, told.sys_path, told.argv)
+                whole = (request.environ, request.cwd, request.sys_path, request.argv)
+                self.assertEqual(around, ({}, "", [], []) if same_surroundings else whole)
+                self.assertEqual(told.qualname, request.qualname)
+                self.assertEqual(told.kwargs, request.kwargs)
+
+    def test_the_group_is_no_longer_kept(self) -> None:
+        """Then the rank has to know, although all else is as it was."""
+        self.told(FIRST)
+        told = self.told(FIRST, keeps_group=False)
+        assert isinstance(told, Launch)
+        self.assertFalse(told.keeps_group)
+        self.assertIsInstance(self.told(FIRST, keeps_group=False), Again)
+
+
+if __name__ == "__main__":
+    unittest.main()

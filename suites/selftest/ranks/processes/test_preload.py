@@ -1,0 +1,134 @@
+"""The preload of the compiler: forks of a process that has it import next to nothing when they compile."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from harness import MultiProcessTestCase
+from harness.cases import dynamo as _bases  # noqa: F401 - brings the preload to this module's ranks
+from harness.ranks.processes import preload
+
+ROOT = Path(__file__).resolve().parents[4]
+
+# For a fresh interpreter, since the one that runs the tests has imported everything long ago. Tells what the
+# preload does besides importing, and what a first compile imports in a fork made before it and in one after.
+PROGRAM = """
+import importlib.util, json, os, sys
+import torch, torch._dynamo
+from torch.utils._python_dispatch import TorchDispatchMode
+from harness.ranks.processes.preload import preload_compiler
+from harness.system import posix
+
+class Noted(TorchDispatchMode):
+    operators = []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        self.operators.append(str(operator))
+        return operator(*args, **(kwargs or {}))
+
+def imported_by_compiling():
+    known = set(sys.modules)
+    layer = torch.nn.Linear(4, 4)
+    torch.compile(lambda x: layer(x).relu().sum(), backend="aot_eager")(torch.ones(2, 4)).backward()
+    return sorted(sys.modules.keys() - known)
+
+def in_a_fork():
+    readable, writable = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(writable, json.dumps(imported_by_compiling()).encode())
+        os._exit(0)
+    os.close(writable)
+    with open(readable) as answer:
+        names = json.load(answer)
+    os.waitpid(pid, 0)
+    return names
+
+before = in_a_fork()
+with Noted():
+    preload_compiler()
+told = {"operators": Noted.operators, "children": posix.children(), "forkable": posix.forkable()}
+print(json.dumps({"before": before, "after": in_a_fork(), **told}))
+"""
+# Modules that a first compile may still import: another version of torch has a few that the lists lack.
+FEW = 5
+# Fewer than a first compile imports by itself, on every version of torch (some 600 on 2.13).
+MANY = 100
+
+
+class PreloadTest(unittest.TestCase):
+    """In a fresh interpreter."""
+
+    told: ClassVar[dict[str, Any]]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """Runs the program once."""
+        ran = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            cwd=ROOT,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ran.returncode != 0:
+            raise AssertionError(ran.stderr)
+        cls.told = json.loads(ran.stdout.splitlines()[-1])
+
+    def test_imports(self) -> None:
+        """A first compile imports hundreds of modules before it, and next to none after."""
+        self.assertGreater(len(self.told["before"]), MANY)
+        self.assertLessEqual(len(self.told["after"]), FEW, self.told["after"])
+
+    def test_does_nothing_else(self) -> None:
+        """No operator has run, no process has started, and a fork misses no thread."""
+        self.assertEqual(self.told["operators"], [])
+        self.assertEqual(self.told["children"], [])
+        self.assertTrue(self.told["forkable"])
+
+
+class ListsTest(unittest.TestCase):
+    """The names of modules."""
+
+    def test_every_name_is_of_some_torch(self) -> None:
+        """On the newest version that is supported, none is misspelt or gone."""
+        if not torch.__version__.startswith("2.13."):
+            self.skipTest("the lists are of torch 2.13; other versions lack some of the modules")
+        missing = [
+            name
+            for name in (*preload.TRACING, *preload.AOT, *preload.INDUCTOR)
+            if name not in sys.modules and not preload._exists(name)
+        ]
+        self.assertEqual(missing, [])
+
+    def test_missing_modules(self) -> None:
+        """Neither a missing module nor a missing package is an error."""
+        self.assertFalse(preload._exists("torch.no_such_module"))
+        self.assertFalse(preload._exists("no_such_package.module"))
+        self.assertTrue(preload._exists("torch._dynamo"))
+
+
+class RanksTest(MultiProcessTestCase):
+    """Ranks come from a server that has imported a base of compiler tests."""
+
+    world_size = 2
+
+    def test_first_compile(self) -> None:
+        """It imports next to nothing."""
+        known = set(sys.modules)
+        compiled = torch.compile(lambda x: (x * 2).sum(), backend="aot_eager")
+        compiled(torch.ones(2, requires_grad=True)).backward()
+        self.assertLessEqual(len(sys.modules.keys() - known), FEW, sys.modules.keys() - known)
+
+
+if __name__ == "__main__":
+    unittest.main()

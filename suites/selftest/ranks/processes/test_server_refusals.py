@@ -1,0 +1,153 @@
+"""Ranks that cannot be born: the reason is said, nothing is left of those that were, the server lives on."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import socket
+import subprocess
+import sys
+import textwrap
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+from harness.errors import LaunchError
+from harness.protocol import Launch, ModuleRef
+from harness.ranks.processes import server
+from harness.ranks.processes.fork_server import ForkServerLauncher
+from harness.ranks.processes.rank_set import RankSet
+from harness.ranks.processes.spawn import SpawnLauncher
+from suites.selftest.faults.clean import CleanTestCase
+
+ROOT = str(Path(__file__).resolve().parents[4])
+WORLD_SIZE = 4
+
+# A test file that imports numpy, and a run that has a server before it has numpy.
+NUMERIC = """
+    import numpy
+    from harness import MultiProcessTestCase
+
+    class Cases(MultiProcessTestCase):
+        world_size = 2
+
+        def test(self):
+            pass
+"""
+NUMERIC_RUN = """
+    import sys, unittest
+    from harness.ranks.processes import choose_launcher as select
+
+    launcher = select.launcher(None)
+    launcher.ready("numeric", sys.path)
+    run = unittest.main(module="numeric", argv=["run"], exit=False)
+    print(f"passed {run.result.wasSuccessful()}, dirty {launcher._dirty}")
+"""
+
+
+def request(world_size: int = WORLD_SIZE) -> Launch:
+    """A request for ranks that run nothing."""
+    return Launch(
+        ModuleRef("harness"),
+        "None",
+        "none",
+        world_size,
+        "",
+        dict(os.environ),
+        os.getcwd(),
+        [],
+        [],
+        pooled=True,
+    )
+
+
+def fails_at_the_third(newborn: server.Newborn) -> int:
+    """Two ranks that wait for ever; no third one, unless the request says otherwise."""
+    if newborn.rank == 2 and newborn.request.method == "none":
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    pid = os.fork()
+    if pid == 0:
+        os.read(os.pipe()[0], 1)
+    return pid
+
+
+class BirthTest(CleanTestCase):
+    """In the server."""
+
+    @contextlib.contextmanager
+    def server(self) -> Iterator[socket.socket]:
+        """The control socket of a server with such births."""
+        near, far = socket.socketpair()
+        pid = os.fork()
+        if pid == 0:
+            near.close()
+            server.Server(far, fails_at_the_third, preload=False).run()
+            os._exit(0)
+        far.close()
+        with near:
+            yield near
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+    def test_no_more_processes(self) -> None:
+        """The reason arrives; the two that were born are gone; the next launch works."""
+        with self.server() as control:
+            said = self.assertRaisesRegex(LaunchError, r"rank 2 of 4 .*Resource temporarily unavailable")
+            with RankSet(request()) as ranks, said:
+                ranks.start(control, request())
+            two = request(2)
+            with RankSet(two) as ranks:
+                ranks.start(control, two)
+                self.assertEqual(len(ranks.pids), 2)
+
+
+class PoolTest(CleanTestCase):
+    """A module whose pool of threads ends before a fork."""
+
+    def test_ranks_are_forked(self) -> None:
+        """The server, which is older than the module, is not taken for one that cannot be forked."""
+        file = Path(self.temporary, "numeric.py")
+        file.write_text(textwrap.dedent(NUMERIC))
+        self.addCleanup(file.unlink)
+        environ = {n: v for n, v in os.environ.items() if not n.endswith("_NUM_THREADS")}
+        run = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(NUMERIC_RUN)],
+            env={**environ, "PYTHONPATH": f"{self.temporary}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(run.stdout.strip(), "passed True, dirty set()", run.stderr)
+
+
+class ParentTest(CleanTestCase):
+    """In the parent."""
+
+    def test_no_more_descriptors(self) -> None:
+        """Those that were opened are closed again."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for spare in range(3, 20):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + spare, hard))
+            with self.subTest(spare=spare), self.assertRaises(OSError):
+                RankSet(request(64))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    def test_no_server(self) -> None:
+        """Neither by a fork nor by a new interpreter: an error of the test's, with the reason."""
+        refused = mock.Mock(side_effect=BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
+        for launcher in (ForkServerLauncher(), SpawnLauncher()):
+            with (
+                self.subTest(launcher.name),
+                mock.patch("os.fork", refused),
+                mock.patch("subprocess.Popen", refused),
+                self.assertRaisesRegex(LaunchError, "Resource temporarily unavailable"),
+            ):
+                launcher.launch(request())
+
+
+if __name__ == "__main__":
+    unittest.main()

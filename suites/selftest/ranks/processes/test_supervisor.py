@@ -1,0 +1,346 @@
+"""The supervisor's loop on ranks that are played by this test: everything that may come, in any order."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import signal
+import time
+import unittest
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from harness.communication import collective_log
+from harness.outcomes import ErrorInfo, MergeRules, RankOutcome, Status, SubtestOutcome, merge
+from harness.protocol import Report, SubtestFailed, encode
+from harness.ranks.deadlines import Limits
+from harness.ranks.job import UNSWEPT, Watch
+from harness.ranks.processes.output import Output
+from harness.ranks.processes.supervisor import Supervisor
+from harness.system.signals import STACK_SIGNAL
+from suites.selftest.ranks.processes.played import Played
+
+# Seconds; what a played rank does, it does at once, so these only end what is meant to hang.
+SHORT = Limits(timeout_s=0.05, grace_s=0.05, skip_grace_s=0.05, exit_grace_s=0.05)
+FAILURE = ErrorInfo("AssertionError", "no", "trace", is_assertion=True)
+SUBTEST = SubtestOutcome(None, (("n", "1"),), Status.FAILED, FAILURE)
+
+# Seconds on a clock that jumps: many looks after the start, and long after a grace of one second.
+LATE = 20
+
+# Calls of the clock until the supervisor has looked at its descriptors for the first time, and some more.
+FIRST_LOOK = 6
+
+
+def patient_clock() -> Callable[[], float]:
+    """The monotonic clock, standing still until what ranks did beforehand has been seen: however long this
+    process is kept waiting for a processor, none of it comes too late."""
+    start, calls = time.monotonic(), itertools.count()
+    return lambda: start if next(calls) < FIRST_LOOK else time.monotonic()
+
+
+class SupervisorTest(unittest.TestCase):
+    """Two played ranks; rank 0 is well-behaved unless said otherwise."""
+
+    def setUp(self) -> None:
+        self.ranks = Played(2)
+        self.addCleanup(self.ranks.close)
+
+    def watch(self, limits: Limits = SHORT, clock: Callable[[], float] | None = None, **more: Any) -> Watch:
+        """Supervises the ranks to their end."""
+        clock = clock or patient_clock()
+        outputs = [Output(rank) for rank in range(2)]
+        ranks: Any = self.ranks  # stands in for a RankSet
+        return Supervisor(ranks, outputs, limits, clock(), clock=clock, **more).run()
+
+    def jumping_clock(self, late: Callable[[], object]) -> Callable[[], float]:
+        """A clock on which seconds pass from look to look, and something to see at each; ``late`` is done
+        when ``LATE`` of them have passed."""
+        ticks = itertools.count()
+
+        def clock() -> float:
+            self.ranks.prints(0, b".")
+            if (now := next(ticks)) == LATE:
+                late()
+            return float(now)
+
+        return clock
+
+    def leaves_when_released(self, rank: int, code: int = 0) -> None:
+        """The rank ends as soon as it may."""
+        self.ranks.on[rank, "release"] = lambda: self.ranks.exits(rank, code)
+
+    def dies_of(self, rank: int, signum: int) -> None:
+        """The rank ends by that signal."""
+        self.ranks.on[rank, int(signum)] = lambda: self.ranks.exits(rank, -int(signum))
+
+    def statuses(self, watched: Watch) -> list[Status]:
+        """By rank."""
+        return [o.status for o in watched.outcomes]
+
+    def test_all_pass(self) -> None:
+        """Nobody is released before all have reported; what they printed and used is kept."""
+        self.ranks.says(1, Status.PASSED)
+        self.ranks.prints(1, b"hello")
+        self.leaves_when_released(0)
+        self.leaves_when_released(1)
+        self.ranks.says(0, Status.PASSED)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED] * 2)
+        self.assertEqual(self.ranks.told, [(0, "release"), (1, "release")])
+        self.assertEqual((watched.outcomes[1].output, watched.outcomes[1].peak_memory), ("hello", 1 << 20))
+        self.assertEqual(sorted(o.order for o in watched.outcomes), [0, 1])
+        self.assertEqual([o.pid for o in watched.outcomes], [1000, 1001])
+
+    def test_no_word(self) -> None:
+        """A rank that goes without a report has crashed, with code 0 too."""
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.ranks.exits(1, 0)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
+        self.assertEqual(watched.outcomes[1].exit_code, 0)
+
+    def test_last_words(self) -> None:
+        """A report and output that come in with the news of the end still count."""
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.ranks.says(1, Status.FAILED, error=FAILURE)
+        self.ranks.prints(1, b"last words")
+        self.ranks.exits(1, 10)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.FAILED])
+        self.assertEqual(watched.outcomes[1].output, "last words")
+
+    def test_passed_and_died(self) -> None:
+        """A pass followed by any other code than 0 is a crash on the way out."""
+        for rank in (0, 1):
+            self.ranks.says(rank, Status.PASSED)
+            self.leaves_when_released(rank, code=-11 * rank)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
+        self.assertEqual((watched.outcomes[1].phase, watched.outcomes[1].exit_code), ("exit", -11))
+
+    def test_failure_ends_the_others(self) -> None:
+        """After the grace: stack, SIGTERM; the other is collateral."""
+        self.ranks.says(1, Status.FAILED, error=FAILURE)
+        self.leaves_when_released(1, code=10)
+        dump = (
+            b'Thread 0x1 (most recent call first):\n  File "t.py", line 3 in wait\n  File "t" in <module>\n'
+        )
+        self.ranks.on[0, STACK_SIGNAL] = lambda: self.ranks.dumps(0, dump)
+        self.dies_of(0, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.ENDED, Status.FAILED])
+        self.assertIn('"t.py", line 3 in wait', watched.outcomes[0].stack)
+        self.assertEqual(self.ranks.told[0], (0, STACK_SIGNAL))
+        self.assertEqual(merge(watched.outcomes).root_cause, 1)
+
+    def test_late_report_counts(self) -> None:
+        """A rank that was only slow, and passes while stacks are taken, has passed; the other timed out."""
+        self.ranks.on[0, STACK_SIGNAL] = lambda: self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.dies_of(0, signal.SIGTERM)
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.TIMED_OUT])
+        self.assertEqual(merge(watched.outcomes).root_cause, 1)
+
+    def test_late_report_after_sigterm(self) -> None:
+        """Nor is a rank that was told to end, and reported a pass before it did, the cause of anything."""
+
+        def pass_and_die() -> None:
+            self.ranks.says(0, Status.PASSED)
+            self.ranks.exits(0, -signal.SIGTERM)
+
+        self.ranks.on[0, int(signal.SIGTERM)] = pass_and_die
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(watched.outcomes[1].status, Status.TIMED_OUT)
+        self.assertIsNot(watched.outcomes[0].status, Status.CRASHED)
+        self.assertNotEqual(merge(watched.outcomes).reason, "")
+
+    def test_sub_test_of_a_rank_that_hangs(self) -> None:
+        """It is known, and the cause; what a sub-test found because the rank is ended is neither."""
+        self.ranks.fails_subtest(1, SUBTEST)
+        late = replace(SUBTEST, params=(("n", "2"),))
+
+        def fail_and_die() -> None:
+            self.ranks.fails_subtest(1, late)
+            self.ranks.exits(1, -signal.SIGTERM)
+
+        self.ranks.on[1, int(signal.SIGTERM)] = fail_and_die
+        self.dies_of(0, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.TIMED_OUT] * 2)
+        self.assertEqual([o.subtests for o in watched.outcomes], [(), (SUBTEST,)])
+        self.assertEqual(merge(watched.outcomes).root_cause, 1)
+
+    def test_sub_test_hurries_nobody(self) -> None:
+        """Its rank goes on, and may take longer than a grace; the report has the sub-test as well."""
+        self.ranks.fails_subtest(1, SUBTEST)
+        for rank in (0, 1):
+            self.leaves_when_released(rank, code=10 * rank)
+
+        def report() -> None:
+            self.ranks.says(0, Status.PASSED)
+            self.ranks.says(1, Status.FAILED, subtests=(SUBTEST,))
+
+        clock = self.jumping_clock(report)
+        watched = self.watch(Limits(timeout_s=1e6, grace_s=1, skip_grace_s=1, exit_grace_s=1e6), clock)
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.FAILED])
+        self.assertEqual(watched.outcomes[1].subtests, (SUBTEST,))
+
+    def test_sub_test_in_the_order_of_news(self) -> None:
+        """It went wrong before a peer failed, so it comes before that."""
+        self.ranks.fails_subtest(1, SUBTEST)
+        self.leaves_when_released(0, code=10)
+        self.dies_of(1, signal.SIGTERM)
+        clock = self.jumping_clock(lambda: self.ranks.says(0, Status.FAILED, error=FAILURE))
+        watched = self.watch(Limits(timeout_s=1e6, grace_s=1, skip_grace_s=1, exit_grace_s=1e6), clock)
+        self.assertEqual(self.statuses(watched), [Status.FAILED, Status.ENDED])
+        self.assertEqual(merge(watched.outcomes).root_cause, 1)
+
+    def test_ladder(self) -> None:
+        """Stack, SIGTERM, SIGKILL, in this order."""
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.dies_of(1, signal.SIGKILL)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.TIMED_OUT])
+        mine = [what for rank, what in self.ranks.told if rank == 1]
+        self.assertEqual(mine, [STACK_SIGNAL, signal.SIGTERM, signal.SIGKILL])
+
+    def test_does_not_die(self) -> None:
+        """Not even of SIGKILL: the supervisor gives up, and says so."""
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        jumps = itertools.count(0.0, 20.0)
+        watched = self.watch(clock=lambda: next(jumps))
+        self.assertEqual(watched.outcomes[1].status, Status.TIMED_OUT)
+        self.assertEqual(watched.outcomes[1].note, "does not die")
+
+    def test_hangs_at_exit(self) -> None:
+        """It had passed, and does not leave."""
+        for rank in (0, 1):
+            self.ranks.says(rank, Status.PASSED)
+        self.leaves_when_released(0)
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.TIMED_OUT])
+        self.assertEqual(watched.outcomes[1].phase, "exit")
+
+    def test_fails_and_hangs_at_exit(self) -> None:
+        """The failure stays the cause, and a failure."""
+        self.ranks.says(0, Status.PASSED)
+        self.ranks.says(1, Status.FAILED, error=FAILURE)
+        self.leaves_when_released(0)
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.FAILED])
+        self.assertEqual(merge(watched.outcomes).status, Status.FAILED)
+        self.assertIn("did not leave", merge(watched.outcomes).reason)
+
+    def test_crashes_and_hangs_at_exit(self) -> None:
+        """A hang is never what a test announced."""
+        self.ranks.says(0, Status.PASSED)
+        self.ranks.says(1, Status.CRASHED)
+        self.leaves_when_released(0)
+        self.dies_of(1, signal.SIGTERM)
+        rules = MergeRules(any_exit=True)
+        watched = self.watch(rules=rules)
+        self.assertEqual(merge(watched.outcomes, rules).status, Status.TIMED_OUT)
+
+    def test_no_word_on_leftovers(self) -> None:
+        """Where the server cannot end what ranks left, it is given up like a rank that does not die."""
+        for rank in (0, 1):
+            self.ranks.says(rank, Status.PASSED)
+            self.ranks.on[rank, "release"] = functools.partial(self.ranks.exits, rank, 0, swept=False)
+        jumps = itertools.count(0.0, 20.0)
+        watched = self.watch(clock=lambda: next(jumps))
+        self.assertEqual(self.statuses(watched), [Status.PASSED] * 2)
+        self.assertEqual(watched.notes, (UNSWEPT,))
+        self.assertLess(next(jumps), 1000.0)  # it has not gone round and round
+
+    def test_code_of_a_rank_that_lives(self) -> None:
+        """Kept ranks say themselves with which code the test wanted to end them."""
+        self.ranks.says(0, Status.PASSED)
+        self.ranks.says(1, Status.CRASHED, exit_code=3)
+        watched = self.watch(keep=True, rules=MergeRules(expected_exit=3))
+        self.assertEqual(watched.outcomes[1].exit_code, 3)
+
+    def test_skip_gets_its_own_grace(self) -> None:
+        """The others are ended as collateral of the divergence."""
+        self.ranks.says(1, Status.SKIPPED, skip_reason="not here")
+        self.leaves_when_released(1, code=75)
+        self.dies_of(0, signal.SIGTERM)
+        long = Limits(timeout_s=60, grace_s=60, skip_grace_s=0.05, exit_grace_s=60)
+        watched = self.watch(long)
+        self.assertEqual(self.statuses(watched), [Status.ENDED, Status.SKIPPED])
+
+    def test_lie(self) -> None:
+        """A rank that speaks for another is believed no longer, about itself neither."""
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.ranks.sends(1, encode(Report(RankOutcome(0, Status.FAILED))))
+        self.ranks.sends(1, encode(Report(RankOutcome(1, Status.PASSED))))
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
+        self.assertIn("no report", watched.outcomes[1].note)
+
+    def test_sub_test_of_another(self) -> None:
+        """A lie too."""
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.ranks.sends(1, encode(SubtestFailed(0, SUBTEST)))
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
+        self.assertIn("SubtestFailed", watched.outcomes[1].note)
+
+    def test_second_report(self) -> None:
+        """The first word counts."""
+        self.ranks.says(1, Status.FAILED, error=FAILURE)
+        self.ranks.says(1, Status.PASSED)
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.leaves_when_released(1, code=10)
+        self.assertEqual(self.statuses(self.watch()), [Status.PASSED, Status.FAILED])
+
+    def test_server_lost(self) -> None:
+        """Said so; no rank is waited for, and what was reported before is kept."""
+        self.ranks.says(0, Status.PASSED)
+        self.ranks.server_dies()
+        watched = self.watch(Limits(60, 60, 60, 60))
+        self.assertTrue(watched.server_lost)
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
+
+    def test_leaks(self) -> None:
+        """What the server swept is handed on."""
+        for rank in (0, 1):
+            self.ranks.says(rank, Status.PASSED)
+        self.leaves_when_released(0)
+        self.ranks.on[1, "release"] = lambda: self.ranks.exits(1, 0, leaked=("process 7: sleep",))
+        self.assertEqual(self.watch().leaked, ("process 7: sleep",))
+
+    def test_keep(self) -> None:
+        """Pooled ranks are left alone once all have reported."""
+        for rank in (0, 1):
+            self.ranks.says(rank, Status.PASSED)
+        self.assertEqual(self.statuses(self.watch(keep=True)), [Status.PASSED] * 2)
+        self.assertEqual(self.ranks.told, [])
+
+    def test_collectives(self) -> None:
+        """Read from shared memory, of a rank that says nothing any more too."""
+        collective_log.Ledger(self.ranks.ledger, 1).begin("all_reduce", "0", 1)
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.ranks.exits(1, -9)
+        watched = self.watch()
+        self.assertEqual([str(c) for c in watched.outcomes[1].collectives], ["all_reduce #1 of group 0"])
+
+
+if __name__ == "__main__":
+    unittest.main()

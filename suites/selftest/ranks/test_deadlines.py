@@ -1,0 +1,153 @@
+"""The supervisor's one decision: by tables, and by properties over every view that there can be."""
+
+from __future__ import annotations
+
+import math
+import unittest
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from harness.ranks.deadlines import (
+    KILL_WAIT_S,
+    STACKS_WAIT_S,
+    TERM_WAIT_S,
+    Action,
+    Limits,
+    Step,
+    View,
+    Why,
+    decide,
+)
+from suites.selftest.properties import given
+
+LIMITS = Limits(timeout_s=100.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
+RUNNING = View(started=0.0, unsettled=2, alive=2)
+
+# What has been seen, at which time -> what to do, why, and until when to wait otherwise.
+TABLE: list[tuple[str, dict[str, Any], float, Action, Why | None, float]] = [
+    ("nothing yet", {}, 50.0, Action.WAIT, Why.TIMEOUT, 100.0),
+    ("the deadline", {}, 100.0, Action.LOOK, Why.TIMEOUT, -math.inf),
+    ("a failure", {"first_bad": 50.0}, 50.5, Action.WAIT, Why.FAILURE, 51.0),
+    ("its grace is over", {"first_bad": 50.0}, 51.0, Action.LOOK, Why.FAILURE, -math.inf),
+    ("a skip", {"first_skip": 50.0}, 59.0, Action.WAIT, Why.DIVERGENCE, 60.0),
+    ("its grace is over", {"first_skip": 50.0}, 60.0, Action.LOOK, Why.DIVERGENCE, -math.inf),
+    ("a skip, then a failure", {"first_skip": 50.0, "first_bad": 52.0}, 52.5, Action.WAIT, Why.FAILURE, 53.0),
+    ("a failure late", {"first_bad": 99.5}, 99.9, Action.WAIT, Why.TIMEOUT, 100.0),
+    ("both are due", {"first_bad": 98.0}, 100.0, Action.LOOK, Why.FAILURE, -math.inf),
+    ("all have reported", {"unsettled": 0}, 50.0, Action.RELEASE, None, math.inf),
+    ("even after the deadline", {"unsettled": 0}, 500.0, Action.RELEASE, None, math.inf),
+    ("released", {"unsettled": 0, "released": 50.0}, 54.0, Action.WAIT, Why.EXIT, 55.0),
+    ("and does not leave", {"unsettled": 0, "released": 50.0}, 55.0, Action.LOOK, Why.EXIT, -math.inf),
+    ("stacks are coming", {"looking": 50.0}, 50.1, Action.WAIT, None, 50.0 + STACKS_WAIT_S),
+    ("stacks are there", {"looking": 50.0, "looked": True}, 50.1, Action.END, None, math.inf),
+    ("stacks do not come", {"looking": 50.0}, 50.0 + STACKS_WAIT_S, Action.END, None, -math.inf),
+    ("told to end", {"looking": 50.0, "ended": 51.0}, 51.1, Action.WAIT, None, 51.0 + TERM_WAIT_S),
+    ("and does not", {"looking": 50.0, "ended": 51.0}, 51.0 + TERM_WAIT_S, Action.KILL, None, -math.inf),
+    ("killed", {"ended": 51.0, "killed": 52.0}, 53.0, Action.WAIT, None, 52.0 + KILL_WAIT_S),
+    ("and not gone", {"ended": 51.0, "killed": 52.0}, 99.0, Action.GIVE_UP, None, -math.inf),
+    ("all are gone", {"alive": 0}, 5.0, Action.DONE, None, math.inf),
+    ("gone at last", {"alive": 0, "killed": 1.0}, 500.0, Action.DONE, None, math.inf),
+]
+
+TIMES = st.floats(0, 1000)
+MAYBE = st.none() | TIMES
+VIEWS = st.builds(
+    View,
+    started=TIMES,
+    unsettled=st.integers(0, 4),
+    alive=st.integers(0, 4),
+    first_bad=MAYBE,
+    first_skip=MAYBE,
+    released=MAYBE,
+    looking=MAYBE,
+    looked=st.booleans(),
+    ended=MAYBE,
+    killed=MAYBE,
+)
+GRACES = st.floats(0, 100)
+ALL_LIMITS = st.builds(Limits, timeout_s=GRACES, grace_s=GRACES, skip_grace_s=GRACES, exit_grace_s=GRACES)
+# Steps that a whole test can take at most: each action once, but for waiting.
+MOST_STEPS = len(Action)
+
+
+class TableTest(unittest.TestCase):
+    """Rows that a reader can check against the picture in the module."""
+
+    def test_table(self) -> None:
+        """Each row."""
+        for name, seen, now, action, why, until in TABLE:
+            with self.subTest(name, **seen):
+                self.assertEqual(decide(replace(RUNNING, **seen), LIMITS, now), Step(action, why, until))
+
+
+class PropertyTest(unittest.TestCase):
+    """Over all views, limits and times."""
+
+    @given(VIEWS, ALL_LIMITS, TIMES)
+    def test_total_and_deterministic(self, view: View, limits: Limits, now: float) -> None:
+        """Every view has one step, and the same one each time."""
+        step = decide(view, limits, now)
+        self.assertIsInstance(step.action, Action)
+        self.assertEqual(decide(view, limits, now), step)
+
+    @given(VIEWS, ALL_LIMITS, TIMES)
+    def test_waiting_ends(self, view: View, limits: Limits, now: float) -> None:
+        """A wait is bounded and in the future; when it is over, something is done."""
+        step = decide(view, limits, now)
+        if step.action is Action.WAIT:
+            self.assertGreater(step.until, now)
+            self.assertLess(step.until, math.inf)
+            self.assertIsNot(decide(view, limits, step.until).action, Action.WAIT)
+
+    @given(VIEWS, ALL_LIMITS, TIMES, GRACES)
+    def test_monotone(self, view: View, limits: Limits, now: float, later: float) -> None:
+        """What is due now is still due later: time alone never turns a deed into a wait."""
+        if decide(view, limits, now).action is not Action.WAIT:
+            self.assertIsNot(decide(view, limits, now + later).action, Action.WAIT)
+
+    @given(VIEWS, ALL_LIMITS, TIMES)
+    def test_looks_for_a_reason(self, view: View, limits: Limits, now: float) -> None:
+        """Ranks are looked into for a reason that the view bears out."""
+        step = decide(view, limits, now)
+        if step.action is Action.LOOK:
+            self.assertIsNotNone(step.why)
+            self.assertEqual(step.why is Why.EXIT, view.unsettled == 0)
+            self.assertFalse(step.why is Why.FAILURE and view.first_bad is None)
+            self.assertFalse(step.why is Why.DIVERGENCE and view.first_skip is None)
+
+    @given(ALL_LIMITS, st.integers(1, 4), st.booleans(), MAYBE, MAYBE)
+    def test_ends(
+        self, limits: Limits, alive: int, stuck: bool, first_bad: float | None, first_skip: float | None
+    ) -> None:
+        """Ranks that never answer and never die: the ladder is gone down to its end in a few steps."""
+        view = View(
+            0.0, unsettled=alive if stuck else 0, alive=alive, first_bad=first_bad, first_skip=first_skip
+        )
+        now, done = 0.0, []
+        while (step := decide(view, limits, now)).action is not Action.GIVE_UP:
+            if step.action is Action.WAIT:
+                now = step.until
+                continue
+            done.append(step.action)
+            self.assertLessEqual(len(done), MOST_STEPS)
+            view = _after(view, step.action, now)
+        ladder = [Action.LOOK, Action.END, Action.KILL]
+        self.assertEqual(done, ladder if stuck else [Action.RELEASE, *ladder])
+
+
+def _after(view: View, action: Action, now: float) -> View:
+    """What the supervisor notes when it has acted, where nothing else happens."""
+    field = {
+        Action.RELEASE: "released",
+        Action.LOOK: "looking",
+        Action.END: "ended",
+        Action.KILL: "killed",
+    }[action]
+    changes: dict[str, Any] = {field: now}
+    return replace(view, **changes)
+
+
+if __name__ == "__main__":
+    unittest.main()

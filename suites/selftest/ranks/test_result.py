@@ -1,0 +1,209 @@
+"""What a rank says of its own test: unittest's run made into one account, and the last word on it."""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from typing import Any
+
+from harness.outcomes import Status
+from harness.ranks.result import Account, conclude, run_body
+
+
+class Body(unittest.TestCase):
+    """Not found by the loader: its method has another name. ``body`` is what the test does."""
+
+    body: Any = None
+
+    def setUp(self) -> None:
+        raise AssertionError("the parent's setUp must not run in a rank")
+
+    def tearDown(self) -> None:
+        raise AssertionError("the parent's tearDown must not run in a rank")
+
+    def method(self) -> None:
+        """Does what it was given."""
+        type(self).body(self)
+
+
+def account_of(body: Any, set_up: Any = lambda: None, tear_down: Any = lambda: None) -> Account:
+    """The account of a test that does ``body(case)``."""
+    case_type = type("Body", (Body,), {"body": staticmethod(body)})
+    return run_body(case_type("method"), set_up, tear_down)
+
+
+def fail(case: unittest.TestCase) -> None:
+    """An assertion."""
+    case.fail("no")
+
+
+def divide(case: unittest.TestCase) -> None:
+    """An error."""
+    _ = 1 / 0
+
+
+class RunBodyTest(unittest.TestCase):
+    """``run_body``."""
+
+    def test_statuses(self) -> None:
+        """Passed, failed, error, skipped; the case's own setUp and tearDown are the parent's."""
+        self.assertEqual(account_of(lambda case: None), Account(Status.PASSED))
+        self.assertEqual(account_of(fail).status, Status.FAILED)
+        self.assertEqual(account_of(divide).status, Status.ERROR)
+        skipped = account_of(lambda case: case.skipTest("not here"))
+        self.assertEqual((skipped.status, skipped.skip_reason), (Status.SKIPPED, "not here"))
+
+    def test_first_problem_is_the_error(self) -> None:
+        """Those of cleanups are told after it."""
+
+        def body(case: unittest.TestCase) -> None:
+            case.addCleanup(divide, case)
+            case.fail("the test")
+
+        error = account_of(body).error
+        assert error is not None
+        self.assertEqual(error.message, "the test")
+        self.assertLess(error.traceback.index("the test"), error.traceback.index("ZeroDivisionError"))
+        self.assertIn("Afterwards, while cleaning up:", error.traceback)
+
+    def test_exit_is_no_problem_beside_another(self) -> None:
+        """Whatever its code means: what failed is the error, before it or after."""
+
+        def exits(case: unittest.TestCase) -> None:
+            case.addCleanup(divide, case)
+            exit_with(0)
+
+        def exits_late(case: unittest.TestCase) -> None:
+            case.addCleanup(exit_with, 0)
+            _ = 1 / 0
+
+        for body in (exits, exits_late):
+            account = account_of(body)
+            assert account.error is not None
+            self.assertEqual((account.status, account.error.type_name), (Status.ERROR, "ZeroDivisionError"))
+            self.assertIn("SystemExit", account.error.traceback)
+            # Nor is it forgiven where the code is announced, which only crashes are.
+            final = conclude(account, account.ending, [])
+            self.assertEqual((final.status, final.note), (Status.ERROR, "by sys.exit"))
+
+    def test_cleanup_after_skip(self) -> None:
+        """A failing cleanup of a skipped test is no skip."""
+
+        def body(case: unittest.TestCase) -> None:
+            case.addCleanup(fail, case)
+            case.skipTest("not here")
+
+        self.assertEqual(account_of(body).status, Status.FAILED)
+
+    def test_around(self) -> None:
+        """setUpRank and tearDownRank count; without the first the method does not run."""
+        ran: list[str] = []
+        account = account_of(lambda case: ran.append("method"), lambda: 1 / 0, lambda: ran.append("down"))
+        self.assertEqual((account.status, ran), (Status.ERROR, []))
+        account = account_of(lambda case: ran.append("method"), tear_down=lambda: 1 / 0)
+        self.assertEqual((account.status, ran), (Status.ERROR, ["method"]))
+
+    def test_subtests(self) -> None:
+        """Each by itself; the worst decides, and no error stands for the whole."""
+
+        def body(case: unittest.TestCase) -> None:
+            with case.subTest("part", n=0):
+                case.assertTrue(True)
+            with case.subTest("part", n=1):
+                case.fail("no")
+            with case.subTest("part", n=2):
+                case.skipTest("no")
+
+        account = account_of(body)
+        self.assertEqual((account.status, account.error), (Status.FAILED, None))
+        by_key = {s.key: s.status for s in account.subtests}
+        expected = {0: Status.PASSED, 1: Status.FAILED, 2: Status.SKIPPED}
+        self.assertEqual(by_key, {("part", (("n", str(n)),)): status for n, status in expected.items()})
+
+    def test_failed_subtests_are_told_at_once(self) -> None:
+        """As each ends, before the test goes on; by unittest before Python 3.11 when the test is over."""
+        told: list[Any] = []
+        known: list[int] = []
+
+        def body(case: unittest.TestCase) -> None:
+            for n in range(3):
+                with case.subTest(n=n):
+                    case.assertNotEqual(n, 1)
+                known.append(len(told))
+
+        case_type = type("Body", (Body,), {"body": staticmethod(body)})
+        account = run_body(case_type("method"), lambda: None, lambda: None, told.append)
+        self.assertEqual(told, [s for s in account.subtests if s.status is Status.FAILED])
+        self.assertEqual(known, [0, 1, 1] if sys.version_info >= (3, 11) else [0, 0, 0])
+
+    def test_unspeakable_parameter(self) -> None:
+        """A parameter whose repr raises is shown without."""
+
+        class Unspeakable:
+            def __repr__(self) -> str:
+                raise RuntimeError
+
+        def body(case: unittest.TestCase) -> None:
+            with case.subTest(n=Unspeakable()):
+                case.fail()
+
+        (subtest,) = account_of(body).subtests
+        self.assertEqual(subtest.params, (("n", "<repr raised RuntimeError>"),))
+
+    def test_system_exit(self) -> None:
+        """Kept, for the process to end by."""
+        ending = account_of(lambda case: exit_with(7)).ending
+        assert ending is not None
+        self.assertEqual(ending.code, 7)
+
+    def test_keyboard_interrupt(self) -> None:
+        """Comes through."""
+        with self.assertRaises(KeyboardInterrupt):
+            account_of(lambda case: interrupt())
+
+
+def exit_with(code: int) -> None:
+    """``sys.exit`` by another name."""
+    raise SystemExit(code)
+
+
+def interrupt() -> None:
+    """As Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+class ConcludeTest(unittest.TestCase):
+    """``conclude``: account, how ``_run`` ended, texts over upstream's pipe -> status."""
+
+    def test_table(self) -> None:
+        """Each combination that there is."""
+        passed, failed = Account(Status.PASSED), Account(Status.FAILED)
+        for account, ending, texts, status in [
+            (passed, None, [], Status.PASSED),
+            (failed, None, [], Status.FAILED),
+            (None, None, [], Status.CRASHED),
+            (passed, ValueError("after the test"), [], Status.ERROR),
+            (passed, AssertionError("after the test"), [], Status.FAILED),
+            (failed, ValueError("after the test"), [], Status.FAILED),
+            (None, KeyboardInterrupt(), [], Status.ERROR),
+            (passed, SystemExit(0), [], Status.PASSED),
+            (passed, SystemExit(None), [], Status.PASSED),
+            (passed, SystemExit(7), [], Status.CRASHED),
+            (failed, SystemExit(10), [], Status.FAILED),
+            (None, SystemExit(0), [], Status.CRASHED),
+            (None, SystemExit(10), ["Traceback\nValueError: x\n"], Status.ERROR),
+        ]:
+            with self.subTest(account=account, ending=repr(ending), texts=texts):
+                self.assertEqual(conclude(account, ending, texts).status, status)
+
+    def test_text_over_the_pipe(self) -> None:
+        """Its last line is the headline."""
+        error = conclude(None, SystemExit(10), ["Traceback ...\nValueError: x\n"]).error
+        assert error is not None
+        self.assertEqual(
+            (error.message, error.traceback), ("ValueError: x", "Traceback ...\nValueError: x\n")
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()

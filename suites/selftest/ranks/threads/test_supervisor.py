@@ -1,0 +1,170 @@
+"""Self-tests of harness.ranks.threads.supervisor: verdicts over scripted ranks on a scripted clock."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Sequence
+
+from harness.outcomes import CollectiveRecord, MergeRules, RankOutcome, Status, SubtestOutcome, merge
+from harness.protocol import SubtestFailed
+from harness.ranks.deadlines import Limits
+from harness.ranks.threads.rank import Gone
+from harness.ranks.threads.supervisor import ABANDONED, DEADLOCK, ThreadSupervisor
+
+LIMITS = Limits(timeout_s=60.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
+
+
+class ScriptedThread:
+    """A rank's thread that is somewhere."""
+
+    def __init__(self, rank: int) -> None:
+        self.records: Sequence[CollectiveRecord] = ()
+        self.waits = False
+        self._rank = rank
+
+    def stack(self) -> str:
+        return f"stack of rank {self._rank}"
+
+
+class ScriptedRanks:
+    """Ranks that say what the script says; silence lets the clock run on to the end of the wait."""
+
+    def __init__(self, size: int, script: Sequence[object], *, deadlocked: bool = False) -> None:
+        self.threads = [ScriptedThread(rank) for rank in range(size)]
+        self.script = list(script)
+        self.deadlocked = deadlocked
+        self.now = 0.0
+        self.did: list[str] = []
+        self.gone: set[int] = set()
+        self.leaves_when: tuple[str, ...] = ("release", "wake", "interrupt")
+
+    def next_event(self, timeout_s: float | None) -> object:
+        if self.script:
+            event = self.script.pop(0)
+            if isinstance(event, BaseException):
+                raise event
+            self.now += timeout_s or 0.0 if event is None else 0.0
+            return event
+        for rank in range(len(self.threads)):
+            if rank not in self.gone and any(word in self.leaves_when for word in self.did):
+                self.gone.add(rank)
+                return Gone(rank)
+        assert timeout_s is not None
+        self.now += timeout_s
+        return None
+
+    def look(self) -> bool:
+        return self.deadlocked
+
+    def release(self) -> None:
+        self.did.append("release")
+
+    def wake(self) -> None:
+        self.did.append("wake")
+
+    def interrupt(self) -> None:
+        self.did.append("interrupt")
+
+    def interrupt_all(self) -> None:
+        self.did.append("interrupt all")
+
+    def close(self) -> tuple[int, ...]:
+        self.did.append("close")
+        return tuple(r for r in range(len(self.threads)) if r not in self.gone)
+
+
+def said(rank: int, status: Status, exit_code: int | None = None) -> RankOutcome:
+    """A rank's report."""
+    return RankOutcome(rank, status, exit_code=exit_code)
+
+
+class ThreadSupervisorTest(unittest.TestCase):
+    """One case a row."""
+
+    def run_on(self, ranks: ScriptedRanks, rules: MergeRules | None = None) -> list[Status]:
+        """Supervises; the statuses by rank, and the outcomes in ``self.outcomes``."""
+        watched = ThreadSupervisor(ranks, LIMITS, 0.0, rules or MergeRules(), clock=lambda: ranks.now).run()
+        self.outcomes = watched.outcomes
+        return [o.status for o in watched.outcomes]
+
+    def test_all_pass(self) -> None:
+        """Nobody is woken: they are let go."""
+        ranks = ScriptedRanks(2, [said(1, Status.PASSED), said(0, Status.PASSED)])
+        self.assertEqual(self.run_on(ranks), [Status.PASSED] * 2)
+        self.assertEqual(ranks.did, ["release", "close"])
+        self.assertEqual([o.order for o in self.outcomes], [1, 0])
+
+    def test_failure_and_grace(self) -> None:
+        """Peers are collateral after the grace, and their stacks are taken."""
+        ranks = ScriptedRanks(2, [said(1, Status.FAILED)])
+        self.assertEqual(self.run_on(ranks), [Status.ENDED, Status.FAILED])
+        self.assertGreaterEqual(ranks.now, LIMITS.grace_s)
+        self.assertLess(ranks.now, LIMITS.timeout_s)
+        self.assertEqual(self.outcomes[0].stack, "stack of rank 0")
+        self.assertEqual(ranks.did, ["wake", "close"])
+
+    def test_deadlock_ends_at_once(self) -> None:
+        """Long before grace and deadline; the verdict is the failure's, the skip's, or a time-out's."""
+        rows = (
+            (Status.FAILED, Status.ENDED),
+            (Status.SKIPPED, Status.ENDED),
+            (Status.PASSED, Status.TIMED_OUT),
+        )
+        for status, other in rows:
+            with self.subTest(status=status):
+                ranks = ScriptedRanks(2, [said(1, status)], deadlocked=True)
+                self.assertEqual(self.run_on(ranks), [other, status])
+                self.assertLess(ranks.now, LIMITS.grace_s)
+                self.assertEqual(self.outcomes[0].note, DEADLOCK if status is Status.PASSED else "")
+
+    def test_deadline(self) -> None:
+        """Woken, then interrupted, then abandoned; whoever waits for others is blamed last."""
+        ranks = ScriptedRanks(3, [said(2, Status.PASSED)])
+        ranks.leaves_when = ()
+        ranks.threads[0].waits = True
+        self.assertEqual(self.run_on(ranks), [Status.TIMED_OUT, Status.TIMED_OUT, Status.PASSED])
+        self.assertEqual(ranks.did, ["wake", "interrupt", "close"])
+        self.assertLess(self.outcomes[1].order, self.outcomes[0].order)
+        self.assertEqual(self.outcomes[1].note, ABANDONED)
+
+    def test_late_words_do_not_count(self) -> None:
+        """What a rank says of its own ending is not its outcome."""
+        ranks = ScriptedRanks(1, [*[None] * 3])
+        ranks.leaves_when = ("interrupt",)
+        supervisor = ThreadSupervisor(ranks, LIMITS, -LIMITS.timeout_s, clock=lambda: ranks.now)
+        ranks.script = [None, said(0, Status.ERROR), Gone(0)]
+        self.assertEqual([o.status for o in supervisor.run().outcomes], [Status.TIMED_OUT])
+
+    def test_sub_test_of_a_rank_that_is_ended(self) -> None:
+        """It is known, and the cause where it came first; by itself it ends nobody."""
+        subtest = SubtestOutcome(None, (("n", "1"),), Status.FAILED)
+        ranks = ScriptedRanks(2, [SubtestFailed(1, subtest), *[None] * 50, said(0, Status.ERROR)])
+        self.assertEqual(self.run_on(ranks), [Status.ERROR, Status.ENDED])
+        self.assertEqual([o.subtests for o in self.outcomes], [(), (subtest,)])
+        self.assertEqual(merge(self.outcomes).root_cause, 1)
+
+    def test_stays_after_its_report(self) -> None:
+        """A rank that passed and does not leave timed out while exiting."""
+        ranks = ScriptedRanks(1, [said(0, Status.PASSED)])
+        ranks.leaves_when = ("wake",)
+        self.assertEqual(self.run_on(ranks), [Status.TIMED_OUT])
+        self.assertEqual(self.outcomes[0].phase, "exit")
+
+    def test_announced_exit(self) -> None:
+        """An exit that the test announced is no failure: nobody is ended for it."""
+        script = [said(0, Status.CRASHED, 7), *[None] * 50, said(1, Status.PASSED)]
+        ranks = ScriptedRanks(2, script)
+        self.run_on(ranks, MergeRules(expected_exit=7))
+        self.assertEqual(ranks.did, ["release", "close"])
+        self.assertEqual(self.outcomes[1].status, Status.PASSED)
+
+    def test_interrupted(self) -> None:
+        """Ctrl-C in the parent ends the ranks and goes on."""
+        ranks = ScriptedRanks(2, [KeyboardInterrupt()])
+        with self.assertRaises(KeyboardInterrupt):
+            self.run_on(ranks)
+        self.assertEqual(ranks.did, ["interrupt all"])
+
+
+if __name__ == "__main__":
+    unittest.main()

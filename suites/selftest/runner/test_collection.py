@@ -1,0 +1,218 @@
+"""From options to tests, where a run before says which: what has gone, and what stands for it."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from harness.runner.collection import Selected, Wanted, choose, discover, names_to_type, wanted
+from harness.runner.discovery import Cache, ModuleTests
+from harness.runner.messages import Loaded
+from harness.runner.options import parse
+from harness.runner.selection import resolve
+from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, of_id, to_json
+from harness.runner.zygote_owner import Nursery
+from suites.selftest.runner import runs
+
+FINE, BROKEN = "m.test_fine", "m.test_broken"
+FAILS = FAILED_MODULE + BROKEN
+
+
+def module(name: str, *tests: str, error: str = "", skipped: str | None = None) -> ModuleTests:
+    """A module with these tests, ``Class.method``."""
+    units = tuple(of_id(f"{name}.{test}", name, slow="slow" in test) for test in tests)
+    return ModuleTests(name, units, error=error, skipped=skipped)
+
+
+class Played(Nursery):
+    """A nursery that knows what importing modules comes to, and notes what it is asked for."""
+
+    def __init__(self, *known: Loaded) -> None:
+        self.known = {loaded.module: loaded for loaded in known}
+        self.asked: list[str] = []
+
+    def load(self, modules: Iterable[str]) -> Iterator[Loaded]:
+        """Those, one after the other."""
+        for module in modules:
+            self.asked.append(module)
+            yield self.known[module]
+
+
+class DiscoverTest(unittest.TestCase):
+    """When the cache is believed."""
+
+    def setUp(self) -> None:
+        self.root = runs.new_directory(self)
+        for name in ("a", "b", "c"):
+            (self.root / f"{name}.py").touch()
+        self.sources = {name: self.root / f"{name}.py" for name in ("a", "b", "c")}
+        self.want = Wanted((), ("a", "b", "c"), sources=self.sources)
+
+    def loaded(self, name: str, *tests: str, dirty: bool = False) -> Loaded:
+        units = [to_json(of_id(f"{name}.T.{test}", name)) for test in tests]
+        return Loaded(name, units, dirty=dirty, files=[str(self.sources[name])])
+
+    def discover(self, nursery: Nursery, *, cached: bool) -> list[str]:
+        found = discover(self.want, Cache(self.root / "cache", "key"), nursery, cached=cached)
+        return [unit.id for tests in found.values() for unit in tests.all_units]
+
+    def test_a_run_does_not_go_by_the_cache(self) -> None:
+        """It finds the tests that came from elsewhere than from a source; so does every list after it."""
+        before = [self.loaded("a", "test_1"), self.loaded("b", dirty=True), self.loaded("c")]
+        self.assertEqual(self.discover(Played(*before), cached=True), ["a.T.test_1"])
+        new = Played(self.loaded("a", "test_1", "test_2"), *before[1:])
+        self.assertEqual(self.discover(new, cached=True), ["a.T.test_1"])
+        self.assertEqual(new.asked, [])
+        self.assertEqual(self.discover(new, cached=False), ["a.T.test_1", "a.T.test_2"])
+        self.assertEqual(new.asked, ["b", "a", "c"], "what leaves threads running comes first")
+        self.assertEqual(self.discover(Played(), cached=True), ["a.T.test_1", "a.T.test_2"])
+
+    def test_another_file(self) -> None:
+        """It is an error, and is not kept."""
+        other = Loaded("a", self.loaded("a", "test_1").units, files=[str(self.root / "other" / "a.py")])
+        nursery = Played(other, self.loaded("b"), self.loaded("c"))
+        for _ in range(2):
+            self.assertEqual(self.discover(nursery, cached=True), [FAILED_MODULE + "a"])
+        self.assertEqual(nursery.asked, ["a", "b", "c", "a"])
+
+
+class AgainTest(unittest.TestCase):
+    """Tests of a run before."""
+
+    def choose(
+        self, ids: list[str], found: Mapping[str, ModuleTests], *argv: str, done: str = ""
+    ) -> Selected:
+        """What is chosen of these ids."""
+        options = parse(argv)
+        want = Wanted(resolve(options.names, dict.fromkeys(found, Path())), tuple(found), tuple(ids))
+        return choose(want, found, options, options.slow, lambda test_id: test_id != done)
+
+    def test_a_module_that_broke(self) -> None:
+        """It stands for the tests that it had, once, whatever -k says; the others run."""
+        found = {FINE: module(FINE, "T.test_1"), BROKEN: module(BROKEN, error="SyntaxError: x")}
+        ids = [f"{BROKEN}.T.test_1", f"{FINE}.T.test_1", f"{BROKEN}.T.test_2"]
+        for option, chosen in (
+            ("--last-failed", [f"{FINE}.T.test_1", FAILS]),
+            ("--resume", [f"{FINE}.T.test_1", FAILS]),
+            ("-k=other", [FAILS]),
+        ):
+            with self.subTest(option=option):
+                selected = self.choose(ids, found, option)
+                self.assertEqual([unit.id for unit in selected.units], chosen)
+                self.assertEqual(([r.id for r in selected.ready], selected.gone), ([FAILS], ()))
+
+    def test_a_module_that_skips_itself_now(self) -> None:
+        """It stands for its tests too."""
+        selected = self.choose([f"{FINE}.T.test_1"], {FINE: module(FINE, skipped="no GPU")})
+        self.assertEqual([unit.id for unit in selected.units], [SKIPPED_MODULE + FINE])
+        self.assertEqual([record.reason for record in selected.ready], ["no GPU"])
+
+    def test_a_test_of_no_module_that_is_known(self) -> None:
+        """It may be from any that broke, as a test is that is inherited from a helper."""
+        found = {FINE: module(FINE, skipped="no GPU"), BROKEN: module(BROKEN, error="x")}
+        selected = self.choose(["helper.Base.test_1"], found)
+        self.assertEqual([unit.id for unit in selected.units], [FAILS])
+
+    def test_a_module_that_was_mended(self) -> None:
+        """All of its tests are run, as far as the options of the run would have taken them."""
+        found = {BROKEN: module(BROKEN, "T.test_1", "T.test_slow", "U.test_1")}
+        for argv, names in (
+            ([], ["T.test_1", "U.test_1"]),
+            (["--slow", "-k", "slow"], ["T.test_slow"]),
+            (["test_broken.U"], ["U.test_1"]),
+        ):
+            with self.subTest(argv=argv):
+                selected = self.choose([FAILS], found, *argv)
+                self.assertEqual([unit.id for unit in selected.units], [f"{BROKEN}.{n}" for n in names])
+
+    def test_gone(self) -> None:
+        """A test without a trace is told of, unless it had finished; what had is not run for its module."""
+        found = {FINE: module(FINE, "T.test_1"), BROKEN: module(BROKEN, error="x")}
+        selected = self.choose([f"{FINE}.T.test_9", f"{FINE}.T.test_1"], found)
+        self.assertEqual(
+            ([u.method for u in selected.units], selected.gone), (["test_1"], (f"{FINE}.T.test_9",))
+        )
+        for name in (f"{FINE}.T.test_9", f"{BROKEN}.T.test_1"):
+            selected = self.choose([name], found, done=name)
+            self.assertEqual((selected.units, selected.gone), ((), ()))
+
+
+class WantedTest(unittest.TestCase):
+    """What names come to before anything is imported."""
+
+    def setUp(self) -> None:
+        self.root = runs.new_directory(self)
+        for name in (
+            "suites/test_known.py",
+            "test_here.py",
+            "c/test_here.py",
+            "c/test_far.py",
+            "d/suites/test_known.py",
+        ):
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).touch()
+        for name in ("suites", "d/suites"):
+            (self.root / name / "__init__.py").touch()
+
+    def test_files(self) -> None:
+        """Each module's file is the one that was meant; a path names it where its name leads to another."""
+        table = (
+            (".", "suites", "suites/test_known.py", None),
+            (".", "suites/test_known.py", "suites/test_known.py", None),
+            (".", "test_here", "test_here.py", None),
+            (".", "test_here.py", "test_here.py", None),
+            (".", "c/test_here.py", "c/test_here.py", "c/test_here.py"),
+            (".", "c/test_far.py", "c/test_far.py", "c/test_far.py"),
+            ("c", "test_far.py", "c/test_far.py", None),
+            ("c", "../test_here.py", "test_here.py", "../test_here.py"),
+            ("d", "suites.test_known", "d/suites/test_known.py", None),
+            ("d", "../suites/test_known.py", "suites/test_known.py", "../suites/test_known.py"),
+        )
+        for cwd, name, source, path in table:
+            with self.subTest(cwd=cwd, name=name):
+                want = wanted(parse([name]), self.root, self.root / cwd, None)
+                (module,) = want.modules
+                self.assertEqual(want.sources, {module: self.root / source})
+                self.assertEqual(want.files, {module: path} if path else {})
+
+    def test_what_is_shown_leads_to_the_test(self) -> None:
+        """In its directory and elsewhere, whatever its name is made of, and wherever its class is from."""
+        long = "x" * 300
+        names = (
+            *("N.test_1", "A.B.test_1", "N.test r", "test_here", f"N.test_{long}", "base.Common.test_1"),
+            *("N.test_a/b", "N.test_load.py", "N.test_p[x.y=0.5]", "N.test_q[a::b]", f"N.test_/{long}"),
+        )
+        for cwd, module, path in (
+            (".", "test_here", "test_here.py"),
+            (".", "test_far", "c/test_far.py"),
+            ("c", "test_far", "test_far.py"),
+            ("c", "suites.test_known", "../suites/test_known.py"),
+        ):
+            for name in names:
+                with self.subTest(cwd=cwd, path=path, name=name):
+                    other = name.startswith("base.")
+                    unit = of_id(name if other else f"{module}.{name}", module)
+                    files = wanted(parse([path]), self.root, self.root / cwd, None).files
+                    typed = names_to_type([unit], files).get(unit.id, unit.id)
+                    want = wanted(parse([typed]), self.root, self.root / cwd, None)
+                    self.assertEqual(want.modules, (module,))
+                    self.assertEqual(want.sources[module], (self.root / cwd / path).resolve())
+                    self.assertTrue(want.targets[0].takes(unit))
+                    self.assertFalse(want.targets[0].takes(of_id(f"{module}.N.test_other", module)))
+
+    def test_a_file_that_cannot_be_imported(self) -> None:
+        """Its import will say so."""
+        (self.root / "c" / "test_a.b.py").touch()
+        want = wanted(parse(["c/test_a.b.py"]), self.root, self.root, None)
+        self.assertEqual(want.modules, ("test_a.b",))
+
+    def test_a_module_that_stands_in(self) -> None:
+        """It is named by its path, or as it is."""
+        unit = of_id(FAILED_MODULE + "test_x", "test_x")
+        self.assertEqual(names_to_type([unit], {"test_x": "c/test_x.py"}), {unit.id: "c/test_x.py"})
+        self.assertEqual(names_to_type([unit], {}), {})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,148 @@
+"""The collector: what unittest said about a test, put together into one verdict."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Callable
+from dataclasses import replace
+
+from harness.errors import RankFailure
+from harness.outcomes import MergedSubtest, RankOutcome, Status, SubtestOutcome, TestOutcome
+from harness.record import SubtestRecord, TestRecord
+from harness.runner.unittest_result import Account, Collector
+
+FAILED = TestOutcome(Status.FAILED, (RankOutcome(0, Status.FAILED),), 0, "rank 0 failed")
+
+
+def run(body: Callable[[unittest.TestCase], object], outcome: TestOutcome | None = None) -> TestRecord:
+    """The record of a test that does this, and whose ranks came to ``outcome``."""
+    test = unittest.FunctionTestCase(lambda: body(test))
+    test._harness_outcome = outcome  # type: ignore[attr-defined]  # where multi-rank tests leave it
+    collector = Collector()
+    collector.open(Account("m.T.test"))
+    test(collector)
+    return collector.account.record()
+
+
+def fail(test: unittest.TestCase) -> None:
+    """As a multi-rank test fails."""
+    raise RankFailure("m.T.test: failed on 1 rank", FAILED)
+
+
+class VerdictTest(unittest.TestCase):
+    """What a test comes to whose ranks have an outcome."""
+
+    def test_the_outcome_names_the_trouble(self) -> None:
+        """A rank that crashed makes an error, whatever is raised."""
+        crashed = replace(FAILED, status=Status.CRASHED, reason="rank 0 crashed")
+
+        def crash(test: unittest.TestCase) -> None:
+            raise RankFailure("text", crashed)
+
+        self.assertEqual(run(crash, crashed).status, Status.CRASHED)
+        self.assertEqual(run(fail, FAILED).reason, "rank 0 failed")
+
+    def test_a_failure_that_unittest_was_told_to_expect(self) -> None:
+        """It is the test's as unittest judges it, not its ranks'."""
+        sub = SubtestOutcome("a", (), Status.FAILED)
+        outcome = replace(FAILED, subtests=(MergedSubtest(sub, (0,)),))
+
+        class T(unittest.TestCase):
+            _harness_outcome = outcome
+
+            @unittest.expectedFailure
+            def test_expected(self) -> None:
+                fail(self)
+
+        collector = Collector()
+        collector.open(Account("m.T.test"))
+        T("test_expected")(collector)
+        record = collector.account.record()
+        self.assertEqual((record.status, record.subtests), (Status.XFAILED, ()))
+
+    def test_a_failure_that_the_test_itself_took_care_of(self) -> None:
+        """A case may override how its ranks are judged."""
+        self.assertEqual(run(lambda test: None, FAILED).status, Status.PASSED)
+
+
+class TextTest(unittest.TestCase):
+    """Texts that are a test's own, made by code that may fail."""
+
+    def test_an_exception_that_cannot_say_what_it_is(self) -> None:
+        """It is an error as any other, in the traceback module's words."""
+
+        class Unspeakable(Exception):
+            def __str__(self) -> str:
+                raise ValueError("no words")
+
+        def body(test: unittest.TestCase) -> None:
+            raise Unspeakable
+
+        record = run(body)
+        self.assertEqual(record.status, Status.ERROR)
+        self.assertRegex(record.reason, r"Unspeakable: <exception str\(\) failed>$")
+        self.assertIn("in body", record.details)
+
+    def test_a_reason_that_is_no_text(self) -> None:
+        """unittest passes on what ``skip`` was given."""
+        collector = Collector()
+        collector.open(Account("m.T.test"))
+        unittest.skip(404)(type("T", (unittest.TestCase,), {"runTest": print}))()(collector)  # type: ignore[arg-type]  # as users do
+        self.assertEqual(collector.account.record().reason, "404")
+
+
+class SubtestTest(unittest.TestCase):
+    """Sub-tests of ranks, as they are told to unittest."""
+
+    def test_the_account_of_all_is_given_once(self) -> None:
+        """It begins with the verdict, and a further sub-test adds nothing to it."""
+
+        def body(test: unittest.TestCase) -> None:
+            for text in ("m.T.test: failed on 1 rank", "on rank 0:"):
+                with test.subTest(text):
+                    raise RankFailure(text, FAILED)
+
+        record = run(body, FAILED)
+        self.assertEqual(record.details, "m.T.test: failed on 1 rank")
+        self.assertEqual(len(record.subtests), 2)
+
+    def test_those_of_a_single_process_are_named(self) -> None:
+        """Each with its own text."""
+
+        def body(test: unittest.TestCase) -> None:
+            for number in range(2):
+                with test.subTest(number=number):
+                    test.fail("no")
+
+        details = run(body).details
+        self.assertLess(details.index("sub-test (number=0)"), details.index("sub-test (number=1)"))
+
+    def test_a_skipped_one_lets_the_test_pass(self) -> None:
+        """It is itemised; whatever else goes wrong counts, and so does a skip of the test itself."""
+
+        def fails(test: unittest.TestCase) -> None:
+            test.fail("no")
+
+        def skips(test: unittest.TestCase) -> None:
+            test.skipTest("not here")
+
+        def passes(test: unittest.TestCase) -> None:
+            """Nothing."""
+
+        for after, status in ((passes, Status.PASSED), (fails, Status.FAILED), (skips, Status.SKIPPED)):
+
+            def body(test: unittest.TestCase, after: Callable[[unittest.TestCase], object] = after) -> None:
+                for number in range(3):
+                    with test.subTest(number=number):
+                        if number == 1:
+                            test.skipTest("one")
+                after(test)
+
+            with self.subTest(after=after.__name__):
+                record = run(body)
+                self.assertEqual((record.status, record.subtests_run), (status, 3))
+                self.assertEqual(record.subtests, (SubtestRecord("(number=1)", "skipped", "one"),))
+
+
+if __name__ == "__main__":
+    unittest.main()

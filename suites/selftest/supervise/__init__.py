@@ -1,1 +1,0 @@
-"""Self-tests of harness.supervise."""

@@ -1,0 +1,122 @@
+"""Temporary files go with the process that made them, and with nobody else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from harness.ranks.processes.pool import Pool
+from harness.system import scratch
+from harness.system.per_process import PerProcess
+
+ROOT = str(Path(__file__).resolve().parents[3])
+
+THREADS = """
+    import unittest
+    from harness import MultiThreadedTestCase
+
+    class Cases(MultiThreadedTestCase):
+        world_size = 2
+
+        def test(self):
+            pass
+
+    unittest.main()
+"""
+FILE_STORE = """
+    import os
+    from harness.system.scratch import scratch
+
+    path = scratch().new_file("rendezvous")
+    if os.fork() == 0:
+        raise SystemExit(0)  # with the exit handlers that it has inherited
+    os.wait()
+    assert os.path.exists(path)
+"""
+REMOVED = """
+    import shutil
+    from harness.ranks.processes import choose_launcher as select
+    from harness.system.scratch import scratch
+
+    shutil.rmtree(scratch().path)
+    scratch().new_file("one")
+    select.close_all()
+    scratch().new_file("two")
+"""
+
+
+class DirectoryTest(unittest.TestCase):
+    """Processes that never start a rank."""
+
+    def leaves_nothing(self, code: str) -> None:
+        """A process that runs this ends well, and its TMPDIR is empty then."""
+        directory = tempfile.mkdtemp(prefix="selftest-")
+        self.addCleanup(shutil.rmtree, directory)
+        run = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            env={**os.environ, "TMPDIR": directory},
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(os.listdir(directory), [])
+
+    def test_threads_only(self) -> None:
+        """Cases whose ranks are threads."""
+        self.leaves_nothing(THREADS)
+
+    def test_file_and_fork(self) -> None:
+        """A file alone; a fork that runs the inherited exit handlers does not take it away."""
+        self.leaves_nothing(FILE_STORE)
+
+    def test_removed_meanwhile(self) -> None:
+        """By somebody else, and by ``close_all``: the new ones go, too."""
+        self.leaves_nothing(REMOVED)
+
+
+class PerProcessTest(unittest.TestCase):
+    """One value a process."""
+
+    def test_fork_has_its_own(self) -> None:
+        """It is made once in each, when it is asked for."""
+        holder = PerProcess(list[int])
+        self.assertIsNone(holder.held())
+        mine = holder.get()
+        self.assertIs(holder.get(), mine)
+        self.assertIs(holder.held(), mine)
+        with mock.patch("os.getpid", return_value=-1):
+            self.assertIsNone(holder.held())
+            self.assertIsNot(holder.get(), mine)
+        self.assertIs(holder.get(), mine)
+
+
+class PoolTest(unittest.TestCase):
+    """Pooled ranks and the file that belongs to them."""
+
+    def test_no_ranks_no_file(self) -> None:
+        """What is raised instead of ranks comes through."""
+        made = os.listdir(scratch.scratch().path)
+        with self.assertRaises(ZeroDivisionError):
+            Pool().lease("key", lambda: 1 / 0)  # type: ignore[arg-type, return-value]  # never returns
+        self.assertEqual(os.listdir(scratch.scratch().path), made)
+
+    def test_no_file_no_ranks(self) -> None:
+        """Ranks that nobody would own are not started."""
+        started: list[int] = []
+        refused = mock.Mock(side_effect=OSError("no space"))
+        with mock.patch.object(scratch.Scratch, "new_file", refused), self.assertRaises(OSError):
+            Pool().lease("key", lambda: started.append(1))  # type: ignore[arg-type, return-value]  # not reached
+        self.assertEqual(started, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
