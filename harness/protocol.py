@@ -1,7 +1,7 @@
 """The messages between parent, server and ranks: one frozen dataclass each, and their encoding.
 
 Parent -> server: ``Launch`` (with descriptors), ``Release`` at the end; ``Signal`` on a launch's own socket.
-Server -> parent, on the launch's socket: ``Started`` or ``Refused``, ``Exited`` for each rank, ``Swept``.
+Server -> parent, on the launch's socket: ``Launched`` or ``Refused``, ``Exited`` for each rank, ``Swept``.
 Rank -> parent, on the rank's channel: ``SubtestFailed`` as that happens, ``Report`` or ``Passed`` at the end.
 Parent -> rank: ``Release``; for each test of a pooled rank ``Launch`` or ``Again``. Between processes that
 somebody else started, through a store: ``Report`` and ``Lost``.
@@ -79,7 +79,7 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class Launched:
     """All ranks exist: their process ids by rank."""
 
     pids: list[int]
@@ -170,7 +170,7 @@ class Assignment:
 Message = (
     Launch
     | Again
-    | Started
+    | Launched
     | Refused
     | Exited
     | Swept

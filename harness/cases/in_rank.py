@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness import expect, seeding
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, Status
 from harness.ranks import process_groups
-from harness.ranks.result import Account, run_body
+from harness.ranks.result import RankResult, run_body
 from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -23,7 +23,7 @@ else:
     _AnyTestCase = object
 
 
-class RankSide(_AnyTestCase):
+class CaseInRank(_AnyTestCase):
     """What every rank does with its own instance of a case. Names, and what they mean, are upstream's."""
 
     MAIN_PROCESS_RANK = -1
@@ -85,7 +85,7 @@ class RankSide(_AnyTestCase):
         """Gives every rank the same generators."""
         seeding.seed_all(seeding.base_seed())
 
-    def _account(self, account: Account) -> Account:
+    def _account(self, account: RankResult) -> RankResult:
         """The rank's account as this class reads it: ``_judged`` for what the rank itself can tell."""
         return account
 
@@ -102,7 +102,7 @@ def set_tolerances(case: Any, wanted: tuple[float, float] | None) -> None:
         case._tls.precision, case._tls.rel_tol = wanted
 
 
-def finish_in_rank(channel: Any, account: Account) -> None:
+def finish_in_rank(channel: Any, account: RankResult) -> None:
     """Records how a test went in this rank; raises SystemExit, as upstream's ranks do, unless it passed."""
     channel.record(account)
     if account.ending is not None:

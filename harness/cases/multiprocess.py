@@ -22,13 +22,13 @@ from typing import Any
 
 from harness import environment, expect
 from harness.cases import verdict
-from harness.cases.in_rank import RankSide
+from harness.cases.in_rank import CaseInRank
 from harness.errors import HarnessError, LaunchError
 from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
 from harness.protocol import Launch
 from harness.ranks.external import mode as external_mode
-from harness.ranks.job import Watch
-from harness.ranks.modes import MODES, Job, Pooled, Running
+from harness.ranks.job import JobResult
+from harness.ranks.modes import MODES, Job, PooledRanks, RunningRanks
 from harness.ranks.processes import module_import
 from harness.ranks.processes.choose_launcher import launcher
 from harness.ranks.processes.rank_process import RankProcess
@@ -45,7 +45,7 @@ NO_TIME = "its deadline leaves no time to try it on fresh ranks, so earlier test
 DEFAULT_WORLD_SIZE = 4
 
 
-class RankOrchestration(RankSide):
+class RankOrchestration(CaseInRank):
     """What makes a ``unittest.TestCase`` run its methods on ranks; stands before that class among the bases.
 
     Which TestCase it is does not matter here: this library's own (``MultiProcessTestCase``), or upstream's
@@ -62,10 +62,10 @@ class RankOrchestration(RankSide):
         self.processes: list[RankProcess] = []
         self.special_return_code_checks: dict[Callable[..., object], int] = {}
         self.skip_return_code_checks: list[Callable[..., object]] = []
-        self._running: Running | None = None
+        self._running: RunningRanks | None = None
         self._wants: Requirements | None = None
         self._launched_s = 0.0
-        self._watch: Watch | None = None
+        self._watch: JobResult | None = None
         self._harness_outcome: TestOutcome | None = None
         body = getattr(self, name, None)
         if body is not None:
@@ -254,7 +254,11 @@ class RankOrchestration(RankSide):
         outcome = replace(outcome, warnings=verdict.left_behind(self._watch), duration_s=elapsed_time)
         if self._watch.server_lost:
             raise verdict.server_lost(self, self._running.how_the_server_ended())
-        if outcome.status.bad and isinstance(self._running, Pooled) and not self._running.first_of_its_set:
+        if (
+            outcome.status.bad
+            and isinstance(self._running, PooledRanks)
+            and not self._running.first_of_its_set
+        ):
             outcome = replace(outcome, warnings=(*outcome.warnings, self._tried_fresh(fn, elapsed_time)))
         self._harness_outcome = outcome
         verdict.tell(self, outcome)
@@ -290,7 +294,7 @@ class RankOrchestration(RankSide):
         """The ranks' outcomes as this class reads them, where an exit code means something to it."""
         return outcomes
 
-    def _accept(self, watched: Watch) -> None:
+    def _accept(self, watched: JobResult) -> None:
         """Writes the expected outputs that the ranks accepted, once, if they agree."""
         noted: list[Sequence[Any]] = [o.accepted for o in watched.outcomes]
         if any(noted):

@@ -29,9 +29,9 @@ from harness.cases.in_rank import finish_in_rank, set_tolerances, tolerances
 from harness.cases.multiprocess import DEFAULT_WORLD_SIZE, RankOrchestration
 from harness.outcomes import merge
 from harness.protocol import Launch, ModuleRef
-from harness.ranks.modes import Running
+from harness.ranks.modes import RunningRanks
 from harness.ranks.result import run_body
-from harness.ranks.threads.mode import Threads
+from harness.ranks.threads.mode import ThreadRanks
 from harness.ranks.threads.rank import RankThread, ThreadChannel
 from harness.ranks.threads.rank_set import RankThreads
 from harness.ranks.threads.supervisor import watch_threads
@@ -118,8 +118,8 @@ class ThreadedOrchestration(RankOrchestration):
 
         type(self).global_store = torch_groups.new_store()
         super()._start(mode, settings, timeout_s)
-        running: Running | None = self._running
-        self.threads = running.threads if isinstance(running, Threads) else ()
+        running: RunningRanks | None = self._running
+        self.threads = running.threads if isinstance(running, ThreadRanks) else ()
 
     def _join_processes(self, fn: Callable[..., object]) -> None:
         __tracebackhide__ = True

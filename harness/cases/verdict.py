@@ -14,7 +14,7 @@ from typing import Any
 from harness import environment
 from harness.errors import HarnessError, RankError, RankFailure, RankLeakWarning, RankProblem, ServerLost
 from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
-from harness.ranks.job import Watch
+from harness.ranks.job import JobResult
 from harness.ranks.processes import module_import
 from harness.report.failure import failure_text
 from harness.settings import WORKER
@@ -59,7 +59,7 @@ def interrupted(case: unittest.TestCase, outcome: TestOutcome) -> KeyboardInterr
     return KeyboardInterrupt(_text(case, told))
 
 
-def left_behind(watched: Watch) -> tuple[str, ...]:
+def left_behind(watched: JobResult) -> tuple[str, ...]:
     """Lines about what a test left: processes that were ended, and changes in pooled ranks."""
     lines = [f"left behind and ended: {line}" for line in watched.leaked]
     found: dict[str, list[int]] = {}

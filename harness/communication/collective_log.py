@@ -25,7 +25,7 @@ def size(world_size: int) -> int:
     return PAGE_BYTES * world_size
 
 
-class Ledger:
+class CollectiveLog:
     """The writing side, in a rank."""
 
     def __init__(self, memory: mmap.mmap, rank: int) -> None:

@@ -12,7 +12,7 @@ class MismatchError(RuntimeError):
 
 
 @dataclass(slots=True)
-class Meeting:
+class PendingCollective:
     """One collective of one group. ``came`` has the ranks, by their numbers in the whole test."""
 
     operation: str
@@ -25,19 +25,19 @@ class Meeting:
         return len(self.came) >= self.size
 
 
-class Meetings:
+class CollectiveMatcher:
     """All meetings that somebody has come to and that are not complete. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, int], Meeting] = {}
+        self._open: dict[tuple[str, int], PendingCollective] = {}
         self._changed = threading.Condition()
         self._over = False
 
-    def come(self, rank: int, group: str, number: int, operation: str, size: int) -> Meeting:
+    def come(self, rank: int, group: str, number: int, operation: str, size: int) -> PendingCollective:
         """A rank comes to the group's ``number``-th collective. MismatchError where another rank came to it
         with another operation."""
         with self._changed:
-            meeting = self._open.setdefault((group, number), Meeting(operation, size))
+            meeting = self._open.setdefault((group, number), PendingCollective(operation, size))
             if meeting.operation != operation:
                 others = ", ".join(map(str, sorted(meeting.came)))
                 raise MismatchError(
@@ -50,7 +50,7 @@ class Meetings:
                 self._changed.notify_all()
             return meeting
 
-    def wait(self, meeting: Meeting) -> None:
+    def wait(self, meeting: PendingCollective) -> None:
         """Returns when the meeting is complete, or when all is over."""
         with self._changed:
             self._changed.wait_for(lambda: meeting.complete or self._over)

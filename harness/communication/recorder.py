@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from harness.communication.collective_log import ENTRIES, Ledger
+from harness.communication.collective_log import ENTRIES, CollectiveLog
 from harness.ranks.compiler_state import uncompiled
 
 # The process group's method, and the name under which users know the operation. What 2.13's Python calls
@@ -49,7 +49,7 @@ OPERATIONS = {
 class Recorder:
     """Numbers the collectives of each group from 1 and pairs each with the wait on its work handle."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: CollectiveLog) -> None:
         self._ledger = ledger
         self._sequence: dict[str, int] = {}
         self._open: dict[int, int] = {}  # id of a work handle -> ledger token
@@ -88,7 +88,7 @@ def _group_name(group: Any) -> str:
         return "?"
 
 
-class _Tap:
+class _Interceptor:
     """Stands before the methods, from the moment a process is prepared; records once there is a recorder."""
 
     recorder: Recorder | None = None
@@ -98,7 +98,7 @@ class _Tap:
 _MARK = "__harness_tap__"
 
 
-def install(ledger: Ledger, *, restart: bool = True) -> bool:
+def install(ledger: CollectiveLog, *, restart: bool = True) -> bool:
     """Records this rank's collectives in its ledger; False where torch.distributed is not in use.
 
     In a rank that records already, numbering starts again with ``restart``: the groups are new ones.
@@ -113,7 +113,7 @@ def install(ledger: Ledger, *, restart: bool = True) -> bool:
     return True
 
 
-def prepare() -> _Tap | None:
+def prepare() -> _Interceptor | None:
     """Puts a tap before the process group's methods, if there is none: what a server does once for its ranks.
 
     None where torch.distributed is not in use.
@@ -122,10 +122,10 @@ def prepare() -> _Tap | None:
     if distributed is None or not distributed.is_available():
         return None
     group, work = distributed.ProcessGroup, distributed.Work
-    earlier: _Tap | None = getattr(group.allreduce, _MARK, None)
+    earlier: _Interceptor | None = getattr(group.allreduce, _MARK, None)
     if earlier is not None:
         return earlier
-    tap = _Tap()
+    tap = _Interceptor()
     for method, operation in OPERATIONS.items():
         original = getattr(group, method, None)
         if original is not None:
@@ -135,7 +135,7 @@ def prepare() -> _Tap | None:
     return tap
 
 
-def _recorded(original: Callable[..., Any], operation: str, tap: _Tap) -> Callable[..., Any]:
+def _recorded(original: Callable[..., Any], operation: str, tap: _Interceptor) -> Callable[..., Any]:
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = tap.recorder
@@ -152,7 +152,7 @@ def _recorded(original: Callable[..., Any], operation: str, tap: _Tap) -> Callab
     return uncompiled(method)
 
 
-def _waited(original: Callable[..., Any], tap: _Tap) -> Callable[..., Any]:
+def _waited(original: Callable[..., Any], tap: _Interceptor) -> Callable[..., Any]:
     @functools.wraps(original)
     def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:

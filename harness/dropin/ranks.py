@@ -12,7 +12,7 @@ from harness.cases.multiprocess import RankOrchestration
 from harness.dropin import barrier, skips
 from harness.outcomes import EXIT_SKIPPED, RankOutcome, Status
 from harness.ranks.processes import module_import
-from harness.ranks.result import Account
+from harness.ranks.result import RankResult
 from harness.requirements import requirements_of
 from harness.settings import Settings
 
@@ -62,7 +62,7 @@ class _Contract(RankOrchestration):
 
         seeding.seed_all(common_utils.SEED)
 
-    def _account(self, account: Account) -> Account:
+    def _account(self, account: RankResult) -> RankResult:
         return skips.read_account(account, skips.table())
 
     def _judged(self, outcomes: Sequence[RankOutcome]) -> Sequence[RankOutcome]:
@@ -85,12 +85,12 @@ class UpstreamRanks(_Contract):
         super().setUp()
         self.pid_to_pipe = {}
 
-    def _account(self, account: Account) -> Account:
+    def _account(self, account: RankResult) -> RankResult:
         """Takes ``sys.exit(0)`` for a pass, as upstream does where every rank says it so expressly."""
         if not skips.content(account):
             return super()._account(account)
         self._left_content = True
-        return Account(Status.PASSED, subtests=account.subtests, note="by sys.exit(0)")
+        return RankResult(Status.PASSED, subtests=account.subtests, note="by sys.exit(0)")
 
     def _run_in_rank(self, channel: Any) -> None:
         super()._run_in_rank(channel)
@@ -158,5 +158,5 @@ class UpstreamContinuousRanks(_Contract, ContinuousOrchestration):
             why = skips.reason(ending, skips.table())
             if why is None or parent_pipe.account is not None:
                 raise
-            parent_pipe.record(Account(Status.SKIPPED, skip_reason=why))
+            parent_pipe.record(RankResult(Status.SKIPPED, skip_reason=why))
             raise SystemExit(EXIT_SKIPPED) from ending

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from harness.outcomes import RankOutcome, Status
-from harness.ranks.result import Account
+from harness.ranks.result import RankResult
 
 
 def table() -> Mapping[int, str]:
@@ -22,15 +22,15 @@ def reason(ending: SystemExit | None, reasons: Mapping[int, str]) -> str | None:
     return reasons.get(code) if isinstance(code, int) else None
 
 
-def read_account(account: Account, reasons: Mapping[int, str]) -> Account:
+def read_account(account: RankResult, reasons: Mapping[int, str]) -> RankResult:
     """The rank's own account, where its test ended by ``sys.exit`` with the code of a skip."""
     why = reason(account.ending, reasons)
     if why is None or account.error is None or account.error.type_name != "SystemExit":
         return account  # it did something worse before
-    return Account(Status.SKIPPED, skip_reason=why, subtests=account.subtests)
+    return RankResult(Status.SKIPPED, skip_reason=why, subtests=account.subtests)
 
 
-def content(account: Account) -> bool:
+def content(account: RankResult) -> bool:
     """Whether the test ended by ``sys.exit(0)``, which upstream takes for a pass.
 
     Tests of the wheel do that to leave without what would follow.

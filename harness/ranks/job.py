@@ -1,4 +1,4 @@
-"""What a rank's report and the way it ended come to together; ``Watch``, what came of a test's ranks."""
+"""What a rank's report and the way it ended come to together; ``JobResult``, what came of a test's ranks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UNSWEPT = "the server never said what these ranks left behind"
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class JobResult:
     """What came of a test's ranks: every rank's outcome, and lines about processes that they left behind.
 
     ``server_lost`` where the server died under them, ``interrupted`` where Ctrl-C ended them;

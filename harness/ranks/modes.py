@@ -1,4 +1,4 @@
-"""Rank modes: what the ranks of a test are. One strategy each, behind ``Running``.
+"""Rank modes: what the ranks of a test are. One strategy each, behind ``RunningRanks``.
 
 A case asks its mode to start a ``Job``; what it gets back can be joined once and closed at any time. The
 modes glue launchers to the supervisor; neither knows the other, and a case knows neither.
@@ -14,15 +14,15 @@ from typing import Any, Protocol
 from harness import environment
 from harness.outcomes import MergeRules, RankOutcome, Status
 from harness.protocol import Launch
-from harness.ranks.external.mode import External
-from harness.ranks.job import UNSWEPT, Watch
-from harness.ranks.local.rank import Local
+from harness.ranks.external.mode import ExternalRanks
+from harness.ranks.job import UNSWEPT, JobResult
+from harness.ranks.local.rank import LocalTensorRanks
 from harness.ranks.processes import choose_launcher
 from harness.ranks.processes.mode import watch
 from harness.ranks.processes.pool import Pool, PooledSet
 from harness.ranks.processes.rank_process import RankProcess
 from harness.ranks.processes.rank_set import Launcher, RankSet
-from harness.ranks.threads.mode import Threads
+from harness.ranks.threads.mode import ThreadRanks
 from harness.settings import Settings
 from harness.system.per_process import PerProcess
 
@@ -45,7 +45,7 @@ class Job:
     keeps_group: bool = False
 
 
-class Running(Protocol):
+class RunningRanks(Protocol):
     """The started ranks of one test."""
 
     @property
@@ -53,7 +53,7 @@ class Running(Protocol):
         """The ranks that are processes, by rank."""
         ...
 
-    def join(self, rules: MergeRules) -> Watch:
+    def join(self, rules: MergeRules) -> JobResult:
         """Waits until every rank is done or ended; called once."""
         ...
 
@@ -62,11 +62,11 @@ class Running(Protocol):
         ...
 
     def how_the_server_ended(self) -> str:
-        """What became of the server, where ``Watch.server_lost``."""
+        """What became of the server, where ``JobResult.server_lost``."""
         ...
 
 
-class Fresh:
+class FreshRanks:
     """Every test gets ranks of its own, and they end with it."""
 
     def __init__(self, job: Job) -> None:
@@ -76,7 +76,7 @@ class Fresh:
         self._ranks: RankSet = self._launcher.launch(job.request)
         self.processes = [RankProcess(self._ranks, rank) for rank in range(self._ranks.world_size)]
 
-    def join(self, rules: MergeRules) -> Watch:
+    def join(self, rules: MergeRules) -> JobResult:
         """Supervises the ranks to their end."""
         job = self._job
         result = watch(
@@ -102,7 +102,7 @@ class Fresh:
         return self._launcher.how_it_ended()
 
 
-class Pooled:
+class PooledRanks:
     """Ranks outlive the test; a set that a test leaves dirty, failed or dead is replaced."""
 
     def __init__(self, job: Job) -> None:
@@ -124,7 +124,7 @@ class Pooled:
     def _make(self) -> RankSet:
         return self._launcher.launch(replace(self._job.request, pooled=True))
 
-    def join(self, rules: MergeRules) -> Watch:
+    def join(self, rules: MergeRules) -> JobResult:
         """Waits for every rank's report; the ranks stay, unless the test leaves them unfit for another."""
         job = self._job
         self._joined = True
@@ -160,13 +160,13 @@ class Pooled:
         return self._launcher.how_it_ended()
 
 
-def _replace_if_stuck(launcher: Launcher, watched: Watch) -> None:
+def _replace_if_stuck(launcher: Launcher, watched: JobResult) -> None:
     """Ends the server where it cannot sweep: it would not answer the next test either."""
     if UNSWEPT in watched.notes:
         launcher.close()
 
 
-def _compared(watched: Watch) -> Watch:
+def _compared(watched: JobResult) -> JobResult:
     """With what the test left that only shows when ranks are compared: torch names process groups by counting
     those that a rank began to make, so ranks that count apart would wait for ever for each other's next one.
     """
@@ -189,12 +189,12 @@ def _fit(outcomes: Sequence[RankOutcome]) -> bool:
     return agreed and not any(o.left or o.bad for o in outcomes)
 
 
-MODES: dict[str, Callable[[Job], Running]] = {
-    "fresh": Fresh,
-    "pooled": Pooled,
-    "threads": Threads,
-    "local": lambda job: Local(job, Pooled),
-    "external": External,
+MODES: dict[str, Callable[[Job], RunningRanks]] = {
+    "fresh": FreshRanks,
+    "pooled": PooledRanks,
+    "threads": ThreadRanks,
+    "local": lambda job: LocalTensorRanks(job, PooledRanks),
+    "external": ExternalRanks,
 }
 
 

@@ -24,7 +24,7 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None,
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class RankResult:
     """How the test went in this rank; ``ending`` is a SystemExit by which it wanted to end the process."""
 
     status: Status
@@ -36,7 +36,7 @@ class Account:
     accepted: tuple[object, ...] = ()
 
 
-class _Collector(unittest.TestResult):
+class _ResultCollector(unittest.TestResult):
     """A unittest result that keeps values, not text: unittest itself runs the method in the rank, so that
     cleanups, sub-tests, skips and decorators behave as anywhere else."""
 
@@ -123,31 +123,31 @@ def run_body(
     set_up: Any,
     tear_down: Any,
     subtest_failed: Callable[[SubtestOutcome], object] = lambda subtest: None,
-) -> Account:
+) -> RankResult:
     """Runs a case's method in this rank, between ``set_up`` and ``tear_down`` and followed by its cleanups.
 
     The case's own ``setUp`` and ``tearDown`` belong to the parent. ``subtest_failed`` is called with each
     sub-test that goes wrong, as it ends. KeyboardInterrupt comes through.
     """
-    collector = _Collector(case.failureException, getattr(case, "rank", None), subtest_failed)
+    collector = _ResultCollector(case.failureException, getattr(case, "rank", None), subtest_failed)
     case.setUp = set_up  # type: ignore[method-assign]  # this instance plays the rank's part only
     case.tearDown = tear_down  # type: ignore[method-assign]
     unittest.TestCase.run(case, collector)
     return _account(collector)
 
 
-def _account(collector: _Collector) -> Account:
+def _account(collector: _ResultCollector) -> RankResult:
     subtests = tuple(collector.subtests)
     if collector.problems:
         error = _joined(collector.problems)
         status = Status.FAILED if error.is_assertion else Status.ERROR
-        return Account(status, error, subtests=subtests, ending=collector.ending)
+        return RankResult(status, error, subtests=subtests, ending=collector.ending)
     if collector.skip_reason is not None:
-        return Account(Status.SKIPPED, skip_reason=collector.skip_reason, subtests=subtests)
+        return RankResult(Status.SKIPPED, skip_reason=collector.skip_reason, subtests=subtests)
     bad = {s.status for s in subtests if s.status.bad}
     if bad:
-        return Account(Status.FAILED if bad == {Status.FAILED} else Status.ERROR, subtests=subtests)
-    return Account(Status.PASSED, subtests=subtests)
+        return RankResult(Status.FAILED if bad == {Status.FAILED} else Status.ERROR, subtests=subtests)
+    return RankResult(Status.PASSED, subtests=subtests)
 
 
 def _joined(problems: list[ErrorInfo]) -> ErrorInfo:
@@ -162,7 +162,7 @@ def _joined(problems: list[ErrorInfo]) -> ErrorInfo:
     return replace(first, traceback="\n\n".join([first.traceback, *before, *after]))
 
 
-def conclude(account: Account | None, ending: BaseException | None, texts: list[str]) -> Account:
+def conclude(account: RankResult | None, ending: BaseException | None, texts: list[str]) -> RankResult:
     """The rank's final word, from what its test came to and from how ``_run`` ended.
 
     ``ending`` is the exception that left ``_run``; ``texts`` what an overridden ``run_test`` sent over the
@@ -173,34 +173,36 @@ def conclude(account: Account | None, ending: BaseException | None, texts: list[
     if ending is not None:
         if account is None or account.status in (Status.PASSED, Status.SKIPPED):
             info = capture(ending)
-            return Account(Status.FAILED if info.is_assertion else Status.ERROR, info)
+            return RankResult(Status.FAILED if info.is_assertion else Status.ERROR, info)
         return account
     if account is None:
-        return Account(Status.CRASHED, note="_run returned without running the test")
+        return RankResult(Status.CRASHED, note="_run returned without running the test")
     return account
 
 
-def _exited(account: Account | None, ending: SystemExit, texts: list[str]) -> Account:
+def _exited(account: RankResult | None, ending: SystemExit, texts: list[str]) -> RankResult:
     if account is not None and account.ending is None:
         harmless = {Status.PASSED: (None, 0), Status.SKIPPED: (None, 0, EXIT_SKIPPED)}.get(account.status)
         if harmless is None or ending.code in harmless:
             return account
     if texts:
-        return Account(Status.ERROR, ErrorInfo("Exception", texts[0].strip().rsplit("\n", 1)[-1], texts[0]))
+        return RankResult(
+            Status.ERROR, ErrorInfo("Exception", texts[0].strip().rsplit("\n", 1)[-1], texts[0])
+        )
     if account is not None and account.error is not None and account.error.type_name != SystemExit.__name__:
         return replace(account, note="by sys.exit")  # its code may be announced, or a skip's; this is neither
     subtests = account.subtests if account is not None else ()
     error = (account.error if account is not None else None) or capture(ending)
-    return Account(Status.CRASHED, error, subtests=subtests, ending=ending, note="by sys.exit")
+    return RankResult(Status.CRASHED, error, subtests=subtests, ending=ending, note="by sys.exit")
 
 
-def leave_as_child(final: Account) -> NoReturn:
+def leave_as_child(final: RankResult) -> NoReturn:
     """Ends a process that a test forked from its rank and that came out of the test, without a word."""
     posix.flush_streams()
     os._exit(exit_code(final))
 
 
-def exit_code(final: Account) -> int:
+def exit_code(final: RankResult) -> int:
     """The code with which a process that was this rank ends: its own choice, else upstream's."""
     if final.ending is not None:
         code = final.ending.code

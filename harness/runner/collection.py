@@ -1,4 +1,4 @@
-"""From options to the tests of this run: names, discovery through the nursery, selection, shard."""
+"""From options to the tests of this run: names, discovery through the zygote_owner, selection, shard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.runner.shard_assignment import assign
 from harness.runner.shard_variables import Shard, shard_from_environ, touch_status_file
 from harness.runner.timings import Timings
 from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Unit
-from harness.runner.zygote_owner import Nursery
+from harness.runner.zygote_owner import ZygoteOwner
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,10 @@ def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
     return tuple(module for module in modules if module in needed)
 
 
-def discover(want: Wanted, cache: Cache, nursery: Nursery, *, cached: bool) -> dict[str, ModuleTests]:
-    """The tests of every module that is wanted, in order: by having the nursery import it, or with ``cached``
+def discover(
+    want: Wanted, cache: Cache, zygote_owner: ZygoteOwner, *, cached: bool
+) -> dict[str, ModuleTests]:
+    """The tests of every module that is wanted, in order: by having the zygote_owner import it, or with ``cached``
     from the cache, where that knows it. A module that comes from another file than is meant has an error."""
     known = {m: tests for m in want.modules if (tests := cache.get(m, want.sources[m])) is not None}
     found = dict(known) if cached else {}
@@ -146,7 +148,7 @@ def discover(want: Wanted, cache: Cache, nursery: Nursery, *, cached: bool) -> d
     dirty = [module for module in missing if module in known and known[module].dirty]
     rest = [module for module in missing if module not in dirty]
     for part in (dirty, rest):  # those that spoil the process which imports them, while it has little in it
-        for loaded in nursery.load(part) if part else ():
+        for loaded in zygote_owner.load(part) if part else ():
             checked = _checked(loaded, want.sources[loaded.module])
             cache.put(checked)
             found[loaded.module] = discovery.module_tests(checked)
@@ -155,7 +157,7 @@ def discover(want: Wanted, cache: Cache, nursery: Nursery, *, cached: bool) -> d
 
 
 def _checked(loaded: Loaded, source: Path) -> Loaded:
-    """What the nursery says of a module, if it is from the file that is meant."""
+    """What the zygote_owner says of a module, if it is from the file that is meant."""
     if not loaded.files or discovery.is_from(source, loaded.module, loaded.files):
         return loaded
     name = loaded.module

@@ -34,7 +34,7 @@ from harness.runner.shard_variables import Shard
 from harness.runner.timings import Timings
 from harness.runner.unit import Unit, to_json
 from harness.runner.workers import Workers
-from harness.runner.zygote_owner import Nursery
+from harness.runner.zygote_owner import ZygoteOwner
 
 
 def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
@@ -66,25 +66,29 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
     shard = None if whole else collection.shard_of(options, invocation.environ)
     want = collection.wanted(options, root, invocation.cwd, invocation.ids)
     notices: list[str] = []
-    with Nursery(
+    with ZygoteOwner(
         invocation.test_environ,
         sys.path,
         discovery.paths_of(want.path, root),
         interrupts.fileno(),
         notices.append,
         inherit_streams=invocation.streams,
-    ) as nursery:
-        found = _find(invocation, want, shard, nursery, notices)
+    ) as zygote_owner:
+        found = _find(invocation, want, shard, zygote_owner, notices)
         if options.list:
             return _list(found, as_json=options.json)
         if not found.selected.units:
             print(_why_nothing(found, shard), file=sys.stderr)
             return _nothing(found)
-        return _run(invocation, found, nursery, interrupts, notices)
+        return _run(invocation, found, zygote_owner, interrupts, notices)
 
 
 def _find(
-    invocation: Invocation, want: collection.Wanted, shard: Shard | None, nursery: Nursery, notices: list[str]
+    invocation: Invocation,
+    want: collection.Wanted,
+    shard: Shard | None,
+    zygote_owner: ZygoteOwner,
+    notices: list[str],
 ) -> Found:
     """The tests of this run."""
     options, root = invocation.options, discovery.project_root()
@@ -95,7 +99,7 @@ def _find(
     packages = discovery.package_directories(sys.path)
     key = discovery.context(root, invocation.test_environ, torch_file, packages)
     cache = discovery.Cache(invocation.state.cache, key)
-    modules = collection.discover(want, cache, nursery, cached=options.list)
+    modules = collection.discover(want, cache, zygote_owner, cached=options.list)
     plan = Plan(invocation.ids or (), invocation.policy, _taken(invocation))
     selected = collection.choose(want, modules, options, invocation.settings.slow, plan.owes)
     if selected.gone:
@@ -147,7 +151,11 @@ def _list(found: Found, *, as_json: bool) -> int:
 
 
 def _run(
-    invocation: Invocation, found: Found, nursery: Nursery, interrupts: Interrupts, notices: list[str]
+    invocation: Invocation,
+    found: Found,
+    zygote_owner: ZygoteOwner,
+    interrupts: Interrupts,
+    notices: list[str],
 ) -> int:
     """Runs the selected tests, with journal and reports."""
     with contextlib.ExitStack() as stack:
@@ -162,13 +170,13 @@ def _run(
         for notice in notices:
             reporters.message(notice)
         notices.clear()
-        nursery.say = reporters.message
+        zygote_owner.say = reporters.message
         for trouble in (*troubles, *more):
             reporters.trouble(trouble)
         workers = stack.enter_context(Workers(interrupts))
-        interrupts.at_once = lambda: _kill_all(workers, nursery)
+        interrupts.at_once = lambda: _kill_all(workers, zygote_owner)
         session = Session(
-            _setup(invocation, found, directory), plan, nursery, workers, record_keeper, reporters
+            _setup(invocation, found, directory), plan, zygote_owner, workers, record_keeper, reporters
         )
         interrupts.ignored = lambda: session.debugging
         return _drive(invocation, found, session, taken, reporters, record_keeper, interrupts)
@@ -355,9 +363,9 @@ def _info(invocation: Invocation, found: Found, directory: Path | None, plan: Pl
     )
 
 
-def _kill_all(workers: Workers, nursery: Nursery) -> None:
+def _kill_all(workers: Workers, zygote_owner: ZygoteOwner) -> None:
     """The second Ctrl-C: everything that the run started ends now."""
-    groups = [*workers.pids, *([nursery.pid] if nursery.pid is not None else [])]
+    groups = [*workers.pids, *([zygote_owner.pid] if zygote_owner.pid is not None else [])]
     for pid in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)

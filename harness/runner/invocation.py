@@ -22,7 +22,7 @@ from harness.runner.journal import Contents, Header
 from harness.runner.messages import Fork
 from harness.runner.options import PROG, parse
 from harness.runner.plan import Policy
-from harness.runner.session import Limits
+from harness.runner.session import TestLimits
 from harness.settings import DECIDING, DROP_IN, WORKER, Settings
 
 # Seconds on top of all graces of the ranks' supervisor, before the watchdog over a worker takes it for stuck:
@@ -86,7 +86,7 @@ class Invocation:
         return bool(self.options.drop_in) and not given
 
     @property
-    def state(self) -> run_directory.State:
+    def state(self) -> run_directory.StateDirectory:
         """Where caches and earlier runs are."""
         return run_directory.state(self.environ, self.cwd)
 
@@ -98,14 +98,14 @@ class Invocation:
         return Policy(repeats, options.reruns, options.failfast or options.until_fail)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> TestLimits:
         """How long tests may take."""
         settings = self.settings
         graces = settings.grace_s + max(settings.skip_grace_s, settings.exit_grace_s) + settings.exit_grace_s
         timeout_s = settings.timeout_s
         if self.upstream_deadlines:
             timeout_s = max(timeout_s, LONGEST_UPSTREAM_S)
-        return Limits(None if self.debugger else timeout_s, graces + WATCHDOG_SLACK_S)
+        return TestLimits(None if self.debugger else timeout_s, graces + WATCHDOG_SLACK_S)
 
     @property
     def test_environ(self) -> dict[str, str]:

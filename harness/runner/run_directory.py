@@ -26,7 +26,7 @@ KEPT_RUNS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StateDirectory:
     """The state directory; it need not exist, and need not be writable."""
 
     path: Path
@@ -72,9 +72,9 @@ class State:
                     shutil.rmtree(old, ignore_errors=True)
 
 
-def state(environ: Mapping[str, str], cwd: Path) -> State:
+def state(environ: Mapping[str, str], cwd: Path) -> StateDirectory:
     """The state directory that the environment says, else ``.harness`` in the working directory."""
-    return State(cwd / (environ.get(STATE_DIR) or ".harness"))
+    return StateDirectory(cwd / (environ.get(STATE_DIR) or ".harness"))
 
 
 def check_writable(directory: Path) -> None:

@@ -39,7 +39,7 @@ from harness.runner.shuffle import ordered
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
 from harness.runner.workers import Workers
-from harness.runner.zygote_owner import Nursery
+from harness.runner.zygote_owner import ZygoteOwner
 
 # Seconds between the reporters' ticks: what a person takes for alive.
 TICK_S = 1.0
@@ -48,7 +48,7 @@ MOST_ZYGOTES_A_TEST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TestLimits:
     """How long tests may take, in seconds. None is no limit.
 
     The deadline of a test that has ranks is kept by their supervisor, in the worker; ``margin_s`` is how much
@@ -73,7 +73,7 @@ class Setup:
     units: dict[str, Unit]
     timings: Timings
     capacity: Capacity
-    limits: Limits
+    limits: TestLimits
     options: Fork
     isolate: bool = False
     seed: int | None = None
@@ -87,14 +87,14 @@ class Session:
         self,
         setup: Setup,
         plan: Plan,
-        nursery: Nursery,
+        zygote_owner: ZygoteOwner,
         workers: Workers,
         journal: Journal | None,
         reporters: Reporters,
     ) -> None:
         self._setup = setup
         self._plan = plan
-        self._nursery, self._workers = nursery, workers
+        self._zygote_owner, self._workers = zygote_owner, workers
         self._journal, self._reporters = journal, reporters
         self._queue = Queue(
             setup.capacity, setup.timings, isolate=setup.isolate, reruns_first=plan.policy.failfast
@@ -164,7 +164,7 @@ class Session:
     def _start(self, key: int, items: Sequence[Item]) -> None:
         """Starts a worker for a batch, or for what is left of it."""
         if not self._workers.has_zygote:
-            self._workers.use(self._nursery.zygote())
+            self._workers.use(self._zygote_owner.zygote())
         label = next(n for n in itertools.count(1) if n not in self._labels)
         self._labels.add(label)
         units = self._setup.units
@@ -189,7 +189,7 @@ class Session:
             self._gone(event)
         elif isinstance(event, ZygoteGone):
             self._reporters.message(f"the process that forks workers died: {event.reason}; starting another")
-            self._nursery.lost()
+            self._zygote_owner.lost()
         else:
             assert isinstance(event, DebuggerChanged), event
             self.debugging = event.on
@@ -234,7 +234,7 @@ class Session:
 
     def _with_import(self, unit: Unit, record: TestRecord) -> Mapping[str, Any]:
         """The record's extras; the first of a module has the time of the module's import in them."""
-        seconds = self._nursery.import_s.pop(unit.module, None)
+        seconds = self._zygote_owner.import_s.pop(unit.module, None)
         if seconds is None:
             return record.extra
         fixtures = {**record.extra.get("fixtures_s", {}), import_key(unit.module): seconds}

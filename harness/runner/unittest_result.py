@@ -1,7 +1,7 @@
 """What unittest says about one test, gathered into one record.
 
 A test may report several times (a failure, a failing ``tearDown``, sub-tests, its class's fixtures); an
-``Account`` takes it all and says in the end what it comes to.
+``RunningTest`` takes it all and says in the end what it comes to.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Trouble:
 
 
 @dataclass(slots=True)
-class Account:
+class RunningTest:
     """One test that runs: what has been said about it so far."""
 
     id: str
@@ -130,7 +130,7 @@ class Account:
         )
 
 
-class Collector(unittest.TestResult):
+class RecordingResult(unittest.TestResult):
     """A unittest result that writes into the account of the test that runs.
 
     ``post_mortem`` is called with the traceback of each failure, before anything is torn down.
@@ -139,9 +139,9 @@ class Collector(unittest.TestResult):
     def __init__(self, post_mortem: Callable[[ExcInfo], None] | None = None) -> None:
         super().__init__()
         self._post_mortem = post_mortem
-        self.account = Account("")
+        self.account = RunningTest("")
 
-    def open(self, account: Account) -> None:
+    def open(self, account: RunningTest) -> None:
         """From now on everything is said about this test."""
         self.account = account
 

@@ -24,9 +24,9 @@ from harness.runner.listing import list_module, source_of
 from harness.runner.messages import Began, Debugging, Done, Ended, Fork, Item, Message, encode
 from harness.runner.output_capture import marker_line
 from harness.runner.unittest_result import (
-    Account,
-    Collector,
     ExcInfo,
+    RecordingResult,
+    RunningTest,
     Trouble,
     details_of,
     headline,
@@ -36,7 +36,7 @@ from harness.system import posix
 from harness.wire import send_frame
 
 
-class Reporter:
+class WorkerChannel:
     """The worker's voice: messages to the controller, markers on its output."""
 
     def __init__(self, channel: socket.socket, output: int, marker: str | None) -> None:
@@ -73,11 +73,11 @@ class FixtureSuite(unittest.TestSuite):
 
     _left: type | None = None
 
-    def enter_module(self, test: unittest.TestCase, result: Collector) -> None:
+    def enter_module(self, test: unittest.TestCase, result: RecordingResult) -> None:
         """Sets up the test's module where that is due."""
         self._handleModuleFixture(test, result)  # type: ignore[attr-defined]  # typeshed leaves these out
 
-    def enter_class(self, test: unittest.TestCase, result: Collector) -> bool:
+    def enter_class(self, test: unittest.TestCase, result: RecordingResult) -> bool:
         """Sets up the test's class where that is due; False where the test must not run."""
         self._handleClassSetUp(test, result)  # type: ignore[attr-defined]  # as above
         result._previousTestClass = type(test)  # type: ignore[attr-defined]  # as above
@@ -87,7 +87,7 @@ class FixtureSuite(unittest.TestSuite):
         )
         return not failed
 
-    def leave_class(self, test: unittest.TestCase | None, result: Collector) -> None:
+    def leave_class(self, test: unittest.TestCase | None, result: RecordingResult) -> None:
         """Tears down the class that the next test, or None for the end, does not share."""
         previous = getattr(result, "_previousTestClass", None)
         if previous in (self._left, type(test)):
@@ -95,7 +95,7 @@ class FixtureSuite(unittest.TestSuite):
         self._left = previous
         self._tearDownPreviousClass(test, result)  # type: ignore[attr-defined]  # as above
 
-    def leave_module(self, test: unittest.TestCase | None, result: Collector) -> None:
+    def leave_module(self, test: unittest.TestCase | None, result: RecordingResult) -> None:
         """Tears down the module that the next test, or None for the end, does not share."""
         previous = getattr(result, "_previousTestClass", None)
         if previous is not None and (test is None or previous.__module__ != type(test).__module__):
@@ -105,20 +105,20 @@ class FixtureSuite(unittest.TestSuite):
                 result._previousTestClass = None  # type: ignore[attr-defined]  # or it would be left again
 
 
-class Batch:
+class BatchRunner:
     """Runs the items of a ``Fork``.
 
     A test's account stays open until the fixtures that end with it are torn down, so that their failure, and
     a crash or a hang in them, is on the last test that used them.
     """
 
-    def __init__(self, order: Fork, tests: Mapping[str, unittest.TestCase], reporter: Reporter) -> None:
+    def __init__(self, order: Fork, tests: Mapping[str, unittest.TestCase], reporter: WorkerChannel) -> None:
         self._order = order
         self._tests = dict(tests)
         self._reporter = reporter
         self._suite = FixtureSuite()
-        self._result = Collector(self._post_mortem if order.post_mortem else None)
-        self._open: tuple[Item, Account] | None = None
+        self._result = RecordingResult(self._post_mortem if order.post_mortem else None)
+        self._open: tuple[Item, RunningTest] | None = None
         self._fixture_trouble: tuple[list[Trouble], list[str]] = ([], [])
 
     def run(self) -> None:
@@ -158,7 +158,7 @@ class Batch:
 
     def _run_one(self, item: Item, test: unittest.TestCase) -> None:
         self._reporter.mark(item.seq)
-        account = Account(item.id, *source_of(test, getattr(test, "_testMethodName", "")))
+        account = RunningTest(item.id, *source_of(test, getattr(test, "_testMethodName", "")))
         self._open = (item, account)
         self._result.open(account)
         self._reporter.send(Began(item.seq, account.started_s))
@@ -171,7 +171,7 @@ class Batch:
             finally:
                 account.duration_s = monotonic() - account.started_s
 
-    def _enter(self, item: Item, test: unittest.TestCase, account: Account) -> bool:
+    def _enter(self, item: Item, test: unittest.TestCase, account: RunningTest) -> bool:
         """Sets up fixtures on the test's account; what went wrong counts for every test that needs them."""
         with account.timed(item.module):
             self._suite.enter_module(test, self._result)
@@ -234,12 +234,12 @@ def run_batch(
     order: Fork, tests: Mapping[str, unittest.TestCase], channel: socket.socket, output: int
 ) -> None:
     """Runs a batch in this process, a worker; reports on ``channel``, and writes markers to ``output``."""
-    reporter = Reporter(channel, output, None if order.stream or order.terminal else order.marker)
+    reporter = WorkerChannel(channel, output, None if order.stream or order.terminal else order.marker)
     if not any(starts_ranks(tests[item.id]) for item in order.items if item.id in tests):
         set_threads(order.threads)  # else a pool of threads would keep this process from forking ranks
     if not order.terminal and not os.environ.get("PYTHONBREAKPOINT"):
         sys.breakpointhook = refuse_breakpoint
-    Batch(order, tests, reporter).run()
+    BatchRunner(order, tests, reporter).run()
     posix.flush_streams()
     reporter.send(Done())
 

@@ -1,4 +1,4 @@
-"""The nursery: keeps a zygote with the run's modules loaded, whatever the modules do to it.
+"""The zygote_owner: keeps a zygote with the run's modules loaded, whatever the modules do to it.
 
 A module whose import ends the zygote is an error and is left out of the next one. A module whose import
 leaves threads running is left out too: workers import it themselves.
@@ -17,7 +17,7 @@ from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
 MOST_LOSSES = 10
 
 
-class Nursery:
+class ZygoteOwner:
     """Owns the zygote, one at a time. Leaving the context ends it and every worker."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Nursery:
         self._zygote: ZygoteProcess | None = None
         self._losses = 0
 
-    def __enter__(self) -> Nursery:
+    def __enter__(self) -> ZygoteOwner:
         return self
 
     def __exit__(

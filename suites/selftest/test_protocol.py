@@ -82,7 +82,7 @@ MESSAGES = st.one_of(
     st.builds(protocol.SubtestFailed, st.integers(0, 2**16), SUBTESTS),
     st.builds(protocol.Report, OUTCOMES),
     st.builds(protocol.Lost, OUTCOMES),
-    st.builds(protocol.Started, st.lists(st.integers(1, 2**22), max_size=4)),
+    st.builds(protocol.Launched, st.lists(st.integers(1, 2**22), max_size=4)),
     st.builds(protocol.Refused, TEXT, st.booleans()),
     st.builds(protocol.Exited, st.integers(0, 64), st.integers(-64, 255), st.integers(0, 2**50)),
     st.builds(protocol.Swept, st.lists(TEXT, max_size=3)),
@@ -231,7 +231,7 @@ class RefusalTest(unittest.TestCase):
         frame = protocol.encode(protocol.Release())
         self.assertEqual(protocol.expect(frame, protocol.Release), protocol.Release())
         with self.assertRaisesRegex(ProtocolError, "expected Started, got Release"):
-            protocol.expect(frame, protocol.Started)
+            protocol.expect(frame, protocol.Launched)
         with self.assertRaisesRegex(ProtocolError, "expected Release, got None"):
             protocol.expect(None, protocol.Release)
 

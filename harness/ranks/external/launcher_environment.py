@@ -19,7 +19,7 @@ _LARGEST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LauncherEnvironment:
     """Where this process stands: its rank among ``size``, and the store's address.
 
     ``hosted`` where the store is somebody else's (torchrun's agent), else rank 0 hosts it. ``attempt`` tells
@@ -34,7 +34,7 @@ class Place:
     attempt: str = "0"
 
 
-def place(environ: Mapping[str, str]) -> Place:
+def launcher_environment(environ: Mapping[str, str]) -> LauncherEnvironment:
     """What the starter's variables say. UsageError, in one line, where that is nothing, half, or twofold."""
     source = next((names for names in SOURCES if environ.get(names[0])), None)
     if source is None:
@@ -58,7 +58,7 @@ def place(environ: Mapping[str, str]) -> Place:
     if not 0 < port <= _LARGEST_PORT:
         raise UsageError(f"MASTER_PORT={port}: write a port from 1 to {_LARGEST_PORT}")
     hosted = environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    return Place(rank, size, host, port, hosted, environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    return LauncherEnvironment(rank, size, host, port, hosted, environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def _whole(environ: Mapping[str, str], name: str) -> int:

@@ -20,9 +20,9 @@ from harness.errors import LaunchError, RankError
 from harness.outcomes import PLAIN, ErrorInfo, MergeRules, RankOutcome, Status, describe, merge
 from harness.ranks.deadlines import Limits
 from harness.ranks.external import rank_set
-from harness.ranks.external.rank import Resident, ResidentChannel, clean_up
-from harness.ranks.external.supervisor import Listener
-from harness.ranks.job import Watch
+from harness.ranks.external.rank import InProcessChannel, InProcessRank, clean_up
+from harness.ranks.external.supervisor import ExternalSupervisor
+from harness.ranks.job import JobResult
 from harness.ranks.threads.mode import class_of_rank
 from harness.report.failure import failure_text
 from harness.settings import Settings
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
-def assembly() -> rank_set.Assembly:
+def own_rank_set() -> rank_set.ExternalRankSet:
     """This process's; UsageError or LaunchError where it is not one of several that were started for this."""
     settings = environment.settings()
-    return rank_set.assembly(environment.environment(), settings.timeout_s, settings.exit_grace_s)
+    return rank_set.own_rank_set(environment.environment(), settings.timeout_s, settings.exit_grace_s)
 
 
-class External:
+class ExternalRanks:
     """A test takes its ranks from those that were started, the first ones. Its body runs in ``join``; a
     process whose rank it does not need waits for the verdict there."""
 
@@ -49,25 +49,25 @@ class External:
     def __init__(self, job: Job) -> None:
         """LaunchError where there are too few, or one of them is lost."""
         self._job = job
-        self._assembly = assembly()
+        self._assembly = own_rank_set()
         self._assembly.require(job.request.world_size)
 
-    def join(self, rules: MergeRules) -> Watch:
+    def join(self, rules: MergeRules) -> JobResult:
         """Runs this process's part, and waits for every rank's word; LaunchError where the store is gone."""
         job, ours = self._job, self._assembly
         log = ours.begin(job.test_id)
-        own = Resident(ours.place.rank, self._body) if self._takes_part else None
+        own = InProcessRank(ours.place.rank, self._body) if self._takes_part else None
         listener = _listener(
             log, ours, job.test_id, job.request.world_size, job.settings, job.timeout_s, own, rules
         )
         if own is not None:
             outcome = self._run(own, log, listener)
             if own.interrupted:
-                return Watch((outcome,), (), interrupted=True)
+                return JobResult((outcome,), (), interrupted=True)
         watched = _heard(listener, ours, job.test_id)
         return watched if ours.place.rank == 0 else _without_accepted(watched)
 
-    def _run(self, own: Resident, log: rank_set.Log, listener: Listener) -> RankOutcome:
+    def _run(self, own: InProcessRank, log: rank_set.OutcomeLog, listener: ExternalSupervisor) -> RankOutcome:
         """The part of the own rank, until its groups are gone."""
         try:
             outcome = own.run()
@@ -83,7 +83,7 @@ class External:
     def _takes_part(self) -> bool:
         return self._assembly.place.rank < self._job.request.world_size
 
-    def _body(self, channel: ResidentChannel) -> None:
+    def _body(self, channel: InProcessChannel) -> None:
         request = self._job.request
         file_name = self._assembly.rendezvous(self._job.test_id)
         case = class_of_rank(self._job.case)
@@ -98,15 +98,15 @@ class External:
 
 
 def _listener(
-    log: rank_set.Log,
-    ours: rank_set.Assembly,
+    log: rank_set.OutcomeLog,
+    ours: rank_set.ExternalRankSet,
     test_id: str,
     world_size: int,
     settings: Settings,
     timeout_s: float,
-    own: Resident | None,
+    own: InProcessRank | None,
     rules: MergeRules,
-) -> Listener:
+) -> ExternalSupervisor:
     """A listener that has started."""
     end = functools.partial(_end_process, ours, test_id, settings.exit_grace_s, own)
     debugged = settings.pdb_rank is not None  # somebody types: no deadline
@@ -116,19 +116,19 @@ def _listener(
         skip_grace_s=math.inf if debugged else settings.skip_grace_s,
         exit_grace_s=math.inf if debugged else settings.exit_grace_s,
     )
-    made = Listener(log, world_size, limits, own, end, rules)
+    made = ExternalSupervisor(log, world_size, limits, own, end, rules)
     made.start()
     return made
 
 
-def _say(log: rank_set.Log, outcome: RankOutcome, listener: Listener) -> None:
+def _say(log: rank_set.OutcomeLog, outcome: RankOutcome, listener: ExternalSupervisor) -> None:
     try:
         log.append(outcome)
     except RuntimeError as error:  # the store is gone, which the listener finds as well
         listener.failure = listener.failure or error
 
 
-def _heard(listener: Listener, ours: rank_set.Assembly, test_id: str) -> Watch:
+def _heard(listener: ExternalSupervisor, ours: rank_set.ExternalRankSet, test_id: str) -> JobResult:
     """What the listener heard, when it has heard all."""
     listener.join()
     if listener.failure is not None:
@@ -140,13 +140,17 @@ def _heard(listener: Listener, ours: rank_set.Assembly, test_id: str) -> Watch:
     return watched
 
 
-def _without_accepted(watched: Watch) -> Watch:
+def _without_accepted(watched: JobResult) -> JobResult:
     """Expected outputs are written by one process."""
     return replace(watched, outcomes=tuple(replace(o, accepted=()) for o in watched.outcomes))
 
 
 def _end_process(
-    ours: rank_set.Assembly, test_id: str, within_s: float, own: Resident | None, listener: Listener
+    ours: rank_set.ExternalRankSet,
+    test_id: str,
+    within_s: float,
+    own: InProcessRank | None,
+    listener: ExternalSupervisor,
 ) -> None:
     """The end of a process that hangs in its test: gives the verdict, lets the others, which the starter may
     end together with this one, come to their ends, and goes with unittest's exit code for a failure."""
@@ -166,7 +170,7 @@ def _end_process(
 def begun(case: unittest.TestCase) -> int:
     """How often a test has begun in this process. Comes to the others first, where that is yet to be done:
     before ``setUp`` changes the variables that say which rank this is."""
-    return assembly().times(case.id())
+    return own_rank_set().times(case.id())
 
 
 def speak_if_absent(case: Any, times: int) -> None:
@@ -176,7 +180,7 @@ def speak_if_absent(case: Any, times: int) -> None:
     ``times`` is how often the test had begun before. RankError where other processes ran it, which is their
     verdict as well.
     """
-    ours = assembly()
+    ours = own_rank_set()
     if ours.times(case.id()) != times:
         return
     size = _ranks_of(case, ours)
@@ -201,7 +205,7 @@ def speak_if_absent(case: Any, times: int) -> None:
         raise RankError(f"{case.id()}: {outcome.reason}", outcome)
 
 
-def _ranks_of(case: Any, ours: rank_set.Assembly) -> int:
+def _ranks_of(case: Any, ours: rank_set.ExternalRankSet) -> int:
     """How many ranks a test asks for, as far as that can be known."""
     try:
         size = int(case.world_size)

@@ -20,7 +20,7 @@ from typing import Any
 from harness.communication import collective_log, recorder
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.ranks import guard, process_groups
-from harness.ranks.result import Account, conclude, exit_code, leave_as_child
+from harness.ranks.result import RankResult, conclude, exit_code, leave_as_child
 from harness.ranks.threads.rank import ThreadChannel, stack_of
 from harness.system.per_process import PerProcess
 from harness.system.signals import STOP_SIGNAL
@@ -32,27 +32,27 @@ SIGNALS = 5
 SIGNAL_EVERY_S = 0.03
 
 
-class _Book:
+class _LogPage:
     """A process's page of collectives. One, because the recorder keeps the ledger it was installed with."""
 
     def __init__(self) -> None:
         self.memory = mmap.mmap(-1, collective_log.size(1))
-        self.ledger = collective_log.Ledger(self.memory, 0)
+        self.ledger = collective_log.CollectiveLog(self.memory, 0)
 
 
-_book = PerProcess(_Book)
+_book = PerProcess(_LogPage)
 
 
 def _too_late(*_: Any) -> None:
     """What the signal does to a process whose test is over."""
 
 
-class Stopped(BaseException):
+class TestStopped(BaseException):
     """Raised in a test by which nobody waits any longer. Nobody's fault by itself."""
 
 
 @dataclass(slots=True)
-class ResidentChannel(ThreadChannel):
+class InProcessChannel(ThreadChannel):
     """What ``_run`` gets as its pipe. What was made when it calls ``ready`` is not the test's."""
 
     on_ready: Callable[[], None] = lambda: None
@@ -62,14 +62,14 @@ class ResidentChannel(ThreadChannel):
         self.on_ready()
 
 
-class Resident:
+class InProcessRank:
     """One test's rank. ``run`` is called once, in the thread of the test; ``stop`` in any other.
 
     ``body`` gets the channel and runs the test. ``done`` is set when it has come back. ``interrupted`` where
     Ctrl-C ended it.
     """
 
-    def __init__(self, rank: int, body: Callable[[ResidentChannel], object]) -> None:
+    def __init__(self, rank: int, body: Callable[[InProcessChannel], object]) -> None:
         self.rank = rank
         self.done = threading.Event()
         self.interrupted = False
@@ -85,7 +85,7 @@ class Resident:
     def run(self) -> RankOutcome:
         """Runs the test to its end and says how it went. Never raises on the test's account."""
         watch = guard.Guard()
-        channel = ResidentChannel(subtest_failed=self._subtest_failed, on_ready=watch.begin)
+        channel = InProcessChannel(subtest_failed=self._subtest_failed, on_ready=watch.begin)
         book = _book.get().ledger
         book.clear()
         recorder.install(book)
@@ -100,8 +100,8 @@ class Resident:
         final = conclude(channel.account, ending, channel.texts)
         return self._outcome(final, watch.what_changed(keeps_group=False))
 
-    def _ending(self, channel: ResidentChannel) -> BaseException | None:
-        """The exception that left the body. ``Stopped`` comes once, at the latest in the ``finally``."""
+    def _ending(self, channel: InProcessChannel) -> BaseException | None:
+        """The exception that left the body. ``TestStopped`` comes once, at the latest in the ``finally``."""
         try:
             try:
                 self._inside = True
@@ -133,14 +133,14 @@ class Resident:
     def _raise_once(self, *_: Any) -> None:
         if self._inside and not self._raised:
             self._raised = True
-            raise Stopped
+            raise TestStopped
 
     def stop(self, status: Status) -> None:
         """Ends the test, if it still runs, as soon as it is in Python; that is its outcome then, with the
         stack that it has now."""
         if not self._inside:
             return
-        self._stack = stack_of(self._thread, Resident._ending.__code__)
+        self._stack = stack_of(self._thread, InProcessRank._ending.__code__)
         self._ended_as = status
         if self._thread == threading.main_thread().ident:
             self._interrupt()
@@ -156,9 +156,9 @@ class Resident:
     def stuck(self) -> RankOutcome:
         """The outcome of a test that was stopped and does not come back."""
         note = "it could not be interrupted, so its process ended"
-        return self._outcome(Account(self._ended_as or Status.ENDED, note=note), ())
+        return self._outcome(RankResult(self._ended_as or Status.ENDED, note=note), ())
 
-    def _outcome(self, final: Account, left: tuple[str, ...]) -> RankOutcome:
+    def _outcome(self, final: RankResult, left: tuple[str, ...]) -> RankOutcome:
         outcome = RankOutcome(
             rank=self.rank,
             status=final.status,

@@ -41,7 +41,7 @@ from typing import Any
 from harness.errors import HarnessError, LaunchError
 from harness.outcomes import RankOutcome, ranks_text
 from harness.protocol import Lost, Report, decode, encode
-from harness.ranks.external.launcher_environment import Place, place
+from harness.ranks.external.launcher_environment import LauncherEnvironment, launcher_environment
 from harness.settings import LONGEST_S
 from harness.system.per_process import PerProcess
 
@@ -53,14 +53,14 @@ _GAVE_UP = "gave up"
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class LoggedOutcome:
     """What a test's log says of a rank; ``lost`` where its process will not take part in later tests."""
 
     outcome: RankOutcome
     lost: bool
 
 
-class Log:
+class OutcomeLog:
     """The words about one test's ranks, in one order for all processes: a list in the store that only grows.
 
     One thread reads while others append: the store's client serves one call at a time, so each side has its
@@ -79,7 +79,7 @@ class Log:
         while self._writer.compare_set(f"{self._key}/{number}", "", word) != word.encode():
             number += 1
 
-    def read(self, number: int, timeout_s: float, *, soon: bool = False) -> Word | None:
+    def read(self, number: int, timeout_s: float, *, soon: bool = False) -> LoggedOutcome | None:
         """The word of that number, from 0; None where there is none within so many seconds.
 
         ``soon`` where it comes soon or never: torch warns of each wait for a key that ends without it.
@@ -89,7 +89,7 @@ class Log:
             return None
         message = decode(self._reader.get(key))
         assert isinstance(message, Report | Lost), message
-        return Word(message.outcome, isinstance(message, Lost))
+        return LoggedOutcome(message.outcome, isinstance(message, Lost))
 
     def whereabouts(self, rank: int) -> str:
         """The last test that a rank began, in words."""
@@ -124,14 +124,14 @@ def _asked_for(store: Any, key: str, timeout_s: float) -> bool:
     return True
 
 
-class Assembly:
+class ExternalRankSet:
     """All processes of a run, as this one knows them. Owns its connections to the store, the store itself
     where it hosts it, and on rank 0 the directory of rendezvous files.
 
     ``lost`` has the ranks that will take part in no further test, each with the test in which that came out.
     """
 
-    def __init__(self, where: Place, timeout_s: float) -> None:
+    def __init__(self, where: LauncherEnvironment, timeout_s: float) -> None:
         """Comes, and waits for all others; LaunchError where they are not all here after ``timeout_s``."""
         self.place = where
         self.lost: dict[int, str] = {}
@@ -149,7 +149,7 @@ class Assembly:
                 f"{first_line(error)}"
             ) from None
 
-    def _connected(self, where: Place, timeout_s: float, host: bool) -> Any:
+    def _connected(self, where: LauncherEnvironment, timeout_s: float, host: bool) -> Any:
         from torch.distributed import TCPStore
 
         return TCPStore(
@@ -217,14 +217,14 @@ class Assembly:
         """How often this process has begun that test."""
         return self._times.get(test_id, 0)
 
-    def begin(self, test_id: str) -> Log:
+    def begin(self, test_id: str) -> OutcomeLog:
         """A test begins in this process; the log for its ranks' words. LaunchError without a store."""
         number = self._times[test_id] = self.times(test_id) + 1
         try:
             self._writer.set(f"at/{self.place.rank}", test_id)
         except RuntimeError as error:
             raise self.store_gone(error) from None
-        return Log(self._writer, self._reader, f"log/{test_id}#{number}")
+        return OutcomeLog(self._writer, self._reader, f"log/{test_id}#{number}")
 
     def rendezvous(self, test_id: str) -> str:
         """The path of the test's rendezvous file, the same for all ranks; it exists. It lies below rank 0's
@@ -275,17 +275,17 @@ def first_line(error: BaseException) -> str:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _OwnRankSet:
     """This process's assembly, or why there is none: whoever has waited for the others in vain waits once."""
 
-    made: Assembly | None = None
+    made: ExternalRankSet | None = None
     failure: HarnessError | None = None
 
 
-_kept = PerProcess(_Kept)
+_kept = PerProcess(_OwnRankSet)
 
 
-def assembly(environ: Mapping[str, str], timeout_s: float, leave_within_s: float) -> Assembly:
+def own_rank_set(environ: Mapping[str, str], timeout_s: float, leave_within_s: float) -> ExternalRankSet:
     """This process's assembly. The first call comes to it, with the variables of ``environ``, and has it left
     when the process ends; both within so many seconds. UsageError or LaunchError where that fails, at each
     call the same."""
@@ -294,7 +294,7 @@ def assembly(environ: Mapping[str, str], timeout_s: float, leave_within_s: float
         raise kept.failure.with_traceback(None)
     if kept.made is None:
         try:
-            kept.made = Assembly(place(environ), timeout_s)
+            kept.made = ExternalRankSet(launcher_environment(environ), timeout_s)
         except HarnessError as failure:
             kept.failure = failure
             raise

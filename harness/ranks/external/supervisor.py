@@ -21,7 +21,7 @@ from typing import Protocol
 
 from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, as_announced
 from harness.ranks.deadlines import Action, Limits, View, Why, decide
-from harness.ranks.job import Watch
+from harness.ranks.job import JobResult
 
 # Seconds that ranks which are done keep their groups once the others are given up, so that a rank whose wait
 # ends with a connection has noted before that it was ended, and where. They began to wait at the same time,
@@ -35,7 +35,7 @@ assert CLOSE_S < UNWIND_S < LAST_WORD_S
 
 
 class Word(Protocol):
-    """What the log says of a rank; see ``ranks.external.rank_set.Word``."""
+    """What the log says of a rank; see ``ranks.external.rank_set.LoggedOutcome``."""
 
     @property
     def outcome(self) -> RankOutcome:
@@ -49,7 +49,7 @@ class Word(Protocol):
 
 
 class Log(Protocol):
-    """The words of a test's ranks; see ``ranks.external.rank_set.Log``."""
+    """The words of a test's ranks; see ``ranks.external.rank_set.OutcomeLog``."""
 
     def append(self, outcome: RankOutcome, *, lost: bool = False) -> None:
         """Puts a word at the end."""
@@ -65,7 +65,7 @@ class Log(Protocol):
 
 
 class Own(Protocol):
-    """The rank that runs in this process; see ``ranks.external.rank.Resident``."""
+    """The rank that runs in this process; see ``ranks.external.rank.InProcessRank``."""
 
     rank: int
     done: threading.Event
@@ -79,7 +79,7 @@ class Own(Protocol):
         ...
 
 
-class Listener(threading.Thread):
+class ExternalSupervisor(threading.Thread):
     """Listens to one test's ranks, from ``start`` until each has its word. ``own`` is None in a process whose
     rank the test does not need; ``end_process`` is called with this listener where the own test, or its
     process groups, can be ended in no other way.
@@ -94,7 +94,7 @@ class Listener(threading.Thread):
         world_size: int,
         limits: Limits,
         own: Own | None,
-        end_process: Callable[[Listener], object],
+        end_process: Callable[[ExternalSupervisor], object],
         rules: MergeRules = PLAIN,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -118,9 +118,9 @@ class Listener(threading.Thread):
         self._stuck = False
 
     @property
-    def watch(self) -> Watch:
+    def watch(self) -> JobResult:
         """What came of the ranks, as far as it is known: of all in the end, unless there was a failure."""
-        return Watch(tuple(sorted(self._words, key=lambda o: o.rank)), ())
+        return JobResult(tuple(sorted(self._words, key=lambda o: o.rank)), ())
 
     def run(self) -> None:
         """The listener's life."""

@@ -30,8 +30,8 @@ NO_TIME = "its deadline leaves no time to try it in a new process"
 POLLUTED = "state from an earlier test, without which this one passes"
 
 
-class Local:
-    """Started ranks of one test, as a rank mode has them (``harness.ranks.modes.Running``).
+class LocalTensorRanks:
+    """Started ranks of one test, as a rank mode has them (``harness.ranks.modes.RunningRanks``).
 
     ``start`` brings one pooled process to life for a job; it is kept from test to test, because the first
     operators on DTensors cost a process a second and later ones a millisecond. A test that fails in a process

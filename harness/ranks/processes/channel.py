@@ -11,7 +11,7 @@ from dataclasses import replace
 from harness.errors import ProtocolError
 from harness.outcomes import SubtestOutcome
 from harness.protocol import Again, Launch, Passed, Release, Report, SubtestFailed, decode, encode, expect
-from harness.ranks.result import Account
+from harness.ranks.result import RankResult
 from harness.wire import FrameStream, send_frame
 
 # As many sub-tests of a test that go wrong are told before its report. More than a verdict shows in full, and
@@ -36,7 +36,7 @@ class RankChannel:
         self._rank = rank
         self._pid = os.getpid()
         self._subtests = 0
-        self.account: Account | None = None
+        self.account: RankResult | None = None
         self.texts: list[str] = []
         self.kept: dict[str, object] = {}  # what a pooled rank keeps from test to test
         self.on_ready: Callable[[], None] = _nothing
@@ -60,7 +60,7 @@ class RankChannel:
             return None
         return message if isinstance(message, Launch | Again) else None
 
-    def record(self, account: Account) -> None:
+    def record(self, account: RankResult) -> None:
         """Notes how the test went. The last word counts."""
         self.account = account
 

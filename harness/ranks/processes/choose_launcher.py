@@ -19,16 +19,16 @@ from harness.system.per_process import PerProcess
 
 
 @dataclass(slots=True)
-class _Kept:
+class _ProcessLaunchers:
     """A process's launchers by name, and what is to be done before they end."""
 
     launchers: dict[str, Launcher] = field(default_factory=dict)
     before: list[Callable[[], None]] = field(default_factory=list)
 
 
-def _begin() -> _Kept:
+def _begin() -> _ProcessLaunchers:
     atexit.register(close_all)
-    return _Kept()
+    return _ProcessLaunchers()
 
 
 _kept = PerProcess(_begin)

@@ -1,7 +1,7 @@
 """The usual test of kept ranks: every rank passes, quietly. Then the supervisor is not needed at all.
 
-``listen`` hears reports and nothing else. Whatever else happens (a failure, output, a death, the deadline,
-Ctrl-C) ends it at once, and the supervisor goes on from there with what was heard so far.
+``await_passes`` hears reports and nothing else. Whatever else happens (a failure, output, a death, the
+deadline, Ctrl-C) ends it at once, and the supervisor goes on from there with what was heard so far.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Heard:
     interrupted: float | None = None
 
 
-def listen(ranks: RankSet, until: float) -> Heard:
+def await_passes(ranks: RankSet, until: float) -> Heard:
     """Listens until all ranks have passed, something else happens, or ``until`` (monotonic seconds)."""
     heard = Heard()
     try:

@@ -20,13 +20,13 @@ from harness.errors import LaunchError, ServerLost
 from harness.protocol import Launch
 from harness.ranks.processes import rank as rank_main
 from harness.ranks.processes import server
-from harness.ranks.processes.launcher import ServerKeeper
+from harness.ranks.processes.launcher import ServerLauncher
 from harness.ranks.processes.rank_set import DirtyModule, Launcher, RankSet
 from harness.system import posix
 from harness.system.server_process import ServerProcess, start_interpreter, this_process
 
 
-class ForkServerLauncher(ServerKeeper):
+class ForkServerLauncher(ServerLauncher):
     """Forks ranks from a server that is kept for the life of this process.
 
     A module that starts threads when imported is left to ranks to import. Where a new server has threads even
@@ -43,7 +43,7 @@ class ForkServerLauncher(ServerKeeper):
         self._dirty: set[str] = set()
 
     def ready(self, module: str, sys_path: Sequence[str]) -> None:
-        """Starts the server if there is none; see ``ServerKeeper``."""
+        """Starts the server if there is none; see ``ServerLauncher``."""
         if self._instead is not None:
             self._instead.ready(module, sys_path)
         else:
@@ -100,7 +100,7 @@ def _has_accelerator_context() -> bool:
     return any(d is not None and hasattr(d, "is_initialized") and d.is_initialized() for d in devices)
 
 
-def fork_birth(newborn: server.Newborn) -> int:
+def fork_rank(newborn: server.Newborn) -> int:
     """Forks the server into one rank; returns the rank's process id, in the server only."""
     pid = os.fork()
     if pid == 0:
@@ -128,7 +128,7 @@ def _serve_forked(control: socket.socket, parent: server.Parent) -> NoReturn:
     try:
         server.close_on_to_null({control.fileno()})
         server.detach_stdio()
-        server.main(control, fork_birth, preload=True, parent=parent)
+        server.main(control, fork_rank, preload=True, parent=parent)
         code = 0
     except BaseException:  # noqa: BLE001 - the parent's frames below must not see it; it reads the exit code
         with contextlib.suppress(OSError, ValueError):
@@ -146,4 +146,4 @@ def serve_fresh(control: socket.socket, parent: server.Parent) -> None:
     """Entry of a fresh server: warm up, then serve."""
     import torch  # noqa: F401 - what this process is for
 
-    server.main(control, fork_birth, preload=True, parent=parent)
+    server.main(control, fork_rank, preload=True, parent=parent)

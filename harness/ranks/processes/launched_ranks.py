@@ -8,13 +8,13 @@ import signal
 import socket
 from dataclasses import dataclass, field
 
-from harness.protocol import Exited, Refused, Signal, Started, Swept, encode
+from harness.protocol import Exited, Launched, Refused, Signal, Swept, encode
 from harness.system.reaper import reap
 from harness.wire import FrameReader, send_frame
 
 
 @dataclass(slots=True, eq=False)
-class Litter:
+class LaunchedRanks:
     """Owns the socket on which the launch's parent hears of its ranks, and the pidfds of those that live."""
 
     events: socket.socket
@@ -62,7 +62,7 @@ class Litter:
         while self.pidfds:
             os.close(self.pidfds.popitem()[0])
 
-    def tell(self, message: Started | Refused | Exited | Swept) -> None:
+    def tell(self, message: Launched | Refused | Exited | Swept) -> None:
         """Tells the parent, if it still listens."""
         if self.abandoned:
             return

@@ -1,4 +1,4 @@
-"""``ServerKeeper``: a launcher's one server, from the first launch to the end of the process."""
+"""``ServerLauncher``: a launcher's one server, from the first launch to the end of the process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.ranks.processes.rank_set import RankSet, StartTimeout
 from harness.system.server_process import ServerProcess
 
 
-class ServerKeeper(abc.ABC):
+class ServerLauncher(abc.ABC):
     """Owns at most one server; one that is found dead is replaced by the next launch."""
 
     def __init__(self) -> None:

@@ -8,8 +8,8 @@ import time
 from harness.outcomes import PLAIN, MergeRules
 from harness.ranks.deadlines import Limits
 from harness.ranks.debugger import give_back_terminal
-from harness.ranks.job import Watch
-from harness.ranks.processes.fast_path import listen
+from harness.ranks.job import JobResult
+from harness.ranks.processes.fast_path import await_passes
 from harness.ranks.processes.output import Output, log_file
 from harness.ranks.processes.rank_set import RankSet
 from harness.ranks.processes.supervisor import Supervisor
@@ -25,7 +25,7 @@ def watch(
     timeout_s: float | None = None,
     rules: MergeRules = PLAIN,
     keep: bool = False,
-) -> Watch:
+) -> JobResult:
     """Supervises live ranks until each is gone, and closes them where that fails.
 
     ``started`` (monotonic seconds, default now) is when the deadline of ``timeout_s`` seconds began. With
@@ -41,9 +41,9 @@ def watch(
     begun = time.monotonic() if started is None else started
     heard = None
     if keep and settings.pdb_rank is None:
-        heard = listen(ranks, begun + limits.timeout_s)
+        heard = await_passes(ranks, begun + limits.timeout_s)
         if heard.outcomes is not None:
-            return Watch(heard.outcomes, ())
+            return JobResult(heard.outcomes, ())
     stream = settings.rank_output == "stream"
     outputs = [
         Output(rank, stream=stream, log=log_file(settings.log_dir, test_id, rank))

@@ -101,10 +101,10 @@ def live(place: Place) -> NoReturn:
     _settle_threads(place.request)
     channel = RankChannel(socket.socket(fileno=place.channel), place.rank)
     memory = mmap.mmap(place.ledger, collective_log.size(place.request.world_size))
-    book = collective_log.Ledger(memory, place.rank)
+    book = collective_log.CollectiveLog(memory, place.rank)
     if place.request.pooled:
         _serve_tests(place, channel, book)
-        _leave(result.Account(Status.PASSED))
+        _leave(result.RankResult(Status.PASSED))
     started = time.monotonic()
     final = _run(place, place.request, place.request, channel, book)
     channel.report(_report(place, final, started))
@@ -112,7 +112,7 @@ def live(place: Place) -> NoReturn:
     _leave(final)
 
 
-def _serve_tests(place: Place, channel: RankChannel, book: collective_log.Ledger) -> None:
+def _serve_tests(place: Place, channel: RankChannel, book: collective_log.CollectiveLog) -> None:
     """A pooled rank's life: test after test, each followed by a look at what it left behind."""
     watch = guard.Guard()
     request = previous = place.request
@@ -137,8 +137,12 @@ def _serve_tests(place: Place, channel: RankChannel, book: collective_log.Ledger
 
 
 def _run(
-    place: Place, request: Launch, test: Launch | Again, channel: RankChannel, book: collective_log.Ledger
-) -> result.Account:
+    place: Place,
+    request: Launch,
+    test: Launch | Again,
+    channel: RankChannel,
+    book: collective_log.CollectiveLog,
+) -> result.RankResult:
     """Runs a test of the class that ``request`` names; the method and the file are those of ``test``."""
     ending: BaseException | None = None
     pid = os.getpid()
@@ -173,7 +177,7 @@ def _case(request: Launch, test: Launch | Again, channel: RankChannel) -> Any:
 
 
 def _report(
-    place: Place, final: result.Account, started: float, left: tuple[str, ...] = (), groups_begun: int = 0
+    place: Place, final: result.RankResult, started: float, left: tuple[str, ...] = (), groups_begun: int = 0
 ) -> Report | Passed:
     duration = time.monotonic() - started
     if final == _PASSED and not left and not groups_begun:
@@ -197,7 +201,7 @@ def _report(
     )
 
 
-_PASSED = result.Account(Status.PASSED)
+_PASSED = result.RankResult(Status.PASSED)
 
 
 def _fresh_streams() -> None:
@@ -241,7 +245,7 @@ def _settle_threads(request: Launch, *, anew: bool = False) -> None:
             distributed.set_debug_level_from_env()
 
 
-def _leave(final: result.Account) -> NoReturn:
+def _leave(final: result.RankResult) -> NoReturn:
     """Runs what the test registered for the exit, writes out what is buffered, and ends the process."""
     try:
         atexit._run_exitfuncs()

@@ -27,7 +27,7 @@ from typing import Protocol
 
 from harness.communication import collective_log
 from harness.errors import LaunchError, ServerLost
-from harness.protocol import Launch, Refused, Release, Signal, Started, decode, encode
+from harness.protocol import Launch, Launched, Refused, Release, Signal, decode, encode
 from harness.wire import framed, recv_frame, send_fds, send_frame
 
 # Descriptors that follow a Launch: the launch's socket and the ledger, then three a rank.
@@ -163,7 +163,7 @@ class RankSet:
         answer = decode(frame)
         if isinstance(answer, Refused):
             raise (DirtyModule if answer.dirty else LaunchError)(answer.reason)
-        assert isinstance(answer, Started), answer
+        assert isinstance(answer, Launched), answer
         self.pids = answer.pids
 
     def attention(self) -> select.poll:

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from harness.errors import ProtocolError
-from harness.protocol import Launch, Refused, Release, Signal, Started, Swept, decode
+from harness.protocol import Launch, Launched, Refused, Release, Signal, Swept, decode
 from harness.ranks.processes import module_import
-from harness.ranks.processes.launched_ranks import Litter
+from harness.ranks.processes.launched_ranks import LaunchedRanks
 from harness.ranks.processes.rank_set import remote_fd_count, split_fds
 from harness.system import huge_pages, posix
 from harness.system.reaper import Reaper
@@ -56,7 +56,7 @@ class Server:
         self._birth = birth
         self._preload = preload
         self._selector = selectors.DefaultSelector()
-        self._litters: list[Litter] = []
+        self._litters: list[LaunchedRanks] = []
         self._reaper = Reaper()
         self._pid = os.getpid()
         self._scratch: str | None = None  # the parent's, which may be killed before it can remove it
@@ -130,7 +130,7 @@ class Server:
             return
         self._scratch = message.scratch or self._scratch
         fds = recv_fds(self._control, remote_fd_count(message.world_size))
-        litter = Litter(socket.socket(fileno=fds[0]))
+        litter = LaunchedRanks(socket.socket(fileno=fds[0]))
         try:
             refusal = self._prepare(message) or self._bear(message, litter, fds)
         finally:
@@ -138,7 +138,7 @@ class Server:
                 os.close(fd)
         if refusal is None:
             self.watch(litter)
-            litter.tell(Started(list(litter.pids.values())))
+            litter.tell(Launched(list(litter.pids.values())))
             return
         litter.tell(refusal)
         litter.events.close()
@@ -176,7 +176,7 @@ class Server:
             self._importing = False
             self._reaper.take_as_helpers(before)
 
-    def _bear(self, request: Launch, litter: Litter, fds: list[int]) -> Refused | None:
+    def _bear(self, request: Launch, litter: LaunchedRanks, fds: list[int]) -> Refused | None:
         """Gives birth to all ranks, or to none."""
         _, ledger, per_rank = split_fds(fds)
         mine = self._own_fds()
@@ -203,7 +203,7 @@ class Server:
 
     # -- a launch's life
 
-    def watch(self, litter: Litter) -> None:
+    def watch(self, litter: LaunchedRanks) -> None:
         """Sees to what happens to these ranks, and to what their parent says, from now on."""
         self._litters.append(litter)
         litter.events.setblocking(False)
@@ -211,7 +211,7 @@ class Server:
             self._selector.register(pidfd, selectors.EVENT_READ, partial(self._rank_ended, litter, pidfd))
         self._selector.register(litter.events, selectors.EVENT_READ, partial(self._hear, litter))
 
-    def _hear(self, litter: Litter) -> None:
+    def _hear(self, litter: LaunchedRanks) -> None:
         if litter not in self._litters:
             return  # closed by an earlier event of the same batch
         data = read_available(litter.events.fileno())
@@ -226,7 +226,7 @@ class Server:
             assert isinstance(message, Signal), message
             litter.signal(message)
 
-    def _rank_ended(self, litter: Litter, pidfd: int) -> None:
+    def _rank_ended(self, litter: LaunchedRanks, pidfd: int) -> None:
         self._selector.unregister(pidfd)
         litter.tell(litter.bury(pidfd))
         if not litter.pids:
@@ -236,7 +236,7 @@ class Server:
     def _ranks(self) -> set[int]:
         return {pid for litter in self._litters for pid in litter.pids.values()}
 
-    def _close_if_done(self, litter: Litter) -> None:
+    def _close_if_done(self, litter: LaunchedRanks) -> None:
         if litter.pids or litter not in self._litters:
             return
         self._litters.remove(litter)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from harness.errors import ServerLost
 from harness.protocol import Assignment, Launch, encode
 from harness.ranks.processes import server
-from harness.ranks.processes.launcher import ServerKeeper
+from harness.ranks.processes.launcher import ServerLauncher
 from harness.ranks.processes.rank_set import RankSet
 from harness.system.server_process import ROOT, ServerProcess, start_interpreter
 
@@ -25,7 +25,7 @@ _BOOT = (
 )
 
 
-class SpawnLauncher(ServerKeeper):
+class SpawnLauncher(ServerLauncher):
     """Starts every rank as a new interpreter."""
 
     name = "spawn"
@@ -44,10 +44,10 @@ class SpawnLauncher(ServerKeeper):
 
 def serve(control: socket.socket, parent: server.Parent) -> None:
     """Entry of the server."""
-    server.main(control, exec_birth, preload=False, parent=parent)
+    server.main(control, exec_rank, preload=False, parent=parent)
 
 
-def exec_birth(newborn: server.Newborn) -> int:
+def exec_rank(newborn: server.Newborn) -> int:
     """Starts one rank's interpreter; returns its process id.
 
     The assignment waits for it as a file on its standard input.

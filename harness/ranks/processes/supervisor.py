@@ -18,7 +18,7 @@ from harness.errors import ProtocolError
 from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import Exited, Report, SubtestFailed, Swept, decode
 from harness.ranks.deadlines import STACKS_QUIET_S, Action, Limits, Step, View, Why, decide
-from harness.ranks.job import UNSWEPT, Watch, ended_as, hung_at_exit, left_wrongly
+from harness.ranks.job import UNSWEPT, JobResult, ended_as, hung_at_exit, left_wrongly
 from harness.ranks.processes import stacks
 from harness.ranks.processes.fast_path import Heard
 from harness.ranks.processes.output import Output
@@ -92,7 +92,7 @@ class Supervisor:
         )
         self._selector = selectors.DefaultSelector()
 
-    def run(self) -> Watch:
+    def run(self) -> JobResult:
         """Watches until all ranks are gone and swept, or with ``keep`` until all have reported."""
         with self._selector:
             self._register()
@@ -109,7 +109,7 @@ class Supervisor:
         outcomes = tuple(self._outcome(w) for w in self._watched)
         interrupted = self._view.interrupted is not None
         unswept = (UNSWEPT,) if self._waits_for_sweep() and all(w.gone for w in self._watched) else ()
-        return Watch(outcomes, tuple(self._ranks.swept or ()), self._server_lost, interrupted, unswept)
+        return JobResult(outcomes, tuple(self._ranks.swept or ()), self._server_lost, interrupted, unswept)
 
     # -- seeing
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.outcomes import MergeRules
-from harness.ranks.job import Watch
+from harness.ranks.job import JobResult
 from harness.ranks.threads.rank import RankThread, ThreadChannel
 from harness.ranks.threads.rank_set import RankThreads
 from harness.ranks.threads.supervisor import watch_threads
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
-class Threads:
+class ThreadRanks:
     """Every test gets threads of its own, and they end with it.
 
     A class's ``_run`` is called in each thread as it is in a process, on a subclass made for the rank, so
@@ -47,7 +47,7 @@ class Threads:
         self.threads: list[RankThread] = self._ranks.threads
         self._ranks.start()
 
-    def join(self, rules: MergeRules) -> Watch:
+    def join(self, rules: MergeRules) -> JobResult:
         """Supervises the threads to their end."""
         job = self._job
         return watch_threads(

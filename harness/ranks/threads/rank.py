@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from harness.communication.matching import Meeting
+from harness.communication.matching import PendingCollective
 from harness.outcomes import CollectiveRecord, SubtestOutcome
-from harness.ranks.result import Account
+from harness.ranks.result import RankResult
 
 __unittest = True  # frames that no reader of a failure has a use for
 
@@ -31,7 +31,7 @@ class RankEnded(SystemExit):
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class ThreadEnded:
     """A rank's thread is at its end."""
 
     rank: int
@@ -41,12 +41,12 @@ class Gone:
 class ThreadChannel:
     """What ``_run`` gets as its pipe in a rank that is a thread; see ``processes.channel.RankChannel``."""
 
-    account: Account | None = None
+    account: RankResult | None = None
     texts: list[str] = field(default_factory=list)
     kept: dict[str, object] = field(default_factory=dict)
     subtest_failed: Callable[[SubtestOutcome], object] = lambda subtest: None
 
-    def record(self, account: Account) -> None:
+    def record(self, account: RankResult) -> None:
         """Notes how the test went. The last word counts."""
         self.account = account
 
@@ -94,7 +94,7 @@ class RankThread(threading.Thread):
         self.released = threading.Event()
         self.records: deque[CollectiveRecord] = deque(maxlen=RECORDS)
         self.sequence: dict[str, int] = {}
-        self.meeting: Meeting | None = None  # the threaded collective that it is in
+        self.meeting: PendingCollective | None = None  # the threaded collective that it is in
         self.waits = False  # for other ranks: in a collective, a store or the like, or for its turn
 
     def run(self) -> None:

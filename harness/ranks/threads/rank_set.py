@@ -25,13 +25,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from harness.communication.matching import Meeting, Meetings
+from harness.communication.matching import CollectiveMatcher, PendingCollective
 from harness.outcomes import CollectiveRecord, RankOutcome, SubtestOutcome
 from harness.protocol import SubtestFailed
-from harness.ranks.result import Account, conclude
-from harness.ranks.threads.rank import Body, Gone, RankThread
+from harness.ranks.result import RankResult, conclude
+from harness.ranks.threads.rank import Body, RankThread, ThreadEnded
 from harness.ranks.threads.rank_state import RankStates
-from harness.ranks.threads.run_token import Turns
+from harness.ranks.threads.run_token import RunToken
 
 __unittest = True  # frames that no reader of a failure has a use for
 
@@ -72,13 +72,13 @@ class RankThreads:
         self._body = body
         self._timeout_s = timeout_s
         self._states = RankStates(world_size)
-        self._turns = Turns(self._states)
+        self._turns = RunToken(self._states)
         if not turns:
             self._turns.open()
-        self._events: queue.SimpleQueue[SubtestFailed | RankOutcome | Gone] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[SubtestFailed | RankOutcome | ThreadEnded] = queue.SimpleQueue()
         self._reported: set[int] = set()
         self._gone: set[int] = set()
-        self._meetings = Meetings()
+        self._meetings = CollectiveMatcher()
         self._inside = threading.local()
         self._installed = contextlib.ExitStack()
         self._others = 0
@@ -101,7 +101,7 @@ class RankThreads:
             self.close()
             raise
 
-    def next_event(self, timeout_s: float | None) -> SubtestFailed | RankOutcome | Gone | None:
+    def next_event(self, timeout_s: float | None) -> SubtestFailed | RankOutcome | ThreadEnded | None:
         """What a rank has to say next; None where none does in time."""
         try:
             return self._events.get(timeout=timeout_s)
@@ -223,7 +223,7 @@ class RankThreads:
             torch_groups.drop_groups(thread.world)
             thread.world = None
         self._gone.add(thread.rank)
-        self._events.put(Gone(thread.rank))
+        self._events.put(ThreadEnded(thread.rank))
 
     def subtest_failed(self, rank: int, subtest: SubtestOutcome) -> None:
         """Tells the parent of a sub-test that went wrong, unless it did so because the test is over."""
@@ -288,7 +288,7 @@ class RankThreads:
         thread.stop_if_over()
 
     @contextlib.contextmanager
-    def _in(self, thread: RankThread, meeting: Meeting) -> Iterator[None]:
+    def _in(self, thread: RankThread, meeting: PendingCollective) -> Iterator[None]:
         thread.meeting = meeting
         try:
             yield
@@ -296,7 +296,7 @@ class RankThreads:
             thread.meeting = None
 
 
-def _outcome(thread: RankThread, final: Account, started: float) -> RankOutcome:
+def _outcome(thread: RankThread, final: RankResult, started: float) -> RankOutcome:
     return RankOutcome(
         rank=thread.rank,
         status=final.status,
@@ -313,7 +313,7 @@ def _outcome(thread: RankThread, final: Account, started: float) -> RankOutcome:
     )
 
 
-def _exit_code(final: Account) -> int | None:
+def _exit_code(final: RankResult) -> int | None:
     """The code that a rank asked for by ``sys.exit``; a thread has no other."""
     if final.ending is None:
         return None

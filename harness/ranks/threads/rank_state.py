@@ -18,7 +18,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class StateItem:
     """One thing of the process's. ``write`` gets what is wanted and what is in place.
 
     ``begin`` makes a rank's first value from its number and the parent's: a copy where the thing is changed
@@ -63,13 +63,13 @@ class RankStates:
         self._placed = None
 
 
-def items() -> list[Item]:
+def items() -> list[StateItem]:
     """The things that this process has by now: what is not imported cannot have been changed."""
     found = [
-        Item("random", random.getstate, lambda value, _: random.setstate(value)),
-        Item("environment", _environ, _set_environ),
-        Item("working directory", _cwd, _chdir),
-        Item("warning filters", lambda: warnings.filters, _set_filters, lambda _, value: list(value)),
+        StateItem("random", random.getstate, lambda value, _: random.setstate(value)),
+        StateItem("environment", _environ, _set_environ),
+        StateItem("working directory", _cwd, _chdir),
+        StateItem("warning filters", lambda: warnings.filters, _set_filters, lambda _, value: list(value)),
         _attribute(warnings, "showwarning"),
         _attribute(warnings, "_showwarnmsg_impl"),
         _attribute(sys, "stdout"),
@@ -85,26 +85,26 @@ def items() -> list[Item]:
     return found
 
 
-def _attribute(owner: Any, name: str) -> Item:
+def _attribute(owner: Any, name: str) -> StateItem:
     def write(value: Any, now: Any) -> None:
         if value is not now:
             setattr(owner, name, value)
 
-    return Item(name, lambda: getattr(owner, name, None), write)
+    return StateItem(name, lambda: getattr(owner, name, None), write)
 
 
-def _setting(name: str, read: Callable[[], Any], write: Callable[[Any], object]) -> Item:
+def _setting(name: str, read: Callable[[], Any], write: Callable[[Any], object]) -> StateItem:
     def write_if_changed(value: Any, now: Any) -> None:
         if value != now:
             write(value)
 
-    return Item(name, read, write_if_changed)
+    return StateItem(name, read, write_if_changed)
 
 
-def _torch(torch: Any) -> list[Item]:
+def _torch(torch: Any) -> list[StateItem]:
     generator = torch.default_generator
     return [
-        Item("torch's generator", generator.get_state, lambda value, _: generator.set_state(value)),
+        StateItem("torch's generator", generator.get_state, lambda value, _: generator.set_state(value)),
         _setting("default dtype", torch.get_default_dtype, torch.set_default_dtype),
         _setting(
             "deterministic algorithms",
@@ -120,18 +120,18 @@ def _torch(torch: Any) -> list[Item]:
     ]
 
 
-def _numpy() -> Item:
+def _numpy() -> StateItem:
     """numpy's global generator: ranks swap the bit generators below it, which is two hundred times as fast as
     copying a state. What ``randn`` keeps of the pair that it drew is dropped at a switch."""
     numpy_random: Any = sys.modules["numpy.random"]
     if not hasattr(numpy_random, "set_bit_generator"):  # numpy before 1.24
-        return Item("numpy", numpy_random.get_state, lambda value, _: numpy_random.set_state(value))
+        return StateItem("numpy", numpy_random.get_state, lambda value, _: numpy_random.set_state(value))
 
     def write(value: Any, now: Any) -> None:
         if value is not now:
             numpy_random.set_bit_generator(value)
 
-    return Item("numpy", numpy_random.get_bit_generator, write, lambda rank, _: _bit_generator(rank))
+    return StateItem("numpy", numpy_random.get_bit_generator, write, lambda rank, _: _bit_generator(rank))
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from collections import deque
 from typing import Protocol
 
 
-class State(Protocol):
+class SwitchableState(Protocol):
     """What each rank has of the process's own things; see ``thread_state.RankStates``."""
 
     def switch(self, rank: int | None) -> None:
@@ -22,10 +22,10 @@ class State(Protocol):
         ...
 
 
-class Turns:
+class RunToken:
     """Who may run. A rank is named by its number, so any thread that works for it can give its turn away."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: SwitchableState) -> None:
         self._state = state
         self._lock = threading.Lock()
         self._waiting: deque[tuple[int, threading.Lock]] = deque()

@@ -15,7 +15,7 @@ from typing import Protocol
 from harness.outcomes import PLAIN, CollectiveRecord, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
 from harness.ranks.deadlines import TERM_WAIT_S, Action, Limits, Step, View, Why, decide
-from harness.ranks.job import Watch, hung_at_exit
+from harness.ranks.job import JobResult, hung_at_exit
 from harness.settings import Settings
 
 # Seconds of silence after which the ranks are looked at: for one that sleeps in its turn, and a deadlock.
@@ -112,7 +112,7 @@ class ThreadSupervisor:
         self._interrupted = False
         self._view = View(started, unsettled=self._size, alive=self._size)
 
-    def run(self) -> Watch:
+    def run(self) -> JobResult:
         """Watches until every rank is gone or abandoned, and takes the threaded groups out again."""
         try:
             while (step := self._decide()).action not in (Action.DONE, Action.KILL):
@@ -122,7 +122,7 @@ class ThreadSupervisor:
             self._ranks.interrupt_all()
             raise
         abandoned = self._ranks.close()
-        return Watch(tuple(self._outcome(rank, rank in abandoned) for rank in range(self._size)), ())
+        return JobResult(tuple(self._outcome(rank, rank in abandoned) for rank in range(self._size)), ())
 
     # -- deciding
 
@@ -255,7 +255,7 @@ def watch_threads(
     started: float,
     timeout_s: float,
     rules: MergeRules = PLAIN,
-) -> Watch:
+) -> JobResult:
     """Supervises started ranks to their end. Durations in seconds; ``started`` on the monotonic clock."""
     debugged = settings.pdb_rank is not None  # somebody types: no deadline
     limits = Limits(

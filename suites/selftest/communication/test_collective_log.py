@@ -27,7 +27,7 @@ class LedgerTest(unittest.TestCase):
     def test_round_trip(self) -> None:
         """Ended and open ones, oldest first, with times in order."""
         with memory(1) as page:
-            book = collective_log.Ledger(page, 0)
+            book = collective_log.CollectiveLog(page, 0)
             first = book.begin("all_reduce", "0", 1)
             book.begin("broadcast", "1", 1)
             book.end(first)
@@ -43,18 +43,18 @@ class LedgerTest(unittest.TestCase):
         """Full pages of neighbours change nothing."""
         with memory(3) as page:
             for rank in (0, 2):
-                book = collective_log.Ledger(page, rank)
+                book = collective_log.CollectiveLog(page, rank)
                 for number in range(2 * collective_log.ENTRIES):
                     book.begin("x" * 28, "y" * 32, number)
             self.assertEqual(collective_log.read(page, 1), ())
-            collective_log.Ledger(page, 1).begin("barrier", "0", 1)
+            collective_log.CollectiveLog(page, 1).begin("barrier", "0", 1)
             self.assertEqual([r.operation for r in collective_log.read(page, 1)], ["barrier"])
 
     @given(st.lists(st.booleans(), max_size=2 * collective_log.ENTRIES + 5))
     def test_ring(self, ends: list[bool]) -> None:
         """The last ENTRIES of any number; each knows whether it has ended."""
         with memory(1) as page:
-            book = collective_log.Ledger(page, 0)
+            book = collective_log.CollectiveLog(page, 0)
             for number, over in enumerate(ends, start=1):
                 token = book.begin("send", "0", number)
                 if over:
@@ -67,7 +67,7 @@ class LedgerTest(unittest.TestCase):
     def test_late_end(self) -> None:
         """The end of one that has left the ring changes nothing of what took its place."""
         with memory(1) as page:
-            book = collective_log.Ledger(page, 0)
+            book = collective_log.CollectiveLog(page, 0)
             old = book.begin("recv", "0", 0)
             for number in range(collective_log.ENTRIES):
                 book.begin("send", "0", number)
@@ -77,7 +77,7 @@ class LedgerTest(unittest.TestCase):
     def test_long_names(self) -> None:
         """Cut, even in the middle of a character."""
         with memory(1) as page:
-            collective_log.Ledger(page, 0).begin("ä" * 40, "group " * 20, 1)
+            collective_log.CollectiveLog(page, 0).begin("ä" * 40, "group " * 20, 1)
             (record,) = collective_log.read(page, 0)
             self.assertTrue(record.operation.startswith("ä" * 13))
             self.assertEqual(record.group, ("group " * 20)[:32])

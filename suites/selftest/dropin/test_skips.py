@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from harness.dropin import skips
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
-from harness.ranks.result import Account
+from harness.ranks.result import RankResult
 
 REASONS = {86: "generic", 74: "no CUDA"}
 
 
-def _exit(code: object) -> Account:
+def _exit(code: object) -> RankResult:
     ending = SystemExit(code)
-    return Account(Status.ERROR, ErrorInfo("SystemExit", str(code), "..."), ending=ending)
+    return RankResult(Status.ERROR, ErrorInfo("SystemExit", str(code), "..."), ending=ending)
 
 
 class Accounts(unittest.TestCase):
@@ -32,7 +32,7 @@ class Accounts(unittest.TestCase):
                 self.assertIs(skips.read_account(account, REASONS), account)
 
     def test_an_earlier_problem_stays(self) -> None:
-        account = Account(Status.FAILED, ErrorInfo("AssertionError", "", "..."), ending=SystemExit(86))
+        account = RankResult(Status.FAILED, ErrorInfo("AssertionError", "", "..."), ending=SystemExit(86))
         self.assertIs(skips.read_account(account, REASONS), account)
 
     def test_content_only_by_exit_0_and_nothing_before(self) -> None:
@@ -44,13 +44,13 @@ class Accounts(unittest.TestCase):
             (_exit("0"), False),
             (replace(_exit(0), subtests=(bad,)), False),
             (replace(_exit(0), error=ErrorInfo("AssertionError", "", "...")), False),
-            (Account(Status.PASSED), False),
+            (RankResult(Status.PASSED), False),
         ):
             with self.subTest(account=account):
                 self.assertIs(skips.content(account), expected)
 
     def test_no_ending(self) -> None:
-        account = Account(Status.PASSED)
+        account = RankResult(Status.PASSED)
         self.assertIs(skips.read_account(account, REASONS), account)
 
 

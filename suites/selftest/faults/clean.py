@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from harness.ranks.processes import choose_launcher
-from harness.ranks.processes.launcher import ServerKeeper
+from harness.ranks.processes.launcher import ServerLauncher
 from harness.system import posix, scratch
 
 
@@ -105,7 +105,7 @@ def _servers() -> tuple[set[tuple[int, str]], set[int]]:
     pids: set[int] = set()
     kept = choose_launcher._kept.held()
     for launcher in kept.launchers.values() if kept is not None else ():
-        assert isinstance(launcher, ServerKeeper), launcher
+        assert isinstance(launcher, ServerLauncher), launcher
         server = launcher._server
         if server is not None and server.control.fileno() >= 0:
             fd = server.control.fileno()

@@ -7,7 +7,7 @@ import unittest
 from typing import Any
 
 from harness.outcomes import Status
-from harness.ranks.result import Account, conclude, run_body
+from harness.ranks.result import RankResult, conclude, run_body
 
 
 class Body(unittest.TestCase):
@@ -26,7 +26,7 @@ class Body(unittest.TestCase):
         type(self).body(self)
 
 
-def account_of(body: Any, set_up: Any = lambda: None, tear_down: Any = lambda: None) -> Account:
+def account_of(body: Any, set_up: Any = lambda: None, tear_down: Any = lambda: None) -> RankResult:
     """The account of a test that does ``body(case)``."""
     case_type = type("Body", (Body,), {"body": staticmethod(body)})
     return run_body(case_type("method"), set_up, tear_down)
@@ -47,7 +47,7 @@ class RunBodyTest(unittest.TestCase):
 
     def test_statuses(self) -> None:
         """Passed, failed, error, skipped; the case's own setUp and tearDown are the parent's."""
-        self.assertEqual(account_of(lambda case: None), Account(Status.PASSED))
+        self.assertEqual(account_of(lambda case: None), RankResult(Status.PASSED))
         self.assertEqual(account_of(fail).status, Status.FAILED)
         self.assertEqual(account_of(divide).status, Status.ERROR)
         skipped = account_of(lambda case: case.skipTest("not here"))
@@ -177,7 +177,7 @@ class ConcludeTest(unittest.TestCase):
 
     def test_table(self) -> None:
         """Each combination that there is."""
-        passed, failed = Account(Status.PASSED), Account(Status.FAILED)
+        passed, failed = RankResult(Status.PASSED), RankResult(Status.FAILED)
         for account, ending, texts, status in [
             (passed, None, [], Status.PASSED),
             (failed, None, [], Status.FAILED),

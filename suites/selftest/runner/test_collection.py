@@ -12,7 +12,7 @@ from harness.runner.messages import Loaded
 from harness.runner.options import parse
 from harness.runner.selection import resolve
 from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, of_id, to_json
-from harness.runner.zygote_owner import Nursery
+from harness.runner.zygote_owner import ZygoteOwner
 from suites.selftest.runner import runs
 
 FINE, BROKEN = "m.test_fine", "m.test_broken"
@@ -25,8 +25,8 @@ def module(name: str, *tests: str, error: str = "", skipped: str | None = None) 
     return ModuleTests(name, units, error=error, skipped=skipped)
 
 
-class Played(Nursery):
-    """A nursery that knows what importing modules comes to, and notes what it is asked for."""
+class Played(ZygoteOwner):
+    """A zygote_owner that knows what importing modules comes to, and notes what it is asked for."""
 
     def __init__(self, *known: Loaded) -> None:
         self.known = {loaded.module: loaded for loaded in known}
@@ -53,8 +53,8 @@ class DiscoverTest(unittest.TestCase):
         units = [to_json(of_id(f"{name}.T.{test}", name)) for test in tests]
         return Loaded(name, units, dirty=dirty, files=[str(self.sources[name])])
 
-    def discover(self, nursery: Nursery, *, cached: bool) -> list[str]:
-        found = discover(self.want, Cache(self.root / "cache", "key"), nursery, cached=cached)
+    def discover(self, zygote_owner: ZygoteOwner, *, cached: bool) -> list[str]:
+        found = discover(self.want, Cache(self.root / "cache", "key"), zygote_owner, cached=cached)
         return [unit.id for tests in found.values() for unit in tests.all_units]
 
     def test_a_run_does_not_go_by_the_cache(self) -> None:
@@ -71,10 +71,10 @@ class DiscoverTest(unittest.TestCase):
     def test_another_file(self) -> None:
         """It is an error, and is not kept."""
         other = Loaded("a", self.loaded("a", "test_1").units, files=[str(self.root / "other" / "a.py")])
-        nursery = Played(other, self.loaded("b"), self.loaded("c"))
+        zygote_owner = Played(other, self.loaded("b"), self.loaded("c"))
         for _ in range(2):
-            self.assertEqual(self.discover(nursery, cached=True), [FAILED_MODULE + "a"])
-        self.assertEqual(nursery.asked, ["a", "b", "c", "a"])
+            self.assertEqual(self.discover(zygote_owner, cached=True), [FAILED_MODULE + "a"])
+        self.assertEqual(zygote_owner.asked, ["a", "b", "c", "a"])
 
 
 class AgainTest(unittest.TestCase):

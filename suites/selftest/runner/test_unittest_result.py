@@ -9,7 +9,7 @@ from dataclasses import replace
 from harness.errors import RankFailure
 from harness.outcomes import MergedSubtest, RankOutcome, Status, SubtestOutcome, TestOutcome
 from harness.record import SubtestRecord, TestRecord
-from harness.runner.unittest_result import Account, Collector
+from harness.runner.unittest_result import RecordingResult, RunningTest
 
 FAILED = TestOutcome(Status.FAILED, (RankOutcome(0, Status.FAILED),), 0, "rank 0 failed")
 
@@ -18,8 +18,8 @@ def run(body: Callable[[unittest.TestCase], object], outcome: TestOutcome | None
     """The record of a test that does this, and whose ranks came to ``outcome``."""
     test = unittest.FunctionTestCase(lambda: body(test))
     test._harness_outcome = outcome  # type: ignore[attr-defined]  # where multi-rank tests leave it
-    collector = Collector()
-    collector.open(Account("m.T.test"))
+    collector = RecordingResult()
+    collector.open(RunningTest("m.T.test"))
     test(collector)
     return collector.account.record()
 
@@ -54,8 +54,8 @@ class VerdictTest(unittest.TestCase):
             def test_expected(self) -> None:
                 fail(self)
 
-        collector = Collector()
-        collector.open(Account("m.T.test"))
+        collector = RecordingResult()
+        collector.open(RunningTest("m.T.test"))
         T("test_expected")(collector)
         record = collector.account.record()
         self.assertEqual((record.status, record.subtests), (Status.XFAILED, ()))
@@ -85,8 +85,8 @@ class TextTest(unittest.TestCase):
 
     def test_a_reason_that_is_no_text(self) -> None:
         """unittest passes on what ``skip`` was given."""
-        collector = Collector()
-        collector.open(Account("m.T.test"))
+        collector = RecordingResult()
+        collector.open(RunningTest("m.T.test"))
         unittest.skip(404)(type("T", (unittest.TestCase,), {"runTest": print}))()(collector)  # type: ignore[arg-type]  # as users do
         self.assertEqual(collector.account.record().reason, "404")
 

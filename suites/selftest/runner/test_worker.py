@@ -6,10 +6,10 @@ import unittest
 
 from harness.record import TestRecord, from_json
 from harness.runner.messages import Ended, Fork, Item, Message
-from harness.runner.worker import Batch, Reporter
+from harness.runner.worker import BatchRunner, WorkerChannel
 
 
-class Told(Reporter):
+class Told(WorkerChannel):
     """Keeps what the controller would hear."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class StopTest(unittest.TestCase):
         tests = {test.id(): test for test in self.tests}
         items = [Item(seq, test_id, __name__) for seq, test_id in enumerate(tests, 1)]
         told = Told()
-        Batch(Fork("w", items, "", stop_at_failure=stop_at_failure), tests, told).run()
+        BatchRunner(Fork("w", items, "", stop_at_failure=stop_at_failure), tests, told).run()
         return [record.status.value for record in told.records]
 
     def test_table(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 
 from harness.errors import UsageError
-from harness.ranks.external.launcher_environment import Place, place
+from harness.ranks.external.launcher_environment import LauncherEnvironment, launcher_environment
 from harness.runner.invocation import resolve
 from harness.runner.options import parse
 
@@ -28,13 +28,15 @@ class PlaceTest(unittest.TestCase):
         )
         for environ, (rank, size) in table:
             with self.subTest(environ=environ):
-                self.assertEqual(place({**HOST, **environ}), Place(rank, size, "node1", 29500))
+                self.assertEqual(
+                    launcher_environment({**HOST, **environ}), LauncherEnvironment(rank, size, "node1", 29500)
+                )
 
     def test_agent(self) -> None:
         """Torchrun's store, and how often it has started the processes."""
         elastic = {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "2"}
-        found = place({**HOST, "RANK": "0", "WORLD_SIZE": "1", **elastic})
-        self.assertEqual(found, Place(0, 1, "node1", 29500, hosted=True, attempt="2"))
+        found = launcher_environment({**HOST, "RANK": "0", "WORLD_SIZE": "1", **elastic})
+        self.assertEqual(found, LauncherEnvironment(0, 1, "node1", 29500, hosted=True, attempt="2"))
 
     def test_nonsense(self) -> None:
         """One line, which names the variable."""
@@ -55,7 +57,7 @@ class PlaceTest(unittest.TestCase):
         )
         for environ, wanted in table:
             with self.subTest(wanted), self.assertRaises(UsageError) as caught:
-                place(environ)
+                launcher_environment(environ)
             self.assertIn(wanted, str(caught.exception))
             self.assertNotIn("\n", str(caught.exception))
 

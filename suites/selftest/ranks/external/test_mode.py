@@ -22,8 +22,8 @@ from torch.distributed import TCPStore
 from harness import RankOutcome, Status
 from harness.errors import LaunchError
 from harness.ranks.external import rank_set
-from harness.ranks.external.launcher_environment import Place
-from harness.ranks.external.rank_set import Assembly
+from harness.ranks.external.launcher_environment import LauncherEnvironment
+from harness.ranks.external.rank_set import ExternalRankSet
 
 ROOT = str(Path(__file__).resolve().parents[4])
 BODIES = "suites.selftest.ranks.external.bodies"
@@ -332,17 +332,17 @@ class AssemblyTest(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
 
-    def place(self, rank: int, size: int = 2) -> Place:
+    def place(self, rank: int, size: int = 2) -> LauncherEnvironment:
         """A rank's, at the store of this test."""
-        return Place(rank, size, "127.0.0.1", self.store.port, hosted=True)
+        return LauncherEnvironment(rank, size, "127.0.0.1", self.store.port, hosted=True)
 
-    def together(self, *places: Place, timeout_s: float = 30.0) -> list[Any]:
+    def together(self, *places: LauncherEnvironment, timeout_s: float = 30.0) -> list[Any]:
         """An assembly for each place, or the LaunchError that came in its stead."""
         found: list[Any] = [None] * len(places)
 
         def come(number: int) -> None:
             try:
-                found[number] = Assembly(places[number], timeout_s)
+                found[number] = ExternalRankSet(places[number], timeout_s)
             except LaunchError as error:
                 found[number] = error
 
@@ -415,7 +415,9 @@ class AssemblyTest(unittest.TestCase):
             logs = [a.begin("a test") for a in both]
             self.assertIsNone(logs[0].read(0, 0.01, soon=True))
             logs[1].append(RankOutcome(1, Status.PASSED))
-            self.assertEqual(logs[0].read(0, 10.0), rank_set.Word(RankOutcome(1, Status.PASSED), False))
+            self.assertEqual(
+                logs[0].read(0, 10.0), rank_set.LoggedOutcome(RankOutcome(1, Status.PASSED), False)
+            )
 
     def test_no_store(self) -> None:
         """Nobody listens at the address: one line."""
@@ -423,7 +425,7 @@ class AssemblyTest(unittest.TestCase):
         del self.store
         said = r"\Arank 1 finds no store at 127\.0\.0\.1:\d+ within 0.3 s: .*\Z"
         with self.assertRaisesRegex(LaunchError, said), quiet():
-            Assembly(where, 0.3)
+            ExternalRankSet(where, 0.3)
 
 
 if __name__ == "__main__":

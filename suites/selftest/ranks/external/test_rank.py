@@ -16,22 +16,22 @@ import torch.distributed as dist
 from harness import Status
 from harness.outcomes import RankOutcome, SubtestOutcome
 from harness.ranks import process_groups
-from harness.ranks.external.rank import Resident, ResidentChannel, Stopped, clean_up
-from harness.ranks.result import Account
+from harness.ranks.external.rank import InProcessChannel, InProcessRank, TestStopped, clean_up
+from harness.ranks.result import RankResult
 from harness.system.signals import STOP_SIGNAL
 
 # Seconds. Long enough to be stopped in.
 LONG_S = 3600.0
 
 
-def passes(channel: ResidentChannel) -> None:
+def passes(channel: InProcessChannel) -> None:
     """A test that has passed."""
-    channel.record(Account(Status.PASSED))
+    channel.record(RankResult(Status.PASSED))
 
 
-def stopped(body: Callable[[ResidentChannel], object], inside: threading.Event) -> RankOutcome:
+def stopped(body: Callable[[InProcessChannel], object], inside: threading.Event) -> RankOutcome:
     """The outcome of a test that is stopped, as one that took too long, once it has set ``inside``."""
-    rank = Resident(0, body)
+    rank = InProcessRank(0, body)
 
     def stop() -> None:
         inside.wait()
@@ -49,7 +49,7 @@ class ResidentTest(unittest.TestCase):
 
     def test_passes(self) -> None:
         """And says who it is."""
-        outcome = Resident(3, passes).run()
+        outcome = InProcessRank(3, passes).run()
         self.assertEqual((outcome.rank, outcome.status, outcome.exit_code), (3, Status.PASSED, 0))
         self.assertEqual((outcome.pid, outcome.left), (os.getpid(), ()))
 
@@ -61,29 +61,29 @@ class ResidentTest(unittest.TestCase):
             (KeyboardInterrupt, Status.ERROR, True),
         ):
 
-            def body(channel: ResidentChannel, kind: type[BaseException] = kind) -> NoReturn:
+            def body(channel: InProcessChannel, kind: type[BaseException] = kind) -> NoReturn:
                 raise kind("as planned")
 
             with self.subTest(kind):
-                rank = Resident(0, body)
+                rank = InProcessRank(0, body)
                 self.assertEqual(rank.run().status, status)
                 self.assertEqual(rank.interrupted, interrupted)
                 self.assertTrue(rank.done.is_set())
 
     def test_exits(self) -> None:
         """With the code that its process would have had."""
-        outcome = Resident(0, lambda channel: sys.exit(7)).run()
+        outcome = InProcessRank(0, lambda channel: sys.exit(7)).run()
         self.assertEqual((outcome.status, outcome.exit_code), (Status.CRASHED, 7))
 
     def test_stopped(self) -> None:
         """In a sleep: its cleanups run, and its stack is that of the test."""
         cleaned: list[bool] = []
 
-        def sleeps(channel: ResidentChannel) -> None:
+        def sleeps(channel: InProcessChannel) -> None:
             inside.set()
             try:
                 time.sleep(LONG_S)
-            except Stopped:
+            except TestStopped:
                 cleaned.append(True)
                 raise
 
@@ -97,14 +97,14 @@ class ResidentTest(unittest.TestCase):
         """Those that had gone wrong before are told; the one that it was stopped in is not."""
         before, within = (SubtestOutcome(None, (("n", n),), Status.FAILED) for n in "12")
 
-        def sleeps(channel: ResidentChannel) -> None:
+        def sleeps(channel: InProcessChannel) -> None:
             channel.subtest_failed(before)
             inside.set()
             try:
                 time.sleep(LONG_S)
-            except Stopped:
+            except TestStopped:
                 channel.subtest_failed(within)
-                channel.record(Account(Status.FAILED, subtests=(before, within)))
+                channel.record(RankResult(Status.FAILED, subtests=(before, within)))
 
         inside = threading.Event()
         outcome = stopped(sleeps, inside)
@@ -112,7 +112,7 @@ class ResidentTest(unittest.TestCase):
 
     def test_stopped_afterwards(self) -> None:
         """A test that is over stays what it was, and a signal that comes late disturbs nobody."""
-        rank = Resident(0, passes)
+        rank = InProcessRank(0, passes)
         outcome = rank.run()
         rank.stop(Status.TIMED_OUT)
         signal.raise_signal(STOP_SIGNAL)
@@ -121,17 +121,17 @@ class ResidentTest(unittest.TestCase):
     def test_elsewhere(self) -> None:
         """In another thread nothing can be raised: it is stuck, with its stack."""
 
-        def waits(channel: ResidentChannel) -> None:
+        def waits(channel: InProcessChannel) -> None:
             channel.subtest_failed(subtest)
             inside.set()
             go_on.wait()
 
         subtest = SubtestOutcome(None, (), Status.FAILED)
         inside, go_on = threading.Event(), threading.Event()
-        ranks: list[Resident] = []
+        ranks: list[InProcessRank] = []
 
         def live() -> None:
-            ranks.append(Resident(1, waits))
+            ranks.append(InProcessRank(1, waits))
             ranks[0].run()
 
         thread = threading.Thread(target=live)
@@ -149,7 +149,7 @@ class ResidentTest(unittest.TestCase):
     def test_leaves_something(self) -> None:
         """But for what was made before it called ``ready``."""
 
-        def body(channel: ResidentChannel) -> None:
+        def body(channel: InProcessChannel) -> None:
             os.environ["HARNESS_SELFTEST_EARLY"] = "1"
             channel.ready()
             os.environ["HARNESS_SELFTEST_LATE"] = "1"
@@ -157,7 +157,7 @@ class ResidentTest(unittest.TestCase):
 
         for name in ("HARNESS_SELFTEST_EARLY", "HARNESS_SELFTEST_LATE"):
             self.addCleanup(os.environ.pop, name, None)
-        self.assertEqual(Resident(0, body).run().left, ("environment: HARNESS_SELFTEST_LATE",))
+        self.assertEqual(InProcessRank(0, body).run().left, ("environment: HARNESS_SELFTEST_LATE",))
 
 
 class CleanUpTest(unittest.TestCase):

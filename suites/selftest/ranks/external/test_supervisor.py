@@ -12,7 +12,7 @@ from harness import RankOutcome, Status
 from harness.outcomes import MergeRules
 from harness.ranks.deadlines import Limits
 from harness.ranks.external import supervisor
-from harness.ranks.external.supervisor import CLOSE_S, LAST_WORD_S, UNWIND_S, Listener
+from harness.ranks.external.supervisor import CLOSE_S, LAST_WORD_S, UNWIND_S, ExternalSupervisor
 
 LIMITS = Limits(timeout_s=60.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
 
@@ -83,11 +83,13 @@ class ListenerTest(unittest.TestCase):
 
     def setUp(self) -> None:
         self.log = Log()
-        self.ended: list[Listener] = []
+        self.ended: list[ExternalSupervisor] = []
 
-    def listen(self, size: int, own: Own | None = None, rules: MergeRules | None = None) -> Listener:
+    def listen(
+        self, size: int, own: Own | None = None, rules: MergeRules | None = None
+    ) -> ExternalSupervisor:
         """A listener that has come to its end."""
-        listener = Listener(
+        listener = ExternalSupervisor(
             self.log, size, LIMITS, own, self.ended.append, rules or MergeRules(), clock=lambda: self.log.now
         )
         listener.cleaned.set()
@@ -95,7 +97,7 @@ class ListenerTest(unittest.TestCase):
         self.assertTrue(listener.released.is_set())
         return listener
 
-    def statuses(self, listener: Listener) -> list[Status]:
+    def statuses(self, listener: ExternalSupervisor) -> list[Status]:
         """By rank."""
         return [o.status for o in listener.watch.outcomes]
 
@@ -174,7 +176,7 @@ class ListenerTest(unittest.TestCase):
             seen.append((self.log.now, listener.released.is_set()))
             return read(number, timeout_s, soon=soon)
 
-        listener = Listener(self.log, 2, LIMITS, own, self.ended.append, clock=lambda: self.log.now)
+        listener = ExternalSupervisor(self.log, 2, LIMITS, own, self.ended.append, clock=lambda: self.log.now)
         listener.cleaned.set()
         with mock.patch.object(self.log, "read", look):
             listener.run()
@@ -213,7 +215,7 @@ class ListenerTest(unittest.TestCase):
         own = Own(0)
         own.done.set()
         self.log.words = [Word(said(0)), Word(said(1))]
-        listener = Listener(self.log, 2, LIMITS, own, self.ended.append, clock=lambda: self.log.now)
+        listener = ExternalSupervisor(self.log, 2, LIMITS, own, self.ended.append, clock=lambda: self.log.now)
         with mock.patch.object(listener.cleaned, "wait", return_value=False) as wait:
             listener.run()
         wait.assert_called_once_with(LIMITS.exit_grace_s)

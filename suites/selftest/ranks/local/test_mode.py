@@ -14,7 +14,7 @@ from harness.cases.dtensor import LocalDTensorTestBase
 from harness.errors import LaunchError
 from harness.outcomes import PLAIN, MergeRules
 from harness.protocol import Launch, ModuleRef
-from harness.ranks.job import Watch
+from harness.ranks.job import JobResult
 from harness.ranks.local import rank as local
 from harness.ranks.modes import Job
 from harness.settings import Settings
@@ -43,7 +43,7 @@ def job(case: Any = LocalDTensorTestBase, world_size: int = 3) -> Job:
 class Played:
     """Ranks that end as they are told, one end a start."""
 
-    def __init__(self, *ends: Watch, kept: bool = True) -> None:
+    def __init__(self, *ends: JobResult, kept: bool = True) -> None:
         self.ends = list(ends)
         self.kept = kept
         self.started: list[Job] = []
@@ -56,7 +56,7 @@ class Played:
         self.started.append(wanted)
         return self
 
-    def join(self, rules: MergeRules) -> Watch:
+    def join(self, rules: MergeRules) -> JobResult:
         """The next end."""
         return self.ends.pop(0)
 
@@ -69,9 +69,9 @@ class Played:
         return "as played"
 
 
-def end(outcome: RankOutcome, **more: Any) -> Watch:
+def end(outcome: RankOutcome, **more: Any) -> JobResult:
     """What the supervisor would say."""
-    return Watch((outcome,), (), **more)
+    return JobResult((outcome,), (), **more)
 
 
 class LocalModeTest(unittest.TestCase):
@@ -80,7 +80,7 @@ class LocalModeTest(unittest.TestCase):
     def test_one_process_for_all_ranks(self) -> None:
         """Its request says how many to play; its pool is shared with no other mode or number."""
         played = Played(end(PASSED))
-        local.Local(job(), played)
+        local.LocalTensorRanks(job(), played)
         (wanted,) = played.started
         self.assertEqual(wanted.request.world_size, 1)
         self.assertEqual(wanted.request.kwargs, {"fake_pg": False, local.ARGUMENT: 3})
@@ -88,7 +88,7 @@ class LocalModeTest(unittest.TestCase):
 
     def test_outcome_is_every_ranks(self) -> None:
         """What it printed is told once."""
-        watched = local.Local(job(), Played(end(PASSED))).join(PLAIN)
+        watched = local.LocalTensorRanks(job(), Played(end(PASSED))).join(PLAIN)
         self.assertEqual(
             [(o.rank, o.output, o.pid) for o in watched.outcomes],
             [(0, "printed\n", 7), (1, "", 7), (2, "", 7)],
@@ -97,7 +97,7 @@ class LocalModeTest(unittest.TestCase):
     def test_failure_in_a_new_process(self) -> None:
         """Is the test's own: nothing is tried again."""
         played = Played(end(FAILED), kept=False)
-        watched = local.Local(job(), played).join(PLAIN)
+        watched = local.LocalTensorRanks(job(), played).join(PLAIN)
         self.assertEqual(len(played.started), 1)
         self.assertEqual([o.status for o in watched.outcomes], [Status.FAILED] * 3)
 
@@ -108,7 +108,7 @@ class LocalModeTest(unittest.TestCase):
         for again, note, told in table:
             with self.subTest(again=again):
                 played = Played(end(FAILED), again)
-                watched = local.Local(job(), played).join(PLAIN)
+                watched = local.LocalTensorRanks(job(), played).join(PLAIN)
                 self.assertEqual(len(played.started), 2)
                 self.assertEqual({(o.status, o.note) for o in watched.outcomes}, {(Status.FAILED, note)})
                 self.assertEqual(watched.notes, told)
@@ -121,16 +121,18 @@ class LocalModeTest(unittest.TestCase):
         ):
             with self.subTest(first=first):
                 played = Played(first)
-                mode = local.Local(replace(job(), timeout_s=0.0 if told else 60.0), played)
+                mode = local.LocalTensorRanks(replace(job(), timeout_s=0.0 if told else 60.0), played)
                 watched = mode.join(PLAIN)
                 self.assertEqual((len(played.started), watched.notes), (1, told))
                 self.assertEqual(watched.interrupted, not told)
 
     def test_second_attempt_without_an_end(self) -> None:
         """Ctrl-C is told; where the server dies or nothing starts, the first failure stands."""
-        interrupted = local.Local(job(), Played(end(FAILED), end(FAILED, interrupted=True))).join(PLAIN)
+        interrupted = local.LocalTensorRanks(job(), Played(end(FAILED), end(FAILED, interrupted=True))).join(
+            PLAIN
+        )
         self.assertTrue(interrupted.interrupted)
-        lost = local.Local(job(), Played(end(FAILED), end(FAILED, server_lost=True))).join(PLAIN)
+        lost = local.LocalTensorRanks(job(), Played(end(FAILED), end(FAILED, server_lost=True))).join(PLAIN)
         self.assertFalse(lost.server_lost)
         self.assertRegex(lost.notes[0], "could not be tried in a new process: the server")
 
@@ -140,21 +142,21 @@ class LocalModeTest(unittest.TestCase):
             return played(wanted)
 
         played = Played(end(FAILED))
-        refused = local.Local(job(), refuses).join(PLAIN)
+        refused = local.LocalTensorRanks(job(), refuses).join(PLAIN)
         self.assertEqual(refused.notes, ("it could not be tried in a new process: no more processes",))
         self.assertEqual({o.status for o in refused.outcomes}, {Status.FAILED})
 
     def test_second_attempt_out_of_time(self) -> None:
         """Says nothing of the test, which had failed otherwise: the first failure stands."""
         slow = end(replace(FAILED, status=Status.TIMED_OUT))
-        watched = local.Local(job(), Played(end(FAILED), slow)).join(PLAIN)
+        watched = local.LocalTensorRanks(job(), Played(end(FAILED), slow)).join(PLAIN)
         self.assertEqual({o.status for o in watched.outcomes}, {Status.FAILED})
         self.assertEqual(watched.notes, (local.NO_TIME,))
 
     def test_second_attempt_is_within_the_first_ones_deadline(self) -> None:
         """And writes no logs, which are the first one's."""
         played = Played(end(FAILED), end(FAILED))
-        local.Local(replace(job(), settings=Settings(log_dir="/logs")), played).join(PLAIN)
+        local.LocalTensorRanks(replace(job(), settings=Settings(log_dir="/logs")), played).join(PLAIN)
         first, second = played.started
         self.assertEqual((first.settings.log_dir, second.settings.log_dir), ("/logs", None))
         self.assertLess(second.timeout_s, first.timeout_s)
@@ -162,26 +164,26 @@ class LocalModeTest(unittest.TestCase):
     def test_lost_server(self) -> None:
         """Says nothing of the test: it is passed on."""
         played = Played(end(replace(FAILED, status=Status.CRASHED), server_lost=True))
-        mode = local.Local(job(), played)
+        mode = local.LocalTensorRanks(job(), played)
         self.assertTrue(mode.join(PLAIN).server_lost)
         self.assertEqual((len(played.started), mode.how_the_server_ended()), (1, "as played"))
 
     def test_announced_end(self) -> None:
         """A process that ends as its test announced has not failed."""
         played = Played(end(replace(FAILED, status=Status.CRASHED, exit_code=3)))
-        local.Local(job(), played).join(MergeRules(expected_exit=3))
+        local.LocalTensorRanks(job(), played).join(MergeRules(expected_exit=3))
         self.assertEqual(len(played.started), 1)
 
     def test_close(self) -> None:
         """Is passed on."""
         played = Played(end(PASSED))
-        local.Local(job(), played).close()
+        local.LocalTensorRanks(job(), played).close()
         self.assertEqual(played.closed, 1)
 
     def test_class_that_cannot_play(self) -> None:
         """Is refused: its method would run as rank 0 and wait for peers."""
         with self.assertRaisesRegex(UsageError, "derive it from DTensorTestBase"):
-            local.Local(job(case=unittest.TestCase), Played())
+            local.LocalTensorRanks(job(case=unittest.TestCase), Played())
 
 
 class SimulationTest(unittest.TestCase):

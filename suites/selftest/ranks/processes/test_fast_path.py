@@ -11,9 +11,9 @@ from unittest import mock
 
 from harness.outcomes import RankOutcome, Status
 from harness.protocol import Passed, Release, Report, encode
-from harness.ranks.job import Watch
+from harness.ranks.job import JobResult
 from harness.ranks.processes import fast_path
-from harness.ranks.processes.fast_path import Heard, listen
+from harness.ranks.processes.fast_path import Heard, await_passes
 from harness.ranks.processes.mode import watch
 from harness.settings import Settings
 from harness.wire import framed
@@ -33,9 +33,9 @@ class ListenTest(unittest.TestCase):
     def listen(self, for_s: float = 60.0) -> Heard:
         """Listens to both."""
         ranks: Any = self.ranks  # stands in for a RankSet
-        return listen(ranks, time.monotonic() + for_s)
+        return await_passes(ranks, time.monotonic() + for_s)
 
-    def watch(self, settings: Settings) -> Watch:
+    def watch(self, settings: Settings) -> JobResult:
         """Supervises them as kept ranks."""
         ranks: Any = self.ranks
         return watch(ranks, "a.test", settings, keep=True)

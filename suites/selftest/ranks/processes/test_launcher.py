@@ -16,7 +16,7 @@ from harness import Status
 from harness.errors import ServerLost
 from harness.ranks import modes
 from harness.ranks.processes import choose_launcher
-from harness.ranks.processes.launcher import ServerKeeper
+from harness.ranks.processes.launcher import ServerLauncher
 from suites.selftest.faults import ends, orphans
 from suites.selftest.faults.base import ANNOUNCE, FaultyCase
 from suites.selftest.faults.processes import Announced, still_there
@@ -62,7 +62,7 @@ class LostServerRows(Rows):
         """Nobody's test fails by it."""
         self.play(ends.Ends, "test_passes")
         launcher = choose_launcher.launcher(self.launcher)
-        assert isinstance(launcher, ServerKeeper), launcher
+        assert isinstance(launcher, ServerLauncher), launcher
         server = launcher._server
         assert server is not None
         os.kill(server.pid, signal.SIGKILL)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from harness.protocol import Signal, encode
 from harness.ranks.processes import server
-from harness.ranks.processes.fork_server import fork_birth
-from harness.ranks.processes.launched_ranks import Litter
+from harness.ranks.processes.fork_server import fork_rank
+from harness.ranks.processes.launched_ranks import LaunchedRanks
 from harness.wire import send_frame
 from suites.selftest.faults.base import ANNOUNCE
 from suites.selftest.faults.clean import CleanTestCase
@@ -105,14 +105,14 @@ class StaleEventTest(CleanTestCase):
         """The last rank's end and a further word of the parent's come in one batch."""
         near, far = socket.socketpair()
         events, far_events = socket.socketpair()
-        played = server.Server(far, fork_birth, preload=False)
+        played = server.Server(far, fork_rank, preload=False)
         self.addCleanup(played._selector.close)
         with near, far, events:
             pid = os.fork()
             if pid == 0:
                 os._exit(0)
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-            litter = Litter(far_events)
+            litter = LaunchedRanks(far_events)
             litter.add(0, pid)
             played.watch(litter)
             send_frame(events, encode(Signal(0, signal.SIGKILL)))

@@ -15,7 +15,7 @@ from harness.communication import collective_log
 from harness.outcomes import ErrorInfo, MergeRules, RankOutcome, Status, SubtestOutcome, merge
 from harness.protocol import Report, SubtestFailed, encode
 from harness.ranks.deadlines import Limits
-from harness.ranks.job import UNSWEPT, Watch
+from harness.ranks.job import UNSWEPT, JobResult
 from harness.ranks.processes.output import Output
 from harness.ranks.processes.supervisor import Supervisor
 from harness.system.signals import STACK_SIGNAL
@@ -47,7 +47,9 @@ class SupervisorTest(unittest.TestCase):
         self.ranks = Played(2)
         self.addCleanup(self.ranks.close)
 
-    def watch(self, limits: Limits = SHORT, clock: Callable[[], float] | None = None, **more: Any) -> Watch:
+    def watch(
+        self, limits: Limits = SHORT, clock: Callable[[], float] | None = None, **more: Any
+    ) -> JobResult:
         """Supervises the ranks to their end."""
         clock = clock or patient_clock()
         outputs = [Output(rank) for rank in range(2)]
@@ -75,7 +77,7 @@ class SupervisorTest(unittest.TestCase):
         """The rank ends by that signal."""
         self.ranks.on[rank, int(signum)] = lambda: self.ranks.exits(rank, -int(signum))
 
-    def statuses(self, watched: Watch) -> list[Status]:
+    def statuses(self, watched: JobResult) -> list[Status]:
         """By rank."""
         return [o.status for o in watched.outcomes]
 
@@ -334,7 +336,7 @@ class SupervisorTest(unittest.TestCase):
 
     def test_collectives(self) -> None:
         """Read from shared memory, of a rank that says nothing any more too."""
-        collective_log.Ledger(self.ranks.ledger, 1).begin("all_reduce", "0", 1)
+        collective_log.CollectiveLog(self.ranks.ledger, 1).begin("all_reduce", "0", 1)
         self.ranks.says(0, Status.PASSED)
         self.leaves_when_released(0)
         self.ranks.exits(1, -9)

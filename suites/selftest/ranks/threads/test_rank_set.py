@@ -18,14 +18,14 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 from torch.testing._internal.distributed.multi_threaded_pg import ProcessLocalGroup
 
-from harness.communication.matching import Meetings, MismatchError
+from harness.communication.matching import CollectiveMatcher, MismatchError
 from harness.outcomes import RankOutcome, Status
-from harness.ranks.result import Account
+from harness.ranks.result import RankResult
 from harness.ranks.threads import torch_groups
-from harness.ranks.threads.rank import Gone, RankEnded, ThreadChannel, current
+from harness.ranks.threads.rank import RankEnded, ThreadChannel, ThreadEnded, current
 from harness.ranks.threads.rank_set import RankThreads
 from harness.ranks.threads.rank_state import RankStates, items
-from harness.ranks.threads.run_token import Turns
+from harness.ranks.threads.run_token import RunToken
 
 # Seconds for another thread to come to a point; a broken test waits for it, a healthy one does not.
 ARRIVAL_S = 60.0
@@ -46,7 +46,7 @@ class TurnsTest(unittest.TestCase):
 
     def setUp(self) -> None:
         self.state = Noted()
-        self.turns = Turns(self.state)
+        self.turns = RunToken(self.state)
         self.came: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def waiter(self, rank: int) -> threading.Thread:
@@ -165,7 +165,7 @@ class MeetingsTest(unittest.TestCase):
 
     def test_complete(self) -> None:
         """When all have come, once; the same number may be met at again in another group."""
-        meetings = Meetings()
+        meetings = CollectiveMatcher()
         first = meetings.come(0, "0", 1, "barrier", 2)
         self.assertFalse(first.complete)
         self.assertIs(meetings.come(1, "0", 1, "barrier", 2), first)
@@ -174,7 +174,7 @@ class MeetingsTest(unittest.TestCase):
 
     def test_mismatch(self) -> None:
         """Says who called what."""
-        meetings = Meetings()
+        meetings = CollectiveMatcher()
         meetings.come(0, "0", 3, "barrier", 3)
         meetings.come(2, "0", 3, "barrier", 3)
         with self.assertRaisesRegex(MismatchError, r"#3 of group 0: gather on rank 1, barrier on ranks 0, 2"):
@@ -182,7 +182,7 @@ class MeetingsTest(unittest.TestCase):
 
     def test_end(self) -> None:
         """Whoever waits goes."""
-        meetings = Meetings()
+        meetings = CollectiveMatcher()
         meeting = meetings.come(0, "0", 1, "new_group", 2)
         thread = threading.Thread(target=meetings.wait, args=(meeting,), daemon=True)
         thread.start()
@@ -207,7 +207,7 @@ class RankThreadsTest(unittest.TestCase):
                 if len(outcomes) == ranks.world_size:
                     ranks.release()
             else:
-                assert isinstance(event, Gone), "no rank has anything to say"
+                assert isinstance(event, ThreadEnded), "no rank has anything to say"
                 gone.add(event.rank)
         self.assertEqual(ranks.close(), ())
         return [outcomes[rank] for rank in range(ranks.world_size)]
@@ -217,7 +217,7 @@ class RankThreadsTest(unittest.TestCase):
 
         def body(rank: int, channel: ThreadChannel) -> None:
             if rank == 0:
-                channel.record(Account(Status.PASSED))
+                channel.record(RankResult(Status.PASSED))
             if rank == 1:
                 raise ValueError("no")
 
@@ -234,7 +234,7 @@ class RankThreadsTest(unittest.TestCase):
             dist.barrier()
             dist.all_reduce(torch.ones(1))
             assert dist.get_rank() == rank
-            channel.record(Account(Status.PASSED))
+            channel.record(RankResult(Status.PASSED))
 
         ranks = RankThreads(2, body, timeout_s=ARRIVAL_S)
         found = self.run_to_end(ranks)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harness.outcomes import CollectiveRecord, MergeRules, RankOutcome, Status, SubtestOutcome, merge
 from harness.protocol import SubtestFailed
 from harness.ranks.deadlines import Limits
-from harness.ranks.threads.rank import Gone
+from harness.ranks.threads.rank import ThreadEnded
 from harness.ranks.threads.supervisor import ABANDONED, DEADLOCK, ThreadSupervisor
 
 LIMITS = Limits(timeout_s=60.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
@@ -48,7 +48,7 @@ class ScriptedRanks:
         for rank in range(len(self.threads)):
             if rank not in self.gone and any(word in self.leaves_when for word in self.did):
                 self.gone.add(rank)
-                return Gone(rank)
+                return ThreadEnded(rank)
         assert timeout_s is not None
         self.now += timeout_s
         return None
@@ -132,7 +132,7 @@ class ThreadSupervisorTest(unittest.TestCase):
         ranks = ScriptedRanks(1, [*[None] * 3])
         ranks.leaves_when = ("interrupt",)
         supervisor = ThreadSupervisor(ranks, LIMITS, -LIMITS.timeout_s, clock=lambda: ranks.now)
-        ranks.script = [None, said(0, Status.ERROR), Gone(0)]
+        ranks.script = [None, said(0, Status.ERROR), ThreadEnded(0)]
         self.assertEqual([o.status for o in supervisor.run().outcomes], [Status.TIMED_OUT])
 
     def test_sub_test_of_a_rank_that_is_ended(self) -> None:
