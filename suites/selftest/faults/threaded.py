@@ -342,9 +342,7 @@ class FreeAsleep(Asleep):
 
 
 class Collectives:
-    """Collective bodies that run on threads and on processes; they expect values computed from the ranks
-    alone.
-    """
+    """Collective bodies that run on threads and on processes; ranks alone determine the values."""
 
     rank: int
 
