@@ -1,4 +1,4 @@
-"""A rank in a process that lives on: its outcome, how it is stopped, and what is cleaned up behind it."""
+"""Tests an in-process rank: its outcome, how it is stopped, and what is cleaned up after it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from harness.rank.account import Account
 from harness.rank.resident import Resident, ResidentChannel, Stopped, clean_up
 from harness.rank.signals import STOP_SIGNAL
 
-# Seconds. Long enough to be stopped in.
+# Seconds. Long enough for the test to be stopped.
 LONG_S = 3600.0
 
 
 def passes(channel: ResidentChannel) -> None:
-    """A test that has passed."""
+    """A test that passes."""
     channel.record(Account(Status.PASSED))
 
 
 def stopped(body: Callable[[ResidentChannel], object], inside: threading.Event) -> RankOutcome:
-    """The outcome of a test that is stopped, as one that took too long, once it has set ``inside``."""
+    """Returns the outcome of a test that is stopped, as by its deadline, once it has set ``inside``."""
     rank = Resident(0, body)
 
     def stop() -> None:
@@ -45,16 +45,16 @@ def stopped(body: Callable[[ResidentChannel], object], inside: threading.Event) 
 
 
 class ResidentTest(unittest.TestCase):
-    """In the main thread, unless said otherwise."""
+    """An in-process rank, mostly in the main thread."""
 
     def test_passes(self) -> None:
-        """And says who it is."""
+        """The outcome of a test that passes names the rank and the process."""
         outcome = Resident(3, passes).run()
         self.assertEqual((outcome.rank, outcome.status, outcome.exit_code), (3, Status.PASSED, 0))
         self.assertEqual((outcome.pid, outcome.left), (os.getpid(), ()))
 
     def test_raises(self) -> None:
-        """What leaves the body is the outcome, Ctrl-C too, which is told apart."""
+        """An exception that leaves the body is the outcome; KeyboardInterrupt is also an interruption."""
         for kind, status, interrupted in (
             (AssertionError, Status.FAILED, False),
             (OSError, Status.ERROR, False),
@@ -71,12 +71,12 @@ class ResidentTest(unittest.TestCase):
                 self.assertTrue(rank.done.is_set())
 
     def test_exits(self) -> None:
-        """With the code that its process would have had."""
+        """sys.exit is a crash with the exit code that the rank's process would have had."""
         outcome = Resident(0, lambda channel: sys.exit(7)).run()
         self.assertEqual((outcome.status, outcome.exit_code), (Status.CRASHED, 7))
 
     def test_stopped(self) -> None:
-        """In a sleep: its cleanups run, and its stack is that of the test."""
+        """A rank that is stopped in a sleep runs its cleanups, and its stack is that of the test."""
         cleaned: list[bool] = []
 
         def sleeps(channel: ResidentChannel) -> None:
@@ -94,7 +94,7 @@ class ResidentTest(unittest.TestCase):
         self.assertNotIn("unittest", outcome.stack)
 
     def test_stopped_after_sub_tests(self) -> None:
-        """Those that had gone wrong before are told; the one that it was stopped in is not."""
+        """Sub-tests that failed before the stop are in the outcome, and the one that was stopped is not."""
         before, within = (SubtestOutcome(None, (("n", n),), Status.FAILED) for n in "12")
 
         def sleeps(channel: ResidentChannel) -> None:
@@ -111,7 +111,7 @@ class ResidentTest(unittest.TestCase):
         self.assertEqual((outcome.status, outcome.subtests), (Status.TIMED_OUT, (before,)))
 
     def test_stopped_afterwards(self) -> None:
-        """A test that is over stays what it was, and a signal that comes late disturbs nobody."""
+        """Stopping a test that is over changes nothing, and a late signal disturbs nobody."""
         rank = Resident(0, passes)
         outcome = rank.run()
         rank.stop(Status.TIMED_OUT)
@@ -119,7 +119,7 @@ class ResidentTest(unittest.TestCase):
         self.assertEqual(outcome.status, Status.PASSED)
 
     def test_elsewhere(self) -> None:
-        """In another thread nothing can be raised: it is stuck, with its stack."""
+        """In another thread, where nothing can be raised, the rank is stuck and the outcome has its stack."""
 
         def waits(channel: ResidentChannel) -> None:
             channel.subtest_failed(subtest)
@@ -147,7 +147,7 @@ class ResidentTest(unittest.TestCase):
         self.assertIn("in waits", stuck.stack)
 
     def test_leaves_something(self) -> None:
-        """But for what was made before it called ``ready``."""
+        """What the test changed is in the outcome, except what it changed before it called ``ready``."""
 
         def body(channel: ResidentChannel) -> None:
             os.environ["HARNESS_SELFTEST_EARLY"] = "1"
@@ -161,10 +161,10 @@ class ResidentTest(unittest.TestCase):
 
 
 class CleanUpTest(unittest.TestCase):
-    """The groups that a test leaves."""
+    """Cleaning up the process groups that a test leaves."""
 
     def test_destroys(self) -> None:
-        """The next test's have the same names."""
+        """Groups are destroyed, so that the next test's have the same names."""
         for passed in (True, False):
             dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
             self.assertEqual(groups.names(), {"0"})
@@ -172,8 +172,8 @@ class CleanUpTest(unittest.TestCase):
             self.assertEqual(groups.names(), frozenset())
 
     def test_forgets(self) -> None:
-        """A group that was begun and not made is counted no longer."""
-        with self.assertRaises(Exception):  # noqa: B017 - what exactly is torch's business
+        """A group whose creation failed is no longer counted."""
+        with self.assertRaises(Exception):  # noqa: B017 - which exception it is, torch decides
             dist.init_process_group("gloo", store=dist.HashStore(), rank=3, world_size=2)
         self.assertGreater(groups.begun(), 0)
         clean_up(passed=False)
