@@ -1,4 +1,4 @@
-"""Files and modules as ``__main__``."""
+"""Tests running files and modules as ``__main__``."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Running(unittest.TestCase):
     """``python -m harness.dropin``, on files that need no ranks."""
 
     def play(self, source: str | None, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Runs a file with that source, or no file; both streams in ``stdout``."""
+        """Runs a file with that source, or no file; both streams come in ``stdout``."""
         command = [sys.executable, "-m", "harness.dropin"]
         with tempfile.TemporaryDirectory() as directory:
             if source is not None:
