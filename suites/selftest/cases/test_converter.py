@@ -28,9 +28,7 @@ class ConverterTest(unittest.TestCase):
         return [tuple(t.placements[0] for t in (*a, *k.values())) for a, k in steps]
 
     def test_choices(self) -> None:
-        """Tensors are replicated, or sharded if four divides the size; booleans and scalars
-        replicate only.
-        """
+        """Tensors are replicated, or sharded if four divides the size; booleans and scalars never shard."""
         table: tuple[tuple[torch.Tensor, list[Any]], ...] = (
             (torch.ones(8, 6), [Replicate(), Shard(0)]),
             (torch.ones(4, 8), [Replicate(), Shard(0), Shard(1)]),
