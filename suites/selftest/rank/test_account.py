@@ -43,7 +43,7 @@ def divide(case: unittest.TestCase) -> None:
 
 
 class RunBodyTest(unittest.TestCase):
-    """``run_body``."""
+    """``run_body``, which runs a test in its rank and returns the result."""
 
     def test_statuses(self) -> None:
         """Each way to end gives its status, and the case's own setUp and tearDown do not run in a rank."""

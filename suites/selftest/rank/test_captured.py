@@ -43,7 +43,7 @@ def raised(error: BaseException) -> BaseException:
 
 
 class CaptureTest(unittest.TestCase):
-    """``capture``, which never raises."""
+    """``capture``, which makes a value of an exception and never raises."""
 
     def test_plain(self) -> None:
         """It keeps the type, the message, the traceback with the line, and the pickled exception."""
@@ -140,7 +140,7 @@ class CaptureTest(unittest.TestCase):
 
 
 class CutTest(unittest.TestCase):
-    """``cut``."""
+    """``cut``, which shortens a text in its middle."""
 
     @given(st.text(max_size=300), st.integers(2, 100))
     def test_cut(self, text: str, limit: int) -> None:

@@ -16,7 +16,7 @@ SUBTEST = SubtestOutcome(None, (("n", "1"),), Status.FAILED, ERROR)
 
 
 class SubtestsTest(unittest.TestCase):
-    """``subtest_failed``."""
+    """``subtest_failed``, which reports a failed sub-test before the test is over."""
 
     def setUp(self) -> None:
         self.parent, rank = socket.socketpair()

@@ -161,7 +161,7 @@ class ResidentTest(unittest.TestCase):
 
 
 class CleanUpTest(unittest.TestCase):
-    """Cleaning up the process groups that a test leaves."""
+    """``clean_up``, which removes the process groups that a test leaves."""
 
     def test_destroys(self) -> None:
         """Groups are destroyed, so that the next test's have the same names."""
