@@ -36,7 +36,7 @@ class ListenTest(unittest.TestCase):
         return listen(ranks, time.monotonic() + for_s)
 
     def watch(self, settings: Settings) -> Watch:
-        """Supervises them as kept ranks."""
+        """Supervises the ranks as kept ones."""
         ranks: Any = self.ranks
         return watch(ranks, "a.test", settings, keep=True)
 
