@@ -78,7 +78,7 @@ class ForgetsItsBase(DynamoDistributedSingleProcTestCase):
         """Does nothing."""
 
     def test_anything(self) -> None:
-        """There is a group."""
+        """Checks that there is a group."""
         self.assertTrue(dist.is_initialized())
 
 

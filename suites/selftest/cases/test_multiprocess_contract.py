@@ -13,7 +13,7 @@ from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
 
 
 class CodeRows(Rows):
-    """``special_return_code_checks`` and ``skip_return_code_checks``."""
+    """Tests that use ``special_return_code_checks`` and ``skip_return_code_checks``."""
 
     def test_announced(self) -> None:
         """A crash with the announced code is a pass."""

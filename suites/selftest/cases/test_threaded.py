@@ -319,7 +319,7 @@ class CompiledTest(unittest.TestCase):
 
 
 class DecoratorTest(unittest.TestCase):
-    """spawn_threads_and_init_comms on a plain TestCase."""
+    """``spawn_threads_and_init_comms`` on a plain TestCase."""
 
     def play(self, method: str) -> tuple[threaded.Decorated, str, str]:
         """Runs one decorated test; returns its instance, verdict and text."""
