@@ -65,7 +65,7 @@ class BoundedOutputTest(unittest.TestCase):
 
 
 class ElideTest(unittest.TestCase):
-    """``elide``."""
+    """``elide``, which shortens a text to a length."""
 
     def test_both_ends(self) -> None:
         """Text that fits stays; longer text keeps more of its end than of its beginning."""

@@ -59,7 +59,7 @@ class HelpTest(unittest.TestCase):
     """The text of --help."""
 
     def test_complete(self) -> None:
-        """Every option, exit code and variable is in it."""
+        """Every option, exit code and variable is in the text."""
         text = build().format_help()
         for code in ExitCode:
             self.assertRegex(text, rf"(?m)^  {code.value} +\w")
@@ -83,7 +83,7 @@ class HelpTest(unittest.TestCase):
 
 
 class ExitCodeTest(unittest.TestCase):
-    """``exits.decide``."""
+    """``exits.decide``, which chooses the exit code of a run."""
 
     def test_table(self) -> None:
         """The first that applies gives the exit code: interrupted, failed, broken, nothing run."""

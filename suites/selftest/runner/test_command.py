@@ -130,10 +130,10 @@ class FoundTest(RunnerCase):
 
 
 class LastFailedTest(RunnerCase):
-    """--last-failed."""
+    """Runs with --last-failed."""
 
     def test_exactly_what_failed(self) -> None:
-        """It runs exactly what failed, and then nothing is left."""
+        """Exactly what failed runs again, and then nothing is left to run."""
         self.write(
             "test_l",
             """

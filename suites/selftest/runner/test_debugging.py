@@ -57,7 +57,7 @@ class Terminal:
 
 
 class DebuggerTest(RunnerCase):
-    """--pdb."""
+    """Runs with --pdb."""
 
     def test_stops_in_the_failing_test(self) -> None:
         """The debugger stops in the failing test's frame without a deadline, and then the run goes on."""
@@ -125,7 +125,7 @@ class DebuggerTest(RunnerCase):
 
 
 class StreamTest(RunnerCase):
-    """-s."""
+    """Runs with -s."""
 
     def test_output_comes_as_it_is_printed(self) -> None:
         """Output is not captured in the record but goes to the runner's own streams."""

@@ -46,7 +46,7 @@ class Odd:
 
 
 class SameTest(unittest.TestCase):
-    """``Loader.same``."""
+    """``Loader.same``, which says whether two listed tests are one."""
 
     def setUp(self) -> None:
         """Makes a loader that knows the methods of ``Plain``."""
@@ -83,7 +83,7 @@ class SameTest(unittest.TestCase):
 
 
 class ImportedTest(unittest.TestCase):
-    """``Loader.imported``."""
+    """``Loader.imported``, which says whether a module has a test from another one."""
 
     def setUp(self) -> None:
         """Makes a module that imports from this one."""

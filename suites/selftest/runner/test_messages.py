@@ -43,7 +43,7 @@ EXAMPLES: tuple[Message, ...] = (
 
 
 class MessagesTest(unittest.TestCase):
-    """``encode`` and ``decode``."""
+    """``encode`` and ``decode``, for every kind of message."""
 
     def test_round_trip(self) -> None:
         """A message of every kind comes back as it was."""

@@ -12,7 +12,7 @@ UNITS = [of_id(f"m.T.test_{n:02}", "m") for n in range(20)]
 
 
 class OrderedTest(unittest.TestCase):
-    """``ordered``."""
+    """``ordered``, which puts a round's tests in their order."""
 
     def test_discoverys(self) -> None:
         """Without a seed every round has the order of discovery."""

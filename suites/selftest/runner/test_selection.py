@@ -173,7 +173,7 @@ class PathTest(unittest.TestCase):
         self.assertEqual(len(resolve(["mine/test_own.py"] * 2, self.known, self.root)), 2)
 
     def test_a_file_that_has_the_name_of_a_known_module(self) -> None:
-        """A file with the name of a known module is not taken for that module."""
+        """A file with the module name of a known module is refused, by itself or in its directory."""
         other = self.root / "copy" / "suites" / "c10d"
         other.mkdir(parents=True)
         for file in (other.parent / "__init__.py", other / "__init__.py", other / "test_stores.py"):

@@ -72,7 +72,7 @@ class OutcomeTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        """Runs."""
+        """Runs all the modules once."""
         directory = runs.new_directory(cls)
         runs.write_module(directory, "test_everything", EVERYTHING)
         runs.write_module(directory, "test_broken", "raise ImportError('not today')")
