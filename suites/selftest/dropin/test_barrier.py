@@ -13,7 +13,7 @@ PATIENT_S = 60.0
 
 
 class Meeting(unittest.TestCase):
-    """``meet``, with forked processes as peers."""
+    """``meet``, at which forked processes wait for each other."""
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()

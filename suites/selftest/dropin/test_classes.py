@@ -40,7 +40,7 @@ GRAFT = classes.Graft("Case", Ranks, lost=("run_test",), needed=("kept",))
 
 
 class Grafts(unittest.TestCase):
-    """``apply``."""
+    """``apply``, which puts a base of the harness under an upstream class."""
 
     def test_subclasses_follow_and_the_class_stays_itself(self) -> None:
         module = _module()
@@ -79,7 +79,7 @@ class Grafts(unittest.TestCase):
 
 
 class ThisTorch(unittest.TestCase):
-    """``install`` on the installed torch."""
+    """``install``, on the installed torch."""
 
     def setUp(self) -> None:
         # Ranks that other tests start in this process must not see the variable.

@@ -30,7 +30,7 @@ if __name__ == "__main__":
 
 
 class Finding(unittest.TestCase):
-    """``find``."""
+    """``find``, which finds the file of a path or a module name."""
 
     def test_file(self) -> None:
         self.assertEqual(program.find(__file__), (os.path.abspath(__file__), None))
@@ -48,7 +48,7 @@ class Finding(unittest.TestCase):
 
 
 class MainBlocks(unittest.TestCase):
-    """``runs_itself``."""
+    """``runs_itself``, which says whether a source has a main block."""
 
     def test_told_by_a_top_level_test_of_the_name(self) -> None:
         for source, expected in (
