@@ -192,7 +192,7 @@ class MeetingsTest(unittest.TestCase):
 
 
 class RankThreadsTest(unittest.TestCase):
-    """The live ranks of one test."""
+    """``RankThreads``, the ranks of one test as threads."""
 
     def run_to_end(self, ranks: RankThreads) -> list[RankOutcome]:
         """Starts the ranks, releases them once all have reported, closes, and returns the
