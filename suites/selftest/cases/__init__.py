@@ -1,1 +1,1 @@
-"""Self-tests of harness.cases: the fault table, each row run for real on both launchers."""
+"""Self-tests of harness.cases: among others, faulty cases that run for real on both launchers."""

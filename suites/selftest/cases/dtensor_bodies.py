@@ -1,4 +1,4 @@
-"""DTensor tests that know nothing of their rank mode, and faulty ones with their classes."""
+"""DTensor tests that run in every rank mode, and faulty DTensor cases."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from harness.seeding import base_seed
 
 
 def counting(*shape: int) -> torch.Tensor:
-    """A tensor of that shape that counts from 0: no element can take another's place unseen."""
+    """Returns a tensor that counts from 0, in which no element can take another's place unseen."""
     return torch.arange(float(torch.Size(shape).numel())).reshape(shape)
 
 
-# Any base of DTensor tests may follow it; the type checker is to assume none of them.
+# Any base class of DTensor tests may come after ``Bodies``; the type checker is to assume none of them.
 _Case: Any = object
 
 
 class Bodies(_Case):  # type: ignore[misc]  # see _Case
-    """The tests that every rank mode has to pass. Four ranks."""
+    """The tests that every rank mode has to pass, on four ranks."""
 
     @with_comms
     def test_distribute(self) -> None:
@@ -46,7 +46,7 @@ class Bodies(_Case):  # type: ignore[misc]  # see _Case
 
     @with_comms
     def test_uneven_shards(self) -> None:
-        """Six rows on four ranks are 2, 2, 2 and none."""
+        """Six rows on four ranks are split into 2, 2, 2 and none."""
         mesh, whole = self.build_device_mesh(), counting(6, 2)
         sharded = distribute_tensor(whole, mesh, [Shard(0)])
         mine = map_local_for_rank(self.rank, lambda rank: whole[2 * rank : 2 * rank + 2])
@@ -55,7 +55,7 @@ class Bodies(_Case):  # type: ignore[misc]  # see _Case
 
     @with_comms
     def test_redistribute(self) -> None:
-        """Every placement leads to every other."""
+        """Every placement can be redistributed to every other."""
         mesh, whole = self.build_device_mesh(), counting(8, 4)
         kinds = [Replicate(), Shard(0), Shard(1)]
         for before in kinds:
@@ -66,7 +66,7 @@ class Bodies(_Case):  # type: ignore[misc]  # see _Case
 
     @with_comms
     def test_partial(self) -> None:
-        """What each rank has a part of is the sum of the parts: 0 + 1 + 2 + 3."""
+        """A partial tensor's full value is the sum of the ranks' parts, 0 + 1 + 2 + 3."""
         mesh = self.build_device_mesh()
         part = map_local_for_rank(self.rank, lambda rank: torch.full((4, 4), float(rank)))
         summed = DTensor.from_local(part, mesh, [Partial()])
@@ -75,7 +75,7 @@ class Bodies(_Case):  # type: ignore[misc]  # see _Case
 
     @with_comms
     def test_matmul(self) -> None:
-        """The placement of a product follows from those of its factors; so do the gradients."""
+        """A product's placement and gradients follow from the placements of its factors."""
         mesh, x, y = self.build_device_mesh(), counting(8, 4), counting(4, 8)
         rows, columns = distribute_tensor(x, mesh, [Shard(0)]), distribute_tensor(y, mesh, [Shard(1)])
         whole = distribute_tensor(y, mesh, [Replicate()])
@@ -91,7 +91,7 @@ class Bodies(_Case):  # type: ignore[misc]  # see _Case
 
     @with_comms
     def test_mesh_of_two_dimensions(self) -> None:
-        """Two by two: each dimension shards a tensor's own, and is a mesh of its own."""
+        """On a two by two mesh each dimension shards another tensor dimension and is a mesh of its own."""
         mesh = init_device_mesh(self.device_type, (2, 2), mesh_dim_names=("rows", "columns"))
         whole = counting(4, 6)
         both = distribute_tensor(whole, mesh, [Shard(0), Shard(1)])
@@ -107,7 +107,7 @@ class Bodies(_Case):  # type: ignore[misc]  # see _Case
 
     @with_comms
     def test_operator_on_every_sharding(self) -> None:
-        """``_test_op`` and ``_test_op_on_dtensor`` find nothing wrong with what is right."""
+        """``_test_op`` and ``_test_op_on_dtensor`` pass correct operators."""
         mesh = self.build_device_mesh()
         self._test_op(mesh, torch.add, counting(8, 4), counting(8, 4), alpha=2)
         self._test_op(mesh, torch.unbind, counting(2, 4))
@@ -116,14 +116,14 @@ class Bodies(_Case):  # type: ignore[misc]  # see _Case
 
     @with_comms
     def test_random_numbers_of_a_rank(self) -> None:
-        """Each rank draws its own numbers, the same in every mode; before that all draw the same ones."""
+        """All ranks draw the same numbers until each is seeded for itself, alike in every rank mode."""
         self.assertEqual(torch.rand(3), map_local_for_rank(self.rank, lambda _: _drawn(base_seed())))
         self.init_manual_seed_for_rank()
         self.assertEqual(torch.rand(3), map_local_for_rank(self.rank, _drawn))
 
     @with_comms
     def test_sub_tests(self) -> None:
-        """``run_subtests`` takes every combination, the last keyword fastest."""
+        """``run_subtests`` takes every combination, varying the last keyword fastest."""
         mesh, seen = self.build_device_mesh(), []
 
         def check(base: int, dim: int, size: int) -> None:
@@ -136,7 +136,7 @@ class Bodies(_Case):  # type: ignore[misc]  # see _Case
 
     @with_comms
     def test_drawn_shapes(self) -> None:
-        """Hypothesis's shapes are the same on all ranks, so that all can meet in collectives about them."""
+        """Hypothesis's shapes are the same on all ranks, so that collectives on them match."""
         mesh = self.build_device_mesh()
         shapes = same_draws(st.tuples(st.integers(1, 9), st.integers(1, 9)), 8)
         self.assertEqual(len(shapes), 8)
@@ -145,7 +145,7 @@ class Bodies(_Case):  # type: ignore[misc]  # see _Case
             self.assertEqual(distribute_tensor(whole, mesh, [Shard(1)]).full_tensor(), whole)
 
     def test_group_of_with_comms(self) -> None:
-        """It is there in the method, whose arguments and name come through, and gone afterwards."""
+        """``with_comms`` makes a group for the method only and passes its arguments and name through."""
         had_one = dist.is_initialized()
 
         @with_comms(eager_init=False, backend=None)
@@ -161,50 +161,50 @@ class Bodies(_Case):  # type: ignore[misc]  # see _Case
 
 
 def _drawn(seed: int) -> torch.Tensor:
-    """What three numbers are from a seed, without the generators that tests use."""
+    """Returns three random numbers of a seed, without the generators that tests use."""
     return torch.rand(3, generator=torch.Generator().manual_seed(seed))
 
 
 class Faulty(DTensorTestBase):
-    """What ``with_comms`` does when something goes wrong."""
+    """Faulty tests under ``with_comms``; ``tearDownRank`` prints whether a group is left."""
 
     def tearDownRank(self) -> None:
         print(f"group left: {dist.is_initialized()}")
 
     @with_comms
     def test_body_raises(self) -> None:
-        """On every rank."""
+        """Raises on every rank."""
         raise ValueError("the body's own error")
 
     @with_comms
     def test_one_rank_raises(self) -> None:
-        """The others wait for it."""
+        """Rank 2 raises while the others wait for it."""
         if self.rank == 2:
             raise ValueError("rank 2's own error")
         dist.all_reduce(torch.ones(1))
 
     @with_comms(backend="pigeon")
     def test_unknown_backend(self) -> None:
-        """Never runs."""
+        """Asks for a backend that torch does not know, so that the body never runs."""
         raise AssertionError("the body ran")
 
     @with_comms(backend="mpi")
     def test_backend_that_this_build_lacks(self) -> None:
-        """Never runs."""
+        """Asks for a backend that this build lacks, so that the body never runs."""
         raise AssertionError("the body ran")
 
     @with_comms
     def test_skips(self) -> None:
-        """On every rank."""
+        """Skips on every rank."""
         self.skipTest("not today")
 
     @with_comms
     def test_destroys_the_group_itself(self) -> None:
-        """Passes."""
+        """Destroys the group and passes."""
         dist.destroy_process_group()
 
     def test_catches_what_the_body_raised(self) -> None:
-        """And goes on with a group of its own."""
+        """Catches an error of a ``with_comms`` body and goes on with a group that it makes itself."""
         with self.assertRaises(ValueError):
             Faulty.test_body_raises.__get__(self)()
         self.init_pg(False)
@@ -215,18 +215,18 @@ class Faulty(DTensorTestBase):
 
     @with_comms
     def test_operator_differs(self) -> None:
-        """An operator that is right on plain tensors and wrong on DTensors."""
+        """Runs an operator that is right on plain tensors and wrong on DTensors."""
         mesh = self.build_device_mesh()
         self._test_op(mesh, lambda x: x + 1 if isinstance(x, DTensor) else x, counting(4, 4))
 
     @with_comms
     def test_operator_without_tensors(self) -> None:
-        """Nothing to distribute is nothing tested."""
+        """Gives ``_test_op`` no tensor to distribute, so that nothing would be tested."""
         self._test_op(self.build_device_mesh(), lambda number: torch.ones(2) * number, 3)
 
 
 class KeepsItsMesh(DTensorContinuousTestBase):
-    """Two ranks; the mesh is an attribute of the case."""
+    """A case on two ranks that keeps its mesh as an attribute."""
 
     world_size = 2
 
@@ -238,7 +238,7 @@ class KeepsItsMesh(DTensorContinuousTestBase):
 
 
 class KeepsMore(DTensorContinuousTestBase):
-    """Two ranks; groups and meshes that are not the test's own, or that it does not get to end."""
+    """A case on two ranks with groups and meshes of the class, or that a test does not get to end."""
 
     world_size = 2
     group: Any = None
@@ -249,14 +249,14 @@ class KeepsMore(DTensorContinuousTestBase):
         cls.group = dist.new_group([0, 1])
 
     def test_group_of_the_class(self) -> None:
-        """It lasts as long as the ranks."""
+        """Uses the class's group, which lasts as long as the ranks, and leaves a mesh."""
         tensor = torch.ones(1)
         dist.all_reduce(tensor, group=self.group)
         self.assertEqual(tensor, torch.tensor([2.0]))
         init_device_mesh("cpu", (1, 2))
 
     def test_mesh_of_the_class(self) -> None:
-        """One that the first test makes, and each further test where it is not there."""
+        """Uses a mesh of the class, which each test makes if it is not there."""
         cls: Any = type(self)
         if not hasattr(cls, "mesh"):
             cls.mesh = init_device_mesh("cpu", (1, 2))
@@ -272,7 +272,7 @@ class KeepsMore(DTensorContinuousTestBase):
 
 
 class Unsized(DTensorContinuousTestBase):
-    """A world size that is a property."""
+    """A case whose world size is a property."""
 
     @property
     def world_size(self) -> int:
@@ -283,17 +283,17 @@ class Unsized(DTensorContinuousTestBase):
 
 
 class FaultyLocal(LocalDTensorTestBase):
-    """What can happen to a process that plays all ranks."""
+    """Faulty tests in a process that simulates all ranks."""
 
     @with_comms
     def test_fails_on_two_ranks(self) -> None:
-        """A wrong tensor on ranks 1 and 3."""
+        """Compares a tensor that is wrong on ranks 1 and 3."""
         odd = map_local_for_rank(self.rank, lambda rank: torch.full((2,), float(rank % 2)))
         self.assertEqual(odd, torch.zeros(2))
 
     @with_comms
     def test_unequal_on_some_ranks(self) -> None:
-        """Tensors and integers that are to differ, and are equal on ranks 0 and 2, or on rank 3."""
+        """Compares tensors and integers that must differ and are equal on some ranks."""
         odd = map_local_for_rank(self.rank, lambda rank: torch.full((2,), float(rank % 2)))
         self.assertNotEqual(odd, torch.full((2,), 7.0))
         self.assertNotEqual(self.rank, 4)
@@ -303,7 +303,7 @@ class FaultyLocal(LocalDTensorTestBase):
 
     @with_comms
     def test_dtensors_differ_on_one_rank(self) -> None:
-        """Local parts that only rank 2 has otherwise; then placements."""
+        """Compares DTensors that differ in placements, and then in the local part of rank 2."""
         mesh = self.build_device_mesh()
         whole = distribute_tensor(counting(8), mesh, [Shard(0)])
         self.assertEqual(whole, distribute_tensor(counting(8), mesh, [Shard(0)]))
@@ -314,30 +314,30 @@ class FaultyLocal(LocalDTensorTestBase):
 
     @with_comms
     def test_branches_on_its_rank(self) -> None:
-        """No process of its own takes the branch of rank 1."""
+        """Branches on the simulated rank, where no process could take the branch of rank 1 alone."""
         if self.rank == 1:
             self.fail("rank 1 looked")
 
     def test_dies(self) -> None:
-        """Without a word."""
+        """Ends the process without a report."""
         os._exit(3)
 
     def test_hangs(self) -> None:
-        """For ever."""
+        """Hangs."""
         import threading
 
         threading.Event().wait()
 
     def test_leaves_its_mark(self) -> None:
-        """A module-level variable, which the harness cannot know of."""
+        """Changes a module-level variable, which the harness cannot know of."""
         _marks.append("left by test_leaves_its_mark")
 
     def test_finds_no_mark(self) -> None:
-        """Passes in a process of its own only."""
+        """Passes only if no other test has changed the variable in this process."""
         self.assertEqual(_marks, [])
 
     def test_always_fails(self) -> None:
-        """Wherever it runs."""
+        """Fails in every process."""
         self.fail("whatever ran before")
 
 
@@ -345,7 +345,7 @@ _marks: list[str] = []
 
 
 def play(case: Any, method: str, **environ: str) -> tuple[unittest.TestResult, TestOutcome]:
-    """One test in this process: what unittest has of it, and the harness's own account."""
+    """Runs one test in this process; returns unittest's result and the harness's outcome."""
     test, result = case(method), unittest.TestResult()
     with mock.patch.dict(os.environ, {"HARNESS_GRACE": "0.2", **environ}):
         test.run(result)
@@ -355,5 +355,5 @@ def play(case: Any, method: str, **environ: str) -> tuple[unittest.TestResult, T
 
 
 def said(result: unittest.TestResult) -> str:
-    """All that unittest would print."""
+    """Returns all that unittest would print."""
     return "\n".join(text for _, text in (*result.failures, *result.errors, *result.skipped))

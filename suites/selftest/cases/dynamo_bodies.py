@@ -14,13 +14,14 @@ from harness.cases.dynamo import (
     _dynamo_dist_per_rank_init,
 )
 
-# A layer of this width is just over DDP's first bucket of 1 MiB; with others of that size, each layer is one.
+# A layer of this width is just over DDP's first bucket of 1 MiB; with other buckets of that size, each layer
+# makes one bucket.
 WIDTH = 512
 BUCKET_MB = 1
 
 
 class CountedGraphs:
-    """A compiler backend that runs graphs as they are, and keeps them."""
+    """A compiler backend that runs graphs unchanged and keeps them."""
 
     def __init__(self) -> None:
         self.graphs: list[Any] = []
@@ -31,24 +32,24 @@ class CountedGraphs:
 
 
 class Layers(torch.nn.Sequential):  # type: ignore[misc]  # torch is not followed
-    """A module of our own: the compiler leaves torch's alone when they are all there is."""
+    """A module class of our own: the compiler does not trace into a model made only of torch's modules."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Each layer, and a sine."""
+        """Applies each layer and a sine."""
         for layer in self:
             x = layer(x).sin()
         return x
 
 
 def two_layers(device: str) -> Layers:
-    """Two layers, the same on every rank that is seeded alike."""
+    """Returns a model of two layers, the same on every rank with the same seed."""
     model = Layers(torch.nn.Linear(WIDTH, WIDTH), torch.nn.Linear(WIDTH, WIDTH))
     model.to(device)
     return model
 
 
 def mean_gradient(model: Layers, ranks: int) -> torch.Tensor:
-    """The first weight's gradient of what the ranks compute on inputs of 1, 2, ..., computed by one."""
+    """Computes in one process the first weight's mean gradient over ranks with inputs of 1, 2, ..."""
     weight = model[0].weight
     assert isinstance(weight, torch.Tensor)
     inputs = [torch.full((2, WIDTH), float(rank + 1), device=weight.device) for rank in range(ranks)]
@@ -58,7 +59,7 @@ def mean_gradient(model: Layers, ranks: int) -> torch.Tensor:
 
 
 class SetUpClassFails(DynamoDistributedSingleProcTestCase):
-    """The group is made, and then the class's own part fails."""
+    """A case whose ``setUpClass`` fails after the group is made."""
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -70,24 +71,24 @@ class SetUpClassFails(DynamoDistributedSingleProcTestCase):
 
 
 class ForgetsItsBase(DynamoDistributedSingleProcTestCase):
-    """A mistake that must not cost the next class its group."""
+    """A case whose ``tearDownClass`` forgets its base, which must not cost the next class its group."""
 
     @classmethod
     def tearDownClass(cls) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def test_anything(self) -> None:
-        """There is a group."""
+        """Checks that there is a group."""
         self.assertTrue(dist.is_initialized())
 
 
 class PlainRanks(MultiProcessTestCase):
-    """Ranks of their own."""
+    """Tests on rank processes."""
 
     world_size = 2
 
     def test_sum(self) -> None:
-        """Two ones are two."""
+        """Two ones sum up to two."""
         store = dist.FileStore(self.file_name, 2)
         dist.init_process_group("gloo", store=store, rank=self.rank, world_size=2)
         total = torch.ones(1)
@@ -96,10 +97,10 @@ class PlainRanks(MultiProcessTestCase):
 
 
 class RanksBeside(DynamoDistributedSingleProcTestCase):
-    """Starts ranks while this process has a group."""
+    """A case that starts ranks while this process has a group."""
 
     def test_ranks(self) -> None:
-        """They pass."""
+        """The ranks pass, and the group of this process stays."""
         import unittest
 
         result = unittest.TestResult()
@@ -109,12 +110,12 @@ class RanksBeside(DynamoDistributedSingleProcTestCase):
 
 
 class OneRankRaises(DynamoDistributedMultiProcTestCase):
-    """Rank 1 of two."""
+    """A case on two ranks of which rank 1 fails."""
 
     world_size = 2
 
     def test_it(self) -> None:
-        """The other one waits for it."""
+        """Rank 1 raises while rank 0 waits for it."""
         with _dynamo_dist_per_rank_init(self.rank, self.world_size):
             if self.rank == 1:
                 raise ValueError("rank 1's own error")

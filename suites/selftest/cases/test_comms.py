@@ -1,4 +1,4 @@
-"""``with_comms``: a process group around a method, gone whatever happens in between."""
+"""Tests ``with_comms``, which gives a method a process group and destroys it whatever happens."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from suites.selftest.cases import dtensor_bodies as bodies
 
 
 class WithCommsTest(unittest.TestCase):
-    """The group is gone whatever happens, and the first error is the one that is seen."""
+    """After ``with_comms`` the group is gone, and the first error is the one that is reported."""
 
     def check_groups_gone(self, outcome: TestOutcome) -> None:
         self.assertEqual([o.output for o in outcome.ranks], ["group left: False\n"] * len(outcome.ranks))
 
     def test_body_raises(self) -> None:
-        """Its own error, on every rank."""
+        """A body that raises on every rank is reported with its own error."""
         result, outcome = bodies.play(bodies.Faulty, "test_body_raises")
         self.assertEqual(len(result.errors), 1)
         self.assertIn("ValueError: the body's own error", bodies.said(result))
@@ -27,7 +27,7 @@ class WithCommsTest(unittest.TestCase):
         self.check_groups_gone(outcome)
 
     def test_one_rank_raises(self) -> None:
-        """It is the root cause: no peer hears of it before the supervisor does, however slow the rank is."""
+        """A rank that raises alone is the root cause, and no peer sees a closed connection before."""
         result, outcome = bodies.play(bodies.Faulty, "test_one_rank_raises")
         self.assertEqual(outcome.root_cause, 2, bodies.said(result))
         self.assertIn("ValueError: rank 2's own error", bodies.said(result))
@@ -35,7 +35,7 @@ class WithCommsTest(unittest.TestCase):
         self.assertNotIn("closed by peer", bodies.said(result))
 
     def test_unknown_backend(self) -> None:
-        """An error that lists those there are, before any group is made."""
+        """An unknown backend is an error that lists the known ones, before any group is made."""
         result, outcome = bodies.play(bodies.Faulty, "test_unknown_backend")
         self.assertIn(
             "UsageError: torch knows no process group backend 'pigeon'; it knows", bodies.said(result)
@@ -45,7 +45,7 @@ class WithCommsTest(unittest.TestCase):
 
     @unittest.skipIf(torch.distributed.is_mpi_available(), "this build has MPI")
     def test_backend_that_this_build_lacks(self) -> None:
-        """A skip with the reason."""
+        """A backend that this build lacks is a skip with the reason."""
         result, outcome = bodies.play(bodies.Faulty, "test_backend_that_this_build_lacks")
         self.assertEqual(
             [reason for _, reason in result.skipped], ["this build of torch has no backend 'mpi'"]
@@ -53,13 +53,13 @@ class WithCommsTest(unittest.TestCase):
         self.check_groups_gone(outcome)
 
     def test_skip(self) -> None:
-        """A skip."""
+        """A body that skips is a skip."""
         result, outcome = bodies.play(bodies.Faulty, "test_skips")
         self.assertEqual([reason for _, reason in result.skipped], ["not today"])
         self.check_groups_gone(outcome)
 
     def test_ends_that_pass(self) -> None:
-        """A body may destroy its group, and may go on after one that failed."""
+        """A body may destroy its group itself, and may go on after another body that failed."""
         for method in ("test_destroys_the_group_itself", "test_catches_what_the_body_raised"):
             with self.subTest(method):
                 result, outcome = bodies.play(bodies.Faulty, method)
@@ -67,14 +67,14 @@ class WithCommsTest(unittest.TestCase):
                 self.check_groups_gone(outcome)
 
     def test_without_init_pg(self) -> None:
-        """The method runs as it is, and its result is nobody's."""
+        """On a class without init_pg the method runs as it is."""
         method = mock.Mock(__name__="method")
         case = object()
         with_comms(method)(case, 1, word="two")
         method.assert_called_once_with(case, 1, word="two")
 
     def test_group_and_arguments_of_init_pg(self) -> None:
-        """``eager_init`` and ``backend`` come through, in this order."""
+        """``eager_init`` and ``backend`` are passed to init_pg in this order."""
         case = mock.Mock(spec_set=("init_pg", "destroy_pg", "body"))
         with_comms(lambda self: self.body())(case)
         with_comms(eager_init=True, backend="gloo")(lambda self: self.body())(case)

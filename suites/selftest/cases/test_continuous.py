@@ -1,4 +1,4 @@
-"""Pooled ranks: what is shared, what a test can do to the next one (nothing), and how that is told."""
+"""Tests pooled ranks: what they share, how leftovers are kept from the next test and reported."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from suites.selftest.faults.rows import OnForkServer, OnSpawn, Played
 
 
 def pids(played: Played) -> list[int | None]:
-    """The ranks' process ids."""
+    """Returns the ranks' process ids."""
     return [o.pid for o in played.outcome.ranks]
 
 
 class Pooled(OnForkServer):
-    """Each test starts without a rank set and leaves none."""
+    """Base class whose tests start without a rank set and leave none."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -39,7 +39,7 @@ class Pooled(OnForkServer):
 
 
 class Sharing(Pooled):
-    """Who gets whose ranks."""
+    """Which tests share ranks."""
 
     def test_tests_share_ranks_and_group(self) -> None:
         first = self.passes(pooled.Shared, "test_hooks")
@@ -64,7 +64,7 @@ class Sharing(Pooled):
         self.assertFalse(set(pids(self.passes(pooled.OwnOptions, "test_sum"))) & set(pids(first)))
 
     def test_surroundings_are_taken_over(self) -> None:
-        """Threads and debug level, there and back, by ranks that are kept."""
+        """Kept ranks take over the number of threads and the debug level of each test."""
         detail = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}
         rows: tuple[tuple[str, dict[str, str], str], ...] = (
             ("1", {}, "1 0"),
@@ -80,7 +80,7 @@ class Sharing(Pooled):
         self.assertEqual(found, found[:1] * len(rows))
 
     def test_a_kept_group_is_not_shared_with_other_variables(self) -> None:
-        """It goes by those with which it was made; others have nothing to do with it."""
+        """A kept group is shared unless the variables that a group depends on differ."""
         first = self.passes(pooled.Shared, "test_surroundings")
         self.assertEqual(pids(self.passes(pooled.Shared, "test_sum", ANOTHER="1")), pids(first))
         detail = self.passes(pooled.Shared, "test_surroundings", TORCH_DISTRIBUTED_DEBUG="DETAIL")
@@ -114,10 +114,10 @@ class Sharing(Pooled):
 
 
 class Replacement(Pooled):
-    """A set that a test leaves failed, hung or dead is replaced; the class goes on."""
+    """A set whose ranks a test leaves failed, hung or dead is replaced, and the class goes on."""
 
     def assert_next_is_unharmed(self, verdict: str, status: Status, method: str, **environ: str) -> None:
-        """After the bad test the next one passes, on ranks none of which the bad one had."""
+        """Checks the bad test's verdict, and that the next test passes on other ranks."""
         bad = self.play(pooled.Shared, method, **environ)
         self.assertEqual((bad.verdict, bad.outcome.status), (verdict, status), bad.text)
         after = self.passes(pooled.Shared, "test_sum")
@@ -127,7 +127,7 @@ class Replacement(Pooled):
         self.assert_next_is_unharmed("FAIL", Status.FAILED, "test_fails")
 
     def test_failure_beside_a_forked_child(self) -> None:
-        """The child's word does not count, now or in the next test."""
+        """The report of a forked child does not count, neither now nor in the next test."""
         self.assert_next_is_unharmed("FAIL", Status.FAILED, "test_forks_and_fails")
 
     def test_crash(self) -> None:
@@ -138,14 +138,14 @@ class Replacement(Pooled):
 
     @unittest.skipIf(sys.version_info < (3, 11), "unittest tells of sub-tests when the test is over")
     def test_hang_after_sub_tests(self) -> None:
-        """The first of those that failed are told, and in the next test, on another set, anew."""
+        """The first failed sub-tests before a hang are reported, in each of two tests anew."""
         self.passes(pooled.Shared, "test_sum")
         for _ in range(2):
             played = self.play(pooled.Shared, "test_hangs_after_a_sub_test", HARNESS_TIMEOUT="2")
             self.check(played, "ERROR", Status.TIMED_OUT, f"after {MOST_SUBTESTS} sub-tests had failed")
 
     def test_announced_end(self) -> None:
-        """Kept ranks do not end by it, and say with which code they would have; the next test gets others."""
+        """Kept ranks report an announced exit code without ending, and the next test gets other ranks."""
         first = self.passes(pooled.Announced, "test_sum", HARNESS_RANKS="pooled")
         announced = self.passes(pooled.Announced, "test_exits", HARNESS_RANKS="pooled")
         self.assertEqual(pids(announced), pids(first))
@@ -184,7 +184,7 @@ class Pollution(Pooled):
         self.assertIn("pollution: it passes on fresh ranks", polluted.text)
 
     def test_pollution_of_a_test_with_a_group_of_its_own(self) -> None:
-        """The fresh ranks meet at another file: the first one leads to the ranks that failed."""
+        """The fresh ranks get another rendezvous file, because the first one leads to the failed ranks."""
         self.passes(pooled.FreshGroup, "test_leaves_residue", HARNESS_RANKS="pooled")
         polluted = self.play(pooled.FreshGroup, "test_minds_residue_after_a_sum", HARNESS_RANKS="pooled")
         self.assertEqual(polluted.verdict, "FAIL")
@@ -195,7 +195,7 @@ class Pollution(Pooled):
         self.assertIn("a fault of its own", self.play(pooled.Shared, "test_fails").text)
 
     def test_hang_is_not_tried_again(self) -> None:
-        """A second deadline would be the run's to pay, and its watchdog's to cut short."""
+        """A test that hangs is not tried again, because a second deadline could hit the run's watchdog."""
         self.passes(pooled.Shared, "test_sum")
         hung = self.play(pooled.Shared, "test_hangs", HARNESS_TIMEOUT="1")
         self.assertEqual(hung.outcome.status, Status.TIMED_OUT)
@@ -207,10 +207,10 @@ class Pollution(Pooled):
 
 
 class Dirt(Pooled):
-    """What the leak guard sees: (test, what it says of rank 1)."""
+    """What the leak guard reports about rank 1 after each faulty test."""
 
     def setUp(self) -> None:
-        # torch makes this directory as soon as it hears of determinism; it is no leavings of the test's
+        # torch makes this directory when determinism is set, so that the test must not be blamed for it
         cache = tempfile.mkdtemp(prefix="selftest-cache-")
         self.addCleanup(shutil.rmtree, cache)
         patch = mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=cache)
@@ -246,7 +246,7 @@ class Dirt(Pooled):
                 self.assertFalse(set(pids(after)) & set(pids(dirty)))
 
     def test_group_that_was_begun_and_not_made(self) -> None:
-        """The next test on these ranks would wait for ever, so it gets others."""
+        """If a rank began a group and failed to make it, the next test gets other ranks and does not hang."""
         dirty = self.passes(pooled.FreshGroup, "test_gives_up_a_group", HARNESS_RANKS="pooled")
         self.assertEqual(dirty.rank(0).left, ("a process group that was begun and not made",))
         self.assertEqual(dirty.rank(1).left, ())
@@ -254,7 +254,7 @@ class Dirt(Pooled):
         self.assertFalse(set(pids(after)) & set(pids(dirty)))
 
     def test_further_group_that_was_begun_by_one_rank(self) -> None:
-        """Ranks whose counts of groups differ get no other test; those that all began as many do."""
+        """Ranks that began different numbers of groups get no other test, and equal ones do."""
         group = self.passes(pooled.Shared, "test_further_group")
         dirty = self.passes(pooled.Shared, "test_gives_up_a_further_group")
         self.assertEqual(pids(dirty), pids(group))
@@ -270,7 +270,7 @@ class Dirt(Pooled):
 
 
 class OnNewInterpreters(OnSpawn):
-    """The same on the spawn launcher."""
+    """Pooled ranks on the spawn launcher."""
 
     def test_share_then_replace(self) -> None:
         self.addCleanup(modes.retire_pool)

@@ -1,4 +1,4 @@
-"""World size, device and backend by machine."""
+"""Tests the world size, device and backend that follow from the machine."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from harness.requirements import MachineFacts
 
 
 class MachineTest(unittest.TestCase):
-    """World size, device and backend follow from what the machine has."""
+    """What is chosen on machines of several kinds."""
 
     def on(self, **facts: Any) -> Any:
         """Pretends that the machine is another."""
         return mock.patch.object(defaults, "probe", lambda: MachineFacts(**facts))
 
     def test_table(self) -> None:
-        """As upstream's ``common_dtensor`` has them."""
+        """World size and device types are those of upstream's ``common_dtensor``."""
         table = (
             ((), False, 4, "cpu", "cpu"),
             ((("mps", 1),), False, 4, "cpu", "cpu"),

@@ -1,4 +1,4 @@
-"""Which shardings ``DTensorConverter`` offers, and what it leaves alone."""
+"""Tests which shardings ``DTensorConverter`` offers, and which values it leaves alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.ranks.local import rank
 
 
 class ConverterTest(unittest.TestCase):
-    """Which shardings there are, on a mesh of four that has no peers."""
+    """The shardings on a mesh of four that has no peers."""
 
     def setUp(self) -> None:
         rank.init_group(4)
@@ -23,12 +23,12 @@ class ConverterTest(unittest.TestCase):
         self.mesh = init_device_mesh("cpu", (4,))
 
     def placements(self, *args: Any, **kwargs: Any) -> list[tuple[Any, ...]]:
-        """The placements of every step."""
+        """Returns the placements of every step."""
         steps: Iterable[Any] = DTensorConverter(self.mesh, args, kwargs)
         return [tuple(t.placements[0] for t in (*a, *k.values())) for a, k in steps]
 
     def test_choices(self) -> None:
-        """Replicated, and sharded where four divides; booleans and numbers are replicated."""
+        """Tensors are replicated, or sharded if four divides the size; booleans and scalars never shard."""
         table: tuple[tuple[torch.Tensor, list[Any]], ...] = (
             (torch.ones(8, 6), [Replicate(), Shard(0)]),
             (torch.ones(4, 8), [Replicate(), Shard(0), Shard(1)]),
@@ -41,29 +41,29 @@ class ConverterTest(unittest.TestCase):
                 self.assertEqual(self.placements(tensor), [(c,) for c in choices])
 
     def test_combinations(self) -> None:
-        """Every one, the last tensor's choices fastest; keywords come last."""
+        """Every combination comes, the last tensor's choices fastest, with keyword arguments last."""
         r, s = Replicate(), Shard(0)
         found = self.placements(torch.ones(4), other=torch.ones(8))
         self.assertEqual(found, [(r, r), (r, s), (s, r), (s, s)])
 
     def test_replicate_only(self) -> None:
-        """One step."""
+        """With replicate_only there is one step."""
         steps = DTensorConverter(self.mesh, (torch.ones(4),), {}, replicate_only=True)
         self.assertEqual(len(list(steps)), 1)
         self.assertTrue(steps.successful())
 
     def test_structure_and_other_arguments_stay(self) -> None:
-        """Lists stay lists, what is no tensor stays what it is, a parameter stays one."""
+        """Lists stay lists, other values stay as they are, and a parameter stays a parameter."""
         weight = torch.nn.Parameter(torch.ones(3), requires_grad=False)
         steps = DTensorConverter(self.mesh, ([weight, 5],), {"mode": "sum"})
         ((args, kwargs),) = steps
         self.assertIsInstance(args[0], list)
         self.assertIsInstance(args[0][0], torch.nn.Parameter)  # type: ignore[index]  # a list, by the line above
-        self.assertFalse(args[0][0].requires_grad)  # type: ignore[index]  # likewise
-        self.assertEqual((args[0][1], kwargs), (5, {"mode": "sum"}))  # type: ignore[index]  # likewise
+        self.assertFalse(args[0][0].requires_grad)  # type: ignore[index]  # as above
+        self.assertEqual((args[0][1], kwargs), (5, {"mode": "sum"}))  # type: ignore[index]  # as above
 
     def test_what_cannot_be_distributed(self) -> None:
-        """Stays as it is, and is counted; what is no tensor is refused."""
+        """A tensor that cannot be distributed stays as it is and is counted, and other values are refused."""
         for tensor in (torch.ones(4).to_sparse(), torch.ones(4, device="meta")):
             with self.subTest(tensor=tensor):
                 steps = DTensorConverter(self.mesh, (tensor, torch.ones(3)), {})

@@ -1,4 +1,4 @@
-"""The bases of distributed compiler tests: what they set up, on this machine, and leave behind."""
+"""Tests the base classes of distributed compiler tests: what they set up on this machine and leave behind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from suites.selftest.cases import dynamo_bodies as bodies
 
 
 def run(*cases: unittest.TestCase) -> unittest.TestResult:
-    """The cases as a suite in this process, with the fixtures of their classes."""
+    """Runs the cases as a suite in this process, with the fixtures of their classes."""
     result = unittest.TestResult()
     with mock.patch.dict(os.environ, {"HARNESS_GRACE": "0.2"}):
         unittest.TestSuite(cases).run(result)
@@ -38,15 +38,15 @@ def run(*cases: unittest.TestCase) -> unittest.TestResult:
 
 
 def said(result: unittest.TestResult) -> str:
-    """All that unittest would print."""
+    """Returns all that unittest would print."""
     return "\n".join(text for _, text in (*result.failures, *result.errors))
 
 
 class CleanCompilerTest(unittest.TestCase):
-    """A region that leaves the compiler as it was."""
+    """``clean_compiler``, a region that leaves the compiler as it was."""
 
     def test_settings(self) -> None:
-        """Those that were changed are put back, also after an exception; the others are never set."""
+        """Changed settings are restored, also after an exception, and the others are never set."""
         before = (config.optimize_ddp, config.cache_size_limit, config.specialize_int)
         torch._dynamo.config.optimize_ddp = before[0]
         with self.assertRaises(ZeroDivisionError), clean_compiler():
@@ -56,7 +56,7 @@ class CleanCompilerTest(unittest.TestCase):
         self.assertEqual((config.optimize_ddp, config.cache_size_limit, config.specialize_int), before)
 
     def test_compiled_code_and_counters(self) -> None:
-        """Start from nothing, and nothing is left."""
+        """Compiled code and counters are empty at the start of a region and after it."""
         compiled: list[Any] = []
 
         def backend(graph: Any, inputs: Any) -> Any:
@@ -72,7 +72,7 @@ class CleanCompilerTest(unittest.TestCase):
         self.assertEqual((len(compiled), dict(counters)), (2, {}))
 
     def test_environment(self) -> None:
-        """What inductor puts there is gone, and nothing else."""
+        """The variable that inductor sets is removed, and no other one is."""
         with mock.patch.dict(os.environ):
             with clean_compiler():
                 os.environ[INDUCTOR_VARIABLE] = "140000000000000"
@@ -81,19 +81,19 @@ class CleanCompilerTest(unittest.TestCase):
             self.assertEqual(os.environ["OWN_VARIABLE"], "kept")
 
     def test_grad_mode(self) -> None:
-        """Is what it was."""
+        """The grad mode is restored."""
         with clean_compiler():
             torch.set_grad_enabled(False)
         self.assertTrue(torch.is_grad_enabled())
 
 
 class SingleTest(DynamoDistributedSingleProcTestCase):
-    """A process group of one, on what the machine has."""
+    """A process group of one rank, on the machine's device."""
 
     first_settings: ClassVar[tuple[bool, bool]] = (config.suppress_errors, config.optimize_ddp)
 
     def test_group(self) -> None:
-        """Rank 0 of one, with the device's backend; no port is taken or told."""
+        """The process is rank 0 of one with the device's backend, and the store uses no port."""
         self.assertEqual((dist.get_rank(), dist.get_world_size(), self.rank), (0, 1, 0))
         kind, _ = defaults.accelerator()
         self.assertEqual(dist.get_backend(), defaults.backend_for(kind))
@@ -102,7 +102,7 @@ class SingleTest(DynamoDistributedSingleProcTestCase):
         self.assertIsInstance(dist.distributed_c10d._get_default_store(), dist.PrefixStore)
 
     def test_compiles_ddp(self) -> None:
-        """A model in two buckets is two graphs, and computes what it computes uncompiled."""
+        """A model in two buckets compiles to two graphs and computes the same as uncompiled."""
         model = bodies.two_layers(self.device)
         wrapped = torch.nn.parallel.DistributedDataParallel(
             model, device_ids=self.device_ids, bucket_cap_mb=bodies.BUCKET_MB
@@ -114,7 +114,7 @@ class SingleTest(DynamoDistributedSingleProcTestCase):
         self.assertEqual(len(counter.graphs), 2)
 
     def test_changes_settings(self) -> None:
-        """The next test does not see it, whichever comes next."""
+        """Settings that this test changes are not seen by the next test, whichever it is."""
         self.assertTrue(config.optimize_ddp)
         self.assertEqual(dict(counters), {})
         config.optimize_ddp = False
@@ -122,15 +122,15 @@ class SingleTest(DynamoDistributedSingleProcTestCase):
         torch.set_grad_enabled(False)
 
     def test_changes_settings_too(self) -> None:
-        """As before."""
+        """The same test again, so that each of the two runs after the other or before it."""
         self.test_changes_settings()
 
 
 class SingleFixturesTest(unittest.TestCase):
-    """What is left when a class has run."""
+    """What is left after a class has run."""
 
     def test_nothing_is_left(self) -> None:
-        """No group, no setting; the methods pass one after the other in one class."""
+        """The methods pass in one class, and no group and no setting is left."""
         before = config.suppress_errors, config.raise_on_ctx_manager_usage, os.environ.get("MASTER_PORT")
         self.assertFalse(dist.is_initialized())
         names = unittest.TestLoader().getTestCaseNames(SingleTest)
@@ -141,19 +141,19 @@ class SingleFixturesTest(unittest.TestCase):
         self.assertEqual(after, before)
 
     def test_class_whose_set_up_fails(self) -> None:
-        """Leaves no group to the next."""
+        """A class whose setUpClass fails leaves no group."""
         result = run(bodies.SetUpClassFails("test_anything"))
         self.assertIn("no such model", said(result))
         self.assertFalse(dist.is_initialized())
 
     def test_class_that_forgets_its_base(self) -> None:
-        """A ``tearDownClass`` of its own leaves no group either."""
+        """A class that overrides ``tearDownClass`` without its base leaves no group."""
         result = run(bodies.ForgetsItsBase("test_anything"))
         self.assertEqual(said(result), "")
         self.assertFalse(dist.is_initialized())
 
     def test_ranks_after_a_group_in_this_process(self) -> None:
-        """gloo's threads in the parent are no obstacle, while its group lives and after."""
+        """Ranks can start while the parent has gloo's threads, with its group alive and after it."""
         result = run(
             SingleTest("test_group"), bodies.PlainRanks("test_sum"), bodies.RanksBeside("test_ranks")
         )
@@ -161,10 +161,10 @@ class SingleFixturesTest(unittest.TestCase):
 
 
 class MultiTest(DynamoDistributedMultiProcTestCase):
-    """Ranks of processes, a group and a clean compiler in each."""
+    """Rank processes with a group and a clean compiler in each."""
 
     def test_compiles_ddp(self) -> None:
-        """Gradients are the mean over ranks, whatever was compiled; the model is split."""
+        """The compiled model is split in two graphs, and its gradients are the mean over the ranks."""
         with _dynamo_dist_per_rank_init(self.rank, self.world_size):
             self.assertEqual((dist.get_rank(), dist.get_world_size()), (self.rank, self.world_size))
             self.assertEqual(dist.get_backend(), defaults.backend_for(self.device_type))
@@ -179,7 +179,7 @@ class MultiTest(DynamoDistributedMultiProcTestCase):
             self.assertEqual(model[0].weight.grad, alone)
 
     def test_one_after_the_other(self) -> None:
-        """Each has a group of its own, and the compiler as it was; the group is gone in between."""
+        """Each of several groups in one test starts with a clean compiler and is gone afterwards."""
         for number in range(3):
             with _dynamo_dist_per_rank_init(self.rank, self.world_size):
                 self.assertTrue(config.optimize_ddp)
@@ -193,7 +193,7 @@ class MultiTest(DynamoDistributedMultiProcTestCase):
         self.assertTrue(config.optimize_ddp)
 
     def test_shards(self) -> None:
-        """A mesh ends with its group, though DTensor's caches keep it."""
+        """A mesh can be used in a test although DTensor's caches keep it beyond its group."""
         with _dynamo_dist_per_rank_init(self.rank, self.world_size):
             mesh = init_device_mesh(self.device_type, (self.world_size,))
             whole = torch.arange(4.0, device=self.device_type)
@@ -201,30 +201,31 @@ class MultiTest(DynamoDistributedMultiProcTestCase):
             self.assertEqual((rows * 2).redistribute(mesh, [Replicate()]).to_local(), whole * 2)
 
     def test_fake_group(self) -> None:
-        """Has no peers and waits for none."""
+        """A fake group has no peers and waits for none."""
         with _dynamo_dist_per_rank_init(self.rank, self.world_size, fake_pg=True):
             self.assertEqual((dist.get_backend(), dist.get_rank()), ("fake", self.rank))
             if self.rank == 0:
                 dist.barrier()
 
     def test_without_a_group(self) -> None:
-        """The compiler alone."""
+        """With init_pg=False there is a clean compiler and no group."""
         with _dynamo_dist_per_rank_init(self.rank, self.world_size, init_pg=False):
             self.assertFalse(dist.is_initialized())
 
     @requires_world_size(3)
     def test_three_ranks(self) -> None:
-        """What the test requires goes before what the machine has."""
+        """The world size that a test requires goes before the machine's."""
         self.assertEqual(self.world_size, 3)
 
 
 class MultiOnPooledRanksTest(MultiTest):
-    """The same tests on ranks that are kept."""
+    """The same tests on pooled ranks."""
 
     rank_modes = ("pooled",)
 
 
-# Tests that would leave something: DDP's modules are cycles around their group, caches hold meshes.
+# Tests that would leave something: DDP's modules form reference cycles with their group, and caches hold
+# meshes.
 KEPT = ("test_compiles_ddp", "test_shards", "test_one_after_the_other")
 
 
@@ -232,7 +233,7 @@ class KeptRanksTest(unittest.TestCase):
     """Pooled ranks are kept from one compiled test to the next."""
 
     def test_kept(self) -> None:
-        """No group, thread or setting is left that the leak guard knows of."""
+        """The leak guard finds no group, thread or setting that a compiled test left."""
         cases = [MultiOnPooledRanksTest(name) for name in KEPT]
         self.assertEqual(said(run(*cases)), "")
         outcomes = [case._harness_outcome for case in cases]
@@ -241,10 +242,10 @@ class KeptRanksTest(unittest.TestCase):
 
 
 class MultiEndsTest(unittest.TestCase):
-    """What becomes of a rank that fails."""
+    """Verdicts of ranks that fail."""
 
     def test_one_rank_raises(self) -> None:
-        """It is the root cause; its peer is found where it waits."""
+        """A rank that raises is the root cause, and the verdict shows where its peer waits."""
         case = bodies.OneRankRaises("test_it")
         text = said(run(case))
         outcome = case._harness_outcome
@@ -254,7 +255,7 @@ class MultiEndsTest(unittest.TestCase):
         self.assertIn("rank 0 waits in all_reduce", text)
 
     def test_no_way_to_find_each_other(self) -> None:
-        """Says what to do."""
+        """Without a rendezvous address the error says what to do."""
         with (
             mock.patch.dict(os.environ),
             self.assertRaisesRegex(UsageError, "derive the test from DynamoDistributedMultiProcTestCase"),
@@ -265,7 +266,7 @@ class MultiEndsTest(unittest.TestCase):
         self.assertFalse(dist.is_initialized())
 
     def test_world_size(self) -> None:
-        """One rank a device; two without."""
+        """There is one rank for each device, and two ranks on a machine without devices."""
         for accelerators, ranks in (((), CPU_RANKS), ((("cuda", 1),), 1), ((("cuda", 8),), 8)):
             facts = MachineFacts(accelerators=accelerators)
             with self.subTest(accelerators), mock.patch.object(defaults, "probe", lambda facts=facts: facts):

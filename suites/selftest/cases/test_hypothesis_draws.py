@@ -1,4 +1,4 @@
-"""``same_draws``: values that are a function of the seed."""
+"""Tests ``same_draws``, whose values depend on the seed alone."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ print(same_draws(st.tuples(st.integers(), st.text(max_size=5)), 10))
 
 
 class SameDrawsTest(unittest.TestCase):
-    """Ranks draw alone, and have to draw alike."""
+    """Ranks that draw alone get the same values."""
 
     def test_of_the_seed(self) -> None:
-        """The same again; others with another seed."""
+        """The same seed gives the same values, and another seed gives others."""
         self.assertEqual(same_draws(PAIRS, 10), same_draws(PAIRS, 10))
         self.assertEqual(len(same_draws(PAIRS, 10)), 10)
         self.assertNotEqual(same_draws(PAIRS, 10), same_draws(PAIRS, 10, seed=1))
 
     def test_in_processes_of_their_own(self) -> None:
-        """Whatever the order of their sets and dictionaries: ranks of the spawn launcher share nothing."""
+        """Processes with different hash seeds draw the same values, as ranks of the spawn launcher must."""
         said = [
             subprocess.run(
                 [sys.executable, "-c", PROGRAM],
@@ -49,7 +49,7 @@ class SameDrawsTest(unittest.TestCase):
         self.assertEqual(said[0], said[1])
 
     def test_whatever_else_is_imported(self) -> None:
-        """A module's numbers are not among the values; outside of ``same_draws`` hypothesis is as it was."""
+        """Numbers of imported modules are not drawn, although hypothesis otherwise still draws them."""
         numbers = [7919 * n + 13 for n in range(300)]
         before = same_draws(st.integers(), 200)
         with tempfile.TemporaryDirectory() as directory:
@@ -69,7 +69,7 @@ class SameDrawsTest(unittest.TestCase):
             self.assertTrue(drawn & {*numbers})
 
     def test_small_strategies(self) -> None:
-        """Give what they have."""
+        """A strategy with few values gives all that it has."""
         self.assertEqual(sorted(same_draws(st.booleans(), 10)), [False, True])
 
 
@@ -79,16 +79,16 @@ class ConfirmTest(MultiThreadedTestCase):
     world_size = 3
 
     def test_same(self) -> None:
-        """What is the same comes back."""
+        """Values that are the same on all ranks come back."""
         self.assertEqual(same_draws(PAIRS, 10, confirm=True), same_draws(PAIRS, 10))
 
     def test_differs(self) -> None:
-        """All ranks learn which one is different."""
+        """If values differ, all ranks get an error that names the ranks with other values."""
         with self.assertRaisesRegex(UsageError, "^same_draws: ranks 1, 2 drew other values than rank 0"):
             same_draws(PAIRS, 10, seed=min(self.rank, 1), confirm=True)
 
     def test_alone(self) -> None:
-        """Without a group there is nobody to compare with."""
+        """Without a group there is nothing to compare, and the values come back."""
         with mock.patch.object(dist, "is_initialized", return_value=False):
             self.assertEqual(len(same_draws(PAIRS, 10, confirm=True)), 10)
 

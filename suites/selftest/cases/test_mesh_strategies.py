@@ -1,4 +1,4 @@
-"""Strategies of meshes, placements and shapes: all that they promise, and nothing else."""
+"""Tests the strategies of meshes, placements and shapes: they draw all that they promise and nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.examples import bounded
 
 
 def all_of(strategy: Any) -> set[Any]:
-    """All values of a strategy that has few."""
+    """Returns all values of a strategy that has few."""
     return set(same_draws(strategy, 1000))
 
 
@@ -23,19 +23,19 @@ class MeshShapesTest(unittest.TestCase):
     """Shapes of meshes."""
 
     def test_all(self) -> None:
-        """Every factorization in every order, and no other."""
+        """Every ordered factorization of the world size is drawn, and no other shape."""
         self.assertEqual(all_of(mesh_shapes(8)), {(8,), (2, 4), (4, 2), (2, 2, 2)})
         self.assertEqual(all_of(mesh_shapes(12, max_dims=2)), {(12,), (2, 6), (3, 4), (4, 3), (6, 2)})
         self.assertEqual(all_of(mesh_shapes(7)), {(7,)})
         self.assertEqual(all_of(mesh_shapes(1)), {(1,)})
 
     def test_ones(self) -> None:
-        """With dimensions of one rank, up to the number of dimensions."""
+        """With ``ones``, shapes also have dimensions of one rank, up to the number of dimensions."""
         self.assertEqual(all_of(mesh_shapes(4, max_dims=2, ones=True)), {(1, 4), (2, 2), (4,), (4, 1)})
         self.assertEqual(all_of(mesh_shapes(1, ones=True)), {(1, 1, 1), (1, 1), (1,)})
 
     def test_simplest(self) -> None:
-        """Is one dimension."""
+        """The simplest shape has one dimension."""
         self.assertEqual(find(mesh_shapes(8), lambda _: True), (8,))
 
 
@@ -45,29 +45,29 @@ class TensorShapesTest(unittest.TestCase):
     @bounded(200)
     @given(tensor_shapes(min_dims=2, max_dims=3, max_side=4))
     def test_bounds(self, shape: tuple[int, ...]) -> None:
-        """Dimensions and sides are within them."""
+        """The number of dimensions and their sizes are within the bounds."""
         self.assertIn(len(shape), (2, 3))
         self.assertLessEqual({*shape}, {1, 2, 3, 4})
 
     def test_empty(self) -> None:
-        """Only where asked for; a tensor without dimensions too."""
+        """Empty tensors and tensors without dimensions are drawn only if asked for."""
         find(tensor_shapes(empty=True), lambda shape: 0 in shape)
         find(tensor_shapes(min_dims=0), lambda shape: shape == ())
         self.assertEqual(find(tensor_shapes(), lambda _: True), (1,))
 
 
 class PlacementsTest(unittest.TestCase):
-    """Placements."""
+    """Placements on a mesh."""
 
     def test_all(self) -> None:
-        """Every combination, the same dimension twice among them."""
+        """Every combination is drawn, including the same tensor dimension sharded twice."""
         one, other, both = Shard(0), Shard(1), Replicate()
         self.assertEqual(all_of(mesh_placements(1, 2)), {(both,), (one,), (other,)})
         self.assertEqual(len(all_of(mesh_placements(2, 2))), 9)
         self.assertIn((one, one), all_of(mesh_placements(2, 2)))
 
     def test_partial(self) -> None:
-        """One reduction a draw."""
+        """A draw has at most one kind of reduction."""
         drawn = all_of(mesh_placements(2, 1, partial=("sum", "max")))
         self.assertEqual(len(drawn), 2 * 9 - 4)
         reductions = [{p.reduce_op for p in each if isinstance(p, Partial)} for each in drawn]
@@ -75,17 +75,17 @@ class PlacementsTest(unittest.TestCase):
         self.assertEqual(set().union(*reductions), {"sum", "max"})
 
     def test_number(self) -> None:
-        """A tensor without dimensions has nothing to shard."""
+        """A tensor without dimensions is replicated only."""
         self.assertEqual(all_of(mesh_placements(1, 0)), {(Replicate(),)})
 
 
 class LayoutsTest(unittest.TestCase):
-    """All together."""
+    """Layouts, which join a mesh, a shape and placements, and moves between two layouts."""
 
     @bounded(200)
     @given(layouts(8, partial=("sum",)))
     def test_fits(self, layout: Any) -> None:
-        """A placement for each mesh dimension, of dimensions that the tensor has."""
+        """There is a placement for each mesh dimension, and it shards a dimension that the tensor has."""
         self.assertEqual(math.prod(layout.mesh_shape), 8)
         self.assertEqual(len(layout.placements), len(layout.mesh_shape))
         sharded = [p.dim for p in layout.placements if isinstance(p, Shard)]
@@ -94,13 +94,13 @@ class LayoutsTest(unittest.TestCase):
     @bounded(200)
     @given(moves(4, meshes=mesh_shapes(4, max_dims=1), shapes=tensor_shapes(max_side=3), partial=("sum",)))
     def test_moves(self, move: Any) -> None:
-        """From the strategies that were given; to nothing partial."""
+        """A move draws from the given strategies and never ends in a partial placement."""
         self.assertEqual(move.mesh_shape, (4,))
         self.assertLessEqual(max(move.shape), 3)
         self.assertFalse(any(isinstance(p, Partial) for p in move.after))
 
     def test_reach(self) -> None:
-        """What tests are after is among the first hundred."""
+        """The first hundred draws include the cases that tests are after."""
         drawn = same_draws(moves(4, partial=("sum",)), 100)
         self.assertTrue(any(p == Partial("sum") for move in drawn for p in move.before))
         self.assertTrue(any(move.before != move.after for move in drawn))
@@ -109,10 +109,10 @@ class LayoutsTest(unittest.TestCase):
 
 
 class RefusedTest(unittest.TestCase):
-    """What makes no sense, with a line that says so."""
+    """Arguments that make no sense."""
 
     def test_refused(self) -> None:
-        """At once, not when the first value is drawn."""
+        """They are refused with a line that says why, at once and not when the first value is drawn."""
         cases: list[tuple[str, Callable[[], object]]] = [
             ("world_size=0: has to be 1 or more", lambda: mesh_shapes(0)),
             ("max_dims=0: has to be 1 or more", lambda: mesh_shapes(4, max_dims=0)),

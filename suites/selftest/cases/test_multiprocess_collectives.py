@@ -1,4 +1,4 @@
-"""Fault table: faults in and around collectives and rendezvous; peers that wait there are collateral."""
+"""Tests faults in and around collectives and rendezvous; peers that wait there are collateral."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ REPETITIONS = 200
 
 
 class CollectiveRows(Rows):
-    """Rank 1 goes wrong, rank 0 waits for it."""
+    """Rank 1 goes wrong while rank 0 waits for it."""
 
     def collateral(self, method: str, verdict: str, status: Status, *said: str) -> None:
-        """A row in which rank 0 is found waiting in its all-reduce."""
+        """Checks a verdict for which rank 0 is found waiting in its all-reduce."""
         played = self.play(collectives.Collectives, method, **IMPATIENT)
         self.check(played, verdict, status, *said, "all_reduce", collateral=(0,))
         self.assertEqual(played.rank(0).collectives[-1].operation, "all_reduce")
         self.assertIsNone(played.rank(0).collectives[-1].ended_s)
 
     def test_fails(self) -> None:
-        """FAIL by rank 1; rank 0 waits in all_reduce #2."""
+        """A failing rank is the cause, and its peer waits in all_reduce #2."""
         self.collateral("test_fails", "FAIL", Status.FAILED, "rank 1 will not reduce", "all_reduce #2")
 
     def test_dies(self) -> None:
-        """The crash is the cause, not the closed connection that its peer saw."""
+        """A rank's crash is the cause, and not the closed connection that its peer saw."""
         played = self.play(collectives.Collectives, "test_dies")
         self.check(played, "ERROR", Status.CRASHED, "rank 1 crashed: exit code 4")
 
     def test_hangs(self) -> None:
-        """A time-out of rank 0 that says in which collective it waits; rank 1 had passed."""
+        """A rank left alone in an all-reduce times out, and the verdict says which collective it waits in."""
         played = self.play(collectives.Collectives, "test_hangs", HARNESS_TIMEOUT="0.5")
         self.check(played, "ERROR", Status.TIMED_OUT, "rank 0 timed out", "all_reduce #2", root=0)
         self.assertEqual(played.rank(1).status, Status.PASSED)
 
     def test_fails_before_init(self) -> None:
-        """FAIL by rank 1; rank 0 waits in the rendezvous."""
+        """A rank that fails before init_process_group is the cause, and its peer waits in the rendezvous."""
         played = self.play(collectives.Rendezvous, "test_fails_before_init", **IMPATIENT)
         self.check(played, "FAIL", Status.FAILED, "rank 1 will not come", collateral=(0,))
         self.assertIn("init_process_group", played.rank(0).stack)
 
     def test_threads(self) -> None:
-        """A wish in OMP_NUM_THREADS counts; without one each rank has its share, and at least one."""
+        """OMP_NUM_THREADS sets a rank's threads; without it, each rank has its share and at least one."""
         share = max(1, len(os.sched_getaffinity(0)) // 2)
         wish = 2 if share == 1 else 1  # torch itself takes no more than there are processors
         played = self.play(collectives.Collectives, "test_threads", OMP_NUM_THREADS=str(wish))
@@ -58,20 +58,20 @@ class CollectiveRows(Rows):
 
 
 class CollectivesOnForkServer(CollectiveRows, OnForkServer):
-    """On the fork server, with the rows in which the launcher has no part: spawning costs seconds a row."""
+    """Runs on the fork server, with tests independent of the launcher: spawning costs seconds each."""
 
     def test_skips(self) -> None:
-        """A divergent skip; rank 0 is no failure."""
+        """A rank that skips alone is an error, and its peer in an all-reduce is collateral."""
         self.collateral("test_skips", "ERROR", Status.ERROR, "divergent skip: rank 1 skipped")
 
     def test_fails_before_set(self) -> None:
-        """ERROR by rank 1; rank 0 waits at the store."""
+        """A rank that raises is the cause, and its peer waits at the store."""
         played = self.play(collectives.Rendezvous, "test_fails_before_set", **IMPATIENT)
         self.check(played, "ERROR", Status.ERROR, "rank 1 will not set it", collateral=(0,))
         self.assertIn("test_fails_before_set", played.rank(0).stack)
 
     def test_mismatch(self) -> None:
-        """An error that says who was in which collective."""
+        """Ranks in different collectives are an error that says who was in which one."""
         played = self.play(collectives.Collectives, "test_mismatch", HARNESS_TIMEOUT="1")
         self.assertEqual(played.verdict, "ERROR", played.text)
         last = [o.collectives[-1].operation for o in played.outcome.ranks]
@@ -80,13 +80,13 @@ class CollectivesOnForkServer(CollectiveRows, OnForkServer):
         self.assertIn("broadcast #2", played.text)
 
     def test_wrong_result(self) -> None:
-        """Both ranks' failure is shown once."""
+        """A failure that is the same on both ranks is shown once."""
         played = self.play(collectives.Collectives, "test_wrong_result")
         self.check(played, "FAIL", Status.FAILED, "ranks 0, 1", root=played.outcome.root_cause)
         self.assertEqual(played.text.count("Traceback (most recent call last)"), 1, played.text)
 
     def test_passes(self) -> None:
-        """A group that nobody destroys harms nobody."""
+        """A group that nobody destroys does no harm."""
         played = self.play(collectives.Collectives, "test_passes")
         self.assertEqual(played.verdict, "pass", played.text)
 
@@ -96,7 +96,7 @@ class CollectivesOnForkServer(CollectiveRows, OnForkServer):
         self.assertEqual(played.verdict, "pass", played.text)
 
     def test_ranks_that_leave_early(self) -> None:
-        """Two hundred times, and no peer ever sees a connection closed."""
+        """Ranks that are done early never close a connection on a peer, in two hundred runs."""
         with mock.patch.dict(os.environ):
             os.environ.pop("TORCH_DIST_INIT_BARRIER", None)
             for repetition in range(REPETITIONS):
@@ -105,7 +105,7 @@ class CollectivesOnForkServer(CollectiveRows, OnForkServer):
 
 
 class CollectivesOnSpawn(CollectiveRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 if __name__ == "__main__":

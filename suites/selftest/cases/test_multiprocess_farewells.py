@@ -1,4 +1,4 @@
-"""Trouble after the test, and trouble that is not the test's: neither is taken for the other."""
+"""Tests that faults after the test, and faults that are not the test's, are not confused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GONE_S = 10.0
 
 
 class FarewellRows(FaultRows):
-    """Ranks that have said how their test went."""
+    """Ranks that have already reported how their test went."""
 
     def test_skip_then_exception(self) -> None:
         played = self.play(farewells.SkipsThenRaises, "test_skips")
@@ -31,7 +31,7 @@ class FarewellRows(FaultRows):
         self.assertIn("SIGSEGV", played.text)
 
     def test_slow_leave_is_no_crash(self) -> None:
-        """What the supervisor ends is collateral, also when it had passed."""
+        """A rank that the supervisor ends at exit is collateral, and it stays passed if it had passed."""
         played = self.play(farewells.LeavesSlowly, "test_rows", **IMPATIENT)
         self.check(played, "FAIL", Status.FAILED, "the real cause", collateral=(2,))
         self.assertEqual(played.rank(0).status, Status.PASSED)
@@ -48,11 +48,11 @@ class FarewellRows(FaultRows):
 
 
 class FarewellsOnForkServer(FarewellRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class FarewellsOnSpawn(FarewellRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 del FarewellRows, FaultRows, OnForkServer, OnSpawn

@@ -1,4 +1,4 @@
-"""Fault table: ranks that hang time out, say where with a stack, and are gone afterwards."""
+"""Tests that ranks which hang time out, show where with a stack, and are gone afterwards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class HangRows(Rows):
     """Rank 1 hangs until the deadline; rank 0, which passed, is never blamed."""
 
     def hang(self, method: str, *said: str, signalled: str = "") -> Played:
-        """A row that ends at the deadline."""
+        """Checks a test that ends at the deadline, with a stack that leads to the test's method."""
         played = self.play(hangs.Hangs, method, HARNESS_TIMEOUT=DEADLINE)
         self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", *said)
         self.assertEqual(played.rank(0).status, Status.PASSED)
@@ -26,39 +26,39 @@ class HangRows(Rows):
         return played
 
     def test_in_python(self) -> None:
-        """The stack names the function."""
+        """The stack of a rank that hangs in Python names the function."""
         self.hang("test_in_python", "in wait_in_python", "stack of rank 1")
 
     def test_in_c_with_the_gil(self) -> None:
-        """The stack comes although no Python code can run."""
+        """A rank that hangs in C with the GIL held has a stack, although it can run no Python code."""
         self.hang("test_in_c_with_the_gil", "in test_in_c_with_the_gil")
 
     def test_in_c_with_the_gil_and_sigterm_ignored(self) -> None:
-        """The last step of the ladder works where nothing else does."""
+        """A rank that hangs in C and ignores SIGTERM is ended by SIGKILL."""
         played = self.hang("test_in_c_with_the_gil_and_sigterm_ignored")
         self.assertEqual(played.rank(1).exit_code, -9)
 
     def test_with_sigterm_ignored(self) -> None:
-        """Ended by SIGKILL."""
+        """A rank that hangs in Python and ignores SIGTERM is ended by SIGKILL."""
         played = self.hang("test_with_sigterm_ignored", "in wait_in_python")
         self.assertEqual(played.rank(1).exit_code, -9)
 
     def test_with_everything_caught(self) -> None:
-        """Ended by SIGKILL."""
+        """A rank that catches every exception is ended by SIGKILL."""
         played = self.hang("test_with_everything_caught", "in wait_in_python")
         self.assertEqual(played.rank(1).exit_code, -9)
 
     def test_in_a_destructor(self) -> None:
-        """The stack names the destructor."""
+        """The stack of a rank that hangs in a destructor names the destructor."""
         self.hang("test_in_a_destructor", "in __del__")
 
     def test_in_a_cleanup(self) -> None:
-        """A test is not over before its cleanups are."""
+        """A rank that hangs in a cleanup times out, because cleanups belong to the test."""
         played = self.play(hangs.Hangs, "test_in_a_cleanup", HARNESS_TIMEOUT=DEADLINE)
         self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", "in wait_in_python")
 
     def test_everywhere(self) -> None:
-        """One stack for both ranks, and each of them timed out."""
+        """If all ranks hang on the same line, both time out and their stack is shown once."""
         played = self.play(hangs.Hangs, "test_everywhere", HARNESS_TIMEOUT=DEADLINE)
         self.assertEqual(played.verdict, "ERROR")
         self.assertEqual([o.status for o in played.outcome.ranks], [Status.TIMED_OUT] * 2, played.text)
@@ -66,31 +66,31 @@ class HangRows(Rows):
 
     @unittest.skipIf(sys.version_info < (3, 11), "unittest tells of sub-tests when the test is over")
     def test_after_a_sub_test(self) -> None:
-        """The rank whose sub-test failed is the cause, with the sub-test's traceback."""
+        """The rank whose sub-test failed before the hang is the cause, with the sub-test's traceback."""
         played = self.play(hangs.Hangs, "test_after_a_sub_test", HARNESS_TIMEOUT=DEADLINE)
         said = ("cause: rank 1 timed out after 1 sub-test had failed", "AssertionError: why all ranks hang")
         self.check(played, "ERROR", Status.TIMED_OUT, *said)
         self.assertEqual(len(played.result.failures), 1)
 
     def test_in_atexit(self) -> None:
-        """The test passed and its process does not end: an error that says so, with the stack."""
+        """A rank whose process does not end after a pass is an error that shows its stack."""
         played = self.play(hangs.HangsAtExit, "test_in_atexit", HARNESS_EXIT_GRACE="0.3")
         self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out while exiting", "in wait_in_python")
         self.assertEqual(played.rank(0).status, Status.PASSED)
 
     def test_the_next_test_is_unharmed(self) -> None:
-        """A hang costs its own test only."""
+        """A hang does not harm the next test."""
         self.play(hangs.Hangs, "test_with_sigterm_ignored", HARNESS_TIMEOUT=DEADLINE)
         played = self.play(hangs.PassesAfterwards, "test_passes")
         self.assertEqual(played.verdict, "pass", played.text)
 
 
 class HangsOnForkServer(HangRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class HangsOnSpawn(HangRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fault table: what a rank leaves is ended and told, what it changed stays its own, lies are noticed."""
+"""Tests that what a rank leaves is ended and reported, and that false reports are noticed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from suites.selftest.faults.rows import IMPATIENT, OnForkServer, OnSpawn, Rows
 
 
 class LeftoverRows(Rows):
-    """Rank 1 leaves something. That nothing is left of it is what the base class checks after each row."""
+    """Rank 1 leaves something; the base class checks after each test that nothing of it is left."""
 
     def leaks(self, method: str, *said: str, **environ: str) -> None:
-        """A row that passes with one RankLeakWarning, and is an error where that is asked for."""
+        """Checks that a test passes with one RankLeakWarning, and is an error in strict mode."""
         played = self.play(leftovers.Leaves, method, **environ)
         self.assertEqual(played.verdict, "pass", played.text)
         warned = [str(w.message) for w in played.warnings if w.category is RankLeakWarning]
@@ -29,52 +29,52 @@ class LeftoverRows(Rows):
         self.assertIn("left behind", strict.text)
 
     def clean(self, method: str) -> None:
-        """A row that passes without a word, even where leftovers are errors."""
+        """Checks that a test passes without a warning, even in strict mode."""
         played = self.play(leftovers.Leaves, method, HARNESS_STRICT="1")
         self.assertEqual(played.verdict, "pass", played.text)
         self.assertEqual([w.message for w in played.warnings if w.category is RankLeakWarning], [])
 
     def test_thread(self) -> None:
-        """Ends with the rank."""
+        """A thread ends with its rank."""
         self.clean("test_thread")
 
     def test_daemon_thread(self) -> None:
-        """Ends with the rank, in the middle of a word."""
+        """A daemon thread that prints ends with its rank."""
         self.clean("test_daemon_thread")
 
     def test_fork(self) -> None:
-        """A child of the test's own that comes out of the test is not taken for the rank."""
+        """A forked child that returns from the test is not taken for the rank."""
         self.clean("test_fork")
 
     def test_child(self) -> None:
-        """Ended, and named by its command."""
+        """A child process is ended and named by its command."""
         self.leaks("test_child", "time.sleep(3600)")
 
     def test_child_that_ignores_signals(self) -> None:
-        """Ended all the same."""
+        """A child process that ignores signals is ended."""
         self.leaks("test_child_that_ignores_signals")
 
     def test_session_leader(self) -> None:
-        """Found although it left the rank's process group."""
+        """A child in a session of its own is found and ended."""
         self.leaks("test_session_leader", "time.sleep(3600)")
 
     def test_daemon(self) -> None:
-        """Found although it left everything; gone when the test is over."""
+        """A daemon that left session, group and streams is found and gone when the test is over."""
         with Announced(self.temporary) as announced:
             self.leaks("test_daemon", **{ANNOUNCE: announced.path})
             self.assertEqual(still_there(announced.read(2)), [])
 
     def test_child_that_ends_by_itself(self) -> None:
-        """No leak."""
+        """A child process that ends by itself is no leak."""
         self.clean("test_child_that_ends_by_itself")
 
     def test_child_and_crash(self) -> None:
-        """The crash is the verdict, and the child is gone."""
+        """If a rank crashes and leaves a child, the crash is the verdict and the child is gone."""
         played = self.play(leftovers.Leaves, "test_child_and_crash")
         self.check(played, "ERROR", Status.CRASHED, "rank 1 crashed: signal SIGKILL", "time.sleep(3600)")
 
     def test_environment(self) -> None:
-        """The next test meets nothing of what a rank changed, and neither does the parent."""
+        """What a rank changed is seen neither by the next test nor by the parent."""
         mine = (dict(os.environ), os.getcwd(), list(sys.path), list(sys.argv))
         self.assertEqual(self.play(leftovers.Leaves, "test_environment").verdict, "pass")
         self.assertEqual((dict(os.environ), os.getcwd(), list(sys.path), list(sys.argv)), mine)
@@ -83,85 +83,85 @@ class LeftoverRows(Rows):
 
 
 class LieRows(Rows):
-    """Rank 1 sends what it should not; the test is an error of rank 1 and of nobody else."""
+    """Rank 1 sends what it should not, and the test is an error of rank 1 alone."""
 
     def lies(self, method: str) -> None:
-        """A row that is an error, says why, and blames rank 1."""
+        """Checks a verdict that is an error, says why, and blames rank 1."""
         played = self.play(leftovers.Lies, method, **IMPATIENT)
         self.check(played, "ERROR", Status.CRASHED, "rank 1", "channel", "no report")
         self.assertEqual(played.rank(0).status, Status.PASSED)
 
     def test_garbage(self) -> None:
-        """A stray print."""
+        """Plain text on the channel is an error."""
         self.lies("test_garbage")
 
     def test_garbage_and_hang(self) -> None:
-        """It is ended after the grace, not after the deadline."""
+        """A rank that sends text and hangs is ended after the grace and not after the deadline."""
         self.lies("test_garbage_and_hang")
 
     def test_framed_garbage(self) -> None:
-        """No message."""
+        """A frame without a message is an error."""
         self.lies("test_framed_garbage")
 
     def test_wrong_message(self) -> None:
-        """Not a rank's."""
+        """A message that no rank sends is an error."""
         self.lies("test_wrong_message")
 
     def test_another_rank(self) -> None:
-        """Rank 0's own word stands."""
+        """A report in another rank's name is an error, and that rank's own report stands."""
         self.lies("test_another_rank")
 
     def test_no_rank_at_all(self) -> None:
-        """Nobody's."""
+        """A report for a rank that does not exist is an error."""
         self.lies("test_no_rank_at_all")
 
     def test_not_a_mapping(self) -> None:
-        """Nonsense within a message."""
+        """A report that is not a mapping is an error."""
         self.lies("test_not_a_mapping")
 
     def test_wrong_fields(self) -> None:
-        """Nonsense within a report."""
+        """A report with a field of the wrong type is an error."""
         self.lies("test_wrong_fields")
 
     def test_half_a_frame(self) -> None:
-        """Swallows the real report, so the rank never says anything."""
+        """Half a frame, which swallows the real report, is an error."""
         played = self.play(leftovers.Lies, "test_half_a_frame", HARNESS_TIMEOUT="5")
         self.assertEqual(played.verdict, "ERROR")
         self.assertEqual(played.outcome.root_cause, 1)
 
     def test_passes_then_fails(self) -> None:
-        """The exit code gives it away."""
+        """A rank that reports a pass and then fails is found out by its exit code."""
         played = self.play(leftovers.Lies, "test_passes_then_fails", **IMPATIENT)
         self.assertEqual(played.verdict, "ERROR")
         self.assertEqual(played.outcome.root_cause, 1)
 
     def test_closes_everything(self) -> None:
-        """A rank that cannot report has crashed, whatever it wanted to say."""
+        """A rank that closed its channel and cannot report has crashed."""
         played = self.play(leftovers.Lies, "test_closes_everything", **IMPATIENT)
         self.assertEqual(played.verdict, "ERROR")
         self.assertEqual(played.outcome.root_cause, 1)
         self.assertEqual(played.rank(0).status, Status.PASSED)
 
     def test_blocks_its_channel(self) -> None:
-        """No fault of anybody's: the report arrives whole."""
+        """A report over a channel that the test made non-blocking arrives whole."""
         played = self.play(leftovers.Lies, "test_blocks_its_channel")
         self.assertEqual(played.verdict, "pass", played.text)
 
 
 class LeftoversOnForkServer(LeftoverRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class LeftoversOnSpawn(LeftoverRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 class LiesOnForkServer(LieRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class LiesOnSpawn(LieRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 if __name__ == "__main__":

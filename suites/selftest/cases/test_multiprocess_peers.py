@@ -1,4 +1,4 @@
-"""Fault table: one rank goes wrong while the others wait; it is the cause, they are collateral."""
+"""Tests that a rank which goes wrong is the cause, and that the ranks which wait for it are collateral."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from suites.selftest.faults.rows import IMPATIENT, OnForkServer, OnSpawn, Rows
 
 
 class PeerRows(Rows):
-    """Ranks 0 and 2 sleep for an hour."""
+    """Rank 1 goes wrong while ranks 0 and 2 sleep for an hour."""
 
     def peers(self, method: str, verdict: str, status: Status, *said: str) -> None:
-        """A row in which rank 1 is the cause and the sleepers are ended after the grace."""
+        """Checks that rank 1 is the cause and that the sleeping ranks are ended after the grace."""
         played = self.play(peers.Peers, method, **IMPATIENT)
         self.check(played, verdict, status, *said, collateral=(0, 2))
         self.assertIn("ranks 0, 2", played.text, "what the others were doing")
@@ -22,27 +22,27 @@ class PeerRows(Rows):
         self.assertIn("while_asleep", played.rank(0).stack)
 
     def test_fails(self) -> None:
-        """FAIL, with the assertion's line."""
+        """A rank that fails is a FAIL with the assertion's line."""
         self.peers("test_fails", "FAIL", Status.FAILED, "rank 1 failed", "rank 1 will not play", "peers.py")
 
     def test_raises(self) -> None:
-        """ERROR."""
+        """A rank that raises is an ERROR."""
         self.peers("test_raises", "ERROR", Status.ERROR, "rank 1 raised: RuntimeError: rank 1 cannot play")
 
     def test_dies(self) -> None:
-        """ERROR, with the exit code."""
+        """A rank that dies is an ERROR with its exit code."""
         self.peers("test_dies", "ERROR", Status.CRASHED, "rank 1 crashed: exit code 4")
 
     def test_skips(self) -> None:
-        """A divergent skip is an error that names both sides; no sleeper is a failure."""
+        """A divergent skip is an error that names both sides, and no sleeping rank is a failure."""
         self.peers("test_skips", "ERROR", Status.ERROR, "divergent skip: rank 1 skipped (not on rank 1)")
 
     def test_cleanup_fails(self) -> None:
-        """A cleanup in a rank is part of its test."""
+        """A rank that fails in a cleanup is a FAIL, because a cleanup in a rank is part of its test."""
         self.peers("test_cleanup_fails", "FAIL", Status.FAILED, "rank 1 failed", "nothing was tidy")
 
     def test_dies_and_a_peer_notices(self) -> None:
-        """Whoever is heard first, the dead rank is the cause and not the one that lost it."""
+        """The dead rank is the cause and not the peer that lost it, whichever is heard first."""
         played = self.play(peers.Peers, "test_dies_and_a_peer_notices")
         self.check(
             played, "ERROR", Status.CRASHED, "rank 1 crashed: exit code 4", "Connection closed by peer"
@@ -50,11 +50,11 @@ class PeerRows(Rows):
 
 
 class PeersOnForkServer(PeerRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class PeersOnSpawn(PeerRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 if __name__ == "__main__":

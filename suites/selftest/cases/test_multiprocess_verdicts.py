@@ -1,4 +1,4 @@
-"""Fault table: skips, cleanups, sub-tests and expected failures, which ranks may disagree about."""
+"""Tests skips, cleanups, sub-tests and expected failures, about which ranks may disagree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from harness import Status
 from suites.selftest.faults import verdicts
 from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
 
-# What a verdict says of a rank that did not come to its report; before 3.11 unittest says nothing until then.
+# What a verdict says about a rank that never reported; before Python 3.11 unittest tells of sub-tests only
+# then.
 AFTER_SUBTEST = ("after 1 sub-test had failed", "the sub-test") if sys.version_info >= (3, 11) else ()
 
 
@@ -17,56 +18,56 @@ class SkipRows(Rows):
     """Ranks that skip."""
 
     def test_all_for_one_reason(self) -> None:
-        """A skip, with the reason as it is."""
+        """If all ranks skip for one reason, the test skips with that reason."""
         played = self.play(verdicts.Skips, "test_all_for_one_reason")
         self.check(played, "skip", Status.SKIPPED, root=None)
         self.assertEqual(played.text, "no such thing here")
 
     def test_all_for_different_reasons(self) -> None:
-        """A skip; the reasons are listed by rank."""
+        """If all ranks skip for different reasons, the test skips with the reasons listed by rank."""
         played = self.play(verdicts.Skips, "test_all_for_different_reasons")
         self.check(played, "skip", Status.SKIPPED, "rank 0: reason 0", "rank 1: reason 1", root=None)
 
     def test_one_while_the_other_passes(self) -> None:
-        """An error that names the ranks and why it is one."""
+        """A rank that skips while the other passes is an error that names the ranks and says why."""
         played = self.play(verdicts.Skips, "test_one_while_the_other_passes")
         said = ("divergent skip: rank 1 skipped (not on rank 1)", "rank 0 did not", "deadlock")
         self.check(played, "ERROR", Status.ERROR, *said)
 
     def test_one_while_the_other_fails(self) -> None:
-        """An error that names the ranks and shows the failure."""
+        """A rank that skips while the other fails is an error that also shows the failure."""
         played = self.play(verdicts.Skips, "test_one_while_the_other_fails")
         said = ("divergent skip: rank 1 skipped", "rank 0 went on alone")
         self.check(played, "ERROR", Status.ERROR, *said, root=0)
 
     def test_by_decorator(self) -> None:
-        """As in a single process: no rank is started."""
+        """A test that is skipped by a decorator starts no rank."""
         played = self.play(verdicts.Skips, "test_by_decorator")
         self.assertEqual((played.verdict, played.text), ("skip", "by decorator"))
         self.assertEqual(played.case.processes, [])
 
     def test_by_class(self) -> None:
-        """As in a single process: no rank is started."""
+        """A class that is skipped starts no rank."""
         played = self.play(verdicts.SkippedClass, "test_anything")
         self.assertEqual((played.verdict, played.text), ("skip", "the whole class"))
         self.assertEqual(played.case.processes, [])
 
 
 class CleanupRows(Rows):
-    """What runs in a rank around the method counts."""
+    """Code that runs in a rank around the method counts."""
 
     def test_cleanup_fails(self) -> None:
-        """FAIL."""
+        """A cleanup that fails an assertion is a FAIL."""
         played = self.play(verdicts.Cleanups, "test_cleanup_fails")
         self.check(played, "FAIL", Status.FAILED, "rank 1 failed: AssertionError: nothing was tidy")
 
     def test_cleanup_raises(self) -> None:
-        """ERROR."""
+        """A cleanup that raises is an ERROR."""
         played = self.play(verdicts.Cleanups, "test_cleanup_raises")
         self.check(played, "ERROR", Status.ERROR, "rank 1 raised: FileNotFoundError")
 
     def test_fails_and_cleanup_fails(self) -> None:
-        """The test's failure is the headline, the cleanup's is told."""
+        """If the test and a cleanup fail, the test's failure is the headline and both are shown."""
         played = self.play(verdicts.Cleanups, "test_fails_and_cleanup_fails")
         self.check(
             played,
@@ -77,42 +78,42 @@ class CleanupRows(Rows):
         )
 
     def test_cleanups_run_in_the_rank(self) -> None:
-        """In reverse order, in the rank's process."""
+        """Cleanups run in reverse order in the rank's process."""
         played = self.play(verdicts.Cleanups, "test_cleanups_run_in_the_rank")
         self.assertEqual(played.verdict, "FAIL")
         for rank in (0, 1):
             self.assertEqual(played.rank(rank).output.split("\n"), ["first True", "last True", ""])
 
     def test_set_up_rank_fails(self) -> None:
-        """ERROR, with the line."""
+        """A setUpRank that raises is an ERROR with its line."""
         played = self.play(verdicts.SetUpRankFails, "test_anything")
         self.check(played, "ERROR", Status.ERROR, "rank 1 raised: OSError: no room on rank 1", "in setUpRank")
 
     def test_tear_down_rank_fails(self) -> None:
-        """FAIL, with the line."""
+        """A tearDownRank that fails is a FAIL with its line."""
         played = self.play(verdicts.TearDownRankFails, "test_anything")
         self.check(
             played, "FAIL", Status.FAILED, "rank 1 failed", "rank 1 cannot be torn down", "in tearDownRank"
         )
 
     def test_order(self) -> None:
-        """setUpRank, the method, tearDownRank, cleanups; on an instance that is not the parent's."""
+        """setUpRank, the method, tearDownRank and cleanups run in this order on an instance of the rank."""
         played = self.play(verdicts.AroundRanks, "test_order")
         self.assertEqual(played.rank(0).output, "setUpRank test tearDownRank False\n")
 
 
 class SubtestRows(Rows):
-    """Sub-tests are itemised, and equal ones merged."""
+    """Sub-tests are listed one by one, and equal ones of several ranks are merged."""
 
     def test_some_ranks(self) -> None:
-        """One failure, of the sub-test, on rank 1."""
+        """A sub-test that fails on rank 1 is one failure that names the rank."""
         played = self.play(verdicts.Subtests, "test_some_ranks")
         self.check(played, "FAIL", Status.FAILED, "part 1 is bad on rank 1", "rank 1")
         self.assertEqual(len(played.texts), 1)
         self.assertIn("[part] (n=1)", str(played.result.failures[0][0]))
 
     def test_all_ranks(self) -> None:
-        """One failure for all ranks, shown once."""
+        """A sub-test that fails on all ranks is one failure, shown once."""
         played = self.play(verdicts.Subtests, "test_all_ranks")
         self.assertEqual(played.verdict, "FAIL")
         self.assertEqual(len(played.texts), 1)
@@ -121,96 +122,96 @@ class SubtestRows(Rows):
         self.assertEqual(played.text.count("part 2 is bad everywhere\n"), played.text.count("AssertionError"))
 
     def test_error_and_failure(self) -> None:
-        """Each by its own kind."""
+        """A failed sub-test is a failure, and one that raises is an error."""
         played = self.play(verdicts.Subtests, "test_error_and_failure")
         self.assertEqual([str(t).endswith("(n=0)") for t, _ in played.result.failures], [True])
         self.assertEqual([str(t).endswith("(n=1)") for t, _ in played.result.errors], [True])
         self.assertIn("ValueError: worse", played.text)
 
     def test_then_the_test_fails(self) -> None:
-        """Both are told."""
+        """If a sub-test and then the method fail, both are shown."""
         played = self.play(verdicts.Subtests, "test_then_the_test_fails")
         self.assertEqual(len(played.result.failures), 2)
         self.assertIn("the sub-test", played.text)
         self.assertIn("AssertionError: the test", played.text)
 
     def test_then_the_rank_dies(self) -> None:
-        """The crash is the verdict; what a sub-test had found before it is told."""
+        """If a rank dies after a failed sub-test, the crash is the verdict and the sub-test is shown."""
         played = self.play(verdicts.Subtests, "test_then_the_rank_dies")
         self.check(played, "ERROR", Status.CRASHED, "rank 1 crashed: exit code 5", *AFTER_SUBTEST)
         self.assertEqual(len(played.result.failures), 1 if AFTER_SUBTEST else 0)
 
     def test_skipped(self) -> None:
-        """A skip of that sub-test; the test passes."""
+        """A skipped sub-test is reported as such, and the test passes."""
         played = self.play(verdicts.Subtests, "test_skipped")
         self.assertEqual((played.verdict, played.texts), ("skip", ("not this one",)))
         self.assertEqual(played.outcome.status, Status.PASSED)
 
     def test_pass(self) -> None:
-        """Nothing to tell."""
+        """A test whose sub-tests pass is a pass."""
         self.assertEqual(self.play(verdicts.Subtests, "test_pass").verdict, "pass")
 
 
 class ExpectedRows(Rows):
-    """``expectedFailure`` as in a single process, except that it covers no crash."""
+    """``expectedFailure`` works as in a single process, except that it covers no crash."""
 
     def test_fails_everywhere(self) -> None:
-        """As expected."""
+        """A failure on all ranks is the expected failure."""
         self.assertEqual(self.play(verdicts.Expected, "test_fails_everywhere").verdict, "expected failure")
 
     def test_fails_on_one_rank(self) -> None:
-        """As expected."""
+        """A failure on one rank is the expected failure."""
         self.assertEqual(self.play(verdicts.Expected, "test_fails_on_one_rank").verdict, "expected failure")
 
     def test_passes(self) -> None:
-        """An unexpected success."""
+        """A pass is an unexpected success."""
         self.assertEqual(self.play(verdicts.Expected, "test_passes").verdict, "unexpected success")
 
     def test_crashes(self) -> None:
-        """An error: a crash is not what was expected."""
+        """A crash is an error and no expected failure."""
         played = self.play(verdicts.Expected, "test_crashes")
         self.check(played, "ERROR", Status.CRASHED, "rank 1 crashed: exit code 3")
 
     def test_skips_on_one_rank(self) -> None:
-        """An error: a divergence is not what was expected."""
+        """A divergent skip is an error and no expected failure."""
         played = self.play(verdicts.Expected, "test_skips_on_one_rank")
         self.check(played, "ERROR", Status.ERROR, "divergent skip")
 
     def test_subtest_fails(self) -> None:
-        """As expected."""
+        """A failed sub-test is the expected failure."""
         self.assertEqual(self.play(verdicts.Expected, "test_subtest_fails").verdict, "expected failure")
 
 
 class SkipsOnForkServer(SkipRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class SkipsOnSpawn(SkipRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 class CleanupsOnForkServer(CleanupRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class CleanupsOnSpawn(CleanupRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 class SubtestsOnForkServer(SubtestRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class SubtestsOnSpawn(SubtestRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 class ExpectedOnForkServer(ExpectedRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class ExpectedOnSpawn(ExpectedRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``run_subtests``: combinations, in order, each judged on its own."""
+"""Tests ``run_subtests``: its combinations come in order, and each is judged on its own."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness import run_subtests
 
 
 class RunSubtestsTest(unittest.TestCase):
-    """Without ranks, as within one."""
+    """Runs without ranks, which work the same."""
 
     def test_combinations(self) -> None:
-        """The last keyword varies fastest; a failure names its combination and stops nothing."""
+        """The last keyword varies fastest, and a failure names its combination and stops nothing."""
         calls: list[tuple[Any, ...]] = []
 
         def check(base: str, a: int, b: str, last: bool = False) -> None:
@@ -32,7 +32,7 @@ class RunSubtestsTest(unittest.TestCase):
         self.assertIn("(a=1, b='y')", str(failed))
 
     def test_compiler_starts_from_nothing(self) -> None:
-        """In each: what was compiled in one is compiled again in the next."""
+        """In each combination the compiler starts with nothing compiled."""
         graphs: list[Any] = []
 
         def backend(graph: Any, inputs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Self-tests of harness.cases.threaded and thread_mode: contract, verdicts, state, and what a test leaves."""
+"""Tests cases whose ranks are threads: their contract, verdicts, state, and what a test leaves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.ranks.compiler_state import reset_compiler
 from suites.selftest.faults import threaded
 from suites.selftest.faults.rows import IMPATIENT, PATIENT, FaultRows, Played, _read
 
-# Seconds: ranks on threads have started in a thousandth of it.
+# Seconds; ranks on threads start in a thousandth of that.
 DEADLINE = "0.3"
 # Seconds for threads to end that were told to.
 END_S = 30.0
@@ -28,51 +28,51 @@ MANY = 200
 
 
 def setUpModule() -> None:
-    """Has torch import what this call needs, which leaves a directory."""
+    """Lets torch import what this call needs, because that leaves a directory."""
     torch.use_deterministic_algorithms(False)
 
 
 class ThreadRows(FaultRows):
-    """Rows on threads."""
+    """Base class of tests that run threaded cases."""
 
     def on_threads(self, case: Any, method: str, **environ: str) -> Played:
         """Plays one test whose ranks are threads."""
         return self.play(case, method, **environ)
 
     def passes(self, case: Any, method: str, **environ: str) -> None:
-        """A row that passes, on every rank."""
+        """Plays a test that has to pass on every rank."""
         played = self.on_threads(case, method, **environ)
         self.assertEqual(played.verdict, "pass", played.text)
         self.assertTrue(all(o.status is Status.PASSED for o in played.outcome.ranks))
 
 
 class ContractTest(ThreadRows):
-    """What a test's author sees."""
+    """What the author of a threaded test sees."""
 
     def test_hooks(self) -> None:
-        """Fresh instances, hooks in each thread, cleanups last."""
+        """Each rank has a fresh instance and its hooks in its thread, and cleanups run last."""
         self.passes(threaded.Contract, "test_hooks")
 
     def test_on_rank(self) -> None:
-        """assertEqualOnRank and assertNotEqualOnRank."""
+        """assertEqualOnRank and assertNotEqualOnRank look on one rank only."""
         self.passes(threaded.Contract, "test_on_rank")
 
     def test_skip(self) -> None:
-        """All ranks skip: so does the test."""
+        """If all ranks skip, the test skips."""
         played = self.on_threads(threaded.Contract, "test_skips")
         self.assertEqual((played.verdict, played.texts), ("skip", ("not today",)))
 
     def test_late(self) -> None:
-        """Without _spawn_threads in setUp."""
+        """A case that does not call _spawn_threads in setUp gets its ranks when the method runs."""
         self.passes(threaded.Late, "test_runs")
 
     def test_wrong_name(self) -> None:
-        """A method that does not exist is the caller's mistake."""
+        """A method that does not exist is a ValueError at construction."""
         with self.assertRaisesRegex(ValueError, "test_nothing"):
             threaded.Late("test_nothing")
 
     def test_threads_are_known(self) -> None:
-        """``threads`` holds them between setUp and tearDown."""
+        """``threads`` holds the ranks between setUp and tearDown, and they are gone afterwards."""
         case = threaded.Contract("test_on_rank")
         with mock.patch.dict(os.environ):
             case.setUp()
@@ -84,27 +84,27 @@ class ContractTest(ThreadRows):
 
 
 class VerdictTest(ThreadRows):
-    """The fault table on threads; peers wait in a barrier."""
+    """Verdicts of faulty tests on threads, whose peers mostly wait in a barrier."""
 
     def bad(self, method: str, verdict: str, status: Status, *said: str, **more: Any) -> Played:
-        """A row in which rank 1 is the cause."""
+        """Checks a test in which rank 1 is the cause."""
         played = self.on_threads(threaded.Faulty, method, **more.pop("environ", {}))
         self.check(played, verdict, status, *said, **more)
         return played
 
     def test_fails(self) -> None:
-        """FAIL; the waiting ranks are collateral, and it says what they wait in."""
+        """A failing rank is the cause; the verdict says where its peers wait, which are collateral."""
         words = ("rank 1 failed", "rank 1 will not play", "ranks 0, 2 wait in barrier #1 of group 0")
         self.bad("test_fails", "FAIL", Status.FAILED, *words, collateral=(0, 2))
 
     def test_raises(self) -> None:
-        """Not even an Exception."""
+        """A rank that raises a BaseException is an error."""
         self.bad(
             "test_raises_something_of_its_own", "ERROR", Status.ERROR, "Unheard: straight", collateral=(0, 2)
         )
 
     def test_exits(self) -> None:
-        """sys.exit in a thread is a crash with its code."""
+        """A sys.exit in a thread is a crash with its code."""
         self.bad("test_exits", "ERROR", Status.CRASHED, "exit code 7", "by sys.exit", collateral=(0, 2))
 
     def test_skips(self) -> None:
@@ -113,26 +113,26 @@ class VerdictTest(ThreadRows):
         self.bad("test_skips", "ERROR", Status.ERROR, words, collateral=(0, 2))
 
     def test_set_up_fails(self) -> None:
-        """perThreadSetUp is the rank's."""
+        """An error in perThreadSetUp is its rank's."""
         self.bad("test_set_up_fails", "ERROR", Status.ERROR, "RuntimeError: not ready", collateral=(0, 2))
 
     def test_cleanup_fails(self) -> None:
-        """A cleanup in a rank is part of its test."""
+        """A cleanup that fails in a rank fails the test."""
         self.bad("test_cleanup_fails", "FAIL", Status.FAILED, "nothing was tidy")
 
     def test_subtests(self) -> None:
-        """Itemised, with the rank."""
+        """A failed sub-test is listed with its rank."""
         self.bad("test_subtests", "FAIL", Status.FAILED, "(number=2): failed on rank 1", "two on one")
 
     @unittest.skipIf(sys.version_info < (3, 11), "unittest tells of sub-tests when the test is over")
     def test_subtest_and_hang(self) -> None:
-        """A rank that left a sub-test and is ended is the cause; being ended is no failure of a sub-test."""
+        """A rank that is ended after its sub-test failed is the cause; its end fails no other sub-test."""
         words = ("sub-test (number=1)", "why rank 1 is elsewhere")
         for method in ("test_subtest_and_another_collective", "test_subtest_and_a_loop"):
             with self.subTest(method):
                 before = set(threading.enumerate())
                 played = self.on_threads(threaded.Faulty, method, HARNESS_TIMEOUT=DEADLINE)
-                for ending in set(threading.enumerate()) - before:  # in the loop, on a busy machine
+                for ending in set(threading.enumerate()) - before:  # still ending, on a busy machine
                     ending.join(END_S)
                 self.assertEqual(played.outcome.root_cause, 1, played.text)
                 for said in words:
@@ -140,13 +140,13 @@ class VerdictTest(ThreadRows):
                 self.assertNotIn("(number=2)", played.text)
 
     def test_calls_another_collective(self) -> None:
-        """Whoever comes second is told."""
+        """If ranks call different collectives, the rank that comes second gets the error."""
         played = self.on_threads(threaded.Faulty, "test_calls_another")
         self.assertEqual(played.outcome.status, Status.ERROR, played.text)
         self.assertIn("collectives differ at #1 of group 0", played.text)
 
     def test_expected_failure(self) -> None:
-        """As in a single process."""
+        """``expectedFailure`` works as in a single process."""
         played = self.on_threads(threaded.Faulty, "test_expected_to_fail")
         self.assertEqual(played.verdict, "expected failure", played.text)
         played = self.on_threads(threaded.Faulty, "test_passes_unexpectedly")
@@ -157,7 +157,7 @@ class HangTest(ThreadRows):
     """Ranks that do not come back."""
 
     def test_deadlock(self) -> None:
-        """A collective that can never be complete ends long before the deadline, which is a minute."""
+        """A collective that can never complete ends the test long before the deadline of a minute."""
         played = self.on_threads(threaded.Faulty, "test_leaves_early")
         self.assertEqual((played.verdict, played.outcome.status), ("ERROR", Status.TIMED_OUT), played.text)
         self.assertIn("deadlock: every rank waits for another", played.text)
@@ -165,19 +165,19 @@ class HangTest(ThreadRows):
         self.assertIn("in test_leaves_early", played.rank(0).stack)
 
     def test_deadlock_in_new_group(self) -> None:
-        """The same where a group is made."""
+        """A deadlock in new_group is found as well."""
         played = self.on_threads(threaded.Faulty, "test_makes_no_group")
         self.assertIn("deadlock", played.text)
         self.assertIn("new_group, for the group's other ranks", played.text)
 
     def test_loop(self) -> None:
-        """At the deadline the one that waits for nobody is the cause, and its thread is ended."""
+        """At the deadline, the rank that waits for no other is the cause, and its thread is ended."""
         played = self.on_threads(threaded.Faulty, "test_loops", HARNESS_TIMEOUT=DEADLINE)
         self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", "in test_loops")
         self.assertNotIn("abandoned", played.text)
 
     def test_stuck_thread_is_abandoned(self) -> None:
-        """What cannot be ended is said to be, and harms nobody when it comes back."""
+        """A thread that cannot be ended is reported as abandoned and does no harm when it goes on."""
         threaded.GATE.clear()
         self.addCleanup(threaded.GATE.set)
         before = set(threading.enumerate())
@@ -195,14 +195,14 @@ class HangTest(ThreadRows):
 
 
 class StateTest(ThreadRows):
-    """What belongs to the process."""
+    """State that belongs to the process."""
 
     def test_generators(self) -> None:
-        """Each rank draws what it would draw alone."""
+        """Each rank draws the random numbers that it would draw alone."""
         self.passes(threaded.State, "test_generators")
 
     def test_settings(self) -> None:
-        """Each rank has its own, and the parent its own afterwards."""
+        """Each rank has settings of its own, and the parent has its own again afterwards."""
         for method, verdict in (("test_settings", "pass"), ("test_settings_and_fail", "FAIL")):
             with self.subTest(method=method), warnings.catch_warnings():
                 before = _settings()
@@ -211,13 +211,13 @@ class StateTest(ThreadRows):
                 self.assertEqual(_settings(), before)
 
     def test_tolerances_by_thread(self) -> None:
-        """Torch's cases for a device type have them; a rank's are the test's."""
+        """Tolerances that torch keeps by thread hold in the rank threads."""
         for name in ("TolerantCPU", "TolerantDecoratedCPU"):
             with self.subTest(name):
                 self.passes(getattr(threaded, name), "test_tolerance_cpu_float32")
 
     def test_parents_generators(self) -> None:
-        """A threaded test draws nothing of the parent's."""
+        """A threaded test draws no random number of the parent's."""
         torch.manual_seed(5)
         first = torch.rand(3)
         torch.manual_seed(5)
@@ -229,13 +229,13 @@ class StateTest(ThreadRows):
         self.assertTrue(torch.equal(torch.rand(3), first))
 
     def test_state_after_a_sleep(self) -> None:
-        """A rank that sleeps, or waits for a child, lets the others run, and finds its own state again."""
+        """A rank that sleeps or waits for a child lets the others run, and finds its own state afterwards."""
         for method in ("test_sleeps", "test_waits_for_child", "test_listens_to_child"):
             with self.subTest(method):
                 self.passes(threaded.Sleeping, method)
 
     def test_asleep_elsewhere(self) -> None:
-        """Ranks that wait for each other without giving their turns away are overtaken."""
+        """A rank that waits without giving the run token away loses it, so that the others can run."""
         self.passes(threaded.Asleep, "test_meet_elsewhere")
         self.passes(threaded.FreeAsleep, "test_meet_elsewhere")
 
@@ -252,10 +252,10 @@ class StateTest(ThreadRows):
 
 
 class SameBodiesTest(ThreadRows):
-    """One body on threads, on torch's threaded group and on gloo, and on processes."""
+    """One body on threads, with torch's threaded group and with gloo, and on processes."""
 
     def test_collectives(self) -> None:
-        """Same results, which are known."""
+        """Collectives give the same, known results in each mode."""
         for method in ("test_sums", "test_gathers", "test_moves"):
             for case, ranks in (
                 (threaded.CollectivesOnThreads, ""),
@@ -266,7 +266,7 @@ class SameBodiesTest(ThreadRows):
                     self.passes(case, method, HARNESS_RANKS=ranks)
 
     def test_refused_call(self) -> None:
-        """It uses up no collective's number, and peers in another collective are no mismatch."""
+        """A refused call uses up no collective's number, and peers in another collective are no mismatch."""
         played = self.on_threads(threaded.CollectivesOnThreads, "test_refused_call")
         self.assertEqual(played.verdict, "pass", played.text)
         for rank in (0, 1, 2):
@@ -274,13 +274,13 @@ class SameBodiesTest(ThreadRows):
             self.assertEqual(noted, [f"broadcast #{n} of group 0" for n in (1, 2, 3)])
 
     def test_fails_with_peers_in_gloo(self) -> None:
-        """The peers are woken, once their grace is over, by the connections that close."""
+        """Peers in gloo's barrier are woken after the grace by connections that close."""
         played = self.on_threads(threaded.OnGloo, "test_fails", HARNESS_RANKS="threads", **IMPATIENT)
         self.check(played, "FAIL", Status.FAILED, "rank 1 will not play", collateral=(0, 2))
         self.assertNotIn("abandoned", played.text)
 
     def test_announced_exit(self) -> None:
-        """special_return_code_checks means what it means for processes."""
+        """special_return_code_checks works as for processes."""
         for code, verdict in ((7, "pass"), (8, "ERROR")):
             case = threaded.OnGloo("test_exits_as_announced")
             fn = case.test_exits_as_announced.__wrapped__  # type: ignore[attr-defined]  # functools.wraps
@@ -293,21 +293,21 @@ class SameBodiesTest(ThreadRows):
             self.assertEqual(_read(result)[0], verdict, result.errors)
 
     def test_own_class(self) -> None:
-        """A rank's class is its own under the same name."""
+        """A rank's class is its own, under the same name."""
         self.passes(threaded.OnGloo, "test_own_class", HARNESS_RANKS="threads")
 
 
 class CompiledTest(unittest.TestCase):
-    """Dynamo sees the collective and the wait for it, and nothing of the harness around them.
+    """Dynamo traces the collective and its wait, and nothing of the harness around them.
 
-    Without a look at what a test leaves: the compiler keeps groups, and a thread.
+    This class does not check for leftovers, because the compiler keeps groups and a thread.
     """
 
     def setUp(self) -> None:
         self.addCleanup(reset_compiler)
 
     def test_compiled_collectives(self) -> None:
-        """On torch's threaded group and on gloo."""
+        """Compiled collectives work on torch's threaded group and on gloo."""
         for method in ("test_one_graph", "test_between_graphs"):
             for case in (threaded.CollectivesOnThreads, threaded.OnGloo):
                 environ = {"HARNESS_RANKS": "threads", "HARNESS_TIMEOUT": PATIENT["HARNESS_TIMEOUT"]}
@@ -319,31 +319,31 @@ class CompiledTest(unittest.TestCase):
 
 
 class DecoratorTest(unittest.TestCase):
-    """spawn_threads_and_init_comms on a plain TestCase."""
+    """``spawn_threads_and_init_comms`` on a plain TestCase."""
 
     def play(self, method: str) -> tuple[threaded.Decorated, str, str]:
-        """One decorated test: its instance, verdict and text."""
+        """Runs one decorated test; returns its instance, verdict and text."""
         case, result = threaded.Decorated(method), unittest.TestResult()
         case.run(result)
         verdict, texts = _read(result)
         return case, verdict, "\n".join(texts)
 
     def test_passes(self) -> None:
-        """World size as asked for; attributes shared; cleanups run in the ranks."""
+        """The world size is the one asked for, attributes are shared, and cleanups run in the ranks."""
         case, verdict, text = self.play("test_four")
         self.assertEqual(verdict, "pass", text)
         self.assertEqual(sorted(case.seen), [0, 1, 2, 3])
         self.assertEqual(sorted(case.cleaned), [0, 1, 2, 3])
 
     def test_subtests(self) -> None:
-        """Four ranks by default; one sub-test of one of them fails."""
+        """The default is four ranks, of which one fails in a sub-test."""
         _, verdict, text = self.play("test_bare")
         self.assertEqual(verdict, "FAIL", text)
         self.assertIn("(rank=1): failed on rank 1", text)
         self.assertIn("(world size 4)", text)
 
     def test_failure_is_a_runtime_error(self) -> None:
-        """As upstream's is, which code that calls a decorated function expects."""
+        """A failure is also a RuntimeError, as callers of upstream's decorated functions expect."""
 
         @spawn_threads_and_init_comms(world_size=2)
         def fails(case: unittest.TestCase) -> None:
@@ -354,7 +354,7 @@ class DecoratorTest(unittest.TestCase):
         self.assertIsInstance(raised.exception, self.failureException)
 
     def test_times_out(self) -> None:
-        """Its own deadline."""
+        """The decorator's own deadline ends the test."""
         _, verdict, text = self.play("test_times_out")
         self.assertEqual(verdict, "ERROR", text)
         self.assertIn("rank 1 timed out", text)

@@ -1,4 +1,4 @@
-"""The command that runs a failed test again, typed where the user stands."""
+"""Tests the command that a failure prints to run the test again."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ class Fails(MultiProcessTestCase):
 
 
 class RerunTest(unittest.TestCase):
-    """From the project's root, whichever way its tests were found."""
+    """The command works from the project's root, whichever way the tests were found."""
 
     def check(self, where: str, *arguments: str, prefixed: bool) -> None:
-        """Runs a test file at ``where`` in a project of its own, then what its failure says."""
+        """Runs a test file at ``where`` in a project of its own, and then the command that its failure
+        prints.
+        """
         with tempfile.TemporaryDirectory() as project:
             file = Path(project, where)
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -50,12 +52,12 @@ class RerunTest(unittest.TestCase):
             self.assertIn("in the rank", again)
 
     def test_discovered_below(self) -> None:
-        """Its module is known by a name that only discovery could import."""
+        """If only discovery can import the test's module, the command sets PYTHONPATH."""
         self.check("tests/test_it.py", "-m", "unittest", "discover", "-s", "tests", prefixed=True)
         self.check("tests/test_it.py", "-m", "pytest", "-q", "-p", "no:cacheprovider", prefixed=True)
 
     def test_importable(self) -> None:
-        """Its module can be imported from where the user stands."""
+        """If the module can be imported from the root, the command sets no PYTHONPATH."""
         self.check("test_it.py", "-m", "unittest", "test_it", prefixed=False)
         self.check("tests/inner/test_it.py", "-m", "unittest", "tests.inner.test_it", prefixed=False)
 

@@ -1,4 +1,4 @@
-"""The ledger: what a rank notes of its collectives, the parent reads."""
+"""Tests the collective log: what a rank notes about its collectives is what the parent reads."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def memory(world_size: int) -> mmap.mmap:
 
 
 class LedgerTest(unittest.TestCase):
-    """One rank writes, the parent reads."""
+    """A log that a rank writes and the parent reads."""
 
     def test_empty(self) -> None:
-        """Nothing noted yet."""
+        """An empty log has no records."""
         with memory(2) as page:
             self.assertEqual(collective_log.read(page, 1), ())
 
     def test_round_trip(self) -> None:
-        """Ended and open ones, oldest first, with times in order."""
+        """Ended and open collectives come back oldest first, with their times in order."""
         with memory(1) as page:
             book = collective_log.CollectiveLog(page, 0)
             first = book.begin("all_reduce", "0", 1)
@@ -40,7 +40,7 @@ class LedgerTest(unittest.TestCase):
             self.assertIsNone(waiting.ended_s)
 
     def test_ranks_are_apart(self) -> None:
-        """Full pages of neighbours change nothing."""
+        """Full logs of neighbouring ranks do not change a rank's log."""
         with memory(3) as page:
             for rank in (0, 2):
                 book = collective_log.CollectiveLog(page, rank)
@@ -52,7 +52,7 @@ class LedgerTest(unittest.TestCase):
 
     @given(st.lists(st.booleans(), max_size=2 * collective_log.ENTRIES + 5))
     def test_ring(self, ends: list[bool]) -> None:
-        """The last ENTRIES of any number; each knows whether it has ended."""
+        """Of any number of collectives the last ENTRIES are kept, each with whether it has ended."""
         with memory(1) as page:
             book = collective_log.CollectiveLog(page, 0)
             for number, over in enumerate(ends, start=1):
@@ -65,7 +65,7 @@ class LedgerTest(unittest.TestCase):
             )
 
     def test_late_end(self) -> None:
-        """The end of one that has left the ring changes nothing of what took its place."""
+        """The end of a collective that has left the ring does not change the record that took its place."""
         with memory(1) as page:
             book = collective_log.CollectiveLog(page, 0)
             old = book.begin("recv", "0", 0)
@@ -75,7 +75,7 @@ class LedgerTest(unittest.TestCase):
             self.assertEqual({r.ended_s for r in collective_log.read(page, 0)}, {None})
 
     def test_long_names(self) -> None:
-        """Cut, even in the middle of a character."""
+        """A long name is cut, even in the middle of a character."""
         with memory(1) as page:
             collective_log.CollectiveLog(page, 0).begin("ä" * 40, "group " * 20, 1)
             (record,) = collective_log.read(page, 0)

@@ -1,4 +1,4 @@
-"""The recorder in ranks: each collective is noted under its public name, and the compiler never meets it."""
+"""Tests the recorder in ranks: it notes collectives by their public names, unseen by the compiler."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ CALLS: dict[str, Callable[[], object]] = {
 
 
 class NamesTest(MultiProcessTestCase):
-    """On every version of torch, whatever the process group's method is called there."""
+    """Names of collectives, whatever the process group's method is called in this version of torch."""
 
     world_size = 2
 
     def test_names(self) -> None:
-        """Each call is one entry, named as the user knows it."""
+        """Each call is noted once, by the name that the user knows."""
         store = dist.FileStore(self.file_name, self.world_size)
         dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.world_size)
         tap = recorder.prepare()
@@ -58,24 +58,24 @@ class NamesTest(MultiProcessTestCase):
 
 
 class Doubled(nn.Module):  # type: ignore[misc]  # torch is not followed
-    """A layer, twice over."""
+    """A layer whose output is doubled."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> Any:
-        """Of rows of four."""
+        """Returns twice the layer's output for rows of four."""
         return self.layer(x) * 2
 
 
 class CompiledTest(DynamoDistributedMultiProcTestCase):
-    """Dynamo runs through the frames of FSDP1, down to its collectives."""
+    """Dynamo on FSDP1, whose frames it traces down to the collectives."""
 
     world_size = 2
 
     def test_the_compiler_does_not_notice(self) -> None:
-        """It counts the same frames and the same graph breaks as without a recorder."""
+        """Dynamo counts the same frames and the same graph breaks with the recorder as without it."""
         with _dynamo_dist_per_rank_init(self.rank, self.world_size):
             self.counted()  # frames that dynamo has given up are skipped from then on
             recorded = self.counted()
@@ -84,7 +84,7 @@ class CompiledTest(DynamoDistributedMultiProcTestCase):
             self.assertEqual(len(recorded["graph_break"]), 1)
 
     def counted(self) -> dict[str, dict[str, int]]:
-        """What dynamo counts of two steps."""
+        """Returns dynamo's counters after two training steps."""
         torch._dynamo.reset()
         counters.clear()
         device_id = torch.device(self.device_type, None if self.device_type == "cpu" else self.rank)
@@ -97,7 +97,7 @@ class CompiledTest(DynamoDistributedMultiProcTestCase):
 
 @contextlib.contextmanager
 def without_recorder() -> Iterator[None]:
-    """The process group's own methods."""
+    """Restores the process group's own methods, without the recorder."""
     with contextlib.ExitStack() as undo:
         for name in recorder.OPERATIONS:
             method = getattr(dist.ProcessGroup, name, None)
@@ -108,7 +108,9 @@ def without_recorder() -> Iterator[None]:
 
 
 def bindable(builtin: object) -> Any:
-    """What binds to an instance as pybind11's methods do; a class gives them out as plain functions."""
+    """Wraps a builtin so that it binds to an instance as pybind11's methods do; a class returns plain
+    functions.
+    """
     wrap = ctypes.pythonapi.PyInstanceMethod_New
     wrap.restype, wrap.argtypes = ctypes.py_object, [ctypes.py_object]
     return wrap(builtin)

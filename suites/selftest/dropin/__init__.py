@@ -1,1 +1,1 @@
-"""Tests of ``harness.dropin``, part by part; ``test_dropin`` beside this folder runs whole files."""
+"""Self-tests of harness.dropin, part by part; ``test_dropin`` beside this folder runs whole files."""

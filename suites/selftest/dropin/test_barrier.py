@@ -1,4 +1,4 @@
-"""The barrier between processes that know of each other by files only."""
+"""Tests the barrier between processes that know each other only by files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import unittest
 
 from harness.dropin import barrier
 
-# Seconds; long enough for a fork on a machine that is busy with other things.
+# Seconds; long enough for a fork on a busy machine.
 PATIENT_S = 60.0
 
 
 class Meeting(unittest.TestCase):
-    """``meet``, with forked processes as peers."""
+    """``meet``, at which forked processes wait for each other."""
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
@@ -22,7 +22,7 @@ class Meeting(unittest.TestCase):
         os.mkdir(self.place)
 
     def peer(self, turns: int, wait_for: int) -> int:
-        """A process that comes so many times and exits 0 if all others came each time."""
+        """Starts a process that meets ``turns`` times and exits 0 if all others came each time."""
         pid = os.fork()
         if pid:
             return pid

@@ -1,4 +1,4 @@
-"""Which classes get our ranks: on modules that look like upstream's, and on this torch's own."""
+"""Tests which upstream classes get the harness's ranks, on played modules and on the installed torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.dropin.ranks import UpstreamContinuousRanks, UpstreamRanks
 
 
 class Ranks:
-    """A base to be grafted."""
+    """A base class to be grafted."""
 
     def run_test(self) -> str:
         return "ours"
@@ -40,7 +40,7 @@ GRAFT = classes.Graft("Case", Ranks, lost=("run_test",), needed=("kept",))
 
 
 class Grafts(unittest.TestCase):
-    """``apply``."""
+    """``apply``, which puts a base of the harness under an upstream class."""
 
     def test_subclasses_follow_and_the_class_stays_itself(self) -> None:
         module = _module()
@@ -79,10 +79,10 @@ class Grafts(unittest.TestCase):
 
 
 class ThisTorch(unittest.TestCase):
-    """``install`` on the torch that is installed."""
+    """``install``, on the installed torch."""
 
     def setUp(self) -> None:
-        # Ranks of other tests in this process have nothing to do with it.
+        # Ranks that other tests start in this process must not see the variable.
         environment = unittest.mock.patch.dict(os.environ)
         environment.start()
         self.addCleanup(environment.stop)

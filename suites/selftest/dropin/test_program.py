@@ -1,4 +1,4 @@
-"""Files and modules as ``__main__``."""
+"""Tests running files and modules as ``__main__``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if __name__ == "__main__":
 
 
 class Finding(unittest.TestCase):
-    """``find``."""
+    """``find``, which finds the file of a path or a module name."""
 
     def test_file(self) -> None:
         self.assertEqual(program.find(__file__), (os.path.abspath(__file__), None))
@@ -48,7 +48,7 @@ class Finding(unittest.TestCase):
 
 
 class MainBlocks(unittest.TestCase):
-    """``runs_itself``."""
+    """``runs_itself``, which says whether a source has a main block."""
 
     def test_told_by_a_top_level_test_of_the_name(self) -> None:
         for source, expected in (
@@ -65,7 +65,7 @@ class Running(unittest.TestCase):
     """``python -m harness.dropin``, on files that need no ranks."""
 
     def play(self, source: str | None, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Runs a file with that source, or no file; both streams in ``stdout``."""
+        """Runs a file with that source, or no file; both streams come in ``stdout``."""
         command = [sys.executable, "-m", "harness.dropin"]
         with tempfile.TemporaryDirectory() as directory:
             if source is not None:

@@ -1,4 +1,4 @@
-"""Exit codes as skips: tables over accounts and outcomes."""
+"""Tests that exit codes become skips, by tables of rank results and outcomes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _exit(code: object) -> RankResult:
 
 
 class Accounts(unittest.TestCase):
-    """What a rank says of itself."""
+    """Skips in a rank's result of its own test."""
 
     def test_code_of_a_skip(self) -> None:
         account = skips.read_account(_exit(86), REASONS)
@@ -55,7 +55,7 @@ class Accounts(unittest.TestCase):
 
 
 class Outcomes(unittest.TestCase):
-    """What the parent sees."""
+    """Skips in the outcomes that the parent sees."""
 
     def test_only_crashes_with_the_code_of_a_skip_change(self) -> None:
         for status, code, expected in (
@@ -81,7 +81,7 @@ class Outcomes(unittest.TestCase):
 
 
 class Table(unittest.TestCase):
-    """The table of the installed torch."""
+    """The table of skip codes of the installed torch."""
 
     def test_has_the_codes_that_decorators_use(self) -> None:
         from torch.testing._internal.common_distributed import TEST_SKIPS

@@ -1,4 +1,5 @@
-"""Cases that go wrong on purpose, and what runs them and checks that nothing is left of them.
+"""Faulty test cases, and the tools that run them and check that they leave nothing behind.
 
-Nothing here is named ``test_*.py``: the modules beside this one run these cases and judge the verdicts.
+No file here is named ``test_*.py``: the self-tests of the other packages run these cases and judge the
+verdicts.
 """

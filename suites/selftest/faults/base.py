@@ -1,6 +1,6 @@
-"""The base of the faulty cases: two ranks that can wait for each other without sleeping.
+"""``FaultyCase``, the base class of the faulty cases: its ranks wait for each other without sleeping.
 
-Imports no torch, so that a rank of the spawn launcher starts in a tenth of a second.
+It imports no torch, so that a rank of the spawn launcher starts in a tenth of a second.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from collections.abc import Callable
 
 from harness import MultiProcessTestCase
 
-__unittest = True  # as the harness's own cases have it: a verdict shows no frame of these
+__unittest = True  # as in the harness, so that a traceback in a verdict shows no frame of this file
 
-# Seconds for ranks to come to the point that a row is about. Far above what a loaded machine needs; it ends
-# a broken self-test, no healthy one waits for it.
+# Seconds for ranks to reach the point that a test is about. Far above what a loaded machine needs: only a
+# broken self-test waits this long.
 ARRIVAL_S = 60.0
-# Names the FIFO on which ranks announce process ids to a self-test that runs them in another process.
+# Names the FIFO on which ranks announce process ids to the self-test that runs them in another process.
 ANNOUNCE = "HARNESS_FAULTS_FIFO"
 
 
 class FaultyCase(MultiProcessTestCase):
-    """Two ranks. ``arrivals`` is how many of them call ``arrive`` before the test's deadline starts to run.
+    """A case of two ranks that synchronise through FIFOs.
 
-    A row about a hang needs a short deadline, and must not count against it how long ranks take to start.
+    ``arrivals`` is the number of ranks that call ``arrive`` before the test's deadline starts to run: a test
+    about a hang needs a short deadline, and the time that ranks take to start must not count against it.
     """
 
     world_size = 2
@@ -45,20 +46,20 @@ class FaultyCase(MultiProcessTestCase):
                 _read_bytes(reader, self.arrivals)
             finally:
                 os.close(reader)
-            # the deadline as the mode of fresh ranks keeps it
+            # restarts the deadline, as the fresh rank mode keeps it
             self._running._started = time.monotonic()  # type: ignore[union-attr]
         super()._join_processes(fn)
 
     def arrive(self) -> None:
-        """In a rank: tells the parent that it may start the deadline."""
+        """Called in a rank: tells the parent that this rank has arrived, so that the deadline may start."""
         _tell(self._fifo("arrivals"), b"!")
 
     def tell(self, point: str, word: str = "") -> None:
-        """In a rank: returns when another rank hears this point."""
+        """Called in a rank: sends ``word`` and returns once another rank hears this point."""
         _tell(self._fifo(point), word.encode())
 
     def hear(self, point: str) -> str:
-        """In a rank: returns the word when another rank tells this point."""
+        """Called in a rank: waits until another rank tells this point, and returns its word."""
         with open(self._fifo(point), "rb") as fifo:
             return fifo.read().decode()
 
@@ -70,7 +71,7 @@ class FaultyCase(MultiProcessTestCase):
 
 
 def announce(*pids: int) -> None:
-    """In a rank: tells the self-test that runs the whole test in another process about processes."""
+    """Called in a rank: sends process ids to the self-test that runs the whole test in another process."""
     _tell(os.environ[ANNOUNCE], (" ".join(map(str, pids)) + "\n").encode())
 
 
@@ -80,7 +81,7 @@ def _remove_all(pattern: str) -> None:
 
 
 def _tell(path: str, data: bytes) -> None:
-    fifo = os.open(path, os.O_WRONLY)  # waits until somebody listens
+    fifo = os.open(path, os.O_WRONLY)  # waits until a reader has opened it
     os.write(fifo, data)
     os.close(fifo)
 

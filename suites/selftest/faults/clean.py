@@ -1,4 +1,4 @@
-"""``CleanTestCase``: a self-test that fails where the test leaves anything behind."""
+"""``CleanTestCase``: fails a self-test that leaves processes, descriptors, files or threads behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.system import posix, scratch
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What this process owns at one moment, servers of the launchers excepted: they live on by design."""
+    """What this process owns at one moment, except the launchers' servers, which stay alive by design."""
 
     descriptors: frozenset[tuple[int, str]]
     processes: frozenset[tuple[int, str]]
@@ -31,7 +31,9 @@ class Snapshot:
     cwd: str
 
     def more_than(self, before: Snapshot) -> dict[str, object]:
-        """What is here now and was not before, by kind; empty where all is clean."""
+        """Returns what is here now and was not in ``before``, by kind; the dict is empty if
+        nothing was left.
+        """
         found: dict[str, object] = {
             "descriptors": sorted(self.descriptors - before.descriptors),
             "processes": sorted(self.processes - before.processes),
@@ -46,20 +48,20 @@ class Snapshot:
 
 
 class CleanTestCase(unittest.TestCase):
-    """Nothing leaks between tests, checked after each test of every subclass.
+    """Checks after each test of every subclass that the test left nothing behind.
 
-    Before ``setUp`` proper and after the last cleanup this process is looked at: its descriptors with their
-    targets (``/proc/self/fd``), its descendants (psutil, recursively), its threads, its handlers of SIGINT,
-    SIGTERM and SIGCHLD, its working directory, and all files below TMPDIR, which is a private directory for
-    the test. What is there afterwards and was not before fails the test. That proves it for the harness
-    because ranks and all that they start descend from this process: it asks the kernel to be given the
-    orphans (PR_SET_CHILD_SUBREAPER), so a daemon whose server died turns up here and not with init; and
-    because ranks get this TMPDIR, so files of the launcher, the case and the rank are all looked for.
+    Before ``setUp`` proper and after the last cleanup, it takes a snapshot of this process: its descriptors
+    with their targets (``/proc/self/fd``), its descendants (psutil, recursively), its threads, its handlers
+    of SIGINT, SIGTERM and SIGCHLD, its working directory, and all files below TMPDIR, which is a private
+    directory for the test. Whatever is new in the second snapshot fails the test. This covers the harness's
+    ranks because they and all that they start descend from this process, which adopts orphans
+    (PR_SET_CHILD_SUBREAPER), so that a daemon whose server died shows up here and not with init; and because
+    ranks get this TMPDIR, so that files of the launcher, the case and the rank are found.
 
-    Limits: what lives as long as this process by design is left out, a server with its control socket and
-    the scratch directory (its contents are not; and what a server keeps open has a test of its own); files
-    outside TMPDIR and shared memory without a name are not seen; a process is a leftover at the moment of
-    the check even if it were about to end.
+    Limits: what lives as long as this process by design is left out, namely a server with its control socket
+    and the scratch directory (but not its contents; another test checks what a server keeps open). Files
+    outside TMPDIR and shared memory without a name are not seen. A process that is about to end still counts
+    as left behind.
     """
 
     def setUp(self) -> None:
@@ -100,7 +102,7 @@ class CleanTestCase(unittest.TestCase):
 
 
 def _servers() -> tuple[set[tuple[int, str]], set[int]]:
-    """Control descriptors and process ids of the servers that this process keeps."""
+    """Returns the control descriptors and the process ids of the servers that this process keeps."""
     controls: set[tuple[int, str]] = set()
     pids: set[int] = set()
     kept = choose_launcher._kept.held()
@@ -115,7 +117,7 @@ def _servers() -> tuple[set[tuple[int, str]], set[int]]:
 
 
 def _scratch_directory() -> set[str]:
-    """The directory that this process keeps for rendezvous files."""
+    """Returns the directory that this process keeps for rendezvous files."""
     kept = scratch._kept.held()
     return {kept.path} if kept is not None else set()
 
@@ -123,13 +125,13 @@ def _scratch_directory() -> set[str]:
 def _descriptors() -> set[tuple[int, str]]:
     found = set()
     for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(FileNotFoundError):  # the listing's own
+        with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing itself
             found.add((int(name), os.readlink(f"/proc/self/fd/{name}")))
     return found
 
 
 def _descendants(servers: set[int]) -> set[tuple[int, str]]:
-    """Living descendants other than servers. The dead that were given to this process are reaped."""
+    """Returns the living descendants other than servers, and reaps dead ones that this process adopted."""
     found = set()
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""Cases that use upstream's contract in every way that it allows."""
+"""Cases that use upstream's contract, its overridable hooks included, in every way that it allows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from suites.selftest.faults.base import FaultyCase
 
 
 def decorated(method: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Does nothing but what every decorator does: upstream's checks are keyed by ``__wrapped__``."""
+    """Wraps a method without changing it, because upstream's return-code checks are keyed by
+    ``__wrapped__``.
+    """
 
     @functools.wraps(method)
     def wrapper(self: Any) -> None:
@@ -24,7 +26,7 @@ def decorated(method: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 class Codes(FaultyCase):
-    """Return codes that a test announces."""
+    """Tests that announce the return codes of their ranks."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -41,83 +43,85 @@ class Codes(FaultyCase):
 
     @decorated
     def test_announced(self) -> None:
-        """Every rank ends with 3, by one way or another."""
+        """Every rank ends with the announced code 3, by os._exit or by sys.exit."""
         if self.rank == 0:
             os._exit(3)
         sys.exit(3)
 
     @decorated
     def test_announced_for_rank_0(self) -> None:
-        """Upstream compares rank 0's."""
+        """Only rank 0 ends with code 3, which is the rank whose code upstream compares."""
         if self.rank == 0:
             os._exit(3)
 
     @decorated
     def test_announced_and_not_kept(self) -> None:
-        """Nobody ends with 3."""
+        """No rank ends with the announced code 3."""
 
     @decorated
     def test_any_end(self) -> None:
-        """How ranks end says nothing."""
+        """The ranks end with codes that the test said to ignore."""
         os._exit(self.rank + 5)
 
     @decorated
     def test_any_end_but_a_failure(self) -> None:
-        """What ranks report still counts."""
+        """Rank 1 reports a failure although return codes are ignored."""
         if self.rank == 1:
             self.fail("a failure all the same")
         os._exit(5)
 
 
 def _key(method: Callable[[], None]) -> Callable[..., object]:
-    """What upstream's tests write as ``self.test_something.__wrapped__``."""
+    """Returns the function under the decorator, which upstream's tests write as
+    ``self.test_x.__wrapped__``.
+    """
     key: Callable[..., object] = method.__wrapped__  # type: ignore[attr-defined]
     return key
 
 
 class WithoutSetUp(MultiProcessTestCase):
-    """No setUp, no world size: ranks start when the method runs."""
+    """A case without setUp and world size: its ranks start when the method runs."""
 
     def test_world_size(self) -> None:
-        """Upstream's default on a machine without accelerators."""
+        """The world size is upstream's default on a machine without accelerators."""
         self.assertEqual(self.world_size, DEFAULT_WORLD_SIZE)
         self.assertIn(self.rank, range(DEFAULT_WORLD_SIZE))
 
 
 class WithProperty(MultiProcessTestCase):
-    """World size as upstream's tests write it."""
+    """A case whose world size is a property, as upstream's tests write it."""
 
     @property
     def world_size(self) -> int:
-        """Three."""
+        """Returns 3."""
         return 3
 
     def test_world_size(self) -> None:
-        """In a rank."""
+        """Each rank sees a world size of 3, and then fails."""
         self.assertEqual(self.world_size, 3)
         self.fail(f"rank {self.rank}")
 
 
 class WithZero(MultiProcessTestCase):
-    """No rank at all."""
+    """A case with a world size of 0."""
 
     world_size = 0
 
     def test_anything(self) -> None:
-        """Never runs."""
+        """Never runs, because no rank can be started."""
 
 
 class WithWords(MultiProcessTestCase):
-    """Not a number."""
+    """A case whose world size is not a number."""
 
     world_size = "several"  # type: ignore[assignment]  # the fault
 
     def test_anything(self) -> None:
-        """Never runs."""
+        """Never runs, because no rank can be started."""
 
 
 class SetUpRaises(FaultyCase):
-    """The ranks are there when setUp goes wrong; tearDown does not run then."""
+    """setUp raises after it has started the ranks, so that tearDown does not run."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -126,12 +130,12 @@ class SetUpRaises(FaultyCase):
         raise OSError("setUp went wrong after the ranks had started")
 
     def test_anything(self) -> None:
-        """Its ranks wait for nothing."""
+        """Closes its standard input; the ranks pass without waiting for anything."""
         sys.stdin.close()
 
 
 class TearDownRaises(FaultyCase):
-    """The parent's tearDown goes wrong."""
+    """tearDown raises in the parent."""
 
     def tearDown(self) -> None:
         super().tearDown()
@@ -142,7 +146,7 @@ class TearDownRaises(FaultyCase):
 
 
 class Handles(FaultyCase):
-    """What the parent sees of its ranks."""
+    """Notes how the parent sees its rank processes before and after the test."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -154,21 +158,21 @@ class Handles(FaultyCase):
         super().tearDown()
 
     def test_pass(self) -> None:
-        """Ends with 0."""
+        """Passes, so that every rank ends with code 0."""
 
     def test_codes(self) -> None:
-        """Ends with upstream's code for an error, and by signal."""
+        """Rank 0 fails, which ends it with upstream's code for an error, and rank 1 ends by SIGKILL."""
         if self.rank == 1:
             os.kill(os.getpid(), 9)
         self.fail("rank 0")
 
     def test_skip(self) -> None:
-        """Ends with upstream's code for a skip."""
+        """Skips, so that every rank ends with upstream's code for a skip."""
         self.skipTest("all of us")
 
 
 class KillsItsRanks(FaultyCase):
-    """The parent ends rank 1 by its handle, as upstream's fault-tolerance tests do."""
+    """The parent kills rank 1 through its process handle, as upstream's fault-tolerance tests do."""
 
     def _join_processes(self, fn: Callable[..., object]) -> None:
         self._spawn_processes()
@@ -176,13 +180,13 @@ class KillsItsRanks(FaultyCase):
         super()._join_processes(fn)
 
     def test_killed(self) -> None:
-        """Rank 1 never comes back: nobody ever hears it."""
+        """Rank 1 waits for ever until it is killed; rank 0 passes."""
         if self.rank == 1:
             self.tell("never heard")
 
 
 class Overrides(FaultyCase):
-    """Every hook of upstream's is overridden and calls on."""
+    """Overrides each of upstream's hooks and calls the original from it."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -212,16 +216,16 @@ class Overrides(FaultyCase):
         print("after run_test")
 
     def test_pass(self) -> None:
-        """All hooks run, in their order."""
+        """Passes after all the hooks before it have run."""
         print("test")
 
     def test_fail(self) -> None:
-        """What comes after the test in an override does not run, as upstream's sys.exit has it."""
+        """Fails, so that an override's code after ``run_test`` does not run, because it ends by sys.exit."""
         self.fail("no further")
 
 
 class OwnRun(FaultyCase):
-    """A ``_run`` that never calls ``run_test`` but runs the method itself, as some of upstream's do."""
+    """A ``_run`` that runs the method itself and never calls ``run_test``, as some upstream tests do."""
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
@@ -235,13 +239,13 @@ class OwnRun(FaultyCase):
             sys.exit(cls.TEST_ERROR_EXIT_CODE)
 
     def test_fail(self) -> None:
-        """Sends its own traceback."""
+        """Rank 1 fails, and ``_run`` sends its own traceback over the pipe."""
         if self.rank == 1:
             self.fail("told over the pipe")
 
 
 class RunForgets(FaultyCase):
-    """A ``_run`` that runs nothing."""
+    """A ``_run`` that runs nothing on rank 1."""
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
@@ -253,42 +257,42 @@ class RunForgets(FaultyCase):
 
 
 class AnotherName(FaultyCase):
-    """``_current_test_name`` decides which method ranks run."""
+    """``_current_test_name`` chooses another method for the ranks to run."""
 
     def _current_test_name(self) -> str:
         return "other_method"
 
     def test_anything(self) -> None:
-        """Not this."""
+        """Fails if the ranks run this method."""
         self.fail("the wrong method")
 
     def other_method(self) -> None:
-        """This."""
+        """The method that the ranks are to run."""
         print("the other method")
 
 
 class Started(DistributedTestBase):
-    """Starts its ranks by itself and tells them how many they are."""
+    """A ``DistributedTestBase`` case, which starts its ranks by itself."""
 
     world_size = 2
 
     def test_world_size(self) -> None:
-        """In the environment, too."""
+        """Each rank finds the world size in its environment."""
         self.assertEqual(os.environ["WORLD_SIZE"], "2")
 
 
 class NotARankTest(TestCase):
-    """An ordinary test beside the others."""
+    """An ordinary single-process test beside the multi-rank ones."""
 
     def test_pass(self) -> None:
-        """In one process."""
+        """Passes."""
 
 
 def local_case() -> type[MultiProcessTestCase]:
-    """A class that no other process can import."""
+    """Returns a case class that no other process can import."""
 
     class Local(FaultyCase):
-        """Defined in a function."""
+        """A case class that is defined in a function."""
 
         def test_anything(self) -> None:
             """Never runs."""

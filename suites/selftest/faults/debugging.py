@@ -1,4 +1,4 @@
-"""Cases for somebody to debug."""
+"""A case for the self-tests of debugging a rank at the terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from harness import MultiProcessTestCase
 
 
 class Debugged(MultiProcessTestCase):
-    """Two ranks, of which one gets the terminal."""
+    """Two ranks, one of which gets the terminal."""
 
     world_size = 2
 

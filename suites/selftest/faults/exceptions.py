@@ -1,4 +1,4 @@
-"""Exceptions that are hard to bring to another process."""
+"""Cases that raise exceptions which are hard to send to another process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONG = 5_000_000
 
 
 class Unspeakable(Exception):
-    """Its text cannot be had."""
+    """An exception whose text cannot be had, because ``str()`` and ``repr()`` of it raise."""
 
     def __str__(self) -> str:
         raise RuntimeError("no words")
@@ -21,14 +21,14 @@ class Unspeakable(Exception):
 
 
 class ExitsInStr(Exception):
-    """Asking for its text ends the process, nearly."""
+    """An exception whose ``str()`` raises SystemExit."""
 
     def __str__(self) -> str:
         raise SystemExit(0)
 
 
 class Unpicklable(Exception):
-    """Holds a lock."""
+    """An exception that does not pickle, because it holds a lock."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -36,14 +36,14 @@ class Unpicklable(Exception):
 
 
 class HostilePickle(Exception):
-    """Fails in the process that unpickles it."""
+    """An exception that raises SystemExit in the process that unpickles it."""
 
     def __reduce__(self) -> Any:
         return (_refuse, ())
 
 
 class TwoArguments(Exception):
-    """Pickles, and does not unpickle: a common mistake."""
+    """An exception that pickles but does not unpickle, which is a common mistake."""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(f"{first}-{second}")
@@ -54,35 +54,35 @@ def _refuse() -> NoReturn:
 
 
 class Raises(FaultyCase):
-    """Rank 1 raises."""
+    """Rank 1 raises the exception that the method's name says."""
 
     def raise_(self, error: BaseException) -> None:
-        """In rank 1 only."""
+        """Raises ``error``, in rank 1 only."""
         if self.rank == 1:
             raise error
 
     def test_unspeakable(self) -> None:
-        """``str()`` raises."""
+        """Rank 1 raises an exception whose ``str()`` raises."""
         self.raise_(Unspeakable())
 
     def test_exits_in_str(self) -> None:
-        """``str()`` raises SystemExit."""
+        """Rank 1 raises an exception whose ``str()`` raises SystemExit."""
         self.raise_(ExitsInStr())
 
     def test_unpicklable(self) -> None:
-        """Holds a lock."""
+        """Rank 1 raises an exception that holds a lock."""
         self.raise_(Unpicklable("holds a lock"))
 
     def test_hostile_pickle(self) -> None:
-        """Ends the process that unpickles it."""
+        """Rank 1 raises an exception that would end the process that unpickles it."""
         self.raise_(HostilePickle("a stranger"))
 
     def test_two_arguments(self) -> None:
-        """Does not unpickle."""
+        """Rank 1 raises an exception that does not unpickle."""
         self.raise_(TwoArguments("one", "two"))
 
     def test_of_a_local_class(self) -> None:
-        """Its class cannot be imported anywhere."""
+        """Rank 1 raises an exception whose class cannot be imported anywhere."""
 
         class Local(Exception):
             pass
@@ -90,16 +90,16 @@ class Raises(FaultyCase):
         self.raise_(Local("nobody knows my class"))
 
     def test_long(self) -> None:
-        """Five million characters."""
+        """Rank 1 raises an exception with five million characters of text."""
         self.raise_(RuntimeError("beginning " + "x" * LONG + " end"))
 
     def test_long_assertion(self) -> None:
-        """Five million characters, in an assertion."""
+        """Rank 1 fails an assertion with five million characters of text."""
         if self.rank == 1:
             self.fail("beginning " + "x" * LONG + " end")
 
     def test_chained(self) -> None:
-        """With a cause that has a context."""
+        """Rank 1 raises an exception with a cause that itself has a context."""
         if self.rank != 1:
             return
         try:
@@ -111,13 +111,13 @@ class Raises(FaultyCase):
             raise RuntimeError("the third") from error
 
     def test_grouped(self) -> None:
-        """Python 3.11's ExceptionGroup."""
+        """Rank 1 raises an ExceptionGroup, which exists from Python 3.11."""
         if self.rank == 1:
             group = sys.modules["builtins"].__dict__["ExceptionGroup"]  # Python 3.10 has no such name
             raise group("several", [ValueError("one of them"), group("inner", [TypeError("another")])])
 
     def test_recursion(self) -> None:
-        """Too deep."""
+        """Rank 1 recurses too deep."""
         if self.rank == 1:
             self._deeper()
 
@@ -125,34 +125,34 @@ class Raises(FaultyCase):
         self._deeper()
 
     def test_memory(self) -> None:
-        """A real one: nobody has an exabyte."""
+        """Rank 1 gets a real MemoryError, by asking for an exabyte."""
         if self.rank == 1:
             bytearray(1 << 60)
 
     def test_syntax(self) -> None:
-        """From exec."""
+        """Rank 1 raises a SyntaxError from exec."""
         if self.rank == 1:
             exec("def broken(:\n    pass")
 
     def test_cycle(self) -> None:
-        """Its own cause."""
+        """Rank 1 raises an exception that is its own cause through another one."""
         if self.rank == 1:
             first, second = ValueError("hen"), ValueError("egg")
             first.__cause__, second.__cause__ = second, first
             raise first
 
     def test_surrogates(self) -> None:
-        """Text that is no valid Unicode."""
+        """Rank 1 raises an exception whose text is not valid Unicode."""
         self.raise_(ValueError("half \ud800 a pair"))
 
     def test_stop_iteration(self) -> None:
-        """Means something to loops and generators."""
+        """Rank 1 raises StopIteration, which loops and generators would swallow."""
         self.raise_(StopIteration("enough"))
 
     def test_generator_exit(self) -> None:
-        """No Exception."""
+        """Rank 1 raises GeneratorExit, which is not an ``Exception``."""
         self.raise_(GeneratorExit("out"))
 
     def test_without_message(self) -> None:
-        """Nothing but a type."""
+        """Rank 1 raises an exception without a message."""
         self.raise_(LookupError())

@@ -1,4 +1,4 @@
-"""Ranks whose trouble begins when their test is over, or lies with the harness rather than the test."""
+"""Ranks that go wrong after their test is over, or because of the harness and not of the test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from suites.selftest.faults.base import FaultyCase, announce
 
 
 class SkipsThenRaises(FaultyCase):
-    """An override of ``_run`` that fails after the test has skipped."""
+    """Its ``_run`` override fails in rank 1 after the test has skipped."""
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
@@ -28,7 +28,7 @@ class SkipsThenRaises(FaultyCase):
 
 
 class DiesAfterwards(FaultyCase):
-    """Rank 1 dies when it is let go."""
+    """Rank 1 dies in an exit handler, after it has been released."""
 
     def setUpRank(self) -> None:
         if self.rank == 1:
@@ -42,7 +42,7 @@ class DiesAfterwards(FaultyCase):
 
 
 class LeavesSlowly(FaultyCase):
-    """Rank 0 passes and takes its time to leave, rank 1 fails, rank 2 hangs with SIGTERM ignored."""
+    """Rank 0 passes and hangs at exit, rank 1 fails, and rank 2 hangs and ignores SIGTERM."""
 
     world_size = 3
 
@@ -57,7 +57,7 @@ class LeavesSlowly(FaultyCase):
 
 
 class ExpectsToFail(FaultyCase):
-    """Tests that expect to fail, but not because no rank could run them."""
+    """Tests that expect a failure, which a lost server must not count as."""
 
     @unittest.expectedFailure
     def test_kills_server(self) -> None:
@@ -74,6 +74,6 @@ class ExpectsToFail(FaultyCase):
 
 
 class ExpectsOfNobody(ExpectsToFail):
-    """No rank can be started."""
+    """A case that expects a failure but can start no rank."""
 
     world_size = 0

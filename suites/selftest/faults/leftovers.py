@@ -1,4 +1,4 @@
-"""Ranks that leave something behind: threads, processes, a changed environment, nonsense on a channel."""
+"""Ranks that leave something behind: threads, processes, a changed environment, garbage on their channel."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ SLEEPER = [sys.executable, "-S", "-c", "import time; time.sleep(3600)"]
 
 
 class Leaves(FaultyCase):
-    """Rank 1 leaves something."""
+    """Rank 1 leaves behind what the method's name says."""
 
     def test_thread(self) -> None:
-        """One that would never end."""
+        """Rank 1 leaves a thread that would never end."""
         if self.rank == 1:
             threading.Thread(target=time.sleep, args=(3600,)).start()
 
     def test_daemon_thread(self) -> None:
-        """One that prints while the rank leaves."""
+        """Rank 1 leaves a daemon thread that prints while the rank exits."""
         if self.rank == 1:
             threading.Thread(target=_chatter, daemon=True).start()
 
     def test_fork(self) -> None:
-        """A child that ends as a script does, one that fails, one that goes on: all come out of the test."""
+        """Each rank forks children that leave the test body by sys.exit, by a failure and by returning."""
         for end in ("exit", "fail", "go on"):
             pid = os.fork()
             if pid == 0:
@@ -46,22 +46,22 @@ class Leaves(FaultyCase):
             os.waitpid(pid, 0)
 
     def test_child(self) -> None:
-        """A child that holds the rank's output open."""
+        """Rank 1 leaves a child process that holds the rank's output open."""
         if self.rank == 1:
             subprocess.Popen(SLEEPER)
 
     def test_child_that_ignores_signals(self) -> None:
-        """Only SIGKILL ends it."""
+        """Rank 1 leaves a child process that only SIGKILL ends."""
         if self.rank == 1:
             _fork(_ignore_and_wait)
 
     def test_session_leader(self) -> None:
-        """A child in a session of its own: no signal to a process group reaches it."""
+        """Rank 1 leaves a child in its own session, which no signal to the rank's process group reaches."""
         if self.rank == 1:
             subprocess.Popen(SLEEPER, start_new_session=True)
 
     def test_daemon(self) -> None:
-        """Forked twice, in a session of its own, without streams; its pid is told."""
+        """Rank 1 leaves a daemon, forked twice, in its own session without streams; it announces the pid."""
         if self.rank == 1:
             read, write = os.pipe()
             _fork(_daemonise, read, write)
@@ -70,18 +70,18 @@ class Leaves(FaultyCase):
                 announce(int(pids.read()))
 
     def test_child_that_ends_by_itself(self) -> None:
-        """Nothing to warn of: it was about to end."""
+        """Rank 1 leaves a child process that is about to end by itself, which deserves no warning."""
         if self.rank == 1:
             subprocess.Popen(["true"])
 
     def test_child_and_crash(self) -> None:
-        """The rank dies, its child stays."""
+        """Rank 1 dies and leaves a child process."""
         if self.rank == 1:
             subprocess.Popen(SLEEPER)
             os.kill(os.getpid(), signal.SIGKILL)
 
     def test_environment(self) -> None:
-        """Changes what later tests could meet."""
+        """Each rank changes its environment, directory, umask, path, arguments and SIGTERM handler."""
         os.environ["LEFT_BY_A_RANK"] = "1"
         os.environ.pop("PATH", None)
         os.chdir("/")
@@ -91,7 +91,7 @@ class Leaves(FaultyCase):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     def test_environment_is_whole(self) -> None:
-        """What the test before this one changed is as it was."""
+        """The changes of ``test_environment`` before this test are gone."""
         self.assertNotIn("LEFT_BY_A_RANK", os.environ)
         self.assertIn("PATH", os.environ)
         self.assertEqual(os.getcwd(), os.environ["EXPECTED_CWD"])
@@ -102,7 +102,7 @@ class Leaves(FaultyCase):
 
 
 class Lies(FaultyCase):
-    """Rank 1 writes to the descriptor on which it reports, once rank 0 is there with nothing left to do."""
+    """Rank 1 writes to the channel on which it reports, once rank 0 has nothing left to do."""
 
     def setUpRank(self) -> None:
         if self.rank == 0:
@@ -111,7 +111,7 @@ class Lies(FaultyCase):
             self.hear("here")
 
     def channel(self) -> socket.socket:
-        """The rank's channel: the one socket that a rank has."""
+        """Returns the rank's channel, which is the only socket that a rank has."""
         for name in os.listdir("/proc/self/fd"):
             try:
                 if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
@@ -121,43 +121,43 @@ class Lies(FaultyCase):
         raise AssertionError("no socket")
 
     def test_garbage(self) -> None:
-        """Text, as of a stray print."""
+        """Rank 1 sends plain text, like a stray print."""
         if self.rank == 1:
             self.channel().sendall(b"hello, who is there?")
 
     def test_garbage_and_hang(self) -> None:
-        """Text, and then nothing more."""
+        """Rank 1 sends plain text and then hangs."""
         if self.rank == 1:
             self.channel().sendall(b"hello, who is there?")
             time.sleep(3600)
 
     def test_framed_garbage(self) -> None:
-        """A frame that is no message."""
+        """Rank 1 sends a frame that holds no message."""
         if self.rank == 1:
             send_frame(self.channel(), b'{"kind": "Report"')
 
     def test_wrong_message(self) -> None:
-        """A message that no rank sends."""
+        """Rank 1 sends a message that only the server sends."""
         if self.rank == 1:
             send_frame(self.channel(), b'{"kind": "Swept", "leaked": []}')
 
     def test_another_rank(self) -> None:
-        """Speaks for rank 0."""
+        """Rank 1 sends a report in the name of rank 0."""
         if self.rank == 1:
             send_frame(self.channel(), encode(Report(RankOutcome(0, Status.PASSED))))
 
     def test_no_rank_at_all(self) -> None:
-        """Speaks for a rank that there is not."""
+        """Rank 1 sends a report for a rank that does not exist."""
         if self.rank == 1:
             send_frame(self.channel(), encode(Report(RankOutcome(77, Status.PASSED))))
 
     def test_not_a_mapping(self) -> None:
-        """A report whose parts are of the wrong kind."""
+        """Rank 1 sends a report whose outcome is not a mapping."""
         if self.rank == 1:
             send_frame(self.channel(), b'{"kind": "Report", "outcome": [1, 2]}')
 
     def test_wrong_fields(self) -> None:
-        """A report whose fields are of the wrong kind: it has to be refused before it is used."""
+        """Rank 1 sends a report with a field of the wrong type, which has to be refused before it is used."""
         if self.rank == 1:
             frame = encode(Report(RankOutcome(1, Status.PASSED, duration_s=1.5)))
             lie = frame.replace(b'"duration_s": 1.5', b'"duration_s": "long"')
@@ -165,23 +165,23 @@ class Lies(FaultyCase):
             send_frame(self.channel(), lie)
 
     def test_half_a_frame(self) -> None:
-        """A promise of more, and then the real report on top of it."""
+        """Rank 1 announces a longer frame than it sends, so that its real report becomes part of it."""
         if self.rank == 1:
             self.channel().sendall(struct.pack(">I", 1 << 20))
 
     def test_passes_then_fails(self) -> None:
-        """Says by hand that it passed, and fails."""
+        """Rank 1 sends a report that it passed, and then fails."""
         if self.rank == 1:
             send_frame(self.channel(), encode(Report(RankOutcome(1, Status.PASSED))))
             self.fail("the truth")
 
     def test_closes_everything(self) -> None:
-        """Closes all descriptors that are not its own business, as daemons do."""
+        """Rank 1 closes every descriptor that it did not open, as daemons do."""
         if self.rank == 1:
             os.closerange(3, 1 << 16)
 
     def test_blocks_its_channel(self) -> None:
-        """Makes its channel non-blocking and reports a megabyte."""
+        """Rank 1 makes its channel non-blocking and reports a megabyte."""
         if self.rank == 1:
             channel = self.channel()
             flags = fcntl.fcntl(channel, fcntl.F_GETFL)

@@ -1,4 +1,4 @@
-"""Ranks that outlive whoever started them, unless the harness sees to it."""
+"""Ranks that would outlive the process or the server that started them if the harness did not end them."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from collections.abc import Callable
 from suites.selftest.faults.base import FaultyCase, announce
 from suites.selftest.faults.leftovers import SLEEPER
 
-# What the first test announces: two ranks, each with its server, a child, and a child in another session.
+# Process ids that the first test announces: for each of two ranks its own, its server's, a child's, and that
+# of a child in another session.
 ANNOUNCED = 8
 
 
 class Orphans(FaultyCase):
-    """Ranks tell who they are and wait for ever; run in a process of its own that is killed."""
+    """Ranks that announce their process ids and wait for ever, in a process that a self-test kills."""
 
     def test_wait(self) -> None:
-        """With children that would not go by themselves."""
+        """Each rank waits for ever and has two children that would not end by themselves."""
         child = subprocess.Popen(SLEEPER)
         stranger = subprocess.Popen(SLEEPER, start_new_session=True)
         announce(os.getpid(), os.getppid(), child.pid, stranger.pid)
         time.sleep(3600)
 
     def test_afterwards(self) -> None:
-        """For the run that goes on."""
+        """Passes; it is the test that follows in a run that goes on."""
 
 
 class KillsServer(FaultyCase):
     """Rank 1 kills the server that is its parent."""
 
     def test_kill(self) -> None:
-        """By SIGKILL: nothing can be said or swept any more."""
+        """Rank 1 sends SIGKILL, so that the server can neither report nor sweep any more."""
         announce(os.getpid())
         if self.rank == 1:
             self.hear("announced")
@@ -44,7 +45,7 @@ class KillsServer(FaultyCase):
 
 
 class LosesServer(FaultyCase):
-    """The parent sees its server killed in the middle of a test."""
+    """The parent's server is killed in the middle of a test."""
 
     signum = signal.SIGKILL
 
@@ -56,7 +57,7 @@ class LosesServer(FaultyCase):
         super()._join_processes(fn)
 
     def test_wait(self) -> None:
-        """Until somebody kills the server."""
+        """Each rank waits for ever, after rank 1 has told the parent the server's pid."""
         announce(os.getpid())
         if self.rank == 0:
             self.tell("announced")
@@ -67,6 +68,6 @@ class LosesServer(FaultyCase):
 
 
 class LosesServerPolitely(LosesServer):
-    """Likewise, by SIGTERM, as a machine that shuts down sends it."""
+    """The parent's server gets SIGTERM, as a machine that shuts down sends it."""
 
     signum = signal.SIGTERM

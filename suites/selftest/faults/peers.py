@@ -1,4 +1,4 @@
-"""One rank fails or skips while the others wait for it."""
+"""Cases in which one rank fails or skips while the others wait for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import unittest
 
 from suites.selftest.faults.base import FaultyCase
 
-# Seconds; nobody sleeps them out, the harness ends the sleeper.
+# Seconds. Nobody waits this long: the harness ends the sleeping ranks.
 FOREVER_S = 3600.0
 
 
@@ -19,7 +19,7 @@ class Peers(FaultyCase):
     world_size = 3
 
     def while_asleep(self) -> bool:
-        """True in rank 1, once the others are about to sleep; the others never return."""
+        """Returns True in rank 1 once the others are about to sleep, and does not return in the others."""
         if self.rank == 1:
             self.hear("asleep-0")
             self.hear("asleep-2")
@@ -29,32 +29,32 @@ class Peers(FaultyCase):
         return False
 
     def test_fails(self) -> None:
-        """An assertion."""
+        """Rank 1 fails an assertion."""
         if self.while_asleep():
             self.fail("rank 1 will not play")
 
     def test_raises(self) -> None:
-        """Any other exception."""
+        """Rank 1 raises another exception."""
         if self.while_asleep():
             raise RuntimeError("rank 1 cannot play")
 
     def test_dies(self) -> None:
-        """No word at all."""
+        """Rank 1 dies without a report."""
         if self.while_asleep():
             os._exit(4)
 
     def test_skips(self) -> None:
-        """A divergent skip, with peers that wait."""
+        """Rank 1 skips alone."""
         if self.while_asleep():
             raise unittest.SkipTest("not on rank 1")
 
     def test_cleanup_fails(self) -> None:
-        """The test itself was over."""
+        """Rank 1 fails in a cleanup, after its method has passed."""
         if self.while_asleep():
             self.addCleanup(self.fail, "nothing was tidy")
 
     def test_dies_and_a_peer_notices(self) -> None:
-        """Rank 2 sees it at once and says so, perhaps before anybody else knows."""
+        """Rank 1 dies, and rank 2 raises because of it, perhaps before anybody else knows."""
         if self.rank == 1:
             self.tell("pid", str(os.getpid()))
             self.hear("watched")

@@ -20,16 +20,16 @@ import torch.distributed as dist
 from harness import MultiProcContinuousTest, MultiProcessTestCase
 from harness.cases.continuous import UNSET
 
-# What a test left in this module of its rank: no guard looks at a module's own globals.
+# What a test left in this module of its rank: the guard does not look at a module's own globals.
 residue: list[str] = []
 
 
 class Left(UserWarning):
-    """Of which a test leaves a filter."""
+    """A warning category for which a test leaves a filter."""
 
 
 class Shared(MultiProcContinuousTest):
-    """Tests on two ranks and the group that they keep."""
+    """Tests on two pooled ranks that keep their process group."""
 
     world_size = 2
 
@@ -55,7 +55,7 @@ class Shared(MultiProcContinuousTest):
         print(torch.get_num_threads(), int(dist.get_debug_level()))
 
     def test_compiler_is_new(self) -> None:
-        """As it is left by a test that compiles."""
+        """The compiler's counters are empty, although other tests of the rank have compiled."""
         counters = torch._dynamo.utils.counters
         self.assertFalse(counters)
         counters["frames"]["ok"] += 1
@@ -65,7 +65,7 @@ class Shared(MultiProcContinuousTest):
         warnings.simplefilter("error", Left)
 
     def test_gives_up_a_further_group(self) -> None:
-        """Rank 0 alone begins a group beside the kept one; its next has another name than rank 1's."""
+        """Rank 0 alone fails to make a second group, so that its next one gets another name than rank 1's."""
         if self.rank == 0:
             with self.assertRaises(RuntimeError):
                 dist.new_group([0, 1], timeout=timedelta(milliseconds=20))
@@ -106,7 +106,7 @@ class Shared(MultiProcContinuousTest):
         dist.destroy_process_group()
 
     def test_forks_and_fails(self) -> None:
-        """The child comes out of the test without a failure, and the rank with one."""
+        """A forked child returns from the test without a failure, and each rank fails."""
         pid = os.fork()
         if pid != 0:
             os.waitpid(pid, 0)
@@ -124,7 +124,7 @@ class SharedToo(Shared):
 
 
 class Wider(Shared):
-    """Another world size."""
+    """A class with a larger world size."""
 
     world_size = 3
 
@@ -135,7 +135,7 @@ class Wider(Shared):
 
 
 class OwnOptions(Shared):
-    """A class whose group has options of its own, so it shares with nobody."""
+    """A class whose group has options of its own, so that it shares its ranks with no other class."""
 
     @classmethod
     def opts(cls, high_priority_stream: bool = False) -> Any:
@@ -143,26 +143,26 @@ class OwnOptions(Shared):
 
 
 class Properties(Shared):
-    """Hooks in the other forms that they may have."""
+    """A class whose hooks are an attribute and properties instead of class methods."""
 
     backend_str = "gloo"  # type: ignore[assignment]  # upstream's users write it so
 
     @property
-    def world_size(self) -> int:  # type: ignore[override]  # as above
+    def world_size(self) -> int:  # type: ignore[override]  # a property is the point
         return 2
 
     @property
-    def device_type(self) -> str:  # type: ignore[override]  # as above
+    def device_type(self) -> str:  # type: ignore[override]  # a property is the point
         return "cpu"
 
 
 class UnsizedProperties(Shared):
-    """One rank a device, of which the kind is a property."""
+    """A class of one rank for each device, with the device type as a property."""
 
     world_size = UNSET
 
     @property
-    def device_type(self) -> str:  # type: ignore[override]  # as above
+    def device_type(self) -> str:  # type: ignore[override]  # a property is the point
         return "cpu"
 
     def test_size(self) -> None:
@@ -170,7 +170,7 @@ class UnsizedProperties(Shared):
 
 
 class OwnArguments(Shared):
-    """A class that hands its tests an argument."""
+    """A class that passes an argument to its tests."""
 
     @classmethod
     def _run_test_given_id(cls, test_id: str, **kwargs: Any) -> None:
@@ -181,7 +181,7 @@ class OwnArguments(Shared):
 
 
 class FreshGroup(MultiProcessTestCase):
-    """Tests that each make a group of their own, for reused processes."""
+    """Tests that each make a group of their own, for ranks whose processes are reused."""
 
     world_size = 2
 
@@ -197,7 +197,7 @@ class FreshGroup(MultiProcessTestCase):
         residue.append("left")
 
     def test_gives_up_a_group(self) -> None:
-        """Rank 0 alone counts a group that is not made: its next one has another name than its peers'."""
+        """Rank 0 alone fails to make a group, so that its next group gets another name than rank 1's."""
         if self.rank == 0:
             with self.assertRaises(RuntimeError):
                 dist.init_process_group(
@@ -213,7 +213,7 @@ class FreshGroup(MultiProcessTestCase):
 
 
 class Announced(FreshGroup):
-    """A test that says with which code its ranks end, and another one."""
+    """Two tests that announce the exit code of their ranks, and one that does not."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -229,7 +229,7 @@ class Announced(FreshGroup):
 
 
 class Leaves(Shared):
-    """Tests that pass and leave their rank changed, in rank 1 only."""
+    """Tests that pass and leave rank 1 changed, except that the last one leaves a group on both ranks."""
 
     def test_environment(self) -> None:
         if self.rank == 1:

@@ -1,4 +1,4 @@
-"""Ranks that print too much, the wrong thing, or after they have closed what they print to."""
+"""Ranks that print too much, print bytes that are no text, or print after closing their streams."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ FLOOD_MEGABYTES = 100
 
 
 class Prints(FaultyCase):
-    """Rank 1 prints; it fails afterwards where the method says so."""
+    """Rank 1 prints, and fails afterwards if the method's name says so."""
 
     def in_rank_1(self) -> bool:
-        """True in rank 1."""
+        """Returns True in rank 1."""
         return self.rank == 1
 
     def test_flood(self) -> None:
-        """A hundred megabytes, and a pass."""
+        """Rank 1 prints a hundred megabytes and passes."""
         if self.in_rank_1():
             flood()
 
     def test_flood_and_fail(self) -> None:
-        """A hundred megabytes, and a failure whose last words matter."""
+        """Rank 1 prints a hundred megabytes and fails; the last line of its output matters."""
         if self.in_rank_1():
             flood()
             print("last words")
             self.fail("after the flood")
 
     def test_binary_and_fail(self) -> None:
-        """Bytes that are no text in any encoding, without a newline at their end."""
+        """Rank 1 prints bytes that are not text in any encoding, with no newline at their end, and fails."""
         if self.in_rank_1():
             os.write(1, bytes(range(256)) + b"\n" + b"\xff\xfe\x00 end")
             self.fail("after binary output")
 
     def test_escape_sequences_and_fail(self) -> None:
-        """What would recolour a terminal or delete its lines."""
+        """Rank 1 prints escape sequences that would recolour a terminal or delete its lines, and fails."""
         if self.in_rank_1():
             print("\x1b[31mred\x1b[2J and gone\rover")
             self.fail("after colours")
 
     def test_surrogates(self) -> None:
-        """Text that is no valid Unicode can be printed."""
+        """Each rank prints text that is not valid Unicode."""
         print("half \udc80 a pair")
 
     def test_closed_streams_pass(self) -> None:
-        """Closed by the test, as objects."""
+        """Each rank closes the stream objects and passes."""
         sys.stdout.close()
         sys.stderr.close()
 
     def test_closed_streams_fail(self) -> None:
-        """Closed by the test, as objects, and then it fails."""
+        """Rank 1 closes the stream objects and fails."""
         if self.in_rank_1():
             sys.stdout.close()
             sys.stderr.close()
             self.fail("told in spite of closed streams")
 
     def test_closed_descriptors_fail(self) -> None:
-        """Closed by the test, as descriptors."""
+        """Rank 1 closes the descriptors of its streams and fails."""
         if self.in_rank_1():
             print("before closing", flush=True)
             os.close(1)
@@ -69,13 +69,13 @@ class Prints(FaultyCase):
             self.fail("told in spite of closed descriptors")
 
     def test_no_streams_fail(self) -> None:
-        """As under pythonw."""
+        """Rank 1 has no streams, as under pythonw, and fails."""
         if self.in_rank_1():
             sys.stdout = sys.stderr = None
             self.fail("told without streams")
 
     def test_all_sources_and_fail(self) -> None:
-        """Python, C, another process, another process of another process."""
+        """Rank 1 prints from Python, from C, from a child and from a grandchild; all ranks fail."""
         if self.in_rank_1():
             print("from Python")
             print("from stderr", file=sys.stderr)
@@ -84,18 +84,18 @@ class Prints(FaultyCase):
         self.fail("to see the output")
 
     def test_unflushed_and_pass(self) -> None:
-        """C's buffer is written out when the rank leaves."""
+        """Each rank leaves text in the buffers of C and Python that is flushed only at its exit."""
         print_from_c(f"unflushed from C of rank {self.rank}\n", flush=False)
         sys.stdout.write(f"no newline from rank {self.rank}")
 
     def test_print_and_pass(self) -> None:
-        """Nobody wants to read this."""
+        """Each rank prints lines and passes, so that nobody wants to read them."""
         print(f"hello from rank {self.rank}")
         print_from_c(f"C says hello from rank {self.rank}\n")
 
 
 def flood() -> None:
-    """Prints FLOOD_MEGABYTES."""
+    """Prints FLOOD_MEGABYTES megabytes."""
     line = b"x" * (MEGABYTE - 1) + b"\n"
     for _ in range(FLOOD_MEGABYTES):
         sys.stdout.buffer.write(line)
@@ -103,7 +103,7 @@ def flood() -> None:
 
 
 def print_from_c(text: str, *, flush: bool = True) -> None:
-    """By libc's printf, through a buffer that Python knows nothing of."""
+    """Prints with libc's printf, into a buffer that Python does not know."""
     libc = ctypes.CDLL(None)
     libc.printf(b"%s", text.encode())
     if flush:

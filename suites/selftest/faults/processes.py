@@ -1,4 +1,4 @@
-"""Processes that a self-test did not start itself, and has to see end: known by pidfd, never by number."""
+"""Watches the end of processes that a self-test did not start itself, by pidfd and never by number."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import signal
 import time
 import types
 
-# Seconds for a broken self-test to end; no healthy one waits for it.
+# Seconds until a broken self-test gives up; no healthy one waits this long.
 ANNOUNCE_S = 60.0
 
 
 class Announced:
-    """The process ids that ranks announce on a FIFO in ``directory`` (``faults.base.announce``).
+    """Reads the process ids that ranks announce on a FIFO in ``directory`` (``faults.base.announce``).
 
     A context manager that owns the FIFO and a pidfd for each process.
     """
@@ -39,7 +39,7 @@ class Announced:
         os.remove(self.path)
 
     def read(self, count: int) -> list[int]:
-        """Waits until ``count`` processes are announced; they may have ended since."""
+        """Waits until ``count`` processes are announced and returns their ids; they may have ended since."""
         while len(self._pids()) < count:
             ready, _, _ = select.select([self._reader], [], [], ANNOUNCE_S)
             assert ready, f"of {count} processes these were announced: {self._pids()}"
@@ -47,18 +47,18 @@ class Announced:
         return self._pids()
 
     def wait_for(self, count: int) -> list[int]:
-        """Waits until ``count`` processes are announced; they must be alive by then."""
+        """Waits until ``count`` processes are announced and opens their pidfds; they must still be alive."""
         for pid in self.read(count):
             if pid not in self._pidfds:
                 self._pidfds[pid] = os.pidfd_open(pid)
         return self._pids()
 
     def _pids(self) -> list[int]:
-        """All process ids announced in whole lines so far."""
+        """Returns all process ids that were announced in whole lines so far."""
         return [int(p) for p in self._text[: self._text.rfind(b"\n") + 1].split()]
 
     def survivors(self, within_s: float) -> list[int]:
-        """Those of ``wait_for`` that have not ended when ``within_s`` seconds are over."""
+        """Returns those processes of ``wait_for`` that have not ended after ``within_s`` seconds."""
         deadline = time.monotonic() + within_s
         return [
             pid
@@ -73,7 +73,7 @@ def _is_gone(pidfd: int, within_s: float) -> bool:
 
 
 def still_there(pids: list[int], within_s: float = 0.0) -> list[int]:
-    """Those that do not end within so many seconds each; a number that is free counts as ended."""
+    """Returns the pids that do not end within ``within_s`` seconds each; a free pid counts as ended."""
     return [pid for pid in pids if not _ends(pid, within_s)]
 
 

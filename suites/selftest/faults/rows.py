@@ -1,4 +1,4 @@
-"""What plays a faulty case in this process on one of the launchers, and what came of it."""
+"""Runs a faulty case in this process on one of the launchers and holds what became of it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from unittest import mock
 from harness import MultiProcessTestCase, RankOutcome, Status, TestOutcome
 from suites.selftest.faults.clean import CleanTestCase
 
-# What rows play with, in seconds. Long, so that no rank is ended that is merely slow to start: a row whose
-# ranks all come back waits for none of them.
+# Settings of these tests, in seconds. They are long, so that no rank is ended that is merely slow to start; a
+# test whose ranks all come back waits for none of them.
 PATIENT = {
     "HARNESS_TIMEOUT": "60",
     "HARNESS_GRACE": "30",
@@ -24,16 +24,16 @@ PATIENT = {
     "HARNESS_RANK_OUTPUT": "capture",
     "HARNESS_WORKER": "",
 }
-# For rows with ranks that never come back, once all of them have come to where they wait.
+# For tests with ranks that never come back, once all of them have come to where they wait.
 IMPATIENT = {"HARNESS_GRACE": "0.3", "HARNESS_SKIP_GRACE": "0.3"}
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A faulty test's end as unittest saw it, and the harness's own account of its ranks.
+    """How a faulty test ended, as unittest saw it, with the case that holds the ranks' outcomes.
 
-    ``verdict`` is "pass", "FAIL", "ERROR", "skip", "expected failure" or "unexpected success"; ``texts``
-    what unittest would print for each of its entries.
+    ``verdict`` is "pass", "FAIL", "ERROR", "skip", "expected failure" or "unexpected success"; ``texts`` is
+    what unittest would print for each entry of its result.
     """
 
     verdict: str
@@ -44,28 +44,28 @@ class Played:
 
     @property
     def text(self) -> str:
-        """All that unittest would print of the test."""
+        """Returns all that unittest would print of the test."""
         return "\n".join(self.texts)
 
     @property
     def outcome(self) -> TestOutcome:
-        """The merged outcome; AssertionError where the ranks never had one."""
+        """Returns the merged outcome; raises AssertionError if there is none."""
         outcome = self.case._harness_outcome
         assert outcome is not None, self.text
         return outcome
 
     def rank(self, number: int) -> RankOutcome:
-        """One rank's outcome."""
+        """Returns the outcome of one rank."""
         return self.outcome.rank(number)
 
 
 class FaultRows(CleanTestCase):
-    """Rows of the fault table. ``play`` runs one faulty test on ``launcher``."""
+    """Base class of tests that run faulty cases: ``play`` runs one faulty test on ``launcher``."""
 
     launcher = ""
 
     def play(self, case: type[MultiProcessTestCase], method: str, **environ: str) -> Played:
-        """Runs one test of a faulty case in this process, with more variables in its environment."""
+        """Runs one test of a faulty case in this process, with ``environ`` added to the environment."""
         instance = case(method)
         result = unittest.TestResult()
         settings = {**PATIENT, "HARNESS_LAUNCHER": self.launcher, **environ}
@@ -84,7 +84,9 @@ class FaultRows(CleanTestCase):
         root: int | None = 1,
         collateral: tuple[int, ...] = (),
     ) -> None:
-        """The row's verdict, the status and root cause behind it, and all that its message has to say."""
+        """Checks the verdict, the merged status, the root cause, the collateral ranks and words of the
+        message.
+        """
         self.assertEqual(played.verdict, verdict, played.text)
         self.assertEqual(played.outcome.status, status, played.text)
         self.assertEqual(played.outcome.root_cause, root, played.text)
@@ -95,18 +97,18 @@ class FaultRows(CleanTestCase):
 
 
 class OnForkServer(FaultRows):
-    """Rows on the fork server."""
+    """Runs the faulty tests on the fork server."""
 
     launcher = "forkserver"
 
 
 class OnSpawn(FaultRows):
-    """Rows on new interpreters."""
+    """Runs the faulty tests on new interpreters."""
 
     launcher = "spawn"
 
 
-# What a mixin of rows is, for the type checker; at run time it is no test case, so that its rows run only in
+# The base of a mixin for the type checker. At run time a mixin is no test case, so that its tests run only in
 # the two classes that it is mixed into.
 if TYPE_CHECKING:
     Rows = FaultRows
@@ -115,7 +117,7 @@ else:
 
 
 def _read(result: unittest.TestResult) -> tuple[str, tuple[str, ...]]:
-    """The one verdict that unittest would print. Errors count before failures, as a worse thing."""
+    """Returns the one verdict of a result and its texts; an error counts before a failure, being worse."""
     found = [
         ("ERROR", [text for _, text in result.errors]),
         ("FAIL", [text for _, text in result.failures]),

@@ -1,4 +1,4 @@
-"""What a rank sees around it: environment, directory, path, arguments, descriptors, streams, signals."""
+"""A case that shows a rank's environment, directory, path, arguments, descriptors, streams and signals."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from suites.selftest.faults.base import FaultyCase
 
 
 class Surroundings(FaultyCase):
-    """Each test fails or passes alike on all ranks, and prints what it saw as one line of JSON."""
+    """Tests that end alike on all ranks; ``test_look`` prints what a rank sees as one line of JSON."""
 
     def test_look(self) -> None:
         """Prints everything that the parent decides."""
         print(json.dumps(surroundings()))
 
     def test_streams(self) -> None:
-        """Standard input is at its end, output is not a terminal's."""
+        """Standard input is at its end and comes from /dev/null."""
         self.assertEqual(os.readlink("/proc/self/fd/0"), "/dev/null")
         self.assertEqual(os.read(0, 1), b"")
         self.assertEqual(sys.stdin.read(), "")
 
     def test_input(self) -> None:
-        """Asks a question that nobody answers: an error, no hang."""
+        """Reads from standard input, which must raise an error and not hang."""
         input("anybody there? ")
 
     def test_signals(self) -> None:
-        """As a new interpreter has them: none blocked, none ignored that is not by default."""
+        """Signals are as in a new interpreter: none is blocked, and only SIGPIPE is ignored."""
         self.assertEqual(signal.pthread_sigmask(signal.SIG_BLOCK, []), set())
         self.assertEqual(signal.getsignal(signal.SIGTERM), signal.SIG_DFL)
         self.assertEqual(signal.getsignal(signal.SIGINT), signal.default_int_handler)
@@ -42,13 +42,13 @@ class Surroundings(FaultyCase):
         self.assertEqual(os.getpgid(0), os.getpid())
 
     def test_collector(self) -> None:
-        """The cyclic garbage collector works as anywhere else."""
+        """The cyclic garbage collector is on."""
         import gc
 
         self.assertTrue(gc.isenabled())
 
     def test_atexit(self) -> None:
-        """What the parent registered does not run here; what the test registers does."""
+        """Prints the number of inherited exit handlers, and registers one that must run."""
         import atexit
 
         print(f"{atexit._ncallbacks()} from before")
@@ -56,7 +56,7 @@ class Surroundings(FaultyCase):
 
 
 def surroundings() -> dict[str, Any]:
-    """What this process sees."""
+    """Returns what this process sees around it."""
     return {
         "environ": dict(os.environ),
         "cwd": os.getcwd(),
@@ -81,6 +81,6 @@ def _descriptors() -> dict[int, str]:
     for name in os.listdir("/proc/self/fd"):
         try:
             found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
-        except FileNotFoundError:  # the listing's own
+        except FileNotFoundError:  # the descriptor of the listing itself
             continue
     return found

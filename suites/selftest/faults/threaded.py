@@ -1,4 +1,4 @@
-"""Tests on threads that go well and wrong, for the rows of cases/test_threaded.py."""
+"""Healthy and faulty cases whose ranks are threads, which cases/test_threaded.py runs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from harness.releases import torch_at_least
 
 # Seconds; the harness ends the wait, or the self-test opens the gate.
 LONG_S = 3600.0
-# Seconds that a loop goes on where nobody ends it: many times the deadline of its test.
+# Seconds that a loop goes on if nobody ends it: many times the deadline of its test.
 LOOP_S = 6.0
-# Where a thread waits that nothing can end; the self-test opens it when it has seen what it wanted.
+# A thread that nothing can end waits here; the self-test opens it when it has seen what it wanted.
 GATE = threading.Event()
 
 
@@ -45,7 +45,7 @@ class Threaded(MultiThreadedTestCase):
 
 
 class Contract(Threaded):
-    """What a test's author sees."""
+    """Checks what the author of a threaded test can see."""
 
     def setUp(self) -> None:
         self.made_by = threading.current_thread().name
@@ -59,7 +59,7 @@ class Contract(Threaded):
         self.events.append("torn down")
 
     def test_hooks(self) -> None:
-        """Fresh instances, hooks around the method, cleanups last."""
+        """Each rank runs on a fresh instance, between the per-thread hooks, and its cleanups run last."""
         self.assertFalse(hasattr(self, "made_by"))
         self.assertEqual(self._current_test_name, "test_hooks")
         self.assertEqual((self.rank, self.world_size), (dist.get_rank(), dist.get_world_size()))
@@ -70,7 +70,7 @@ class Contract(Threaded):
         self.events.append("tested")
 
     def test_on_rank(self) -> None:
-        """The two assertions that look on one rank only."""
+        """The assertions with a rank argument look on that rank only."""
         self.assertEqualOnRank(self.rank, 0)
         self.assertEqualOnRank(self.rank, 2, rank=2)
         self.assertNotEqualOnRank(self.rank, 1)
@@ -79,25 +79,25 @@ class Contract(Threaded):
         self.events.append("tested")
 
     def test_skips(self) -> None:
-        """On every rank."""
+        """All ranks skip."""
         self.events.append("tested")
         self.skipTest("not today")
 
 
 class Late(MultiThreadedTestCase):
-    """Its setUp starts no ranks."""
+    """A case whose setUp starts no ranks."""
 
     world_size = 2
 
     def test_runs(self) -> None:
-        """Ranks come to life when the method runs."""
+        """The ranks start when the method runs."""
         total = torch.ones(1)
         dist.all_reduce(total)
         self.assertEqual(total.item(), 2)
 
 
 class Faulty(Threaded):
-    """Rank 1 goes wrong."""
+    """Rank 1 goes wrong in the way that the method's name says."""
 
     def test_fails(self) -> None:
         if self.rank == 1:
@@ -154,7 +154,8 @@ class Faulty(Threaded):
         with self.subTest(number=1):
             self.assertNotEqual(self.rank, 1, "why rank 1 is elsewhere")
             dist.barrier()
-        # Ends by itself: the first sub-test may take the interruption, after which the second goes on.
+        # This loop ends by itself: the first sub-test may take the interruption, after which the second goes
+        # on.
         until = time.monotonic() + LOOP_S
         with self.subTest(number=2):
             while time.monotonic() < until:
@@ -177,7 +178,7 @@ class Faulty(Threaded):
         if self.rank == 1:
             GATE.wait(LONG_S)
             try:
-                dist.barrier()  # by then it is nobody's
+                dist.barrier()  # by then no test owns the group
             finally:
                 dist.destroy_process_group()
         dist.barrier()
@@ -191,14 +192,14 @@ class Faulty(Threaded):
 
 
 class Unheard(BaseException):
-    """Not even an Exception."""
+    """An exception that is not an ``Exception``."""
 
 
 class State(Threaded):
-    """What belongs to the process is each rank's own."""
+    """Checks that each rank has its own copy of the state that a process has once."""
 
     def test_generators(self) -> None:
-        """Each rank draws what it would draw alone, however the ranks are mixed."""
+        """Each rank draws the numbers that it would draw alone, however the ranks are interleaved."""
         torch.manual_seed(self.rank)
         random.seed(self.rank)
         np.random.seed(self.rank)
@@ -209,11 +210,13 @@ class State(Threaded):
         self.assertEqual(drawn, alone(self.rank))
 
     def test_settings(self) -> None:
-        """A rank finds what it left, although the others left something else."""
+        """A rank finds the settings that it made, although the other ranks made others."""
         self.settings()
 
     def settings(self) -> None:
-        """Changes all that a rank has of its own, and looks again when the others have done so too."""
+        """Changes the settings of a rank, and looks at them again after the other ranks have
+        changed theirs.
+        """
         kinds = (torch.float64, torch.float16, torch.float32)
         os.environ["HARNESS_SELFTEST_RANK"] = str(self.rank)
         torch.set_default_dtype(kinds[self.rank])
@@ -230,13 +233,13 @@ class State(Threaded):
         self.assertEqual(warnings.filters[0][0], "error" if self.rank == 2 else "ignore")
 
     def test_settings_and_fail(self) -> None:
-        """The same, and then it fails."""
+        """A rank keeps its settings until it fails."""
         self.settings()
         self.fail("after all that")
 
 
 def alone(rank: int) -> list[tuple[list[float], float, float]]:
-    """What a rank draws in ``State.test_generators`` where nobody else draws."""
+    """Returns what a rank draws in ``State.test_generators`` if no other rank draws."""
     torch_alone = torch.Generator().manual_seed(rank)
     python_alone, numpy_alone = random.Random(rank), np.random.RandomState(rank)
     return [
@@ -246,38 +249,38 @@ def alone(rank: int) -> list[tuple[list[float], float, float]]:
 
 
 def check_tolerance(case: Any, device: str, dtype: torch.dtype) -> None:
-    """Passes in a case that tolerates a hundredth."""
+    """Passes in a case that tolerates a difference of a hundredth."""
     case.assertEqual(torch.zeros(1, device=device, dtype=dtype), torch.full((1,), 1e-3, dtype=dtype))
 
 
 class Tolerant(MultiThreadedTestCase):
-    """Instantiated for a device type, where torch keeps the tolerances of a test by thread."""
+    """A case instantiated for a device type, for which torch keeps a test's tolerances by thread."""
 
     world_size = 2
 
     @precisionOverride({torch.float32: 1e-2})  # type: ignore[untyped-decorator]  # torch is not followed
-    @dtypes(torch.float32)  # type: ignore[untyped-decorator]  # as above
+    @dtypes(torch.float32)  # type: ignore[untyped-decorator]  # torch is not followed
     def test_tolerance(self, device: str, dtype: torch.dtype) -> None:
         check_tolerance(self, device, dtype)
 
 
 class TolerantDecorated(TestCase):
-    """The same, where threads are started within the test."""
+    """The same tolerances in a case that starts its threads within the test."""
 
-    @precisionOverride({torch.float32: 1e-2})  # type: ignore[untyped-decorator]  # as above
-    @dtypes(torch.float32)  # type: ignore[untyped-decorator]  # as above
+    @precisionOverride({torch.float32: 1e-2})  # type: ignore[untyped-decorator]  # torch is not followed
+    @dtypes(torch.float32)  # type: ignore[untyped-decorator]  # torch is not followed
     @spawn_threads_and_init_comms(world_size=2)
     def test_tolerance(self, device: str, dtype: torch.dtype) -> None:
         check_tolerance(self, device, dtype)
 
 
-# TolerantCPU and TolerantDecoratedCPU.
+# Makes TolerantCPU and TolerantDecoratedCPU.
 instantiate_device_type_tests(Tolerant, globals(), only_for=("cpu",))
 instantiate_device_type_tests(TolerantDecorated, globals(), only_for=("cpu",))
 
 
 class Sleeping(Threaded):
-    """Ranks that wait for all to have come, without a collective."""
+    """Ranks that wait, without a collective, until all of them have come."""
 
     came: ClassVar[list[int]] = []
     gate: ClassVar[tuple[int, int]]
@@ -289,7 +292,7 @@ class Sleeping(Threaded):
         super().setUp()
 
     def test_sleeps(self) -> None:
-        """Looks again and again."""
+        """Each rank polls until all have come."""
 
         def wait() -> None:
             while len(self.came) < 3:
@@ -298,17 +301,17 @@ class Sleeping(Threaded):
         self.check_state_after(wait)
 
     def test_waits_for_child(self) -> None:
-        """The child ends when the gate opens."""
+        """Each rank waits for a child process, which ends when the gate opens."""
         self.check_state_after(lambda: subprocess.Popen(["cat"], stdin=self.gate[0]).wait())
 
     def test_listens_to_child(self) -> None:
-        """Likewise."""
+        """Each rank reads the output of a child process, which ends when the gate opens."""
         self.check_state_after(
             lambda: subprocess.run(["cat"], stdin=self.gate[0], capture_output=True, check=True)
         )
 
     def check_state_after(self, wait: Callable[[], object]) -> None:
-        """Comes, waits, and looks for what it had."""
+        """Sets a rank's state, waits, and checks that the state is still there."""
         kind = (torch.float64, torch.float16, torch.float32)[self.rank]
         torch.set_default_dtype(kind)
         torch.manual_seed(self.rank)
@@ -323,28 +326,28 @@ class Sleeping(Threaded):
 
 
 class Asleep(Threaded):
-    """Ranks that wait for each other where no turn is given away."""
+    """Ranks that wait for each other without giving the run token away."""
 
     barrier = threading.Barrier(3)
 
     def test_meet_elsewhere(self) -> None:
-        """A barrier of Python's own: ranks asleep in their turns are overtaken."""
+        """Ranks meet at a barrier of Python's own: one that sleeps with the run token loses it."""
         self.barrier.wait(60.0)
 
 
 class FreeAsleep(Asleep):
-    """Without turns."""
+    """The same test on ranks that do not take the run token."""
 
     takes_turns = False
 
 
 class Collectives:
-    """Bodies that run on threads and on processes; expectations from the ranks' numbers alone."""
+    """Collective bodies that run on threads and on processes; ranks alone determine the values."""
 
     rank: int
 
     def test_sums(self) -> None:
-        """all_reduce and reduce, by operation."""
+        """all_reduce and reduce give the right values for each operation."""
         mine = torch.tensor([self.rank + 1.0, 2.0])
         for operation, expected in (
             (dist.ReduceOp.SUM, [6.0, 6.0]),
@@ -360,7 +363,7 @@ class Collectives:
             self.check(value, [6.0, 6.0])
 
     def test_gathers(self) -> None:
-        """all_gather, gather, all_gather_into_tensor and objects."""
+        """all_gather, gather, all_gather_into_tensor and all_gather_object give the right values."""
         mine = torch.tensor([float(self.rank)])
         parts = [torch.empty(1) for _ in range(3)]
         dist.all_gather(parts, mine)
@@ -377,7 +380,7 @@ class Collectives:
         assert objects == [{"rank": r} for r in range(3)], objects
 
     def test_moves(self) -> None:
-        """broadcast, scatter, reduce_scatter and all_to_all_single, on the world and on a part of it."""
+        """broadcast, scatter, reduce_scatter and all_to_all_single work, and all_reduce on a subgroup."""
         value = torch.tensor([float(self.rank)])
         dist.broadcast(value, 1)
         self.check(value, [1.0])
@@ -404,7 +407,7 @@ class Compiled:
     """Bodies that compile collectives, on three ranks."""
 
     def test_one_graph(self) -> None:
-        """Functional collectives, and those that dynamo makes such."""
+        """Functional collectives, and plain ones that dynamo makes functional, compile to one graph."""
 
         def functional_sum(x: torch.Tensor) -> torch.Tensor:
             whole = functional.all_reduce(x, "sum", dist.group.WORLD)
@@ -420,7 +423,7 @@ class Compiled:
             assert compiled(torch.ones(2)).tolist() == [4.0, 4.0]
 
     def test_between_graphs(self) -> None:
-        """What breaks a graph runs as it is, and so do the harness's frames around it."""
+        """An asynchronous collective runs as it is, also where it breaks the graph."""
         graphs: list[Any] = []
 
         def backend(graph: Any, inputs: Any) -> Any:
@@ -439,7 +442,7 @@ class Compiled:
 
 
 class CollectivesOnThreads(Collectives, Compiled, Threaded):
-    """On torch's threaded group."""
+    """Runs the bodies on torch's threaded process group."""
 
     def test_refused_call(self) -> None:
         """A call whose arguments are refused is no collective, on one rank or on all."""
@@ -453,7 +456,7 @@ class CollectivesOnThreads(Collectives, Compiled, Threaded):
 
 
 class OnGloo(Collectives, Compiled, MultiProcessTestCase):
-    """On gloo, on processes or on threads as HARNESS_RANKS says."""
+    """Runs the bodies on gloo, with processes or threads as HARNESS_RANKS says."""
 
     world_size = 3
     rank_modes = ("fresh", "threads")
@@ -463,25 +466,25 @@ class OnGloo(Collectives, Compiled, MultiProcessTestCase):
         dist.init_process_group("gloo", rank=self.rank, world_size=3, store=store)
 
     def test_fails(self) -> None:
-        """Peers in gloo's barrier."""
+        """Rank 1 fails while its peers wait in gloo's barrier."""
         if self.rank == 1:
             self.fail("rank 1 will not play")
         dist.barrier()
 
     def test_exits_as_announced(self) -> None:
-        """Upstream's return-code contract."""
+        """Each rank ends with a return code that the test may announce."""
         raise SystemExit(7)
 
     def test_own_class(self) -> None:
-        """What a rank sets on its class is its own, or the last rank's where a process is a rank."""
+        """What a rank sets on its class is its own, or the last rank's if ranks are processes."""
         type(self).mark = self.rank  # type: ignore[attr-defined]  # made here
         dist.barrier()
-        self.assertEqual(type(self).mark, self.rank)  # type: ignore[attr-defined]  # as above
+        self.assertEqual(type(self).mark, self.rank)  # type: ignore[attr-defined]  # made above
         self.assertEqual(self.id().rsplit(".", 2)[1:], ["OnGloo", "test_own_class"])
 
 
 class Decorated(unittest.TestCase):
-    """Plain unittest, as upstream's decorator is used."""
+    """Uses upstream's decorator on a plain unittest case."""
 
     def setUp(self) -> None:
         self.seen: list[int] = []
@@ -489,7 +492,7 @@ class Decorated(unittest.TestCase):
 
     @spawn_threads_and_init_comms(world_size=4)
     def test_four(self) -> None:
-        """The instance's attributes are shared, its cleanups are the rank's."""
+        """The ranks share the instance's attributes, but each has cleanups of its own."""
         total = torch.ones(1)
         dist.all_reduce(total)
         self.assertEqual(total.item(), 4)
@@ -498,13 +501,13 @@ class Decorated(unittest.TestCase):
 
     @spawn_threads_and_init_comms
     def test_bare(self) -> None:
-        """Four ranks by default; rank 1 fails in one sub-test."""
+        """The decorator without arguments starts four ranks, of which rank 1 fails in a sub-test."""
         with self.subTest(rank=dist.get_rank()):
             self.assertNotEqual(dist.get_rank(), 1)
 
     @spawn_threads_and_init_comms(world_size=2, timeout=0.3)
     def test_times_out(self) -> None:
-        """Rank 1 loops."""
+        """Rank 1 loops until the decorator's timeout."""
         while dist.get_rank() == 1:
             pass
         dist.barrier()

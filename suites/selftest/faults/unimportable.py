@@ -1,4 +1,4 @@
-"""A module that imports in the parent and goes wrong in ranks, as the environment says."""
+"""A module that imports in the parent and goes wrong in ranks, as an environment variable says."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from torch.distributed import FileStore
 
 from suites.selftest.faults.base import FaultyCase
 
-# What goes wrong: "raise", "exit", "hang" or "thread", or with "filter" nothing; unset in the parent.
+# What goes wrong: "raise", "exit", "hang" or "thread"; "filter" is harmless. It is unset in the parent.
 VARIABLE = "HARNESS_FAULT_IN_IMPORT"
-# Seconds: many times the deadline of the row, and still an end for a run in which nobody ends the import.
+# Seconds. Many times the deadline of the test, and still an end if nobody stops the import.
 HANG_S = 20.0
 
 _fault = os.environ.get(VARIABLE, "")
@@ -31,19 +31,19 @@ if _fault == "thread":
 
 
 class Unimportable(FaultyCase):
-    """Nothing wrong with the class."""
+    """A healthy case in the faulty module."""
 
     def test_anything(self) -> None:
-        """Passes where it is reached; says whether a thread of the module's is there."""
+        """Passes if it is reached, and prints the number of threads, the module's included."""
         print(threading.active_count())
 
     def test_filter(self) -> None:
-        """The module's filter is in force."""
+        """The warning filter that the module sets is in force."""
         with self.assertRaisesRegex(UserWarning, "of this module"):
             warnings.warn("of this module", stacklevel=1)
 
     def test_meets(self) -> None:
-        """The ranks can meet at their file."""
+        """The ranks can meet at their rendezvous file."""
         store = FileStore(self.file_name, self.world_size)
         store.set(str(self.rank), "here")
         store.wait([str(rank) for rank in range(self.world_size)])

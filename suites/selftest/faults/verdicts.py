@@ -1,4 +1,4 @@
-"""Skips, sub-tests, cleanups and expectations that not all ranks share."""
+"""Skips, sub-tests, cleanups and expected failures on which the ranks agree or differ."""
 
 from __future__ import annotations
 
@@ -12,58 +12,58 @@ class Skips(FaultyCase):
     """Ranks that skip."""
 
     def test_all_for_one_reason(self) -> None:
-        """An ordinary skip."""
+        """All ranks skip for one reason."""
         self.skipTest("no such thing here")
 
     def test_all_for_different_reasons(self) -> None:
-        """Still a skip."""
+        """All ranks skip, each for a reason of its own."""
         self.skipTest(f"reason {self.rank}")
 
     def test_one_while_the_other_passes(self) -> None:
-        """Divergent."""
+        """Rank 1 skips while rank 0 passes."""
         if self.rank == 1:
             self.skipTest("not on rank 1")
 
     def test_one_while_the_other_fails(self) -> None:
-        """Divergent too, and the failure must not be lost."""
+        """Rank 1 skips while rank 0 fails, and the failure must not be lost."""
         if self.rank == 1:
             self.skipTest("not on rank 1")
         self.fail("rank 0 went on alone")
 
     @unittest.skip("by decorator")
     def test_by_decorator(self) -> None:
-        """No rank is started for it."""
+        """Skipped by a decorator, so that no rank is started."""
 
 
 @unittest.skip("the whole class")
 class SkippedClass(FaultyCase):
-    """No rank is started for it."""
+    """A class that is skipped as a whole, so that no rank is started."""
 
     def test_anything(self) -> None:
         """Never runs."""
 
 
 class Cleanups(FaultyCase):
-    """What runs in a rank around the method."""
+    """Code that runs in a rank after the method."""
 
     def test_cleanup_fails(self) -> None:
-        """An assertion, after the method passed."""
+        """Rank 1 fails an assertion in a cleanup, after the method has passed."""
         if self.rank == 1:
             self.addCleanup(self.fail, "nothing was tidy")
 
     def test_cleanup_raises(self) -> None:
-        """Something else, after the method passed."""
+        """Rank 1 raises another exception in a cleanup, after the method has passed."""
         if self.rank == 1:
             self.addCleanup(os.rmdir, "/nonexistent-directory-of-a-self-test")
 
     def test_fails_and_cleanup_fails(self) -> None:
-        """The first failure is the cause, the second is told."""
+        """Rank 1 fails first in the method, which is the cause, and then in a cleanup, which is shown too."""
         if self.rank == 1:
             self.addCleanup(self.fail, "nothing was tidy")
             self.fail("the test itself")
 
     def test_cleanups_run_in_the_rank(self) -> None:
-        """In reverse order, in this process."""
+        """Cleanups run in the rank's process, in reverse order."""
         me = os.getpid()
         self.addCleanup(lambda: print("last", os.getpid() == me))
         self.addCleanup(lambda: print("first", os.getpid() == me))
@@ -71,7 +71,7 @@ class Cleanups(FaultyCase):
 
 
 class SetUpRankFails(FaultyCase):
-    """The method never runs."""
+    """setUpRank raises on rank 1, so that the method never runs there."""
 
     def setUpRank(self) -> None:
         if self.rank == 1:
@@ -82,7 +82,7 @@ class SetUpRankFails(FaultyCase):
 
 
 class TearDownRankFails(FaultyCase):
-    """The method has passed."""
+    """tearDownRank fails on rank 1, after the method has passed."""
 
     def tearDownRank(self) -> None:
         if self.rank == 1:
@@ -93,7 +93,7 @@ class TearDownRankFails(FaultyCase):
 
 
 class AroundRanks(FaultyCase):
-    """The order of what runs in a rank, and that it is a rank that it runs in."""
+    """Notes the order of the hooks, and that they run in a rank and not in the parent."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -107,96 +107,96 @@ class AroundRanks(FaultyCase):
         self.steps.append("tearDownRank")
 
     def show(self) -> None:
-        """The last cleanup."""
+        """Prints the order; it is the last cleanup."""
         print(" ".join(self.steps), hasattr(self, "parent_pid"))
 
     def test_order(self) -> None:
-        """Fails, so that the output is shown."""
+        """Fails, so that the rank's output is shown."""
         self.steps.append("test")
         self.fail("to see the order")
 
 
 class Subtests(FaultyCase):
-    """Sub-tests that go wrong."""
+    """Tests whose sub-tests go wrong."""
 
     def test_some_ranks(self) -> None:
-        """One of three, on rank 1."""
+        """One of three sub-tests fails, on rank 1."""
         for n in range(3):
             with self.subTest("part", n=n):
                 self.assertFalse(n == 1 and self.rank == 1, "part 1 is bad on rank 1")
 
     def test_all_ranks(self) -> None:
-        """One of three, everywhere."""
+        """One of three sub-tests fails, on all ranks."""
         for n in range(3):
             with self.subTest(n=n):
                 self.assertNotEqual(n, 2, "part 2 is bad everywhere")
 
     def test_error_and_failure(self) -> None:
-        """Two of them, of different kinds."""
+        """One sub-test fails and another raises."""
         with self.subTest(n=0):
             self.fail("wrong")
         with self.subTest(n=1):
             raise ValueError("worse")
 
     def test_then_the_test_fails(self) -> None:
-        """The method goes wrong after a sub-test did."""
+        """The method fails after one of its sub-tests failed."""
         with self.subTest(n=0):
             self.fail("the sub-test")
         self.fail("the test")
 
     def test_then_the_rank_dies(self) -> None:
-        """Rank 1, in which the sub-test has failed."""
+        """Rank 1 dies after its sub-test has failed."""
         with self.subTest(n=0):
             self.assertEqual(self.rank, 0, "the sub-test")
         if self.rank == 1:
             os._exit(5)
 
     def test_skipped(self) -> None:
-        """A sub-test skips on every rank."""
+        """One of two sub-tests skips, on every rank."""
         for n in range(2):
             with self.subTest(n=n):
                 if n == 1:
                     self.skipTest("not this one")
 
     def test_pass(self) -> None:
-        """Nothing wrong."""
+        """All sub-tests pass."""
         for n in range(3):
             with self.subTest(n=n):
                 self.assertLess(n, 3)
 
 
 class Expected(FaultyCase):
-    """``expectedFailure``."""
+    """Tests under ``expectedFailure``."""
 
     @unittest.expectedFailure
     def test_fails_everywhere(self) -> None:
-        """As expected."""
+        """Fails on all ranks, as expected."""
         self.fail("as expected")
 
     @unittest.expectedFailure
     def test_fails_on_one_rank(self) -> None:
-        """As expected."""
+        """Fails on rank 1 only, as expected."""
         if self.rank == 1:
             self.fail("as expected")
 
     @unittest.expectedFailure
     def test_passes(self) -> None:
-        """An unexpected success."""
+        """Passes, which is an unexpected success."""
 
     @unittest.expectedFailure
     def test_crashes(self) -> None:
-        """Nobody expects that."""
+        """Rank 1 dies, which is no expected failure."""
         if self.rank == 1:
             os._exit(3)
 
     @unittest.expectedFailure
     def test_skips_on_one_rank(self) -> None:
-        """Nor that."""
+        """Rank 1 skips alone, which is no expected failure."""
         if self.rank == 1:
             self.skipTest("not on rank 1")
 
     @unittest.expectedFailure
     def test_subtest_fails(self) -> None:
-        """As expected."""
+        """A sub-test fails, as expected."""
         with self.subTest(n=1):
             self.fail("as expected")

@@ -1,4 +1,4 @@
-"""The supervisor's one decision: by tables, and by properties over every view that there can be."""
+"""Tests the supervisor's one decision by a table of cases, and by properties over every possible view."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from suites.selftest.properties import given
 LIMITS = Limits(timeout_s=100.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
 RUNNING = View(started=0.0, unsettled=2, alive=2)
 
-# What has been seen, at which time -> what to do, why, and until when to wait otherwise.
+# What has been seen, at which time -> what to do, why, and otherwise until when to wait.
 TABLE: list[tuple[str, dict[str, Any], float, Action, Why | None, float]] = [
     ("nothing yet", {}, 50.0, Action.WAIT, Why.TIMEOUT, 100.0),
     ("the deadline", {}, 100.0, Action.LOOK, Why.TIMEOUT, -math.inf),
@@ -68,7 +68,7 @@ VIEWS = st.builds(
 )
 GRACES = st.floats(0, 100)
 ALL_LIMITS = st.builds(Limits, timeout_s=GRACES, grace_s=GRACES, skip_grace_s=GRACES, exit_grace_s=GRACES)
-# Steps that a whole test can take at most: each action once, but for waiting.
+# The most steps that a whole test can take: each action once, apart from waiting.
 MOST_STEPS = len(Action)
 
 
@@ -76,14 +76,14 @@ class TableTest(unittest.TestCase):
     """Rows that a reader can check against the picture in the module."""
 
     def test_table(self) -> None:
-        """Each row."""
+        """Each row gives its step."""
         for name, seen, now, action, why, until in TABLE:
             with self.subTest(name, **seen):
                 self.assertEqual(decide(replace(RUNNING, **seen), LIMITS, now), Step(action, why, until))
 
 
 class PropertyTest(unittest.TestCase):
-    """Over all views, limits and times."""
+    """Properties that hold for all views, limits and times."""
 
     @given(VIEWS, ALL_LIMITS, TIMES)
     def test_total_and_deterministic(self, view: View, limits: Limits, now: float) -> None:
@@ -94,7 +94,7 @@ class PropertyTest(unittest.TestCase):
 
     @given(VIEWS, ALL_LIMITS, TIMES)
     def test_waiting_ends(self, view: View, limits: Limits, now: float) -> None:
-        """A wait is bounded and in the future; when it is over, something is done."""
+        """A wait ends at a later, finite time, and then an action follows."""
         step = decide(view, limits, now)
         if step.action is Action.WAIT:
             self.assertGreater(step.until, now)
@@ -103,13 +103,13 @@ class PropertyTest(unittest.TestCase):
 
     @given(VIEWS, ALL_LIMITS, TIMES, GRACES)
     def test_monotone(self, view: View, limits: Limits, now: float, later: float) -> None:
-        """What is due now is still due later: time alone never turns a deed into a wait."""
+        """What is due now is still due later: time alone never turns an action into a wait."""
         if decide(view, limits, now).action is not Action.WAIT:
             self.assertIsNot(decide(view, limits, now + later).action, Action.WAIT)
 
     @given(VIEWS, ALL_LIMITS, TIMES)
     def test_looks_for_a_reason(self, view: View, limits: Limits, now: float) -> None:
-        """Ranks are looked into for a reason that the view bears out."""
+        """If the step is to look at ranks, the view holds the reason for it."""
         step = decide(view, limits, now)
         if step.action is Action.LOOK:
             self.assertIsNotNone(step.why)
@@ -121,7 +121,7 @@ class PropertyTest(unittest.TestCase):
     def test_ends(
         self, limits: Limits, alive: int, stuck: bool, first_bad: float | None, first_skip: float | None
     ) -> None:
-        """Ranks that never answer and never die: the ladder is gone down to its end in a few steps."""
+        """For ranks that never answer and never die, the ladder of actions ends after a few steps."""
         view = View(
             0.0, unsettled=alive if stuck else 0, alive=alive, first_bad=first_bad, first_skip=first_skip
         )
@@ -138,7 +138,7 @@ class PropertyTest(unittest.TestCase):
 
 
 def _after(view: View, action: Action, now: float) -> View:
-    """What the supervisor notes when it has acted, where nothing else happens."""
+    """Returns the view after the supervisor has acted and nothing else has happened."""
     field = {
         Action.RELEASE: "released",
         Action.LOOK: "looking",

@@ -1,4 +1,4 @@
-"""``HARNESS_PDB_RANK`` on a real terminal, and ``breakpoint()`` in a rank that has none."""
+"""Tests ``HARNESS_PDB_RANK`` on a real terminal, and ``breakpoint()`` in a rank that has none."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import unittest
 from suites.selftest.faults import debugging
 from suites.selftest.faults.rows import OnForkServer
 
-# Seconds that a debugger's prompt may take to come on a loaded machine; only a broken test waits for it.
+# Seconds for a debugger's prompt to come on a loaded machine; only a broken test waits this long.
 PROMPT_S = 120.0
 
 
 class Dialogue:
-    """A test run on a pseudo-terminal of its own, and what is said there."""
+    """A test run on a pseudo-terminal of its own, and the dialogue there."""
 
     def __init__(self, test: str, rank: str) -> None:
         self.pid, self._fd = pty.fork()
@@ -25,7 +25,7 @@ class Dialogue:
             os.execv(sys.executable, [sys.executable, "-m", "unittest", f"{debugging.__name__}.{test}"])
 
     def until(self, words: bytes) -> str:
-        """What came up to and with these words."""
+        """Returns the output up to and including ``words``."""
         heard = b""
         while words not in heard:
             ready, _, _ = select.select([self._fd], [], [], PROMPT_S)
@@ -38,19 +38,19 @@ class Dialogue:
         os.write(self._fd, line.encode() + b"\n")
 
     def rest(self) -> tuple[str, int]:
-        """Everything up to the end of the run, and its exit code."""
+        """Returns everything up to the end of the run, and its exit code."""
         heard = b""
         try:
             while data := os.read(self._fd, 4096):
                 heard += data
-        except OSError:  # what Linux answers when nobody has the other side open any more
+        except OSError:  # what Linux answers once nobody has the other side open
             pass
         os.close(self._fd)
         return heard.decode(), os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 class Debugging(unittest.TestCase):
-    """A person at a terminal."""
+    """A person who debugs a rank at a terminal."""
 
     def test_breakpoint_of_one_rank_with_deadlines_off(self) -> None:
         run = Dialogue("Debugged.test_breakpoint", rank="1")
@@ -73,7 +73,7 @@ class Debugging(unittest.TestCase):
 
 
 class WithoutTerminal(OnForkServer):
-    """Nobody asked to debug, or there is no terminal to do it on."""
+    """A rank for which nobody asked to debug, or which has no terminal to do it on."""
 
     def test_breakpoint_says_how(self) -> None:
         played = self.play(debugging.Debugged, "test_breakpoint")

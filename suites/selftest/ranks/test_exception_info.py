@@ -1,4 +1,4 @@
-"""Exceptions made into values, whatever they do to prevent it."""
+"""Tests that every exception becomes a value, whatever it does to prevent that."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from suites.selftest.properties import given
 
 
 class Unspeakable(Exception):
-    """Its text cannot be had."""
+    """An exception whose text cannot be had."""
 
     def __str__(self) -> str:
         raise KeyboardInterrupt
@@ -24,29 +24,29 @@ class Unspeakable(Exception):
 
 
 class Unpicklable(Exception):
-    """``__reduce__`` ends the process, nearly."""
+    """An exception whose ``__reduce__`` raises SystemExit."""
 
     def __reduce__(self) -> Any:
         raise SystemExit(0)
 
 
 class OwnFailure(Exception):
-    """A case's own ``failureException``."""
+    """A ``failureException`` of a case's own."""
 
 
 def raised(error: BaseException) -> BaseException:
-    """The same, with a traceback."""
+    """Returns the exception after it was raised, so that it has a traceback."""
     try:
         raise error
-    except BaseException as caught:  # noqa: BLE001 - whatever it is
+    except BaseException as caught:  # noqa: BLE001 - it must catch every kind
         return caught
 
 
 class CaptureTest(unittest.TestCase):
-    """``capture`` never raises, and tells what there is."""
+    """``capture``, which makes a value of an exception and never raises."""
 
     def test_plain(self) -> None:
-        """Type, message, traceback with the line, the object."""
+        """It keeps the type, the message, the traceback with the line, and the pickled exception."""
         info = capture(raised(ValueError("no such value")))
         self.assertEqual(
             (info.type_name, info.message, info.is_assertion), ("ValueError", "no such value", False)
@@ -57,13 +57,13 @@ class CaptureTest(unittest.TestCase):
         self.assertEqual(repr(pickle.loads(info.pickled)), "ValueError('no such value')")
 
     def test_assertion(self) -> None:
-        """By the case's own ``failureException``."""
+        """The case's own ``failureException`` decides what an assertion is."""
         self.assertTrue(capture(raised(AssertionError())).is_assertion)
         self.assertTrue(capture(raised(OwnFailure()), OwnFailure).is_assertion)
         self.assertFalse(capture(raised(AssertionError()), OwnFailure).is_assertion)
 
     def test_frames_of_unittest_are_left_out(self) -> None:
-        """A failing assertion ends where the test called it."""
+        """The traceback of a failing assertion ends where the test called it, without unittest's frames."""
         try:
             self.assertEqual(1, 2)
         except AssertionError as error:
@@ -72,24 +72,24 @@ class CaptureTest(unittest.TestCase):
         self.assertIn("self.assertEqual(1, 2)", info.traceback)
 
     def test_type_names(self) -> None:
-        """Qualified unless built in."""
+        """A type's name is qualified unless the type is built in."""
         self.assertEqual(capture(OwnFailure()).type_name, f"{__name__}.OwnFailure")
         self.assertEqual(capture(KeyError("x")).type_name, "KeyError")
 
     def test_unspeakable(self) -> None:
-        """Described without its text."""
+        """An exception whose text cannot be had is described without it."""
         info = capture(raised(Unspeakable()))
         self.assertIn("str() of the exception raised KeyboardInterrupt", info.message)
         self.assertIn("Unspeakable", info.traceback)
 
     def test_unpicklable(self) -> None:
-        """Text only."""
+        """An exception that does not pickle is kept as text only."""
         for error in (Unpicklable("text"), ValueError(threading.Lock())):
             self.assertIsNone(capture(raised(error)).pickled)
         self.assertEqual(capture(Unpicklable("text")).message, "text")
 
     def test_big(self) -> None:
-        """Cut in the middle, and no longer brought as an object."""
+        """A long message and traceback are cut in the middle, and the exception is not pickled."""
         info = capture(raised(ValueError("begin" + "x" * 5_000_000 + "end")))
         self.assertLessEqual(len(info.message), MESSAGE_CHARS + 100)
         self.assertLessEqual(len(info.traceback), TRACEBACK_CHARS + 100)
@@ -110,7 +110,7 @@ class CaptureTest(unittest.TestCase):
         self.assertLess(text.index("direct cause"), text.index("ValueError: second"))
 
     def test_long_chain(self) -> None:
-        """A thousand causes are bounded."""
+        """The traceback of an exception with a thousand causes is bounded."""
         error: BaseException = ValueError("innermost")
         for number in range(1000):
             outer = ValueError(f"layer {number}")
@@ -122,29 +122,29 @@ class CaptureTest(unittest.TestCase):
 
     @unittest.skipIf(sys.version_info < (3, 11), "ExceptionGroup came with Python 3.11")
     def test_group(self) -> None:
-        """Every member."""
+        """The traceback of a group shows every member."""
         group = sys.modules["builtins"].__dict__["ExceptionGroup"]  # Python 3.10 has no such name
         text = capture(raised(group("several", [ValueError("one"), TypeError("two")]))).traceback
         for words in ("several", "ValueError: one", "TypeError: two"):
             self.assertIn(words, text)
 
     def test_without_traceback(self) -> None:
-        """One that was never raised."""
+        """An exception that was never raised has a traceback of one line."""
         self.assertEqual(capture(ValueError("new")).traceback, "ValueError: new")
 
     @given(st.text(st.characters(codec=None, exclude_categories=())))
     def test_any_message(self, message: str) -> None:
-        """Lone surrogates too."""
+        """Any text is kept as the message, lone surrogates included."""
         info = capture(ValueError(message))
         self.assertEqual(info.message, message)
 
 
 class CutTest(unittest.TestCase):
-    """``cut``."""
+    """``cut``, which shortens a text in its middle."""
 
     @given(st.text(max_size=300), st.integers(2, 100))
     def test_cut(self, text: str, limit: int) -> None:
-        """Short texts stay; of long ones both ends stay, and the number of what is missing is right."""
+        """Short texts stay whole; long ones keep both ends and the right number of missing characters."""
         short = cut(text, limit)
         if len(text) <= limit:
             self.assertEqual(short, text)

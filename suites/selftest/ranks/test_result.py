@@ -1,4 +1,4 @@
-"""What a rank says of its own test: unittest's run made into one account, and the last word on it."""
+"""Tests how a rank's unittest run becomes its result, and what else decides the rank's final status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.ranks.result import RankResult, conclude, run_body
 
 
 class Body(unittest.TestCase):
-    """Not found by the loader: its method has another name. ``body`` is what the test does."""
+    """A case that the loader does not find, because its method has another name; it runs ``body``."""
 
     body: Any = None
 
@@ -22,7 +22,7 @@ class Body(unittest.TestCase):
         raise AssertionError("the parent's tearDown must not run in a rank")
 
     def method(self) -> None:
-        """Does what it was given."""
+        """Runs the body that the class was given."""
         type(self).body(self)
 
 
@@ -33,17 +33,17 @@ def account_of(body: Any, set_up: Any = lambda: None, tear_down: Any = lambda: N
 
 
 def fail(case: unittest.TestCase) -> None:
-    """An assertion."""
+    """Fails an assertion."""
     case.fail("no")
 
 
 def divide(case: unittest.TestCase) -> None:
-    """An error."""
+    """Raises ZeroDivisionError."""
     _ = 1 / 0
 
 
 class RunBodyTest(unittest.TestCase):
-    """``run_body``."""
+    """``run_body``, which runs a test in its rank and returns the result."""
 
     def test_statuses(self) -> None:
         """Passed, failed, error, skipped; the case's own setUp and tearDown are the parent's."""
@@ -54,7 +54,7 @@ class RunBodyTest(unittest.TestCase):
         self.assertEqual((skipped.status, skipped.skip_reason), (Status.SKIPPED, "not here"))
 
     def test_first_problem_is_the_error(self) -> None:
-        """Those of cleanups are told after it."""
+        """The first problem is the error, and the traceback shows those of cleanups after it."""
 
         def body(case: unittest.TestCase) -> None:
             case.addCleanup(divide, case)
@@ -67,7 +67,7 @@ class RunBodyTest(unittest.TestCase):
         self.assertIn("Afterwards, while cleaning up:", error.traceback)
 
     def test_exit_is_no_problem_beside_another(self) -> None:
-        """Whatever its code means: what failed is the error, before it or after."""
+        """If the test both exits and fails, the failure is the error, whatever the exit code and order."""
 
         def exits(case: unittest.TestCase) -> None:
             case.addCleanup(divide, case)
@@ -82,12 +82,13 @@ class RunBodyTest(unittest.TestCase):
             assert account.error is not None
             self.assertEqual((account.status, account.error.type_name), (Status.ERROR, "ZeroDivisionError"))
             self.assertIn("SystemExit", account.error.traceback)
-            # Nor is it forgiven where the code is announced, which only crashes are.
+            # The error counts also if the exit code was announced, because an announcement only excuses
+            # crashes.
             final = conclude(account, account.ending, [])
             self.assertEqual((final.status, final.note), (Status.ERROR, "by sys.exit"))
 
     def test_cleanup_after_skip(self) -> None:
-        """A failing cleanup of a skipped test is no skip."""
+        """A skipped test with a failing cleanup has failed."""
 
         def body(case: unittest.TestCase) -> None:
             case.addCleanup(fail, case)
@@ -96,7 +97,7 @@ class RunBodyTest(unittest.TestCase):
         self.assertEqual(account_of(body).status, Status.FAILED)
 
     def test_around(self) -> None:
-        """setUpRank and tearDownRank count; without the first the method does not run."""
+        """Errors of setUpRank and tearDownRank count, and the method does not run if setUpRank failed."""
         ran: list[str] = []
         account = account_of(lambda case: ran.append("method"), lambda: 1 / 0, lambda: ran.append("down"))
         self.assertEqual((account.status, ran), (Status.ERROR, []))
@@ -104,7 +105,7 @@ class RunBodyTest(unittest.TestCase):
         self.assertEqual((account.status, ran), (Status.ERROR, ["method"]))
 
     def test_subtests(self) -> None:
-        """Each by itself; the worst decides, and no error stands for the whole."""
+        """Each sub-test has its own status, the worst one decides, and there is no error for the whole."""
 
         def body(case: unittest.TestCase) -> None:
             with case.subTest("part", n=0):
@@ -121,7 +122,7 @@ class RunBodyTest(unittest.TestCase):
         self.assertEqual(by_key, {("part", (("n", str(n)),)): status for n, status in expected.items()})
 
     def test_failed_subtests_are_told_at_once(self) -> None:
-        """As each ends, before the test goes on; by unittest before Python 3.11 when the test is over."""
+        """A failed sub-test is reported as it ends; before Python 3.11, when the test is over."""
         told: list[Any] = []
         known: list[int] = []
 
@@ -137,7 +138,7 @@ class RunBodyTest(unittest.TestCase):
         self.assertEqual(known, [0, 1, 1] if sys.version_info >= (3, 11) else [0, 0, 0])
 
     def test_unspeakable_parameter(self) -> None:
-        """A parameter whose repr raises is shown without."""
+        """A sub-test parameter whose repr raises is shown as such."""
 
         class Unspeakable:
             def __repr__(self) -> str:
@@ -151,29 +152,29 @@ class RunBodyTest(unittest.TestCase):
         self.assertEqual(subtest.params, (("n", "<repr raised RuntimeError>"),))
 
     def test_system_exit(self) -> None:
-        """Kept, for the process to end by."""
+        """A test's SystemExit is kept, so that the process can end by it."""
         ending = account_of(lambda case: exit_with(7)).ending
         assert ending is not None
         self.assertEqual(ending.code, 7)
 
     def test_keyboard_interrupt(self) -> None:
-        """Comes through."""
+        """KeyboardInterrupt is passed on."""
         with self.assertRaises(KeyboardInterrupt):
             account_of(lambda case: interrupt())
 
 
 def exit_with(code: int) -> None:
-    """``sys.exit`` by another name."""
+    """Raises SystemExit."""
     raise SystemExit(code)
 
 
 def interrupt() -> None:
-    """As Ctrl-C does."""
+    """Raises KeyboardInterrupt, as Ctrl-C does."""
     raise KeyboardInterrupt
 
 
 class ConcludeTest(unittest.TestCase):
-    """``conclude``: account, how ``_run`` ended, texts over upstream's pipe -> status."""
+    """``conclude``: the final status from a result, the end of ``_run`` and texts over upstream's pipe."""
 
     def test_table(self) -> None:
         """Each combination that there is."""
@@ -197,7 +198,7 @@ class ConcludeTest(unittest.TestCase):
                 self.assertEqual(conclude(account, ending, texts).status, status)
 
     def test_text_over_the_pipe(self) -> None:
-        """Its last line is the headline."""
+        """The last line of a text sent over the pipe is the error's message."""
         error = conclude(None, SystemExit(10), ["Traceback ...\nValueError: x\n"]).error
         assert error is not None
         self.assertEqual(

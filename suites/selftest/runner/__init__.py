@@ -1,1 +1,1 @@
-"""Tests of harness.runner."""
+"""Self-tests of harness.runner."""

@@ -1,4 +1,4 @@
-"""Runs of ``run_tests.py`` over modules written for the occasion, for the tests beside this file."""
+"""Runs ``run_tests.py`` over modules that a test writes, for the tests beside this file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run that is over: exit code, what it printed, and the records in its journal."""
+    """A run that is over: its exit code, what it printed, and the records in its journal."""
 
     code: int
     out: str
@@ -33,7 +33,9 @@ class Finished:
     records: tuple[TestRecord, ...]
 
     def of(self, name: str) -> TestRecord:
-        """The last record of the test whose id ends with a name; LookupError where there is none."""
+        """Returns the last record of the test whose id ends with ``name``; raises LookupError if there is
+        none.
+        """
         found = [r for r in self.records if r.id.endswith(name)]
         if not found:
             raise LookupError(f"no record of {name}; the run said:\n{self.out}{self.err}")
@@ -41,12 +43,12 @@ class Finished:
 
     @property
     def statuses(self) -> dict[str, str]:
-        """Status by method name, of each test's last record."""
+        """Returns the status of each test's last record, by method name."""
         return {r.id.rsplit(".", 1)[-1]: r.status.value for r in self.records}
 
 
 class RunnerCase(unittest.TestCase):
-    """A directory of its own, modules in it, and runs over them."""
+    """Base class of tests with a directory of their own, modules in it, and runs over them."""
 
     directory: Path
 
@@ -55,24 +57,24 @@ class RunnerCase(unittest.TestCase):
         self.directory = new_directory(self)
 
     def write(self, name: str, body: str) -> None:
-        """Writes a test module; ``unittest`` and what tests use to misbehave are imported."""
+        """Writes a test module, which imports ``unittest`` and what tests use to misbehave."""
         write_module(self.directory, name, body)
 
     def command(self, *argv: str) -> list[str]:
-        """The command line of a run."""
+        """Returns the command line of a run."""
         return command(*argv)
 
     def environ(self, **variables: str) -> dict[str, str]:
-        """The environment of a run."""
+        """Returns the environment of a run."""
         return environ(self.directory, **variables)
 
     def run_tests(self, *argv: str, **variables: str) -> Finished:
-        """Runs to the end."""
+        """Runs to the end in the test's directory."""
         return run_tests(self.directory, *argv, **variables)
 
 
 def new_directory(test: unittest.TestCase | type[unittest.TestCase]) -> Path:
-    """A directory that goes when the test, or the class, is over."""
+    """Makes a directory that is removed when the test, or the class, is over."""
     temporary = tempfile.TemporaryDirectory(prefix="harness-selftest-")
     cleanup = test.addClassCleanup if isinstance(test, type) else test.addCleanup
     cleanup(temporary.cleanup)
@@ -86,12 +88,12 @@ def write_module(directory: Path, name: str, body: str) -> None:
 
 
 def command(*argv: str) -> list[str]:
-    """The command line of a run."""
+    """Returns the command line of a run."""
     return [sys.executable, str(RUN_TESTS), *argv]
 
 
 def environ(directory: Path, **variables: str) -> dict[str, str]:
-    """An environment in which a run does not see the one that tests it."""
+    """Returns an environment in which a run does not see the run that tests it."""
     own = {k for k in os.environ if k in DECIDING or k.startswith(("HARNESS_", "GITHUB_"))}
     inherited = {k: v for k, v in os.environ.items() if k not in own}
     return {**without_shard(inherited), "HARNESS_STATE_DIR": str(directory / ".harness"), **variables}
@@ -113,13 +115,13 @@ def run_tests(directory: Path, *argv: str, **variables: str) -> Finished:
 
 
 def journal_path(directory: Path) -> Path | None:
-    """The journal of the last run that was started in a directory."""
+    """Returns the journal of the last run that was started in a directory."""
     latest = directory / ".harness" / "latest"
     return Path(latest.read_text().strip()) / "journal.jsonl" if latest.exists() else None
 
 
 def journal_lines(directory: Path) -> Iterator[Mapping[str, Any]]:
-    """The whole lines of the last run's journal."""
+    """Yields the whole lines of the last run's journal."""
     path = journal_path(directory)
     for line in path.read_bytes().splitlines() if path is not None and path.is_file() else []:
         try:
@@ -129,5 +131,5 @@ def journal_lines(directory: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def journal_records(directory: Path) -> Iterator[TestRecord]:
-    """The records in the last run's journal."""
+    """Yields the test records in the last run's journal."""
     return (from_json(line) for line in journal_lines(directory) if line["kind"] == "test")

@@ -1,4 +1,4 @@
-"""What the property tests of the runner draw from: units, timings and demands."""
+"""Hypothesis strategies for the runner's property tests: units, timings and demands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ seconds = st.floats(min_value=0, max_value=100) | st.just(0.0)
 
 @st.composite
 def units(draw: st.DrawFn, max_size: int = 40) -> list[Unit]:
-    """Units of distinct ids in a few modules and classes."""
+    """Draws units with distinct ids in a few modules and classes."""
     keys = st.tuples(st.sampled_from(MODULES), st.sampled_from(CASES), st.integers(0, 30))
     chosen = draw(st.lists(keys, unique=True, max_size=max_size))
     return [of_id(f"{module}.{case}.test_{n}", module) for module, case, n in chosen]
@@ -31,7 +31,7 @@ def units(draw: st.DrawFn, max_size: int = 40) -> list[Unit]:
 
 @st.composite
 def timings(draw: st.DrawFn, of: list[Unit]) -> Timings:
-    """Timings of some of the units, of tests that are gone, and of some fixtures."""
+    """Draws timings of some of the units, of tests that no longer exist, and of some fixtures."""
     ids = [unit.id for unit in of] + ["suites.a.test_one.First.test_gone", "suites.gone.test_x.Case.test_y"]
     fixtures = [*MODULES, *map(import_key, MODULES), *(f"{m}.{c}" for m in MODULES for c in CASES)]
     return Timings(

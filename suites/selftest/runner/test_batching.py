@@ -1,4 +1,4 @@
-"""What one worker runs in a row: one module, one demand, one dear fixture, and not too much of it."""
+"""Tests how tests become batches: one module, one demand and one costly fixture each, and not too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine offers, by what its files say, and where runs keep theirs."""
+"""Tests what the machine offers according to its files, and where runs keep their files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from suites.selftest.runner import runs
 
 
 class MachineTest(unittest.TestCase):
-    """Processors, memory, accelerators."""
+    """Processors, memory and accelerators."""
 
     def setUp(self) -> None:
         self.directory = runs.new_directory(self)
 
     def test_processors(self) -> None:
-        """A control group's quota counts; an odd file does not."""
+        """The quota of a control group limits the processors, and an odd file does not."""
         file = self.directory / "cpu.max"
         here = len(os.sched_getaffinity(0))
         for text, wanted in (("100000 100000", 1), ("max 100000", here), ("50000 100000", 1), ("junk", here)):
@@ -25,14 +25,14 @@ class MachineTest(unittest.TestCase):
         self.assertEqual(capacity.processors(self.directory / "none"), here)
 
     def test_memory(self) -> None:
-        """In megabytes."""
+        """The memory is in megabytes."""
         file = self.directory / "meminfo"
         file.write_text("MemTotal:       2048000 kB\nMemFree: 1 kB\n")
         self.assertEqual(capacity.memory_mb(file), 2000)
         self.assertIsNone(capacity.memory_mb(self.directory / "none"))
 
     def test_accelerators(self) -> None:
-        """Device files, as far as the environment shows them."""
+        """Accelerators are device files, as far as the environment shows them."""
         for name in ("nvidia0", "nvidia1", "nvidiactl", "null"):
             (self.directory / name).touch()
         table: tuple[tuple[dict[str, str], int], ...]
@@ -48,7 +48,7 @@ class StateTest(unittest.TestCase):
         self.state = run_directory.state({}, runs.new_directory(self))
 
     def test_latest(self) -> None:
-        """Known once it is remembered, and forgotten with its directory."""
+        """The latest run is known once it is remembered, and forgotten with its directory."""
         self.assertIsNone(self.state.latest())
         directory = self.state.new_run(0.0)
         self.state.remember(directory)
@@ -58,13 +58,13 @@ class StateTest(unittest.TestCase):
         self.assertIsNone(self.state.latest())
 
     def test_old_runs_go(self) -> None:
-        """So many are kept, the newest."""
+        """Only the newest runs are kept."""
         day = 24 * 3600.0
         made = [self.state.new_run(i * day) for i in range(run_directory.KEPT_RUNS + 3)]
         self.assertEqual([d for d in made if d.exists()], made[3:])
 
     def test_a_run_that_is_still_going_stays(self) -> None:
-        """However many come after it; it goes when it is over."""
+        """A run that is still going is kept until it is over."""
         day = 24 * 3600.0
         first = self.state.new_run(0.0)
         with journal.create(first):

@@ -1,4 +1,4 @@
-"""The command line: what it refuses, what it says, what it costs to ask."""
+"""Tests the command line: what it refuses, what --help and --list say, and what asking costs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ GOOD = "class T(unittest.TestCase):\n    def test_1(self): pass\n    def test_2(
 
 
 class RefusalTest(unittest.TestCase):
-    """What cannot be meant is refused in one line that says what to write."""
+    """Options that cannot be meant are refused in one line that says what to write."""
 
     def test_table(self) -> None:
-        """Wrong words and numbers."""
+        """Misspelled options, bad values and contradictory options are refused."""
         table = [
             (["--isolat"], "did you mean --isolate"),
             (["--job", "2"], "did you mean --jobs"),
@@ -50,16 +50,16 @@ class RefusalTest(unittest.TestCase):
             self.assertNotIn("\n", str(caught.exception))
 
     def test_words_between_options(self) -> None:
-        """Names may stand anywhere."""
+        """Names may stand between options."""
         options = parse(["c10d", "-v", "aot", "-k", "x", "--jobs=auto"])
         self.assertEqual((options.names, options.verbose, options.keywords), (["c10d", "aot"], 1, ["x"]))
 
 
 class HelpTest(unittest.TestCase):
-    """--help."""
+    """The text of --help."""
 
     def test_complete(self) -> None:
-        """Every option, exit code and variable is in it."""
+        """Every option, exit code and variable is in the text."""
         text = build().format_help()
         for code in ExitCode:
             self.assertRegex(text, rf"(?m)^  {code.value} +\w")
@@ -71,7 +71,7 @@ class HelpTest(unittest.TestCase):
             self.assertTrue(action.help, action.option_strings)
 
     def test_light(self) -> None:
-        """Asking for help loads neither torch nor a reporter nor the run's machinery."""
+        """Asking for help imports neither torch nor a reporter nor the rest of the runner."""
         code = (
             "import sys\nfrom harness.runner.cli import main\n"
             "try: main(['--help'])\nexcept SystemExit as e: assert not e.code\n"
@@ -83,10 +83,10 @@ class HelpTest(unittest.TestCase):
 
 
 class ExitCodeTest(unittest.TestCase):
-    """exits.decide."""
+    """``exits.decide``, which chooses the exit code of a run."""
 
     def test_table(self) -> None:
-        """The first that applies: interrupted, failed, broken, nothing."""
+        """The first that applies gives the exit code: interrupted, failed, broken, nothing run."""
 
         def code(**given: bool | int) -> int:
             plain = {
@@ -113,10 +113,10 @@ class ExitCodeTest(unittest.TestCase):
 
 
 class RunTest(RunnerCase):
-    """Whole invocations."""
+    """Whole invocations of the command."""
 
     def test_bad_input(self) -> None:
-        """Exit code 2, one line on standard error, nothing on standard output."""
+        """Bad input gives exit code 2, one line on standard error and nothing on standard output."""
         self.write("test_g", GOOD)
         (self.directory / "file").touch()
         table: list[tuple[list[str], dict[str, str], str]] = [
@@ -144,7 +144,7 @@ class RunTest(RunnerCase):
                 self.assertEqual(run.err.count("\n"), 1, run.err)
 
     def test_nothing_to_run(self) -> None:
-        """Exit code 5 and why."""
+        """A selection without tests gives exit code 5 and says so."""
         self.write("test_g", GOOD)
         for argv in (["test_g", "-k", "nothing"], ["test_g", "-k", "nothing", "--shard", "3/3"]):
             with self.subTest(argv=argv):
@@ -153,7 +153,7 @@ class RunTest(RunnerCase):
                 self.assertIn("nothing to run", run.err)
 
     def test_an_empty_shard(self) -> None:
-        """It is no failure: the other shards run what there is."""
+        """An empty shard is no failure, because the other shards run all tests."""
         self.write("test_g", GOOD)
         for argv, variables in (
             (["--shard", "3/3"], {}),
@@ -166,7 +166,7 @@ class RunTest(RunnerCase):
         self.assertIn("the other shards run all 2 tests", self.run_tests("test_g", "--shard", "3/3").err)
 
     def test_list(self) -> None:
-        """An id a line; --json says more; a broken module is said and is not fatal to the others."""
+        """--list prints an id a line, --json more; a broken module is reported and stops no others."""
         self.write("test_g", GOOD)
         run = self.run_tests("test_g", "--list")
         self.assertEqual((run.code, run.out, run.err), (0, "test_g.T.test_1\ntest_g.T.test_2\n", ""))
@@ -183,7 +183,7 @@ class RunTest(RunnerCase):
         self.assertIn("no_such_module", run.err)
 
     def test_list_on_a_warm_cache_imports_nothing(self) -> None:
-        """What is known is not imported again, until its source changes."""
+        """A listed module is not imported again until its source changes."""
         self.write("test_g", "open('imported', 'a').write('x')\n" + GOOD)
         trace = self.directory / "imported"
         self.run_tests("test_g", "--list")
@@ -194,7 +194,7 @@ class RunTest(RunnerCase):
         self.assertEqual(trace.read_text(), "xx")
 
     def test_shards_are_disjoint_and_complete(self) -> None:
-        """By option and by environment."""
+        """Shards are disjoint and complete, and option and environment select the same ones."""
         self.write("test_g", GOOD + "".join(f"    def test_m{i}(self): pass\n" for i in range(7)))
         everything = self.run_tests("test_g", "--list").out.split()
         by_option = [self.run_tests("test_g", "--list", "--shard", f"{i}/3").out.split() for i in (1, 2, 3)]
@@ -203,7 +203,7 @@ class RunTest(RunnerCase):
         self.assertEqual(self.run_tests("test_g", "--list", **ci).out.split(), by_option[1])
 
     def test_tests_do_not_see_the_shard(self) -> None:
-        """The controller has cut the run down; a test module must not do it again."""
+        """Tests do not see the shard variables, because a test module must not be split a second time."""
         self.write(
             "test_g",
             "class T(unittest.TestCase):\n    def test_1(self): assert 'CI_NODE_INDEX' not in os.environ\n",
@@ -212,7 +212,7 @@ class RunTest(RunnerCase):
         self.assertEqual((run.code, len(run.records)), (0, 1), run.out)
 
     def test_settings_reach_the_tests(self) -> None:
-        """Options arrive as the variables that the library reads."""
+        """Options reach the tests as the variables that the library reads."""
         self.write(
             "test_g",
             """
@@ -232,7 +232,7 @@ class RunTest(RunnerCase):
         self.assertIn("--seed 5 --timeout 9 --ranks threads --slow --strict test_g.T.test_1", run.out)
 
     def test_report_dir(self) -> None:
-        """A directory of the user's own gets the files; a second run there keeps the first one's journal."""
+        """--report-dir gets the run's files, and a second run there keeps the first one's journal."""
         self.write("test_g", GOOD)
         for _ in range(2):
             run = self.run_tests("test_g", "--report-dir", "reports/here", "--report", "html", "--trace")
@@ -249,7 +249,7 @@ class RunTest(RunnerCase):
         self.assertLessEqual(wanted, names)
 
     def test_a_state_directory_that_cannot_be_made(self) -> None:
-        """The run goes on without files, says so once, and ends with the code for that."""
+        """Without a state directory the run goes on without files, says so once, and ends with code 3."""
         self.write("test_g", GOOD)
         (self.directory / "file").touch()
         run = self.run_tests("test_g", HARNESS_STATE_DIR=str(self.directory / "file" / "below"))

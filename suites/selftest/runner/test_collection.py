@@ -1,4 +1,4 @@
-"""From options to tests, where a run before says which: what has gone, and what stands for it."""
+"""Tests the way from options to tests, also for tests of an earlier run that are gone or broken now."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILS = FAILED_MODULE + BROKEN
 
 
 def module(name: str, *tests: str, error: str = "", skipped: str | None = None) -> ModuleTests:
-    """A module with these tests, ``Class.method``."""
+    """Returns a module with these tests, written as ``Class.method``."""
     units = tuple(of_id(f"{name}.{test}", name, slow="slow" in test) for test in tests)
     return ModuleTests(name, units, error=error, skipped=skipped)
 
@@ -33,14 +33,14 @@ class Played(ZygoteOwner):
         self.asked: list[str] = []
 
     def load(self, modules: Iterable[str]) -> Iterator[Loaded]:
-        """Those, one after the other."""
+        """Yields what is known of the modules, one after the other."""
         for module in modules:
             self.asked.append(module)
             yield self.known[module]
 
 
 class DiscoverTest(unittest.TestCase):
-    """When the cache is believed."""
+    """When the cache is used."""
 
     def setUp(self) -> None:
         self.root = runs.new_directory(self)
@@ -58,7 +58,7 @@ class DiscoverTest(unittest.TestCase):
         return [unit.id for tests in found.values() for unit in tests.all_units]
 
     def test_a_run_does_not_go_by_the_cache(self) -> None:
-        """It finds the tests that came from elsewhere than from a source; so does every list after it."""
+        """A run imports afresh and finds tests that come from no source; later lists know them too."""
         before = [self.loaded("a", "test_1"), self.loaded("b", dirty=True), self.loaded("c")]
         self.assertEqual(self.discover(Played(*before), cached=True), ["a.T.test_1"])
         new = Played(self.loaded("a", "test_1", "test_2"), *before[1:])
@@ -69,7 +69,7 @@ class DiscoverTest(unittest.TestCase):
         self.assertEqual(self.discover(Played(), cached=True), ["a.T.test_1", "a.T.test_2"])
 
     def test_another_file(self) -> None:
-        """It is an error, and is not kept."""
+        """A module that is imported from another file is an error and is not kept in the cache."""
         other = Loaded("a", self.loaded("a", "test_1").units, files=[str(self.root / "other" / "a.py")])
         zygote_owner = Played(other, self.loaded("b"), self.loaded("c"))
         for _ in range(2):
@@ -78,18 +78,18 @@ class DiscoverTest(unittest.TestCase):
 
 
 class AgainTest(unittest.TestCase):
-    """Tests of a run before."""
+    """Tests of an earlier run."""
 
     def choose(
         self, ids: list[str], found: Mapping[str, ModuleTests], *argv: str, done: str = ""
     ) -> Selected:
-        """What is chosen of these ids."""
+        """Returns what is chosen of these ids."""
         options = parse(argv)
         want = Wanted(resolve(options.names, dict.fromkeys(found, Path())), tuple(found), tuple(ids))
         return choose(want, found, options, options.slow, lambda test_id: test_id != done)
 
     def test_a_module_that_broke(self) -> None:
-        """It stands for the tests that it had, once, whatever -k says; the others run."""
+        """A broken module stands once for the tests that it had, whatever -k says, and the others run."""
         found = {FINE: module(FINE, "T.test_1"), BROKEN: module(BROKEN, error="SyntaxError: x")}
         ids = [f"{BROKEN}.T.test_1", f"{FINE}.T.test_1", f"{BROKEN}.T.test_2"]
         for option, chosen in (
@@ -103,19 +103,19 @@ class AgainTest(unittest.TestCase):
                 self.assertEqual(([r.id for r in selected.ready], selected.gone), ([FAILS], ()))
 
     def test_a_module_that_skips_itself_now(self) -> None:
-        """It stands for its tests too."""
+        """A module that skips itself now stands for its tests."""
         selected = self.choose([f"{FINE}.T.test_1"], {FINE: module(FINE, skipped="no GPU")})
         self.assertEqual([unit.id for unit in selected.units], [SKIPPED_MODULE + FINE])
         self.assertEqual([record.reason for record in selected.ready], ["no GPU"])
 
     def test_a_test_of_no_module_that_is_known(self) -> None:
-        """It may be from any that broke, as a test is that is inherited from a helper."""
+        """A test of no known module may belong to any broken one, if it is inherited from a helper."""
         found = {FINE: module(FINE, skipped="no GPU"), BROKEN: module(BROKEN, error="x")}
         selected = self.choose(["helper.Base.test_1"], found)
         self.assertEqual([unit.id for unit in selected.units], [FAILS])
 
     def test_a_module_that_was_mended(self) -> None:
-        """All of its tests are run, as far as the options of the run would have taken them."""
+        """All tests of a mended module run, as far as the options allow."""
         found = {BROKEN: module(BROKEN, "T.test_1", "T.test_slow", "U.test_1")}
         for argv, names in (
             ([], ["T.test_1", "U.test_1"]),
@@ -127,7 +127,7 @@ class AgainTest(unittest.TestCase):
                 self.assertEqual([unit.id for unit in selected.units], [f"{BROKEN}.{n}" for n in names])
 
     def test_gone(self) -> None:
-        """A test without a trace is told of, unless it had finished; what had is not run for its module."""
+        """A test that is gone is reported unless it had finished, and a finished one is not run again."""
         found = {FINE: module(FINE, "T.test_1"), BROKEN: module(BROKEN, error="x")}
         selected = self.choose([f"{FINE}.T.test_9", f"{FINE}.T.test_1"], found)
         self.assertEqual(
@@ -139,7 +139,7 @@ class AgainTest(unittest.TestCase):
 
 
 class WantedTest(unittest.TestCase):
-    """What names come to before anything is imported."""
+    """What names mean before anything is imported."""
 
     def setUp(self) -> None:
         self.root = runs.new_directory(self)
@@ -156,7 +156,7 @@ class WantedTest(unittest.TestCase):
             (self.root / name / "__init__.py").touch()
 
     def test_files(self) -> None:
-        """Each module's file is the one that was meant; a path names it where its name leads to another."""
+        """Each module's file is the one that was meant, and a path is kept if the name leads elsewhere."""
         table = (
             (".", "suites", "suites/test_known.py", None),
             (".", "suites/test_known.py", "suites/test_known.py", None),
@@ -177,7 +177,7 @@ class WantedTest(unittest.TestCase):
                 self.assertEqual(want.files, {module: path} if path else {})
 
     def test_what_is_shown_leads_to_the_test(self) -> None:
-        """In its directory and elsewhere, whatever its name is made of, and wherever its class is from."""
+        """The name that a run shows leads to the test, whatever directory, characters or class it has."""
         long = "x" * 300
         names = (
             *("N.test_1", "A.B.test_1", "N.test r", "test_here", f"N.test_{long}", "base.Common.test_1"),
@@ -202,13 +202,13 @@ class WantedTest(unittest.TestCase):
                     self.assertFalse(want.targets[0].takes(of_id(f"{module}.N.test_other", module)))
 
     def test_a_file_that_cannot_be_imported(self) -> None:
-        """Its import will say so."""
+        """A file that cannot be imported is accepted, because its import will say so."""
         (self.root / "c" / "test_a.b.py").touch()
         want = wanted(parse(["c/test_a.b.py"]), self.root, self.root, None)
         self.assertEqual(want.modules, ("test_a.b",))
 
     def test_a_module_that_stands_in(self) -> None:
-        """It is named by its path, or as it is."""
+        """A module that stands in for its tests is named by its path, or as it is."""
         unit = of_id(FAILED_MODULE + "test_x", "test_x")
         self.assertEqual(names_to_type([unit], {"test_x": "c/test_x.py"}), {unit.id: "c/test_x.py"})
         self.assertEqual(names_to_type([unit], {}), {})

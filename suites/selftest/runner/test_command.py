@@ -1,4 +1,4 @@
-"""Which tests a whole invocation runs, which of a run before, and how it names them; in real processes."""
+"""Tests which tests a whole invocation runs and how it names them, in real processes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ GOOD = "class T(unittest.TestCase):\n    def test_1(self): pass\n    def test_2(
 
 
 class FoundTest(RunnerCase):
-    """The tests that names, files and the cache come to."""
+    """The tests that names, files and the cache lead to."""
 
     def test_commands_that_are_shown_work(self) -> None:
-        """Also where only a file's path leads to the module, and from where the runner is not."""
+        """The commands that a run shows work, also where only a file's path leads to the module."""
         (self.directory / "below").mkdir()
         write_module(self.directory / "below", "test_far", GOOD.replace("pass", "self.fail()", 1))
         write_module(self.directory / "below", "test_bad", "import no_such_module")
@@ -31,7 +31,7 @@ class FoundTest(RunnerCase):
         self.assertIn(f"reproduce: {' '.join(words[:4])} below/test_far.py::T.test_1\n", run.out)
 
     def test_commands_that_are_shown_for_odd_names(self) -> None:
-        """They work for what is inherited from a helper and for what is no identifier, wherever one is."""
+        """The shown commands work for inherited tests and for names that are no identifiers."""
         below = self.directory / "below"
         below.mkdir()
         write_module(
@@ -56,7 +56,7 @@ class FoundTest(RunnerCase):
             self.assertEqual(sorted(again), sorted(failed * 2))
 
     def test_helpers_outside_of_the_project_are_no_old_news(self) -> None:
-        """Tests that are made from another file's table change with it."""
+        """A change in a helper outside of the project makes the cache forget the tests made from it."""
         (self.directory / "table.py").write_text("CASES = [1]\n")
         self.write(
             "test_g",
@@ -71,7 +71,7 @@ class FoundTest(RunnerCase):
         self.assertEqual(self.run_tests("test_g", "--list").out, "test_g.T.test_1\ntest_g.T.test_22\n")
 
     def test_tests_that_are_made_from_no_source(self) -> None:
-        """A run has those of now, whatever was listed before: from a data file, or for a variable."""
+        """A run finds tests that depend on a data file or a variable, whatever was listed before."""
         self.write(
             "test_g",
             """
@@ -94,7 +94,7 @@ class FoundTest(RunnerCase):
         self.assertEqual(self.run_tests("test_g", MY_FLAG="1").statuses["test_flag"], "failed")
 
     def test_a_module_that_does_not_import(self) -> None:
-        """It fails the run, however fine the selection is."""
+        """A module that does not import fails the run, however narrow the selection is."""
         self.write("test_g", GOOD)
         self.write("test_bad", "import no_such_module\n" + GOOD)
         for argv in (["-k", "test_1", "."], ["--include", "test_*.[TU]", "."], ["test_bad.py::T.test_1"]):
@@ -106,7 +106,7 @@ class FoundTest(RunnerCase):
         self.assertEqual((run.code, len(run.records)), (0, 2), run.out)
 
     def test_two_files_of_one_module(self) -> None:
-        """The one that is named runs, whatever is known of the other or is found before it."""
+        """If two files have the same module name, the one that is named runs."""
         for name, test in (("c", "test_common"), ("d", "test_fails")):
             (self.directory / name).mkdir()
             body = (
@@ -122,7 +122,7 @@ class FoundTest(RunnerCase):
                     self.assertEqual("test_fails" in listed.out, name == "d", listed.out)
 
     def test_a_file_whose_module_is_another(self) -> None:
-        """It is an error, not a run of the other's tests."""
+        """A file whose module name leads to another file is an error and does not run the other's tests."""
         self.write("random", GOOD)
         run = self.run_tests("random.py")
         self.assertEqual((run.code, list(run.statuses.values())), (1, ["error"]), run.out)
@@ -130,10 +130,10 @@ class FoundTest(RunnerCase):
 
 
 class LastFailedTest(RunnerCase):
-    """--last-failed."""
+    """Runs with --last-failed."""
 
     def test_exactly_what_failed(self) -> None:
-        """Exactly what failed runs again, and then nothing is left."""
+        """Exactly what failed runs again, and then nothing is left to run."""
         self.write(
             "test_l",
             """
@@ -152,7 +152,7 @@ class LastFailedTest(RunnerCase):
         self.assertIn("nothing failed", again.out)
 
     def test_as_it_was_run(self) -> None:
-        """What failed by an option or a variable of the last run fails again without being told."""
+        """What failed because of an option or a variable of the last run fails again without it."""
         self.write(
             "test_l",
             """
@@ -167,7 +167,7 @@ class LastFailedTest(RunnerCase):
             self.assertEqual((run.code, run.statuses), (1, {"test_1": "failed", "test_2": "failed"}))
 
     def test_a_module_that_broke(self) -> None:
-        """The module fails in its place, and once it is mended its tests are run."""
+        """A module that no longer imports fails in its tests' place, and its tests run once it is mended."""
         failing = "class T(unittest.TestCase):\n    def test_1(self): self.fail()\n"
         self.write("test_l", failing)
         self.assertEqual(self.run_tests("test_l.T.test_1").code, 1)
@@ -179,7 +179,7 @@ class LastFailedTest(RunnerCase):
         self.assertEqual(self.run_tests("--last-failed").statuses, {"test_1": "failed"})
 
     def test_a_test_that_was_removed(self) -> None:
-        """It is told of, and no failure."""
+        """A test that was removed is reported and is no failure."""
         self.write(
             "test_l", "class T(unittest.TestCase):\n    def test_1(self): 1/0\n    def test_2(self): 1/0\n"
         )
@@ -190,7 +190,7 @@ class LastFailedTest(RunnerCase):
         self.assertIn("not found: 1 test of the last run: test_l.T.test_1\n", run.out)
 
     def test_a_shard(self) -> None:
-        """It is not cut down once more by the variables that cut the last run down."""
+        """The failures of a shard are not split again by the same variables."""
         self.write(
             "test_l", "class T(unittest.TestCase):\n    def test_1(self): 1/0\n    def test_2(self): 1/0\n"
         )

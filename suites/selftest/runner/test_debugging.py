@@ -1,4 +1,4 @@
-"""The debugger and streamed output, at a terminal of the test's own."""
+"""Tests the debugger and streamed output, at a pseudo-terminal of the test's own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from suites.selftest.runner.runs import PATIENCE_S, RunnerCase
 
 
 class Terminal:
-    """A run at a pseudo-terminal, as a person would sit at."""
+    """A run at a pseudo-terminal, as a person would see it."""
 
     def __init__(self, argv: list[str], environ: dict[str, str], directory: str) -> None:
         self.pid, self._fd = pty.fork()
@@ -23,8 +23,10 @@ class Terminal:
         self.text = ""
 
     def read_until(self, wanted: str) -> str:
-        """Reads what appears on the screen up to some text, and returns what came; AssertionError if it
-        never does."""
+        """Reads what appears on the screen up to ``wanted`` and returns it.
+
+        Raises AssertionError if it never appears.
+        """
         deadline = time.monotonic() + PATIENCE_S
         start = len(self.text)
         while wanted not in self.text[start:]:
@@ -43,7 +45,7 @@ class Terminal:
         os.write(self._fd, f"{line}\n".encode())
 
     def close(self) -> int:
-        """Waits for the end of the run; its exit code."""
+        """Waits for the end of the run and returns its exit code."""
         try:
             while os.read(self._fd, 4096):
                 continue
@@ -55,10 +57,10 @@ class Terminal:
 
 
 class DebuggerTest(RunnerCase):
-    """--pdb."""
+    """Runs with --pdb."""
 
     def test_stops_in_the_failing_test(self) -> None:
-        """The prompt is in the test's frame, answers, survives a Ctrl-C, and the run goes on afterwards."""
+        """The debugger stops in the failing test's frame without a deadline, and then the run goes on."""
         self.write(
             "test_p",
             """
@@ -80,7 +82,7 @@ class DebuggerTest(RunnerCase):
         self.assertEqual(terminal.close(), 1)
 
     def test_breakpoint(self) -> None:
-        """breakpoint() in a test has the terminal as well."""
+        """breakpoint() in a test gets the terminal too."""
         self.write(
             "test_p",
             """
@@ -102,12 +104,12 @@ class DebuggerTest(RunnerCase):
         self.assertEqual(terminal.close(), 0)
 
     def test_breakpoint_without_a_terminal(self) -> None:
-        """It fails at once and says what to do."""
+        """breakpoint() without a terminal fails at once and says what to do."""
         self.write("test_p", "class T(unittest.TestCase):\n    def test_1(self): breakpoint()\n")
         self.assertIn("run_tests.py --pdb", self.run_tests("test_p").of("test_1").reason)
 
     def test_ctrl_c_at_a_terminal(self) -> None:
-        """The terminal's Ctrl-C goes to the run alone, which ends in good order."""
+        """Ctrl-C at the terminal goes to the run alone, which ends in good order."""
         self.write(
             "test_p",
             """
@@ -123,10 +125,10 @@ class DebuggerTest(RunnerCase):
 
 
 class StreamTest(RunnerCase):
-    """-s."""
+    """Runs with -s."""
 
     def test_output_comes_as_it_is_printed(self) -> None:
-        """Nothing is captured: not in the record, but on the runner's own output."""
+        """Output is not captured in the record but goes to the runner's own streams."""
         self.write(
             "test_s",
             """

@@ -1,4 +1,4 @@
-"""Discovery: modules on disk, units of a module, and a cache that forgets what has changed."""
+"""Tests discovery: modules on disk, units of a module, and a cache that forgets what has changed."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from suites.selftest.runner import runs
 
 
 class ModulesTest(unittest.TestCase):
-    """Which modules there are."""
+    """The modules below a directory."""
 
     def test_below_a_package(self) -> None:
-        """Every test_*.py, sorted, and nothing that cannot be imported."""
+        """They are every importable test_*.py, sorted."""
         root = runs.new_directory(self)
         for name in (
             "suites/b/test_x.py",
@@ -35,7 +35,7 @@ class ModulesTest(unittest.TestCase):
         self.assertEqual(discovery.modules_below(root), ("suites.a.test_y", "suites.b.test_x"))
 
     def test_standard_leaves_out_our_own(self) -> None:
-        """This file is found, and runs only where it is named."""
+        """Self-tests are found but are not among the standard modules."""
         modules = discovery.modules_below(discovery.project_root())
         self.assertIn(
             __name__ if __name__ != "__main__" else "suites.selftest.runner.test_discovery", modules
@@ -44,10 +44,10 @@ class ModulesTest(unittest.TestCase):
 
 
 class MergeTest(unittest.TestCase):
-    """A test that several modules list."""
+    """Tests that several modules list."""
 
     def test_the_defining_module_wins(self) -> None:
-        """In whatever order they come."""
+        """A test belongs to the module that defines it, whatever the order of the modules."""
         own = ModuleTests("a", (of_id("a.T.test", "a"),))
         other = ModuleTests("b", (of_id("a.T.test", "b"), of_id("b.U.test", "b")))
         for order in ((own, other), (other, own)):
@@ -55,7 +55,7 @@ class MergeTest(unittest.TestCase):
             self.assertEqual(units, {"a.T.test": "a", "b.U.test": "b"})
 
     def test_different_tests_of_one_id(self) -> None:
-        """Within a module, or of two modules that each have one of their own; an import is the same test."""
+        """An id for different tests is a duplicate, within a module or in two; an import is the same test."""
         own, imported = of_id("test", "a"), of_id("test", "b", imported=True)
         table: tuple[tuple[list[ModuleTests], dict[str, tuple[str, ...]]], ...] = (
             ([ModuleTests("a", (own,)), ModuleTests("b", (imported,))], {}),
@@ -72,14 +72,14 @@ class MergeTest(unittest.TestCase):
                 self.assertEqual(discovery.duplicates(found), several)
 
     def test_modules_without_tests_to_name(self) -> None:
-        """Broken and skipping ones stand for themselves."""
+        """A broken or skipped module has a unit that stands for it."""
         found = [ModuleTests("a", error="x"), ModuleTests("b", skipped="y"), ModuleTests("c")]
         ids = [u.id for u in discovery.merge_units(found)]
         self.assertEqual(ids, ["unittest.loader._FailedTest.a", "unittest.loader.ModuleSkipped.b"])
 
 
 class CacheTest(unittest.TestCase):
-    """The cache."""
+    """The cache of discovered tests."""
 
     def setUp(self) -> None:
         self.directory = runs.new_directory(self)
@@ -87,7 +87,7 @@ class CacheTest(unittest.TestCase):
         self.source.write_text("1")
 
     def remember(self, **fields: object) -> Cache:
-        """A cache that was written and read again."""
+        """Returns a cache that was written and read again."""
         unit = to_json(of_id("m.T.test", "m"))
         loaded = Loaded("m", [unit], files=[str(self.source)], **fields)  # type: ignore[arg-type]  # by the tests
         cache = Cache(self.directory / "cache", "key")
@@ -96,13 +96,13 @@ class CacheTest(unittest.TestCase):
         return Cache(self.directory / "cache", "key")
 
     def test_remembers(self) -> None:
-        """Everything that was said about the module."""
+        """It remembers everything about a module."""
         found = self.remember(dirty=True, duplicates=["m.T.test"]).get("m", self.source)
         units = (of_id("m.T.test", "m"),)
         self.assertEqual(found, ModuleTests("m", units, duplicates=("m.T.test",), dirty=True))
 
     def test_forgets(self) -> None:
-        """Where a source has changed or gone, under another key, and what was broken."""
+        """It forgets a module whose source changed, whose key differs, or that was broken."""
         cache = self.remember()
         self.source.write_text("22")
         self.assertIsNone(cache.get("m", self.source))
@@ -113,7 +113,7 @@ class CacheTest(unittest.TestCase):
         self.assertIsNone(self.remember(error="broken").get("m", self.source))
 
     def test_of_two_files(self) -> None:
-        """What is known of a module is that of one file, by whatever path; of another there is nothing."""
+        """What is known of a module holds for one file, by whatever path, and not for another."""
         cache = self.remember()
         other = self.directory / "other" / "m.py"
         other.parent.mkdir()
@@ -124,7 +124,7 @@ class CacheTest(unittest.TestCase):
         self.assertFalse(discovery.is_from(other, "m", [str(self.source)]))
 
     def test_a_broken_file_is_an_empty_cache(self) -> None:
-        """Whatever is in it."""
+        """A broken cache file is an empty cache."""
         self.remember()
         (file,) = (self.directory / "cache").iterdir()
         for text in (
@@ -138,7 +138,7 @@ class CacheTest(unittest.TestCase):
                 self.assertIsNone(Cache(self.directory / "cache", "key").get("m", self.source))
 
     def test_a_place_that_cannot_be_written(self) -> None:
-        """Costs time, not the run."""
+        """A cache that cannot be written does not stop the run."""
         cache = Cache(self.source / "below", "key")
         cache.put(Loaded("m", [], files=[str(self.source)]))
         cache.save()
@@ -166,7 +166,7 @@ class CacheTest(unittest.TestCase):
         self.assertEqual(len(others), 6)
 
     def test_torch_version(self) -> None:
-        """Read, not imported; None where there is none."""
+        """The version of torch is read without importing it, and is None if there is no torch."""
         self.source.write_text("from x import y\n__version__ = '2.13.0+cpu'\n")
         self.assertEqual(discovery.torch_version(self.source), "2.13.0+cpu")
         self.assertIsNone(discovery.torch_version(self.directory / "none.py"))
@@ -177,13 +177,13 @@ class ListingTest(unittest.TestCase):
     """Units of loaded tests."""
 
     def test_ranks_and_slots(self) -> None:
-        """A world size is the demand; a property that fails is no world size."""
+        """The world size is the demand, and a property that raises gives no world size."""
 
         class Ranks(unittest.TestCase):
             world_size: ClassVar[int] = 4
 
             def test_x(self) -> None:
-                """Nothing."""
+                """Does nothing."""
 
         class Broken(Ranks):
             @property
@@ -198,25 +198,25 @@ class ListingTest(unittest.TestCase):
         self.assertGreater(unit.line, 100)
 
     def test_who_keeps_the_deadline(self) -> None:
-        """A supervisor where the test has ranks, one or many, of whatever kind; the watchdog waits for it."""
+        """A test with ranks of any kind is supervised, and the watchdog waits longer for it."""
 
         class OneRank(MultiProcessTestCase):
             world_size = 1
 
             def test_x(self) -> None:
-                """Nothing."""
+                """Does nothing."""
 
         class Unset(MultiProcContinuousTest):
             def test_x(self) -> None:
-                """Nothing."""
+                """Does nothing."""
 
         class Plain(unittest.TestCase):
             def test_x(self) -> None:
-                """Nothing."""
+                """Does nothing."""
 
             @spawn_threads_and_init_comms(timeout=7)
             def test_threads(self) -> None:
-                """Nothing."""
+                """Does nothing."""
 
         module, limits = sys.modules[__name__], TestLimits(100.0, margin_s=20.0)
         for test, watchdog_s in (
@@ -229,7 +229,7 @@ class ListingTest(unittest.TestCase):
                 self.assertEqual(limits.of(listing.unit_of(test, module)), watchdog_s)
 
     def test_fixtures(self) -> None:
-        """Keys of what the test needs set up, the module's first."""
+        """A unit has the keys of the fixtures that its test needs, the module's first."""
         module = types.ModuleType("made_up")
         module.setUpModule = lambda: None  # type: ignore[attr-defined]  # what unittest looks for
         sys.modules["made_up"] = module
@@ -238,10 +238,10 @@ class ListingTest(unittest.TestCase):
         class Fixture(unittest.TestCase):
             @classmethod
             def setUpClass(cls) -> None:
-                """Something."""
+                """Makes the class have a fixture."""
 
             def test_x(self) -> None:
-                """Nothing."""
+                """Does nothing."""
 
         Fixture.__module__, Fixture.__qualname__ = "made_up", "Fixture"
         unit = listing.unit_of(Fixture("test_x"), module)
@@ -250,7 +250,7 @@ class ListingTest(unittest.TestCase):
         self.assertEqual(plain.fixtures, ())
 
     def test_stamp(self) -> None:
-        """Time and size; None for what is not there."""
+        """A file's stamp is its time and size, and None if there is no file."""
         self.assertEqual(
             discovery.stamp(__file__), (os.stat(__file__).st_mtime_ns, os.stat(__file__).st_size)
         )

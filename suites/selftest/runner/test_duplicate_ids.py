@@ -1,4 +1,4 @@
-"""Which listed tests are one and the same."""
+"""Tests which listed tests are one and the same."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ def noop() -> None:
 
 
 def case() -> type[unittest.TestCase]:
-    """A class that no module has under its name."""
+    """Returns a class that no module has under its name."""
 
     class Made(unittest.TestCase):
         def test(self) -> None:
-            """Nothing."""
+            """Does nothing."""
 
     return Made
 
 
 class Plain(unittest.TestCase):
-    """A class whose tests carry a method of their own each, as upstream's multi-process cases do."""
+    """A class whose tests each carry a method of their own, as upstream's multi-process cases do."""
 
     def __init__(self, method: str = "check", number: object = None) -> None:
         super().__init__(method)
@@ -33,11 +33,11 @@ class Plain(unittest.TestCase):
             self.number = number
 
     def check(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class Odd:
-    """Cannot be compared, as arrays cannot."""
+    """An object that cannot be compared, as arrays cannot."""
 
     def __eq__(self, other: object) -> bool:
         raise ValueError("ambiguous")
@@ -46,21 +46,21 @@ class Odd:
 
 
 class SameTest(unittest.TestCase):
-    """Loader.same."""
+    """``Loader.same``, which says whether two listed tests are one."""
 
     def setUp(self) -> None:
-        """A loader that knows the methods of ``Plain``."""
+        """Makes a loader that knows the methods of ``Plain``."""
         self.loader = Loader()
         self.loader.testMethodPrefix = "check"
 
     def load(self) -> unittest.TestCase:
-        """A test, made by the loader."""
+        """Returns a test that the loader made."""
         (test,) = self.loader.loadTestsFromTestCase(Plain)
         assert isinstance(test, unittest.TestCase)
         return test
 
     def test_made_by_hand(self) -> None:
-        """They are one where they have the same in them."""
+        """Tests made by hand are the same if they have the same class and contents."""
         first, second = case(), case()
         table: tuple[tuple[unittest.TestCase, unittest.TestCase, bool], ...] = (
             (first("test"), first("test"), True),
@@ -75,7 +75,7 @@ class SameTest(unittest.TestCase):
                 self.assertIs(self.loader.same(one, other), same)
 
     def test_made_by_the_loader(self) -> None:
-        """They are one, unless somebody has changed one since."""
+        """Tests made by the loader are the same, unless one was changed afterwards."""
         one, other = self.load(), self.load()
         self.assertTrue(self.loader.same(one, other))
         one.number = 1  # type: ignore[attr-defined]  # as a load_tests does
@@ -83,44 +83,44 @@ class SameTest(unittest.TestCase):
 
 
 class ImportedTest(unittest.TestCase):
-    """Loader.imported."""
+    """``Loader.imported``, which says whether a module has a test from another one."""
 
     def setUp(self) -> None:
-        """A module that imports from this one."""
+        """Makes a module that imports from this one."""
         self.loader = Loader()
         self.here = sys.modules[__name__]
         self.there = types.ModuleType("imports_from_here")
 
     def imported(self, test: unittest.TestCase) -> tuple[bool, bool]:
-        """Whether a test is imported here, and in the other module."""
+        """Returns whether a test is imported here, and in the other module."""
         return self.loader.imported(test, self.here), self.loader.imported(test, self.there)
 
     def test_found_by_name(self) -> None:
-        """Classes, nested ones too, and functions."""
+        """A test that its module holds by name belongs there, for classes and functions."""
         self.assertEqual(self.imported(SameTest("test_made_by_hand")), (False, True))
         self.assertEqual(self.imported(unittest.FunctionTestCase(noop)), (False, True))
 
     def test_made_by_a_factory(self) -> None:
-        """What was made for a module is its own; what another module has too is that one's."""
+        """A factory's class belongs to the module that has it, or to the first of several that do."""
         made = case()
         self.there.Case = made  # type: ignore[attr-defined]  # as a test module does
         self.assertFalse(self.loader.imported(made("test"), self.there))
         shared = types.ModuleType("has_it_first")
-        shared.Case = made  # type: ignore[attr-defined]  # as above
+        shared.Case = made  # type: ignore[attr-defined]  # as a test module does
         sys.modules["has_it_first"] = shared
         self.addCleanup(sys.modules.pop, "has_it_first")
         self.assertTrue(self.loader.imported(made("test"), self.there))
 
     def test_made_by_hand(self) -> None:
-        """Given something of its own, a test of an imported class is the module's own."""
+        """A test of an imported class with something of its own belongs to the module."""
         self.assertEqual(self.imported(Plain(number=1)), (False, False))
 
 
 class LoadTestsTest(unittest.TestCase):
-    """unittest itself goes by the loader."""
+    """unittest's own loading with our loader."""
 
     def test_hands_itself_on(self) -> None:
-        """To a module's load_tests."""
+        """The loader passes itself to a module's load_tests."""
         module, given = types.ModuleType("m"), []
 
         def load_tests(loader: unittest.TestLoader, *_: object) -> unittest.TestSuite:

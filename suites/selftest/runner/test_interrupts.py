@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGKILL: what is kept, what is said, and that a run can go on from there."""
+"""Tests Ctrl-C, SIGTERM and SIGKILL: what is kept, what is reported, and that the run can be resumed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class InterruptTest(RunnerCase):
     """Signals to the controller."""
 
     def start(self, *argv: str) -> subprocess.Popen[str]:
-        """A run that has come to a certain line of its output can be signalled."""
+        """Starts a run whose output can be read, so that it can be signalled at a certain line."""
         process = subprocess.Popen(
             self.command(*argv),
             cwd=self.directory,
@@ -55,7 +55,7 @@ class InterruptTest(RunnerCase):
         return Finished(process.returncode, out + rest, "", tuple(runs.journal_records(self.directory)))
 
     def test_once(self) -> None:
-        """Stacks, reports, exit code 130; the rest can be run later."""
+        """A signal ends the run with stacks, reports and exit code 130, and no process is left."""
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(signal=number):
                 run = self.interrupt(number)
@@ -69,7 +69,7 @@ class InterruptTest(RunnerCase):
                 self.assertTrue(gone(int((self.directory / "pid").read_text())))
 
     def test_resume(self) -> None:
-        """Exactly what had not finished runs, with the options of the run before."""
+        """--resume runs exactly what had not finished, with the options of the run before."""
         self.interrupt(signal.SIGINT)
         (self.directory / "mended").touch()
         run = self.run_tests("--resume")
@@ -81,7 +81,7 @@ class InterruptTest(RunnerCase):
         self.assertIn("3 passed, 0 failed", run.out)
 
     def test_resume_without_a_test_that_is_owed(self) -> None:
-        """The rest runs, the run does not pass, and a module that broke stands for its tests."""
+        """If an owed test is gone, the rest runs and the run fails; a broken module stands for its tests."""
         self.interrupt(signal.SIGINT)
         (self.directory / "mended").touch()
         self.write("test_h", HANGING.replace("test_3", "test_4"))
@@ -93,7 +93,7 @@ class InterruptTest(RunnerCase):
         self.assertEqual((run.code, run.of("test_h").status.value), (1, "error"), run.out + run.err)
 
     def test_twice(self) -> None:
-        """The second one ends everything at once, with nothing left behind."""
+        """A second signal ends everything at once and leaves nothing."""
         self.write("test_h", HANGING)
         process = self.start("test_h", "-s", "--jobs", "1", "-v")
         read_until(process, lambda line: "HANGING" in line)
@@ -105,7 +105,7 @@ class InterruptTest(RunnerCase):
         self.assertTrue(gone(int((self.directory / "pid").read_text())))
 
     def test_a_run_that_is_still_going(self) -> None:
-        """Nobody else writes to its directory, until its controller is dead, whatever lives on."""
+        """No other run writes to a run's directory until its controller is dead."""
         self.write(
             "test_h",
             """
@@ -128,7 +128,7 @@ class InterruptTest(RunnerCase):
             self.assertEqual((refused.code, refused.out), (2, ""))
             self.assertIn("is still going", refused.err)
             self.assertEqual(refused.err.count("\n"), 1, refused.err)
-        os.kill(zygote, signal.SIGSTOP)  # or it would end the sleeper when the controller is dead
+        os.kill(zygote, signal.SIGSTOP)  # otherwise it would end the sleeper when the controller is dead
         self.addCleanup(os.kill, zygote, signal.SIGCONT)
         process.kill()
         process.wait()
@@ -138,7 +138,7 @@ class InterruptTest(RunnerCase):
         os.kill(sleeper, 0)
 
     def test_a_killed_controller_leaves_nothing(self) -> None:
-        """Not the zygote, not the worker, not what a test had started in a session of its own."""
+        """A killed controller leaves neither zygote nor worker nor processes that a test started."""
         self.write(
             "test_h",
             """
@@ -158,7 +158,7 @@ class InterruptTest(RunnerCase):
             self.assertTrue(gone(int(pid)), pid)
 
     def test_a_killed_controller_lets_orphans_clean_up(self) -> None:
-        """What a worker started notices its end and gets time to put things in order."""
+        """Processes of a killed controller's workers get time to clean up."""
         (self.directory / "scratch").touch()
         self.write(
             "test_h",
@@ -184,7 +184,7 @@ class InterruptTest(RunnerCase):
         self.assertFalse((self.directory / "scratch").exists())
 
     def test_a_hang_up_that_is_ignored(self) -> None:
-        """As nohup has it; by default it ends the run like a Ctrl-C."""
+        """SIGHUP stays ignored if it was, as under nohup, and otherwise interrupts the run."""
         before = signal.getsignal(signal.SIGHUP)
         self.addCleanup(signal.signal, signal.SIGHUP, before)
         for handler, taken in ((signal.SIG_IGN, False), (signal.SIG_DFL, True)):
@@ -196,7 +196,7 @@ class InterruptTest(RunnerCase):
 
 
 def read_until(process: subprocess.Popen[str], found: Callable[[str], bool]) -> str:
-    """Reads a run's output up to a line; AssertionError at its end."""
+    """Reads a run's output up to a line; raises AssertionError at its end."""
     assert process.stdout is not None
     text = ""
     for line in process.stdout:
@@ -207,13 +207,13 @@ def read_until(process: subprocess.Popen[str], found: Callable[[str], bool]) -> 
 
 
 class KillTest(RunnerCase):
-    """SIGKILL to the controller, at moments that a seeded generator picks by the run's own progress."""
+    """SIGKILL to the controller at moments that a seeded generator picks by the run's progress."""
 
     TESTS = 60
     KILLS = 20
 
     def test_nothing_is_lost(self) -> None:
-        """What was announced is in the journal; no finished test runs again; in the end all is complete."""
+        """Announced tests are in the journal, no finished test runs again, and all complete in the end."""
         methods = "\n".join(
             f"    def test_{i:03}(self): note({i}); threading.Event().wait(0.002)" for i in range(self.TESTS)
         )
@@ -245,8 +245,11 @@ class KillTest(RunnerCase):
         self.assertEqual(path.with_name("junit.xml").read_text().count("<testcase"), self.TESTS)
 
     def run_and_kill(self, argv: list[str], number: str, after: int) -> set[str]:
-        """Runs until so many tests are announced (or the end), kills the controller, and returns the ids that
-        were announced. Waits until its workers are gone too."""
+        """Runs until ``after`` tests are announced or the run ends, kills the controller, and returns the
+        ids.
+
+        The ids are those that were announced. Waits until the workers are gone too.
+        """
         process = subprocess.Popen(
             self.command(*argv),
             cwd=self.directory,
@@ -275,11 +278,11 @@ class KillTest(RunnerCase):
         return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     def pids(self, number: str) -> set[int]:
-        """The processes that ran tests in a round."""
+        """Returns the processes that ran tests in a round."""
         return {int(pid) for _, pid in self._noted(number)}
 
     def ran(self, number: int) -> set[str]:
-        """The tests that ran in a round."""
+        """Returns the tests that ran in a round."""
         return {f"test_k.T.test_{int(i):03}" for i, _ in self._noted(str(number))}
 
 

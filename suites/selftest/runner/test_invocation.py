@@ -1,4 +1,4 @@
-"""What options and environment come to, as tables; nothing is run."""
+"""Tests what options and environment mean for a run, by tables; nothing is run."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from suites.selftest.runner import runs
 
 
 def invocation(*argv: str, **environ: str) -> Invocation:
-    """The invocation of a command line in an environment."""
+    """Returns the invocation of a command line in an environment."""
     return resolve(parse(argv), argv, environ)
 
 
 class DebuggerTest(unittest.TestCase):
-    """A debugger has the terminal, one job and no deadline, whichever way it was asked for."""
+    """A run with a debugger, which has the terminal, one job and no deadline."""
 
     def test_asked_for(self) -> None:
-        """By an option or by the variable."""
+        """The option and the variable ask for it alike."""
         for asked in (invocation("--pdb"), invocation("--pdb-rank", "0"), invocation(HARNESS_PDB_RANK="0")):
             with self.subTest(argv=asked.argv):
                 self.assertTrue(asked.debugger and asked.streams)
@@ -36,13 +36,13 @@ class DebuggerTest(unittest.TestCase):
                 self.assertTrue(order.terminal and order.stream)
 
     def test_not_asked_for(self) -> None:
-        """The usual run."""
+        """A run without either has a deadline and no terminal."""
         plain = invocation(HARNESS_PDB_RANK="")
         self.assertFalse(plain.debugger or plain.streams)
         self.assertEqual(plain.limits.timeout_s, TIMEOUT_S)
 
     def test_two_debuggers(self) -> None:
-        """One terminal has one."""
+        """Two debuggers for the one terminal are refused."""
         with self.assertRaisesRegex(UsageError, "--pdb and HARNESS_PDB_RANK exclude each other"):
             invocation("--pdb", HARNESS_PDB_RANK="1")
         with self.assertRaisesRegex(UsageError, "--pdb and --pdb-rank exclude each other"):
@@ -50,10 +50,10 @@ class DebuggerTest(unittest.TestCase):
 
 
 class StreamTest(unittest.TestCase):
-    """Output goes to the run's own, whichever way that was asked for."""
+    """A run whose tests print to its own output."""
 
     def test_asked_for(self) -> None:
-        """By an option or by the variable."""
+        """The option and the variable ask for it alike."""
         for asked in (invocation("-s"), invocation(HARNESS_RANK_OUTPUT="stream")):
             with self.subTest(argv=asked.argv):
                 self.assertTrue(asked.streams and asked.fork_options(None).stream)
@@ -65,7 +65,7 @@ class PolicyTest(unittest.TestCase):
     """How often everything is run, and when that ends."""
 
     def test_table(self) -> None:
-        """Without end only where nobody gave a number."""
+        """A run is endless only if --until-fail is given without a number."""
         table = (
             ((), Policy()),
             (("--repeat", "3"), Policy(repeats=3)),
@@ -83,13 +83,13 @@ class ShuffleTest(unittest.TestCase):
     """The seed of the order."""
 
     def test_fresh(self) -> None:
-        """None, the one that is named, or one that is drawn."""
+        """It is None, the named one, or one that is drawn."""
         self.assertIsNone(invocation().shuffle)
         self.assertEqual(invocation("--shuffle", "7").shuffle, 7)
         self.assertNotEqual(invocation("--shuffle").shuffle, invocation("--shuffle").shuffle)
 
     def test_resumed(self) -> None:
-        """The earlier run's, unless another one is named."""
+        """A resumed run has the earlier run's seed, unless another one is named."""
         directory = runs.new_directory(self)
         for argv, before, now, wanted in (
             (("--shuffle",), 5, (), 5),
@@ -105,10 +105,10 @@ class ShuffleTest(unittest.TestCase):
 
 
 class DeadlineTest(unittest.TestCase):
-    """By whose deadlines a drop-in run goes."""
+    """The deadlines of a drop-in run."""
 
     def test_upstreams(self) -> None:
-        """Upstream's own, test by test, where nobody sets one; the watchdog waits for the longest of them."""
+        """If no deadline is set, upstream's hold test by test, and the watchdog waits for the longest."""
         cases = (
             (invocation("--drop-in"), LONGEST_UPSTREAM_S),
             (invocation("--drop-in", DISTRIBUTED_TESTS_DEFAULT_TIMEOUT="900"), 900.0),
@@ -120,14 +120,14 @@ class DeadlineTest(unittest.TestCase):
                 self.assertEqual(run.limits.timeout_s, watchdog_s)
 
     def test_the_runs(self) -> None:
-        """The one that the run sets."""
+        """A deadline that the run sets holds for all tests."""
         for run in (invocation("--drop-in", "--timeout", "7"), invocation("--drop-in", HARNESS_TIMEOUT="7")):
             with self.subTest(argv=run.argv):
                 self.assertEqual(run.test_environ["HARNESS_TIMEOUT"], "7.0")
                 self.assertEqual(run.limits.timeout_s, 7.0)
 
     def test_no_drop_in(self) -> None:
-        """120 s, or upstream's variable."""
+        """Without drop-in the deadline is 120 s or upstream's variable."""
         self.assertEqual(invocation().test_environ["HARNESS_TIMEOUT"], repr(TIMEOUT_S))
         run = invocation(DISTRIBUTED_TESTS_DEFAULT_TIMEOUT="900")
         self.assertEqual((run.test_environ["HARNESS_TIMEOUT"], run.limits.timeout_s), ("900.0", 900.0))
@@ -137,7 +137,7 @@ class AfterAnotherTest(unittest.TestCase):
     """What a run takes over from the one before it."""
 
     def setUp(self) -> None:
-        """A state directory, and a working directory to come back to."""
+        """Makes a state directory and restores the working directory afterwards."""
         self.directory = runs.new_directory(self)
         self.addCleanup(os.chdir, Path.cwd())
 
@@ -157,7 +157,7 @@ class AfterAnotherTest(unittest.TestCase):
         return invocation(*argv, **{run_directory.STATE_DIR: str(self.directory), **environ})
 
     def test_conditions(self) -> None:
-        """What decides verdicts holds for both ways to go on, wherever it came from, and from run to run."""
+        """Conditions of the last run hold for --last-failed and --resume, whatever set them."""
         table: tuple[tuple[list[str], dict[str, str], Settings, bool], ...] = (
             (["x.py", "--drop-in"], {}, Settings(), True),
             (["x.py", "--slow"], {}, Settings(slow=True), False),
@@ -177,7 +177,7 @@ class AfterAnotherTest(unittest.TestCase):
                     self.assertEqual(run.options.names, ["x.py"])
 
     def test_given_now(self) -> None:
-        """It goes on top; an empty variable takes one back."""
+        """What is given now overrides the last run, and an empty variable takes a condition back."""
         self.leave("x.py", "--timeout", "7", "--seed=3", HARNESS_STRICT="1", HARNESS_RANKS="threads")
         for option in ("--last-failed", "--resume"):
             with self.subTest(option=option):
@@ -186,7 +186,7 @@ class AfterAnotherTest(unittest.TestCase):
         self.assertEqual(self.resolve("--last-failed", "y.py").options.names, ["y.py"])
 
     def test_what_is_left_behind(self) -> None:
-        """--last-failed asks anew where files go and how often tests run, --resume does not."""
+        """--last-failed does not take over the report directory and the repeats, and --resume does."""
         self.leave("x.py", "--report-dir", "d", "--repeat", "3", "--isolate")
         again, resumed = self.resolve("--last-failed"), self.resolve("--resume")
         self.assertEqual((again.options.report_dir, again.policy.repeats), (None, 1))
@@ -195,7 +195,7 @@ class AfterAnotherTest(unittest.TestCase):
         self.assertEqual((again.ids, resumed.ids), (("m.T.test_1",), ("m.T.test_1", "m.T.test_2")))
 
     def test_shard(self) -> None:
-        """What failed in a shard is repeated whole, there and the next time."""
+        """The failures of a shard are repeated whole, also in the next run, and --shard is refused."""
         self.leave("x.py", shard="1/2")
         for _ in range(2):
             self.assertEqual(self.resolve("--last-failed").cut, "1/2")
@@ -204,17 +204,17 @@ class AfterAnotherTest(unittest.TestCase):
             self.leave("--last-failed")
 
     def test_deciding_variables(self) -> None:
-        """They are documented, and are all that the library reads but where output goes."""
+        """The variables of conditions are documented, and are all that the library reads but for output."""
         self.assertLessEqual(set(DECIDING), {variable.name for variable in VARIABLES})
         others = {"HARNESS_RANK_OUTPUT", "HARNESS_LOG_DIR", "HARNESS_PDB_RANK"}
         self.assertEqual(set(Settings().to_environ()) - set(DECIDING), others)
 
 
 class CommandTest(unittest.TestCase):
-    """What a user types to run a test again under the same conditions."""
+    """The command that a user types to run a test again under the same conditions."""
 
     def test_table(self) -> None:
-        """Options and variables come to the same; what is usual is left out."""
+        """Options and variables give the same command, which leaves out defaults."""
         table: tuple[tuple[list[str], dict[str, str], str], ...] = (
             ([], {}, ""),
             (["--seed=3", "--timeout=2.5"], {}, " --seed 3 --timeout 2.5"),

@@ -1,4 +1,4 @@
-"""The journal: whole lines, torn lines, and a disk that fills up."""
+"""Tests the journal: whole lines, torn lines, a single writer, and a disk that fills up."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ HEADER = Header(argv=("c10d",), cwd="/", tests=("a.T.test_1", "a.T.test_2"), opt
 
 
 class JournalTest(unittest.TestCase):
-    """Writing and reading."""
+    """Writing and reading a journal."""
 
     def setUp(self) -> None:
         self.directory = runs.new_directory(self)
 
     def begin(self) -> Journal:
-        """A journal with its first line."""
+        """Returns a journal with its first line."""
         made = journal.create(self.directory)
         self.addCleanup(made.close)
         made.begin(HEADER)
         return made
 
     def test_round_trip(self) -> None:
-        """What was written is read, odd characters too."""
+        """What was written is read back, odd characters included."""
         record = TestRecord("a.T.test_1", Status.FAILED, details="lone \ud800 surrogate, \0, \x1b[31m and ü")
         with self.begin() as made:
             made.add(record)
@@ -43,7 +43,7 @@ class JournalTest(unittest.TestCase):
         self.assertEqual(found.records, (record,))
 
     def test_torn_last_line(self) -> None:
-        """It is left out, and the next writer does not append to it."""
+        """A torn last line is left out, and the next writer does not append to it."""
         with self.begin() as made:
             made.add(TestRecord("a.T.test_1", Status.PASSED))
         path = self.directory / journal.NAME
@@ -61,7 +61,7 @@ class JournalTest(unittest.TestCase):
         )
 
     def test_every_cut(self) -> None:
-        """Wherever a journal is cut off, what was whole is read and nothing else."""
+        """Wherever a journal is cut off, all whole lines are read and nothing else."""
         with self.begin() as made:
             for name in HEADER.tests:
                 made.add(TestRecord(name, Status.PASSED))
@@ -77,7 +77,7 @@ class JournalTest(unittest.TestCase):
                 journal.parse(data[:size].split(b"\n"), path)
 
     def test_newer_schema(self) -> None:
-        """A journal of a later harness is not guessed at."""
+        """A journal of a newer schema is refused."""
         (self.directory / journal.NAME).write_text(
             json.dumps({"schema": 99, "kind": "run", "tests": []}) + "\n"
         )
@@ -85,14 +85,14 @@ class JournalTest(unittest.TestCase):
             journal.read(self.directory)
 
     def test_an_older_journal_is_kept(self) -> None:
-        """A run that starts anew in the same directory moves it aside."""
+        """A new run in the same directory moves the older journal aside."""
         self.begin().close()
         self.begin().close()
         self.assertTrue((self.directory / journal.PREVIOUS).exists())
         self.assertEqual(journal.read(self.directory).header, HEADER)
 
     def test_one_writer(self) -> None:
-        """A journal belongs to one run at a time, which is said in one line."""
+        """A journal has one writer at a time, and a second one is refused in one line."""
         made = self.begin()
         with self.assertRaisesRegex(UsageError, "^.*still going there; wait until it has ended$"):
             Journal(made.path)
@@ -109,7 +109,7 @@ class JournalTest(unittest.TestCase):
         self.assertFalse((self.directory / journal.PREVIOUS).exists())
 
     def test_nobody_is_where_no_journal_is(self) -> None:
-        """Nor where that is a device, which any number of runs may write to."""
+        """A directory without a journal is idle, and so is one whose journal is a device."""
         with journal.idle(self.directory) as idle:
             self.assertTrue(idle)
         (self.directory / journal.NAME).symlink_to("/dev/full")
@@ -117,7 +117,7 @@ class JournalTest(unittest.TestCase):
             self.assertTrue(idle)
 
     def test_full_disk(self) -> None:
-        """The first write that fails is remembered; later ones do not raise either."""
+        """The first write that fails is remembered, and later ones do not raise either."""
         (self.directory / journal.NAME).symlink_to("/dev/full")
         with self.begin() as made:
             self.assertIn("No space left", str(made.failure))
@@ -129,7 +129,7 @@ class FullDiskTest(RunnerCase):
     """A run whose disk is full."""
 
     def test_from_the_start(self) -> None:
-        """One line says so, the results are shown, and the exit code tells a script."""
+        """It says so, shows the results, and tells by its exit code."""
         self.write(
             "test_g", "class T(unittest.TestCase):\n    def test_1(self): pass\n    def test_2(self): pass\n"
         )
@@ -141,7 +141,7 @@ class FullDiskTest(RunnerCase):
         self.assertIn("2 passed, 0 failed, 0 skipped", run.out)
 
     def test_in_the_middle(self) -> None:
-        """What was written before stays readable, what comes after is in memory, all of it is reported."""
+        """Earlier lines stay readable, later results stay in memory, and all of them are reported."""
         body = "".join(f"    def test_{i:02}(self): pass\n" for i in range(40))
         self.write("test_g", f"class T(unittest.TestCase):\n{body}")
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Messages cross a process without loss, and nothing else is taken for one."""
+"""Tests that the runner's messages cross a process without loss, and that nothing else passes for one."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ EXAMPLES: tuple[Message, ...] = (
 
 
 class MessagesTest(unittest.TestCase):
-    """encode and decode."""
+    """``encode`` and ``decode``, for every kind of message."""
 
     def test_round_trip(self) -> None:
-        """One example of every kind."""
+        """A message of every kind comes back as it was."""
         self.assertEqual({type(e) for e in EXAMPLES}, set(Message.__args__))
         for message in EXAMPLES:
             with self.subTest(message=message):
                 self.assertEqual(decode(encode(message)), message)
 
     def test_anything_else(self) -> None:
-        """ProtocolError, whatever it is."""
+        """Anything that is no message is a ProtocolError."""
         for frame in (
             b"",
             b"\xff",
@@ -67,7 +67,7 @@ class MessagesTest(unittest.TestCase):
                 decode(frame)
 
     def test_class_key(self) -> None:
-        """The key under which a class's fixture is timed."""
+        """``class_key`` is the key under which a class's fixture is timed."""
         self.assertEqual(Item(1, "a.b.Outer.Inner.test_x", "a.b").class_key, "a.b.Outer.Inner")
 
 

@@ -1,4 +1,4 @@
-"""A module has one name, whether it is imported, run with -m, or run as a script."""
+"""Tests that a module has one name, whether it is imported, run with -m, or run as a script."""
 
 from __future__ import annotations
 

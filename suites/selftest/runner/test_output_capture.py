@@ -1,4 +1,4 @@
-"""Output, split by test and kept within bounds."""
+"""Tests that captured output is split by test and kept within bounds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MARKER = "\x1eharness-0011-"
 
 
 class OutputSplitterTest(unittest.TestCase):
-    """Whatever the reads, each test gets its own bytes."""
+    """Each test gets its own output, however the bytes are read."""
 
     @given(
         st.lists(st.text(alphabet="a\n\x1eh-", max_size=30), max_size=5),
         st.lists(st.integers(1, 9), min_size=1, max_size=20),
     )
     def test_any_cut(self, outputs: list[str], sizes: list[int]) -> None:
-        """Markers may come in pieces, and tests may print pieces of one."""
+        """Markers may come in pieces, and tests may print pieces of a marker."""
         data = b"before"
         for seq, text in enumerate(outputs, 1):
             data += marker_line(MARKER, seq) + text.encode()
@@ -37,16 +37,16 @@ class OutputSplitterTest(unittest.TestCase):
         self.assertEqual(splitter.rest(BEFORE_THE_FIRST), "before")
 
     def test_a_test_that_prints_nothing(self) -> None:
-        """It has nothing."""
+        """A test that prints nothing has no output."""
         self.assertEqual(OutputSplitter(MARKER).take(3), "")
 
 
 class BoundedOutputTest(unittest.TestCase):
-    """The beginning and the end."""
+    """Output of which only the beginning and the end are kept."""
 
     @given(st.lists(st.binary(max_size=40), max_size=20))
     def test_any_writes(self, writes: list[bytes]) -> None:
-        """Short streams are whole; of long ones head and tail are exact and the gap is counted."""
+        """Short output is whole; of long output, head and tail are exact and the gap is counted."""
         output = BoundedOutput(head=16, tail=16)
         for data in writes:
             output.write(bytes(b & 0x7F for b in data))
@@ -58,17 +58,17 @@ class BoundedOutputTest(unittest.TestCase):
             self.assertEqual(output.text(), whole[:16] + gap + whole[-16:])
 
     def test_not_utf8(self) -> None:
-        """Odd bytes are shown, not refused."""
+        """Bytes that are not UTF-8 are shown as escapes."""
         output = BoundedOutput()
         output.write(b"\xff ok")
         self.assertEqual(output.text(), "\\xff ok")
 
 
 class ElideTest(unittest.TestCase):
-    """elide."""
+    """``elide``, which shortens a text to a length."""
 
     def test_both_ends(self) -> None:
-        """What fits stays; of what does not, the end is worth more than the beginning."""
+        """Text that fits stays; longer text keeps more of its end than of its beginning."""
         self.assertEqual(elide("abc", 3), "abc")
         self.assertEqual(elide("a" * 50 + "b" * 50, 8), "aa\n... 92 characters left out ...\nbbbbbb")
 

@@ -1,4 +1,4 @@
-"""Which attempts a run owes."""
+"""Tests which attempts a run still has to make."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from harness.runner.plan import Attempt, Plan, Policy
 
 
 def record(test_id: str, status: Status = Status.PASSED, attempt: int = 1, repeat: int = 1) -> TestRecord:
-    """A record with what a plan looks at."""
+    """Returns a record with the fields that a plan looks at."""
     return TestRecord(test_id, status, attempt=attempt, repeat=repeat)
 
 
 class PlanTest(unittest.TestCase):
-    """Rounds, reruns, resuming."""
+    """Rounds, reruns and resumed runs."""
 
     def test_rounds(self) -> None:
-        """Everything once, then everything again, then the end."""
+        """All tests run once, then all again, and then the plan ends."""
         plan = Plan(["a", "b"], Policy(repeats=2))
         self.assertEqual(plan.next_round(), (Attempt("a", 1), Attempt("b", 1)))
         self.assertEqual(plan.owed, 4)
@@ -30,13 +30,13 @@ class PlanTest(unittest.TestCase):
         self.assertEqual((plan.next_round(), plan.owed), ((), 0))
 
     def test_without_end(self) -> None:
-        """Zero repeats go on for ever; no tests do not."""
+        """Zero repeats go on for ever, unless there are no tests."""
         plan = Plan(["a"], Policy(repeats=0))
         self.assertEqual([plan.next_round()[0].repeat for _ in range(3)], [1, 2, 3])
         self.assertEqual(Plan([], Policy(repeats=0)).next_round(), ())
 
     def test_reruns(self) -> None:
-        """A failure asks for the next attempt until the attempts are used up; a late pass is flaky."""
+        """A failure is attempted again until the attempts are used up, and a late pass is flaky."""
         plan = Plan(["a", "b"], Policy(reruns=1))
         first = plan.take(record("a", Status.CRASHED))
         self.assertEqual(plan.rerun(first), Attempt("a", 1, 2))
@@ -49,13 +49,13 @@ class PlanTest(unittest.TestCase):
         self.assertEqual(plan.failed, 1)
 
     def test_a_skip_after_a_failure_is_not_flaky(self) -> None:
-        """Only a pass takes a failure back."""
+        """A skip after a failure is not flaky, because only a pass takes a failure back."""
         plan = Plan(["a"], Policy(reruns=1))
         plan.take(record("a", Status.FAILED))
         self.assertFalse(plan.take(record("a", Status.SKIPPED, attempt=2)).flaky)
 
     def test_failfast(self) -> None:
-        """It stops at a failure that is final, not at one that is run again."""
+        """failfast stops at a final failure and not at one that is attempted again."""
         plan = Plan(["a"], Policy(reruns=1, failfast=True))
         plan.take(record("a", Status.FAILED))
         self.assertFalse(plan.stop)
@@ -63,7 +63,7 @@ class PlanTest(unittest.TestCase):
         self.assertTrue(plan.stop)
 
     def test_failfast_resumed(self) -> None:
-        """The failure that ended the run before does not end this one, and a further one does."""
+        """The failure that ended the run before does not stop a resumed one, but a further one does."""
         plan = Plan(["a", "b"], Policy(failfast=True), [record("a", Status.FAILED)])
         self.assertEqual(plan.next_round(), (Attempt("b"),))
         self.assertFalse(plan.stop)
@@ -71,7 +71,7 @@ class PlanTest(unittest.TestCase):
         self.assertTrue(plan.stop)
 
     def test_resume(self) -> None:
-        """What finished is not owed; what was cut short is, with the attempt that it was at."""
+        """A resumed run omits what finished, and goes on with the attempt that was cut short."""
         earlier = [
             record("a"),
             record("b", Status.ENDED),
@@ -84,7 +84,7 @@ class PlanTest(unittest.TestCase):
         self.assertEqual(plan.failed, 0)
 
     def test_owes(self) -> None:
-        """A test that has not finished in each round, in one of which it had its attempts."""
+        """A test is owed unless it has finished, or used its attempts, in each round."""
         earlier = [
             record("a"),
             record("a", repeat=2),
@@ -104,7 +104,7 @@ class PlanTest(unittest.TestCase):
                 self.assertEqual([name for name in "abcd" if plan.owes(name)], list(owed))
 
     def test_resume_in_the_second_round(self) -> None:
-        """A round that is done is passed over."""
+        """A round that is done is passed over on resume."""
         plan = Plan(["a", "b"], Policy(repeats=2), [record("a"), record("b"), record("a", repeat=2)])
         self.assertEqual(plan.next_round(), (Attempt("b", 2),))
 

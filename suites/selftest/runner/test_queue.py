@@ -1,4 +1,4 @@
-"""The queue: what starts before what, and that nothing is lost in it."""
+"""Tests the queue: what starts before what, and that nothing is lost in it."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from harness.runner.unit import of_id
 
 
 def turn(name: str, attempt: int = 1) -> Turn:
-    """An attempt at a test."""
+    """Returns an attempt at a test, with its unit."""
     return of_id(f"m.T.{name}", "m"), Attempt(f"m.T.{name}", 1, attempt)
 
 
 class QueueTest(unittest.TestCase):
-    """A queue on a machine with so many slots; batches are told by the tests in them."""
+    """A queue on a machine with a number of slots; batches are named by the tests in them."""
 
     def setUp(self) -> None:
-        """No queue yet."""
+        """Starts with no known batches."""
         self.keys: dict[str, int] = {}
 
     def make(self, *, slots: int = 1, isolate: bool = True, reruns_first: bool = True) -> Queue:
-        """A queue."""
+        """Makes a queue."""
         return Queue(Capacity(slots), Timings({}, {}), isolate=isolate, reruns_first=reruns_first)
 
     def start(self, queue: Queue) -> list[str]:
-        """What starts now, as ``test/attempt`` of the batches' tests."""
+        """Returns what starts now, as ``test/attempt`` of each batch's tests."""
         started = []
         for key, turns in queue.start(0.0):
             names = " ".join(f"{unit.method}/{attempt.attempt}" for unit, attempt in turns)
@@ -37,7 +37,7 @@ class QueueTest(unittest.TestCase):
         return started
 
     def test_a_rerun_waits_its_turn(self) -> None:
-        """Where nothing depends on it."""
+        """A rerun waits in line if nothing depends on it."""
         queue = self.make(reruns_first=False)
         queue.add([turn("a"), turn("b")])
         self.assertEqual(self.start(queue), ["a/1"])
@@ -49,7 +49,7 @@ class QueueTest(unittest.TestCase):
         self.assertEqual(self.start(queue), ["a/2"])
 
     def test_a_rerun_goes_first_and_alone(self) -> None:
-        """Nothing else starts before it is over, on whatever slots are free."""
+        """A rerun goes first and alone, whatever slots are free."""
         queue = self.make(slots=2)
         queue.add([turn(name) for name in "abcd"])
         self.assertEqual(self.start(queue), ["a/1", "b/1"])
@@ -65,7 +65,7 @@ class QueueTest(unittest.TestCase):
         self.assertEqual((self.start(queue), queue.holding), (["c/1", "d/1"], False))
 
     def test_two_reruns(self) -> None:
-        """They do not hold each other."""
+        """Two reruns do not wait for each other."""
         queue = self.make(slots=2)
         queue.add([turn(name) for name in "abc"])
         self.start(queue)
@@ -79,7 +79,7 @@ class QueueTest(unittest.TestCase):
         self.assertEqual(self.start(queue), ["c/1"])
 
     def test_the_rest_of_a_batch(self) -> None:
-        """It comes behind the rerun of the test that cut it short, and before all others."""
+        """The rest of a batch comes after the rerun of the test that cut it short, and before all others."""
         queue = self.make(isolate=False)
         queue.add([turn("a"), turn("b"), turn("c")])
         self.assertEqual(self.start(queue), ["a/1 b/1 c/1"])
@@ -92,7 +92,7 @@ class QueueTest(unittest.TestCase):
         self.assertEqual(self.start(queue), [])
 
     def test_stopped(self) -> None:
-        """Nothing starts any more, neither what waits nor what is held."""
+        """A stopped queue starts nothing, neither what waits nor what is held."""
         queue = self.make()
         queue.add([turn("a"), turn("b")])
         self.start(queue)

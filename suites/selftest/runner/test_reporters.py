@@ -1,4 +1,4 @@
-"""All reporters as one: what breaks one of them costs no other."""
+"""Tests that an error in one reporter does not cost the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.runner.reporters import Reporters
 
 
 class Recording(QuietReporter):
-    """Notes what it is told; breaks at the end where it is given an error."""
+    """Notes what it is told, and raises at the end if it was given an error."""
 
     def __init__(self, error: Exception | None = None) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Recording(QuietReporter):
 
 
 class BrokenReporterTest(unittest.TestCase):
-    """Errors of every kind."""
+    """Reporters that raise at the end."""
 
     def test_the_others_finish_and_are_told(self) -> None:
         table = (

@@ -1,4 +1,4 @@
-"""Packing by demand: nothing over capacity, nobody starved, no slot idle for long."""
+"""Tests packing by demand: never over capacity, no batch starved, and no slot idle for long."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def simulate(
     actual: Callable[[Batch], float],
     watch: Callable[[Schedule], None] = lambda schedule: None,
 ) -> dict[int, Span]:
-    """Run a schedule to its end on a clock of its own; when each batch started and ended."""
+    """Runs a schedule to its end on a clock of its own; returns when each batch started and ended."""
     now, spans = 0.0, {}
     while not schedule.finished:
         schedule, started = schedule.start(now)
@@ -113,7 +113,7 @@ class SimulatedTest(unittest.TestCase):
                 self.assertLessEqual(self.starts_before_the_wide_one(told), 12)
 
     def starts_before_the_wide_one(self, told: float) -> int:
-        """How many narrow batches of one second, said to take ``told``, start before a waiting wide one."""
+        """Returns how many 1 s batches, expected to take ``told``, start before a waiting wide one."""
         schedule = Schedule(Capacity(4)).add(batch(key, told) for key in range(4))
         schedule, _ = schedule.start(0.0)
         schedule = schedule.add([batch(99, 1.0, slots=4)])
@@ -203,7 +203,7 @@ class OrderTest(unittest.TestCase):
 
 
 class ReservationTest(unittest.TestCase):
-    """A batch of four slots waits for one of two slots that runs until 10; who may pass?"""
+    """A batch of four slots waits for one of two slots that runs until 10, and others may pass it or not."""
 
     def start(self, *others: Batch, now: float = 0.0) -> list[int]:
         schedule, _ = Schedule(Capacity(4)).add([batch(0, 10, slots=2)]).start(0.0)

@@ -1,4 +1,4 @@
-"""From names and patterns to modules and tests, and what a misspelled one is told."""
+"""Tests the way from names and patterns to modules and tests, and the errors for misspelled ones."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class PathTest(unittest.TestCase):
                 self.assertEqual((target.modules, target.test), (("test_own",), test))
 
     def test_a_test_that_looks_like_a_path(self) -> None:
-        """It is one inside a module, unless there is such a file; a slip of the pen is none."""
+        """A name that looks like a path is a test in a module unless there is such a file."""
         for test in ("Case.test_load.py", "Case.test_a/b", "Case.test_p[x.y=0.5]"):
             with self.subTest(test):
                 self.assertEqual(self.one(f"{STORES}.{test}").test, test)
@@ -173,7 +173,7 @@ class PathTest(unittest.TestCase):
         self.assertEqual(len(resolve(["mine/test_own.py"] * 2, self.known, self.root)), 2)
 
     def test_a_file_that_has_the_name_of_a_known_module(self) -> None:
-        """It is not taken for the known one, by itself or in its directory."""
+        """A file with the module name of a known module is refused, by itself or in its directory."""
         other = self.root / "copy" / "suites" / "c10d"
         other.mkdir(parents=True)
         for file in (other.parent / "__init__.py", other / "__init__.py", other / "test_stores.py"):
@@ -303,7 +303,7 @@ class SelectTest(unittest.TestCase):
         self.assertEqual(select(UNITS, resolve([f"{MORE}.Case"], KNOWN)).units, ())
 
     def test_a_module_that_does_not_import(self) -> None:
-        """It is taken wherever a test of it could have been; one that skips itself only where it is named."""
+        """A broken module is selected wherever a test of it could be, and a skipped one if it is named."""
         broken, skips = of_id(FAILED_MODULE + GLOO, GLOO), of_id(SKIPPED_MODULE + EXPORT, EXPORT)
         units = (*UNITS[:3], broken, skips)
         table: tuple[tuple[dict[str, list[str]], list[str], list[Unit]], ...] = (
@@ -332,7 +332,7 @@ class SelectTest(unittest.TestCase):
     @given(st.text(alphabet="ab*?[].T", max_size=6), st.text(alphabet="abT.", max_size=8))
     def test_keywords_match_as_in_unittest(self, pattern: str, name: str) -> None:
         loader = unittest.TestLoader()
-        # The conversion that unittest's command line makes of -k, whose function has no public name.
+        # unittest's command line converts -k this way, in a function that has no public name.
         loader.testNamePatterns = [pattern if "*" in pattern else f"*{pattern}*"]
         case = type("Case", (unittest.TestCase,), {f"test{name}": lambda self: None})
         case.__module__, case.__qualname__ = "m", "Case"

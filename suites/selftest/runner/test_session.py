@@ -1,4 +1,4 @@
-"""What a run makes of tests that pass, fail, skip, crash, hang and come back; each in real processes."""
+"""Tests what a run makes of tests that pass, fail, skip, crash or hang, in real processes."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ EVERYTHING = """
 
 
 class OutcomeTest(unittest.TestCase):
-    """One run over everything that a test can do; each test looks at a part of it."""
+    """One run over everything that a test can do; each test looks at a part of its results."""
 
     run_: Finished
 
     @classmethod
     def setUpClass(cls) -> None:
-        """Runs."""
+        """Runs all the modules once."""
         directory = runs.new_directory(cls)
         runs.write_module(directory, "test_everything", EVERYTHING)
         runs.write_module(directory, "test_broken", "raise ImportError('not today')")
@@ -80,7 +80,7 @@ class OutcomeTest(unittest.TestCase):
         cls.run_ = runs.run_tests(directory, ".", "--timeout", "1", "--jobs", "2")
 
     def test_statuses(self) -> None:
-        """Every test comes to what it did, and a crash costs the test that crashed."""
+        """Every test has the status of what it did, and a crash costs only the test that crashed."""
         self.assertEqual(
             self.run_.statuses,
             {
@@ -112,7 +112,7 @@ class OutcomeTest(unittest.TestCase):
         )
 
     def test_exit_code_and_last_line(self) -> None:
-        """Some failed; the counts add up."""
+        """The exit code says that some failed, and the counts in the last line add up."""
         self.assertEqual(self.run_.code, 1, self.run_.err)
         self.assertTrue(self.run_.out.endswith("\n4 passed, 15 failed, 5 skipped\n"), self.run_.out[-200:])
 
@@ -122,12 +122,12 @@ class OutcomeTest(unittest.TestCase):
         self.assertEqual(len(ids), len(set(ids)))
 
     def test_output_of_a_failing_test_only(self) -> None:
-        """What a test printed is with that test, and only where it did not pass."""
+        """A test's output is in its record only if the test did not pass."""
         self.assertEqual(self.run_.of("test_fail").output, "printed by fail\n")
         self.assertEqual(self.run_.of("test_error").output, "")
 
     def test_flood_is_bounded(self) -> None:
-        """The beginning and the end of three megabytes are kept."""
+        """Of three megabytes of output, the beginning and the end are kept."""
         output = self.run_.of("test_flood").output
         self.assertLess(len(output), 300_000)
         self.assertTrue(output.startswith("xxx"))
@@ -135,7 +135,7 @@ class OutcomeTest(unittest.TestCase):
         self.assertTrue(output.endswith("the end\n"))
 
     def test_details_begin_at_the_test(self) -> None:
-        """A traceback has the test's frames, not unittest's and not ours."""
+        """A traceback has the test's frames, without those of unittest and the harness."""
         details = self.run_.of("test_error").details
         self.assertIn("in test_error", details)
         self.assertTrue(details.endswith("RuntimeError: broken"))
@@ -143,20 +143,20 @@ class OutcomeTest(unittest.TestCase):
             self.assertNotIn(foreign, details)
 
     def test_line_of_the_failure(self) -> None:
-        """A failure is placed at the line that failed, for annotations."""
+        """A failure has the line that failed, for annotations."""
         record = self.run_.of("test_fail")
         line = Path(record.file).read_text().splitlines()[record.line - 1]
         self.assertIn("self.assertEqual(1, 2)", line)
 
     def test_crash_has_the_stack(self) -> None:
-        """A fatal signal leaves the Python stack at which it struck."""
+        """A crash by a signal shows the Python stack."""
         record = self.run_.of("test_segv")
         self.assertIn("SIGSEGV", record.reason)
         self.assertIn("in test_segv", record.details)
         self.assertIn("exit code 0", self.run_.of("test_exit").reason)
 
     def test_timeout_has_the_stack_and_the_output(self) -> None:
-        """A hang says where, and what was printed before."""
+        """A test that hangs shows its stack and what it printed before."""
         record = self.run_.of("test_hang")
         self.assertIn("in test_hang", record.details)
         self.assertNotIn("harness/runner", record.details)
@@ -164,23 +164,23 @@ class OutcomeTest(unittest.TestCase):
         self.assertIn("in tearDownClass", self.run_.of("test_h1").details)
 
     def test_fixtures_are_on_the_tests_concerned(self) -> None:
-        """A failing setUpClass is told by every test of the class, a failing tearDownClass by the last."""
+        """A failing setUpClass is in every test of the class, and a failing tearDownClass in the last."""
         for name in ("test_b1", "test_b2"):
             self.assertIn("ValueError: no class", self.run_.of(name).details)
         self.assertIn("tearDownClass", self.run_.of("test_t2").reason)
         self.assertEqual(self.run_.of("test_s2").reason, "no such machine")
 
     def test_subtests(self) -> None:
-        """Sub-tests are counted, and those that did not pass are itemised."""
+        """Sub-tests are counted, and those that did not pass are listed."""
         record = self.run_.of("test_subtests")
         self.assertEqual(record.subtests_run, 4)
-        self.assertCountEqual(  # before Python 3.11 unittest tells of failures last
+        self.assertCountEqual(  # before Python 3.11 unittest reports failures last
             [(s.description, s.status) for s in record.subtests],
             [("[part] (i=2)", "failed"), ("[part] (i=3)", "skipped")],
         )
 
     def test_modules(self) -> None:
-        """A module that does not import is an error of its own, under unittest's name for it."""
+        """A module that does not import is an error under unittest's name for it."""
         record = self.run_.of("test_broken")
         self.assertEqual(record.id, "unittest.loader._FailedTest.test_broken")
         self.assertIn("ImportError: not today", record.reason)
@@ -191,7 +191,7 @@ class RepetitionTest(RunnerCase):
     """Reruns, repeats and stops."""
 
     def test_flaky(self) -> None:
-        """A test that passes on a rerun is flaky, and the user says what that is worth."""
+        """A test that passes on a rerun is flaky, and --flaky decides whether that fails the run."""
         self.write(
             "test_f",
             """
@@ -215,7 +215,7 @@ class RepetitionTest(RunnerCase):
         self.assertEqual(run.code, 1)
 
     def test_repeat_and_until_fail(self) -> None:
-        """--repeat counts rounds; --until-fail goes on until a round fails."""
+        """--repeat counts rounds, and --until-fail goes on until a round fails."""
         self.write(
             "test_r",
             """
@@ -233,7 +233,7 @@ class RepetitionTest(RunnerCase):
         self.assertEqual(run.code, 1)
 
     def test_failfast(self) -> None:
-        """The first failure ends the run: what runs elsewhere is ended, what waits is not run."""
+        """--failfast ends the run at the first failure: running tests are ended and waiting ones not run."""
         self.write(
             "test_a",
             """
@@ -257,7 +257,7 @@ class RepetitionTest(RunnerCase):
         self.assertIn("2 not run", run.out)
 
     def test_failfast_tears_down(self) -> None:
-        """What was set up for the failing test, once each, and what its worker has to do at its end."""
+        """--failfast runs the failing test's fixtures to their end once, and its worker's end as well."""
         self.write(
             "test_d",
             """
@@ -284,7 +284,7 @@ class RepetitionTest(RunnerCase):
                 self.assertEqual(notes.read_text().split(), ["class", "module", "worker"])
 
     def test_failfast_with_reruns(self) -> None:
-        """A failure is run again before anything else starts; only one that stays ends the run."""
+        """With --failfast a failure is rerun before anything else starts, and only a final one stops."""
         self.write(
             "test_f",
             """
@@ -304,7 +304,7 @@ class RepetitionTest(RunnerCase):
         self.assertIn("1 not run", run.out)
 
     def test_failfast_resumed(self) -> None:
-        """It goes on behind the failure, which the exit code still tells of."""
+        """A resumed --failfast run goes on after the failure, which still decides the exit code."""
         self.write(
             "test_r",
             """
@@ -321,7 +321,7 @@ class RepetitionTest(RunnerCase):
         self.assertEqual(run.code, 1)
 
     def test_shuffle(self) -> None:
-        """A seed gives an order, the same each time, and it is not the alphabet's."""
+        """A shuffle seed gives the same order each time, and it is not the alphabetical one."""
         methods = "\n".join(f"    def test_{i:02}(self): pass" for i in range(20))
         self.write("test_s", f"class T(unittest.TestCase):\n{methods}\n")
 
@@ -337,7 +337,7 @@ class RepetitionTest(RunnerCase):
         self.assertNotEqual(first, again[20:])
 
     def test_an_order_that_was_drawn(self) -> None:
-        """It is said, kept by --resume, and can be had again."""
+        """A drawn order is reported, kept by --resume, and can be repeated."""
         methods = "\n".join(f"    def test_{i:02}(self): self.check()" for i in range(20))
         check = "    def check(self): self.assertNotIn(self.id()[-2:], os.environ['BAD'])"
         self.write("test_s", f"class T(unittest.TestCase):\n{check}\n{methods}\n")
@@ -354,7 +354,7 @@ class RepetitionTest(RunnerCase):
         self.assertIn(f"shuffle seed {words[-1].partition('=')[2]},", stopped.out)
 
     def test_isolate(self) -> None:
-        """Each test has a process of its own; without it, tests of a module share one."""
+        """With --isolate each test has its own process; without it, tests of a module share one."""
         self.write(
             "test_i",
             """

@@ -1,4 +1,4 @@
-"""Shards are disjoint, complete, balanced, and the same however discovery orders the tests."""
+"""Tests that shards are disjoint, complete, balanced and independent of the order of discovery."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class AssignTest(unittest.TestCase):
 
 
 class Sample(unittest.TestCase):
-    """Not run here: what the filtered suites are made of."""
+    """The tests that the filtered suites are made of; they do not run here."""
 
     def test_a(self) -> None: ...
     def test_b(self) -> None: ...
@@ -147,7 +147,7 @@ NAMES = ("test_a", "test_b", "test_c", "test_d", "test_slow_e", "test_slow_f")
 
 
 def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: object) -> unittest.TestSuite:
-    """Everything but ``Sample``, whose tests have nothing to say."""
+    """Leaves out ``Sample``, whose tests check nothing."""
     return unittest.TestSuite(t for t in flat(tests) if not isinstance(t, Sample))
 
 

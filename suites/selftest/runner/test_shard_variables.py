@@ -1,4 +1,4 @@
-"""What each CI system's variables say, alone, together and when they are wrong."""
+"""Tests the shard variables of each CI system, alone, together and with wrong values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timings file: what it says, what it does not, and that nothing in it can stop a run."""
+"""Tests the timings file: its estimates, its merging, and that a broken one cannot stop a run."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ class FileTest(unittest.TestCase):
         self.assert_one_warning()
 
     def test_what_a_run_goes_by(self) -> None:
-        """The default file need not be there; a named one, and one that cuts shards, has to be whole."""
+        """The default file may be missing, and a file that is named or used for shards must be whole."""
         broken, missing, whole = (str(self.path.with_name(name)) for name in ("broken", "missing", "whole"))
         Path(broken).write_text("{")
         timings.save(Timings({"a": 1.0}), Path(whole))

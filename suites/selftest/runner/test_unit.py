@@ -1,4 +1,4 @@
-"""Units cross a process as JSON and come out as they were."""
+"""Tests that units cross a process as JSON and come back as they were."""
 
 from __future__ import annotations
 

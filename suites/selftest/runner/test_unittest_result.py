@@ -1,4 +1,4 @@
-"""The collector: what unittest said about a test, put together into one verdict."""
+"""Tests the collector, which makes one verdict of all that unittest said about a test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAILED = TestOutcome(Status.FAILED, (RankOutcome(0, Status.FAILED),), 0, "rank 0
 
 
 def run(body: Callable[[unittest.TestCase], object], outcome: TestOutcome | None = None) -> TestRecord:
-    """The record of a test that does this, and whose ranks came to ``outcome``."""
+    """Returns the record of a test that runs ``body`` and whose ranks came to ``outcome``."""
     test = unittest.FunctionTestCase(lambda: body(test))
     test._harness_outcome = outcome  # type: ignore[attr-defined]  # where multi-rank tests leave it
     collector = RecordingResult()
@@ -25,15 +25,15 @@ def run(body: Callable[[unittest.TestCase], object], outcome: TestOutcome | None
 
 
 def fail(test: unittest.TestCase) -> None:
-    """As a multi-rank test fails."""
+    """Fails as a multi-rank test does."""
     raise RankFailure("m.T.test: failed on 1 rank", FAILED)
 
 
 class VerdictTest(unittest.TestCase):
-    """What a test comes to whose ranks have an outcome."""
+    """The verdict of a test whose ranks have an outcome."""
 
     def test_the_outcome_names_the_trouble(self) -> None:
-        """A rank that crashed makes an error, whatever is raised."""
+        """A rank that crashed makes the test crashed, whatever exception is raised."""
         crashed = replace(FAILED, status=Status.CRASHED, reason="rank 0 crashed")
 
         def crash(test: unittest.TestCase) -> None:
@@ -43,7 +43,7 @@ class VerdictTest(unittest.TestCase):
         self.assertEqual(run(fail, FAILED).reason, "rank 0 failed")
 
     def test_a_failure_that_unittest_was_told_to_expect(self) -> None:
-        """It is the test's as unittest judges it, not its ranks'."""
+        """An expected failure is judged as unittest does, and not by the ranks' sub-tests."""
         sub = SubtestOutcome("a", (), Status.FAILED)
         outcome = replace(FAILED, subtests=(MergedSubtest(sub, (0,)),))
 
@@ -61,15 +61,15 @@ class VerdictTest(unittest.TestCase):
         self.assertEqual((record.status, record.subtests), (Status.XFAILED, ()))
 
     def test_a_failure_that_the_test_itself_took_care_of(self) -> None:
-        """A case may override how its ranks are judged."""
+        """A case that accepts its ranks' failure passes, because it may override how ranks are judged."""
         self.assertEqual(run(lambda test: None, FAILED).status, Status.PASSED)
 
 
 class TextTest(unittest.TestCase):
-    """Texts that are a test's own, made by code that may fail."""
+    """Texts of a test, which its own code makes and which may fail."""
 
     def test_an_exception_that_cannot_say_what_it_is(self) -> None:
-        """It is an error as any other, in the traceback module's words."""
+        """An exception whose str() raises is an error in the traceback module's words."""
 
         class Unspeakable(Exception):
             def __str__(self) -> str:
@@ -92,10 +92,10 @@ class TextTest(unittest.TestCase):
 
 
 class SubtestTest(unittest.TestCase):
-    """Sub-tests of ranks, as they are told to unittest."""
+    """Sub-tests of ranks, as they are reported to unittest."""
 
     def test_the_account_of_all_is_given_once(self) -> None:
-        """It begins with the verdict, and a further sub-test adds nothing to it."""
+        """The details begin with the verdict, and a further sub-test does not repeat them."""
 
         def body(test: unittest.TestCase) -> None:
             for text in ("m.T.test: failed on 1 rank", "on rank 0:"):
@@ -107,7 +107,7 @@ class SubtestTest(unittest.TestCase):
         self.assertEqual(len(record.subtests), 2)
 
     def test_those_of_a_single_process_are_named(self) -> None:
-        """Each with its own text."""
+        """Each failed sub-test of a single-process test is named with its own text."""
 
         def body(test: unittest.TestCase) -> None:
             for number in range(2):
@@ -118,7 +118,7 @@ class SubtestTest(unittest.TestCase):
         self.assertLess(details.index("sub-test (number=0)"), details.index("sub-test (number=1)"))
 
     def test_a_skipped_one_lets_the_test_pass(self) -> None:
-        """It is itemised; whatever else goes wrong counts, and so does a skip of the test itself."""
+        """A skipped sub-test is listed and lets the test pass, unless something else goes wrong or skips."""
 
         def fails(test: unittest.TestCase) -> None:
             test.fail("no")
@@ -127,7 +127,7 @@ class SubtestTest(unittest.TestCase):
             test.skipTest("not here")
 
         def passes(test: unittest.TestCase) -> None:
-            """Nothing."""
+            """Does nothing."""
 
         for after, status in ((passes, Status.PASSED), (fails, Status.FAILED), (skips, Status.SKIPPED)):
 

@@ -1,4 +1,4 @@
-"""A batch, in this process: which tests run and what is torn down around them."""
+"""Tests a worker's batch in this process: which tests run, and what is torn down around them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class Told(WorkerChannel):
             self.records.append(from_json(message.record))
 
     def mark(self, seq: int) -> None:
-        """Nothing is captured."""
+        """Does nothing, because no output is captured."""
 
 
 class StopTest(unittest.TestCase):
     """A batch that stops at a failure."""
 
     def setUp(self) -> None:
-        """Two classes that share a module, and notes of what is torn down."""
+        """Makes two classes of one module that note what is called."""
         self.notes: list[str] = []
         self.bad: set[str] = set()
         cases = self.make("A"), self.make("B")
         self.tests = [case(method) for case in cases for method in ("test_1", "test_2")]
 
     def make(self, name: str) -> type[unittest.TestCase]:
-        """A class that notes what is called."""
+        """Returns a class that notes what is called."""
 
         class Noting(unittest.TestCase):
             __qualname__ = name
@@ -53,12 +53,12 @@ class StopTest(unittest.TestCase):
         return Noting
 
     def say(self, note: str) -> None:
-        """Notes a call, which may be one that fails."""
+        """Notes a call, and fails if it is a bad one."""
         self.notes.append(note)
         self.assertNotIn(note, self.bad)
 
     def run_batch(self, *, stop_at_failure: bool) -> list[str]:
-        """The statuses of the tests that have run."""
+        """Returns the statuses of the tests that have run."""
         tests = {test.id(): test for test in self.tests}
         items = [Item(seq, test_id, __name__) for seq, test_id in enumerate(tests, 1)]
         told = Told()
@@ -66,7 +66,7 @@ class StopTest(unittest.TestCase):
         return [record.status.value for record in told.records]
 
     def test_table(self) -> None:
-        """What was set up is torn down once, on the account of the last test."""
+        """What was set up is torn down once, and an error in it counts for the last test."""
         everything = ["A1", "A2", "A", "B1", "B2", "B"]
         table: tuple[tuple[set[str], list[str], list[str]], ...] = (
             (set(), everything, ["passed"] * 4),
@@ -82,7 +82,7 @@ class StopTest(unittest.TestCase):
                 self.assertEqual(self.notes, notes)
 
     def test_goes_on(self) -> None:
-        """Where it was not told to stop."""
+        """A batch that was not told to stop goes on after a failure."""
         self.bad = {"A1", "A"}
         statuses = self.run_batch(stop_at_failure=False)
         self.assertEqual(statuses, ["failed", "error", "passed", "passed"])

@@ -1,4 +1,4 @@
-"""What the processes of a run survive, and that they leave nothing behind."""
+"""Tests what the processes of a run survive, and that they leave nothing behind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from suites.selftest.runner.runs import PATIENCE_S, RunnerCase
 
 
 def gone(pid: int) -> bool:
-    """True once a process has ended; False where it has not after a long time."""
+    """Returns True once a process has ended, and False if it has not after a long time."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -24,10 +24,10 @@ def gone(pid: int) -> bool:
 
 
 class ZygoteTest(RunnerCase):
-    """The zygote, and modules that do it harm."""
+    """The zygote, and modules that harm it."""
 
     def test_a_lost_zygote_is_replaced(self) -> None:
-        """It is said; the test that ran then runs again and nothing is lost."""
+        """A lost zygote is reported and replaced, and the test that ran then runs again."""
         self.write(
             "test_z",
             """
@@ -48,7 +48,7 @@ class ZygoteTest(RunnerCase):
         self.assertIn("the process that forks workers died: signal SIGKILL", run.out)
 
     def test_a_test_that_always_kills_the_zygote(self) -> None:
-        """It does not run for ever."""
+        """A test that kills the zygote more than once is an error and does not run for ever."""
         self.write(
             "test_z",
             """
@@ -62,7 +62,7 @@ class ZygoteTest(RunnerCase):
         self.assertIn("more than once", run.of("test_1").reason)
 
     def test_modules_that_harm_their_importer(self) -> None:
-        """One that ends the process is an error, one that leaves a thread runs all the same."""
+        """A module whose import ends the process is an error, and one that leaves a thread still runs."""
         self.write("test_exit", "os._exit(9)")
         self.write("test_segv", "ctypes.string_at(0)")
         self.write(
@@ -87,7 +87,7 @@ class ZygoteTest(RunnerCase):
         self.assertIn("test_thread leaves threads", run.out)
 
     def test_module_level_fixtures(self) -> None:
-        """A failing setUpModule is every test's error, a failing tearDownModule the last one's."""
+        """A failing setUpModule is every test's error, and a failing tearDownModule the last one's."""
         self.write(
             "test_up",
             """
@@ -117,7 +117,7 @@ class ZygoteTest(RunnerCase):
         self.assertIn("OSError: no end after 1", run.of("test_d").reason)
 
     def test_duplicate_ids(self) -> None:
-        """Tests that cannot be told apart are an error; an imported class is one test, not two."""
+        """Different tests with one id are an error, and an imported class is one test."""
         self.write(
             "test_twice",
             """
@@ -139,7 +139,7 @@ class ZygoteTest(RunnerCase):
         self.assertEqual(run.code, 1, "none of them is run in place of the others")
 
     def test_ids_without_a_module(self) -> None:
-        """Functions of one name in two modules are two tests."""
+        """Functions of one name in two modules are an error if both modules run."""
         body = "def test_free(): assert {}\ndef load_tests(*_): return [unittest.FunctionTestCase(test_free)]"
         self.write("test_a", body.format(True))
         self.write("test_b", body.format(False))
@@ -153,7 +153,7 @@ class LeftoverTest(RunnerCase):
     """Processes that tests leave behind."""
 
     def test_children_and_daemons_are_ended(self) -> None:
-        """A child and a daemon in a session of its own end with their worker, after a crash as well."""
+        """Children and daemons of a test end with its worker, also after a crash."""
         self.write(
             "test_c",
             """
@@ -176,7 +176,7 @@ class LeftoverTest(RunnerCase):
             self.assertTrue(gone(int((self.directory / f"pid{i}").read_text())))
 
     def test_a_test_that_closes_every_descriptor(self) -> None:
-        """Closing what one did not open costs oneself at most."""
+        """A test that closes every descriptor harms at most itself."""
         self.write(
             "test_d",
             """
@@ -191,7 +191,7 @@ class LeftoverTest(RunnerCase):
         self.assertEqual(run.of("test_next").output, "still here\n")
 
     def test_a_test_that_closes_standard_output(self) -> None:
-        """What later tests say on standard error is theirs; what took the number over is left alone."""
+        """After a test that closes descriptor 1, later tests keep their own standard error."""
         self.write(
             "test_o",
             """
@@ -208,7 +208,7 @@ class LeftoverTest(RunnerCase):
         self.assertEqual((self.directory / "taken").read_bytes(), b"")
 
     def test_a_class_that_leaves_the_clock_patched(self) -> None:
-        """The worker goes by its own."""
+        """A class that leaves the clock patched does not disturb the worker."""
         self.write(
             "test_t",
             """
@@ -226,7 +226,7 @@ class LeftoverTest(RunnerCase):
         self.assertEqual(run.statuses, {"test_1": "passed", "test_2": "failed"}, run.out)
 
     def test_what_comes_out_of_unittest(self) -> None:
-        """A fixture that exits, and a sub-test that cannot be described, are their tests' errors."""
+        """A fixture that exits and a sub-test whose repr raises are errors of their tests."""
         self.write(
             "test_u",
             """
@@ -250,7 +250,7 @@ class LeftoverTest(RunnerCase):
         self.assertIn("ValueError: no words", run.of("test_3").details)
 
     def test_garbage_on_the_workers_own_pipe(self) -> None:
-        """A worker that cannot be understood is ended, and the rest goes on elsewhere."""
+        """A worker that writes garbage to its pipe is ended, and the rest runs in another one."""
         self.write(
             "test_g",
             """

@@ -1,4 +1,4 @@
-"""The zygote as its owner sees it: imports that hang, and an end in any case."""
+"""Tests the zygote as its owner sees it: imports that hang, and an end in any case."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ZygoteProcessTest(unittest.TestCase):
         self.addCleanup(self.zygote.close)
 
     def test_an_import_that_hangs(self) -> None:
-        """It is given up with its stack, and the module before it keeps what it came to."""
+        """An import that hangs is given up with its stack, and the module before it keeps its result."""
         runs.write_module(
             self.directory, "test_fine", "class T(unittest.TestCase):\n    def test_1(self): pass\n"
         )
@@ -42,7 +42,7 @@ class ZygoteProcessTest(unittest.TestCase):
             next(loading)
 
     def test_a_wish_to_stop(self) -> None:
-        """An import does not keep a Ctrl-C waiting: nobody waits for its end, nor for the next module's."""
+        """Ctrl-C is not delayed by an import that hangs."""
         runs.write_module(self.directory, "test_hang", "threading.Event().wait()\n")
         os.write(self._wakes, b"!")
         with self.assertRaises(KeyboardInterrupt):
@@ -51,7 +51,7 @@ class ZygoteProcessTest(unittest.TestCase):
         self.zygote.close()
 
     def test_close(self) -> None:
-        """Twice is as good as once."""
+        """A second close does nothing."""
         self.zygote.close()
         self.zygote.close()
         self.assertTrue(gone(self.zygote.pid))

@@ -1,4 +1,4 @@
-"""Questions about processes: which have ended, and whether a fork would miss a thread."""
+"""Tests the questions about processes: which have ended, and whether a fork would miss a thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = str(Path(__file__).resolve().parents[3])
 
 
 class StillRunningTest(unittest.TestCase):
-    """One wait for several processes."""
+    """``still_running``, which waits once for several processes."""
 
     def setUp(self) -> None:
         self.sleeper = subprocess.Popen(["sleep", "3600"])
@@ -27,7 +27,7 @@ class StillRunningTest(unittest.TestCase):
         self.addCleanup(self.sleeper.kill)
 
     def test_names_those_that_run(self) -> None:
-        """Ended ones are left out, reaped or not; so are numbers that nobody has."""
+        """It names the processes that run, and leaves out ended ones, reaped or not, and unused pids."""
         ended = subprocess.Popen(["true"])
         self.addCleanup(ended.wait)
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
@@ -37,17 +37,17 @@ class StillRunningTest(unittest.TestCase):
         self.assertEqual(posix.still_running(pids, 0.0), [self.sleeper.pid])
 
     def test_waits_once_for_all(self) -> None:
-        """The time is what all of them get together, not each in turn."""
+        """The time limit holds for all processes together and not for each in turn."""
         polled: list[float] = []
 
         class Poll:
-            """Stands in for ``select.poll``: lets the time that it is given pass, and nothing happens."""
+            """Stands in for ``select.poll``: the time that it is given passes and nothing happens."""
 
             def register(self, fd: int, events: int) -> None:
-                """Nothing to do."""
+                """Ignores the descriptor."""
 
             def poll(self, milliseconds: float) -> list[object]:
-                """The clock goes on by that much."""
+                """Advances the clock by ``milliseconds``."""
                 polled.append(milliseconds)
                 return []
 
@@ -60,7 +60,7 @@ class StillRunningTest(unittest.TestCase):
 
 
 class ForkableTest(unittest.TestCase):
-    """Whether threads would be missing in a child."""
+    """Whether a forked child would miss threads."""
 
     def ask(self, code: str) -> str:
         """What a new interpreter prints that starts with such code."""
@@ -77,25 +77,25 @@ class ForkableTest(unittest.TestCase):
         return run.stdout.strip()
 
     def test_one_thread(self) -> None:
-        """Nothing to miss."""
+        """A process with one thread can be forked."""
         self.assertEqual(self.ask(""), "False True")
 
     def test_a_pool_that_ends_before_a_fork(self) -> None:
-        """OpenBLAS's does."""
+        """OpenBLAS's pool, which ends before a fork, does not prevent one."""
         answer = self.ask("import numpy")
         if answer == "False True":
             self.skipTest("numpy starts no pool here")
         self.assertEqual(answer, "True True")
 
     def test_a_thread(self) -> None:
-        """A thread of Python's does not."""
+        """A Python thread prevents a fork."""
         code = (
             "import threading, time; threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()"
         )
         self.assertEqual(self.ask(code), "True False")
 
     def test_no_warning(self) -> None:
-        """Python 3.12 and later warn of a fork beside threads, which is an error under ``-W error``."""
+        """Asking causes no warning of Python 3.12 and later about a fork beside threads."""
         fork = os.fork
 
         def warning_fork() -> int:
@@ -115,10 +115,10 @@ class ForkableTest(unittest.TestCase):
 
 
 class ChildrenTest(unittest.TestCase):
-    """Who this process's children are."""
+    """The children of this process."""
 
     def test_children(self) -> None:
-        """Those that psutil finds."""
+        """They are those that psutil finds."""
         child = subprocess.Popen(["sleep", "3600"])
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
@@ -126,7 +126,7 @@ class ChildrenTest(unittest.TestCase):
         self.assertCountEqual(posix.children(), [c.pid for c in psutil.Process().children()])
 
     def test_without_the_kernels_list(self) -> None:
-        """A kernel may be built without it."""
+        """They are found also where the kernel is built without its list of children."""
         child = subprocess.Popen(["sleep", "3600"])
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)

@@ -1,4 +1,4 @@
-"""Temporary files go with the process that made them, and with nobody else."""
+"""Tests that temporary files are removed with the process that made them and by no other one."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ REMOVED = """
 
 
 class DirectoryTest(unittest.TestCase):
-    """Processes that never start a rank."""
+    """Processes that never start a rank process."""
 
     def leaves_nothing(self, code: str) -> None:
-        """A process that runs this ends well, and its TMPDIR is empty then."""
+        """Checks that a process which runs ``code`` ends well and leaves its TMPDIR empty."""
         directory = tempfile.mkdtemp(prefix="selftest-")
         self.addCleanup(shutil.rmtree, directory)
         run = subprocess.run(
@@ -71,23 +71,23 @@ class DirectoryTest(unittest.TestCase):
         self.assertEqual(os.listdir(directory), [])
 
     def test_threads_only(self) -> None:
-        """Cases whose ranks are threads."""
+        """A case whose ranks are threads leaves no file."""
         self.leaves_nothing(THREADS)
 
     def test_file_and_fork(self) -> None:
-        """A file alone; a fork that runs the inherited exit handlers does not take it away."""
+        """A file is removed at the end, but not by a forked child that runs the inherited exit handlers."""
         self.leaves_nothing(FILE_STORE)
 
     def test_removed_meanwhile(self) -> None:
-        """By somebody else, and by ``close_all``: the new ones go, too."""
+        """New files after a removal by somebody else or by ``close_all`` are removed as well."""
         self.leaves_nothing(REMOVED)
 
 
 class PerProcessTest(unittest.TestCase):
-    """One value a process."""
+    """``PerProcess``, which holds one value for each process."""
 
     def test_fork_has_its_own(self) -> None:
-        """It is made once in each, when it is asked for."""
+        """Each process makes its own value, once, when it is asked for."""
         holder = PerProcess(list[int])
         self.assertIsNone(holder.held())
         mine = holder.get()
@@ -100,21 +100,21 @@ class PerProcessTest(unittest.TestCase):
 
 
 class PoolTest(unittest.TestCase):
-    """Pooled ranks and the file that belongs to them."""
+    """Pooled ranks and their rendezvous file."""
 
     def test_no_ranks_no_file(self) -> None:
-        """What is raised instead of ranks comes through."""
+        """If ranks cannot be started, the error is passed on and no file is left."""
         made = os.listdir(scratch.scratch().path)
         with self.assertRaises(ZeroDivisionError):
             Pool().lease("key", lambda: 1 / 0)  # type: ignore[arg-type, return-value]  # never returns
         self.assertEqual(os.listdir(scratch.scratch().path), made)
 
     def test_no_file_no_ranks(self) -> None:
-        """Ranks that nobody would own are not started."""
+        """If the file cannot be made, no ranks are started."""
         started: list[int] = []
         refused = mock.Mock(side_effect=OSError("no space"))
         with mock.patch.object(scratch.Scratch, "new_file", refused), self.assertRaises(OSError):
-            Pool().lease("key", lambda: started.append(1))  # type: ignore[arg-type, return-value]  # not reached
+            Pool().lease("key", lambda: started.append(1))  # type: ignore[arg-type, return-value]  # never
         self.assertEqual(started, [])
 
 

@@ -1,1 +1,1 @@
-"""Test files in upstream's style, which know nothing of this library: what the drop-in is proved on."""
+"""Test files in upstream's style that do not know this library, on which the drop-in is tested."""

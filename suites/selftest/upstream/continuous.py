@@ -1,7 +1,7 @@
-"""Cases whose tests share their ranks."""
+"""Cases whose tests share their ranks, in upstream's style."""
 
 # mypy: ignore-errors
-# Untyped, as the files are that this one stands for.
+# Untyped, like the upstream files for which it stands.
 import os
 import sys
 import unittest

@@ -1,10 +1,10 @@
-"""The tests that torch's wheel carries in ``distributed_test.py``, on ranks that are spawned for each test.
+"""The tests that torch's wheel has in ``distributed_test.py``, on ranks that are spawned for each test.
 
-Needs BACKEND and WORLD_SIZE in the environment, as the wheel's module does; gloo and 2 where they are unset.
+Needs BACKEND and WORLD_SIZE in the environment, as the wheel's module does; the defaults are gloo and 2.
 """
 
 # mypy: ignore-errors
-# Untyped, as the files are that this one stands for.
+# Untyped, like the upstream files for which it stands.
 import os
 
 os.environ.setdefault("BACKEND", "gloo")
@@ -15,7 +15,7 @@ from torch.testing._internal.distributed.distributed_test import DistributedTest
 
 
 class TestDistBackendWithSpawn(TestDistBackend, DistributedTest._DistTestBase):
-    """All of them."""
+    """All of the wheel's tests."""
 
     def setUp(self):
         super().setUp()

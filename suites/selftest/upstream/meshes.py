@@ -1,7 +1,7 @@
-"""Cases on the bases that torch's wheel derives for DTensor, FSDP, sharded tensors and rpc."""
+"""Cases on the base classes that torch's wheel has for DTensor, FSDP, sharded tensors and rpc."""
 
 # mypy: ignore-errors
-# Untyped, as the files are that this one stands for.
+# Untyped, like the upstream files for which it stands.
 import torch
 import torch.distributed as dist
 import torch.distributed.rpc as rpc
@@ -63,14 +63,14 @@ class ContinuousMeshTest(DTensorContinuousTestBase):
 
 
 class UnsizedMeshTest(DTensorContinuousTestBase):
-    """One rank a device, as this base has it, whose device type is a property."""
+    """One rank for each device, which is this base's default, with the device type as a property."""
 
     def test_mesh(self):
         self.assertEqual(self.build_device_mesh().size(), dist.get_world_size())
 
 
 class FullyShardedTest(FSDPTest):
-    """Runs where there are two accelerators, as upstream's own."""
+    """Runs where there are two accelerators, like upstream's own FSDP tests."""
 
     @property
     def world_size(self):
@@ -81,7 +81,7 @@ class FullyShardedTest(FSDPTest):
 
 
 class FullyShardedOnCpuTest(FSDPTestMixin, MultiProcessTestCase):
-    """The mixin's own way to begin a rank, which is content with processors."""
+    """Starts its ranks by the mixin's own code, which works on CPUs."""
 
     @property
     def world_size(self):

@@ -1,7 +1,7 @@
-"""The rpc tests that torch's wheel carries, on its TensorPipe agent."""
+"""The rpc tests that torch's wheel has, on its TensorPipe agent."""
 
 # mypy: ignore-errors
-# Untyped, as the files are that this one stands for.
+# Untyped, like the upstream files for which it stands.
 from torch.testing._internal.common_utils import run_tests
 from torch.testing._internal.distributed.rpc.tensorpipe_rpc_agent_test_fixture import (
     TensorPipeRpcAgentTestFixture,

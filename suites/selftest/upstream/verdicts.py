@@ -1,7 +1,7 @@
-"""One test for each way in which the ranks of a ``MultiProcessTestCase`` can end."""
+"""One test for each way in which the ranks of a ``MultiProcessTestCase`` can end, in upstream's style."""
 
 # mypy: ignore-errors
-# Untyped, as the files are that this one stands for.
+# Untyped, like the upstream files for which it stands.
 import os
 import signal
 import sys
@@ -155,7 +155,7 @@ class ReturnCodesTest(TwoRanks):
 
 
 class OwnRunTest(TwoRanks):
-    """A rank's life around its test, as the wheel's own ``TestDistBackend`` has it."""
+    """A ``_run`` that makes a group around the test, like the wheel's ``TestDistBackend``."""
 
     @property
     def world_size(self):
@@ -230,7 +230,7 @@ instantiate_device_type_tests(DeviceTest, globals(), only_for="cpu")
 
 
 class NoRanksTest(MultiProcessTestCase):
-    """Whose setUp starts none: upstream runs nothing and passes; here the ranks come when they are needed."""
+    """Its setUp starts no ranks: upstream runs nothing and passes, and here the ranks start when needed."""
 
     @property
     def world_size(self):
@@ -241,7 +241,7 @@ class NoRanksTest(MultiProcessTestCase):
 
 
 class OwnProcessesTest(MultiProcessTestCase):
-    """Makes its processes in a way of its own, which no other way of starting ranks can serve."""
+    """Starts its processes by its own code, which no other way of starting ranks can replace."""
 
     @property
     def world_size(self):
@@ -268,7 +268,7 @@ class OwnProcessesTest(MultiProcessTestCase):
 
 
 class OwnSpawnTest(MultiProcessTestCase):
-    """Names the kind of its processes itself, as the flight recorder's tests do."""
+    """Chooses the kind of its processes itself, as the flight recorder's tests do."""
 
     @property
     def world_size(self):

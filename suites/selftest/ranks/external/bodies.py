@@ -1,6 +1,6 @@
-"""Tests that ``test_external`` runs on ranks that it starts itself, and the program of such a rank.
+"""Test bodies that ``test_external`` runs on ranks which it starts itself, and the program of such a rank.
 
-``main`` runs tests of this module, as unittest does, and writes what became of each to a file.
+``main`` runs tests of this module, as unittest does, and writes the verdict of each to a file.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from harness import (
     timeout,
 )
 
-# Seconds. The deadline of tests that wait for it.
+# Seconds. The deadline of the tests that run into it.
 SHORT_S = 1.5
 
 
 class Three(DistributedTestBase):
-    """Three ranks."""
+    """Tests on three ranks."""
 
     world_size = 3
 
     def total(self) -> float:
-        """The sum of all ranks' numbers from 1, by all_reduce."""
+        """Returns the sum of the ranks' numbers, counted from 1, by all_reduce."""
         self.create_pg("cpu")
         tensor = torch.tensor([self.rank + 1.0])
         dist.all_reduce(tensor)
@@ -46,7 +46,7 @@ class Three(DistributedTestBase):
         self.assertEqual(self.total(), 6.0)
 
     def test_fails_on_1(self) -> None:
-        """Rank 1 fails; the others wait for it, in C."""
+        """Rank 1 fails while the others wait for it, in C."""
         self.create_pg("cpu")
         self.assertNotEqual(self.rank, 1)
         dist.barrier()
@@ -66,39 +66,39 @@ class Three(DistributedTestBase):
             self.skipTest("for me")
 
     def test_subtests(self) -> None:
-        """One of two sub-tests fails on one of the ranks."""
+        """One of two sub-tests fails, on rank 1."""
         for number in range(2):
             with self.subTest(number=number):
                 self.assertFalse(number == 1 and self.rank == 1)
 
     def test_exits_on_1(self) -> None:
-        """Rank 1 asks for its process to end."""
+        """Rank 1 calls sys.exit."""
         if self.rank == 1:
             sys.exit(7)
 
     @timeout(SHORT_S)
     def test_sleeps_on_1(self) -> None:
-        """Rank 1 is late, in Python; the others are done."""
+        """Rank 1 sleeps in Python past the deadline; the others are done."""
         if self.rank == 1:
             time.sleep(3600)
 
     def test_leaves_dtype_on_0(self) -> None:
-        """Rank 0 leaves something behind."""
+        """Rank 0 leaves a changed default dtype."""
         if self.rank == 0:
             torch.set_default_dtype(torch.float64)
 
     def test_dtype(self) -> None:
-        """Puts right what the test above left; ranks are not replaced."""
+        """Sees and resets the default dtype that the test above left: these ranks are not replaced."""
         self.assertEqual(torch.get_default_dtype() is torch.float64, self.rank == 0)
         torch.set_default_dtype(torch.float32)
 
     @unittest.expectedFailure
     def test_expected(self) -> None:
-        """Fails on all ranks, as it should."""
+        """All ranks fail, as expected."""
         self.fail("as expected")
 
     def test_dies_on_2(self) -> None:
-        """Rank 2 dies; the others wait for it, in C."""
+        """Rank 2 dies while the others wait for it, in C."""
         self.create_pg("cpu")
         if self.rank == 2:
             os._exit(3)
@@ -106,22 +106,22 @@ class Three(DistributedTestBase):
 
 
 class SetUp(DistributedTestBase):
-    """One process never comes to its rank."""
+    """One of the three processes never runs its rank."""
 
     world_size = 3
 
     def setUp(self) -> None:
-        """Skips in one process."""
+        """Skips in the process of rank 1."""
         if os.environ["RANK"] == "1":
             self.skipTest("not in this process")
         super().setUp()
 
     def test_passes(self) -> None:
-        """On the others."""
+        """Passes on the other ranks."""
 
 
 class Two(DistributedTestBase):
-    """Fewer ranks than there are processes."""
+    """Tests on fewer ranks than there are processes."""
 
     world_size = 2
 
@@ -134,33 +134,33 @@ class Two(DistributedTestBase):
         self.assertEqual(tensor.item(), 3.0)
 
     def test_fails(self) -> None:
-        """On rank 0."""
+        """Rank 0 fails."""
         self.assertEqual(self.rank, 1)
 
     @timeout(SHORT_S)
     def test_deadlock(self) -> None:
-        """Both wait for the other, in C."""
+        """Each rank waits for a message from the other, in C."""
         self.create_pg("cpu")
         dist.recv(torch.ones(1), 1 - self.rank)
 
     @timeout(SHORT_S)
     def test_on_0_only(self) -> None:
-        """Rank 1 is not given this one."""
+        """Rank 1 is not given this test."""
 
     def test_meets_nobody(self) -> None:
-        """For a rank whose peers are elsewhere."""
+        """Runs on a rank whose peers are elsewhere."""
 
 
 class NoRanks(unittest.TestCase):
-    """A case that has nothing to do with ranks."""
+    """A case that uses no ranks."""
 
     def test_dies(self) -> None:
-        """With the store, in a process that hosts it."""
+        """Ends the process, and with it the store if the process hosts it."""
         os._exit(4)
 
 
 class Nine(DistributedTestBase):
-    """More ranks than there are processes."""
+    """A test on more ranks than there are processes."""
 
     world_size = 9
 
@@ -169,37 +169,37 @@ class Nine(DistributedTestBase):
 
 
 class Kept(MultiProcContinuousTest):
-    """A case whose ranks keep their group elsewhere."""
+    """A case that would keep its process group on pooled ranks."""
 
     world_size = 3
 
     @classmethod
     def backend_str(cls) -> str:
-        """gloo."""
+        """Returns gloo."""
         return "gloo"
 
     @classmethod
     def device_type(cls) -> str:
-        """Processors."""
+        """Returns the CPU."""
         return "cpu"
 
     def test_first(self) -> None:
-        """A barrier."""
+        """Calls a barrier."""
         dist.barrier()
         self.assertEqual(dist.get_world_size(), 3)
 
     def test_second(self) -> None:
-        """Another, after the class has kept something for itself."""
+        """Calls another barrier, after the class has kept something for itself."""
         self.test_first()
 
 
 class Threads(MultiThreadedTestCase):
-    """A case whose ranks are threads, of each process."""
+    """A case whose ranks are threads of each process."""
 
     world_size = 2
 
     def setUp(self) -> None:
-        """Starts them."""
+        """Starts the threads."""
         super().setUp()
         self._spawn_threads()
 
@@ -211,40 +211,40 @@ class Threads(MultiThreadedTestCase):
 
 
 class _Result(unittest.TestResult):
-    """Keeps (verdict, text) by test; the last word that is no pass counts."""
+    """Keeps (verdict, text) by test; the last verdict other than a pass counts."""
 
     def __init__(self) -> None:
         super().__init__()
         self.verdicts: dict[str, tuple[str, str]] = {}
 
     def startTest(self, test: unittest.TestCase) -> None:
-        """Passed, until it is known better."""
+        """Notes a pass until something else is known."""
         super().startTest(test)
         self._put(test, "pass", "")
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:
-        """ERROR."""
+        """Notes an error."""
         super().addError(test, err)
         self._put(test, "ERROR", str(err[1]))
 
     def addFailure(self, test: unittest.TestCase, err: Any) -> None:
-        """FAIL."""
+        """Notes a failure."""
         super().addFailure(test, err)
         self._put(test, "FAIL", str(err[1]))
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:
-        """That of the test where it failed."""
+        """Notes a failed sub-test as a failure of its test."""
         super().addSubTest(test, subtest, err)
         if err is not None:
             self._put(test, "FAIL", str(err[1]))
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
-        """Skipped."""
+        """Notes a skip."""
         super().addSkip(test, reason)
         self._put(test, "skip", reason)
 
     def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:
-        """As expected."""
+        """Notes an expected failure."""
         super().addExpectedFailure(test, err)
         self._put(test, "expected failure", "")
 
@@ -252,14 +252,17 @@ class _Result(unittest.TestResult):
         self.verdicts[test.id().removeprefix(f"{__name__}.")] = (verdict, text)
 
     def warned(self, name: str, messages: list[str]) -> None:
-        """What a test that passed was warned of is its text."""
+        """Makes the warnings of a test that passed the text of its verdict."""
         if messages:
             self.verdicts[name] = (self.verdicts[name][0], "\n".join(messages))
 
 
 def main(results: str, *names: str) -> NoReturn:
-    """Runs tests of this module and ends as ``unittest.main`` does. What became of each is in ``results``,
-    but for a test that its process does not come back from."""
+    """Runs tests of this module and ends as ``unittest.main`` does.
+
+    It writes the verdicts to the file ``results`` after each test, so that only a test from which its process
+    does not come back is missing.
+    """
     result = _Result()
     for name in names:
         with warnings.catch_warnings(record=True) as caught:

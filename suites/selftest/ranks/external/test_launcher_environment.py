@@ -1,4 +1,4 @@
-"""Which rank a process is, by the variables of whoever started it."""
+"""Tests which rank a process is by the environment variables of its launcher."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ HOST = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
 
 
 class PlaceTest(unittest.TestCase):
-    """What the starter's variables say."""
+    """The rank, the world size and the store's address from the launcher's variables."""
 
     def test_sources(self) -> None:
-        """Torchrun's first, since it may run below srun; then mpirun's, and Slurm's."""
+        """Torchrun's variables come first, since it may run below srun; then mpirun's, then Slurm's."""
         slurm = {"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}
         mpi = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3"}
         torchrun = {"RANK": "5", "WORLD_SIZE": "8"}
@@ -33,13 +33,13 @@ class PlaceTest(unittest.TestCase):
                 )
 
     def test_agent(self) -> None:
-        """Torchrun's store, and how often it has started the processes."""
+        """Torchrun's own store and its restart count are recognised."""
         elastic = {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "2"}
         found = launcher_environment({**HOST, "RANK": "0", "WORLD_SIZE": "1", **elastic})
         self.assertEqual(found, LauncherEnvironment(0, 1, "node1", 29500, hosted=True, attempt="2"))
 
     def test_nonsense(self) -> None:
-        """One line, which names the variable."""
+        """Missing or contradictory variables are an error of one line that names the variable."""
         one = {"RANK": "0", "WORLD_SIZE": "2"}
         table = (
             (HOST, "RANK"),
@@ -62,7 +62,7 @@ class PlaceTest(unittest.TestCase):
             self.assertNotIn("\n", str(caught.exception))
 
     def test_not_for_the_runner(self) -> None:
-        """run_tests.py has processes of its own."""
+        """run_tests.py refuses the external launcher, because it starts processes of its own."""
         with self.assertRaisesRegex(UsageError, "HARNESS_LAUNCHER=external: .*not run_tests.py"):
             resolve(parse([]), [], {"HARNESS_LAUNCHER": "external"})
 

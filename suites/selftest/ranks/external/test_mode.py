@@ -1,4 +1,4 @@
-"""Ranks that somebody else started: this test starts them, as torchrun and srun do."""
+"""Tests the external launcher on ranks that this test starts itself, as torchrun does."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from harness.ranks.external.rank_set import ExternalRankSet
 ROOT = str(Path(__file__).resolve().parents[4])
 BODIES = "suites.selftest.ranks.external.bodies"
 RUN = f"import sys; from {BODIES} import main; main(*sys.argv[1:])"
-# Seconds. A job of these that has not ended is not going to; none should take a tenth of it.
+# Seconds. A job that has not ended by then is not going to end; none should take a tenth of it.
 LONG_S = 120.0
-# Torchrun's variables: what this process may have inherited of them is not for its ranks.
+# Variables of torchrun that this process may have inherited and that its ranks must not see.
 INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE")
 
 
 def new_store() -> TCPStore:
-    """A store that this process hosts, on a port that it chose, as torchrun's agent does."""
+    """Returns a store that this process hosts on a port that it chose, as torchrun's agent does."""
     patience = timedelta(seconds=LONG_S)
     return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=patience)
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """What torch's C++ code says of a connection that it cannot have is not shown."""
+    """Hides what torch's C++ code prints about a connection that fails."""
     before = os.dup(2)
     try:
         with open(os.devnull, "wb") as nowhere:
@@ -54,8 +54,11 @@ def quiet() -> Iterator[None]:
 
 
 class Job:
-    """Processes as ranks 0 and up, each with its list of tests. Owns them, their files, and unless ``hosted``
-    is False the store; rank 0 hosts it then."""
+    """Processes as ranks 0 and up, each with its list of tests.
+
+    It owns the processes, their files and, unless ``hosted`` is False, the store; otherwise rank 0 hosts the
+    store.
+    """
 
     def __init__(
         self, *names: Sequence[str], size: int | None = None, hosted: bool = True, **environ: str
@@ -99,20 +102,20 @@ class Job:
         return os.path.join(self.directory, f"{rank}.json")
 
     def wait(self) -> None:
-        """Until all have ended."""
+        """Waits until all processes have ended."""
         if not self.codes:
             self.printed = [rank.communicate(timeout=LONG_S)[0] for rank in self.ranks]
             self.codes = [rank.returncode for rank in self.ranks]
 
     def verdicts(self, rank: int) -> dict[str, tuple[str, str]]:
-        """A rank's (verdict, text) by test."""
+        """Returns a rank's (verdict, text) by test."""
         self.wait()
         with contextlib.suppress(FileNotFoundError):
             return {n: (v, t) for n, (v, t) in json.loads(Path(self._results(rank)).read_text()).items()}
         return {}
 
     def close(self) -> None:
-        """Ends what is left of it."""
+        """Ends the processes that still run and removes the files."""
         for rank in self.ranks:
             rank.kill()
             with rank:
@@ -147,7 +150,7 @@ LOST = (*DYING, "Two.test_fails", "Two.test_meets_nobody")
 
 
 class _Jobs:
-    """The jobs of this module. They run side by side, since each waits for a deadline most of its time."""
+    """The jobs of this module, which run side by side because each mostly waits for a deadline."""
 
     living: Job
     losing: Job
@@ -173,7 +176,7 @@ class LivingTest(unittest.TestCase):
     """Tests after which every process goes on."""
 
     def check(self, name: str, verdict: str, *words: str) -> None:
-        """The test's verdict and text are the same in every process."""
+        """Checks that the test's verdict and text are the same in every process."""
         for rank in range(3):
             with self.subTest(name, rank=rank):
                 found = _Jobs.living.verdicts(rank).get(name, ("none", _Jobs.living.printed[rank]))
@@ -182,12 +185,12 @@ class LivingTest(unittest.TestCase):
                     self.assertIn(word, found[1])
 
     def test_passes(self) -> None:
-        """Also after tests that went wrong: groups are made anew, and no rank is lost."""
+        """A test passes also after tests that went wrong: groups are made anew, and no rank is lost."""
         for name in ("Three.test_sum", "Three.test_dtype", "Kept.test_first", "Kept.test_second"):
             self.check(name, "pass")
 
     def test_failure(self) -> None:
-        """The cause is named, and what the others did: their part is over with the cause's connections."""
+        """The verdict names the cause and where the others waited, until the cause's connections end."""
         self.check(
             "Three.test_fails_on_1",
             "FAIL",
@@ -197,62 +200,62 @@ class LivingTest(unittest.TestCase):
         )
 
     def test_error(self) -> None:
-        """Of one rank, where the others pass."""
+        """An error of one rank is the verdict in every process, although the others pass."""
         self.check("Three.test_raises_on_2", "ERROR", "rank 2 raised: RuntimeError: as planned")
 
     def test_skips(self) -> None:
-        """All or none."""
+        """A test skips if all ranks skip, and is an error if one does."""
         self.check("Three.test_skips", "skip", "for all of us")
         self.check("Three.test_skips_on_2", "ERROR", "divergent skip: rank 2 skipped (for me)")
 
     def test_never_came_to_its_rank(self) -> None:
-        """Because its setUp skipped: told to the others, and an error there and here."""
+        """A setUp that skips in one process makes the test an error in every process."""
         self.check("SetUp.test_passes", "ERROR", "divergent skip: rank 1 skipped (its test skipped or failed")
 
     def test_subtests(self) -> None:
-        """Merged as ever."""
+        """Sub-tests are merged as in the other rank modes."""
         self.check("Three.test_subtests", "FAIL", "sub-test (number=1): failed on rank 1")
 
     def test_exit(self) -> None:
-        """A test's sys.exit ends the test, not the process."""
+        """A test's sys.exit ends the test and not the process."""
         self.check("Three.test_exits_on_1", "ERROR", "rank 1 crashed: exit code 7", "by sys.exit")
 
     def test_deadline(self) -> None:
-        """A rank that runs Python is interrupted, and says where."""
+        """A rank that runs Python is interrupted at the deadline, and the verdict shows where."""
         self.check("Three.test_sleeps_on_1", "ERROR", "cause: rank 1 timed out", "in test_sleeps_on_1")
 
     def test_leftovers(self) -> None:
-        """Are warned of, in every process."""
+        """Every process warns of what one rank left changed."""
         self.check("Three.test_leaves_dtype_on_0", "pass", "left changed in rank 0: default dtype")
 
     def test_expected_failure(self) -> None:
-        """unittest's."""
+        """unittest's expectedFailure works."""
         self.check("Three.test_expected", "expected failure")
 
     def test_fewer(self) -> None:
-        """The processes without a rank have the verdict too."""
+        """Processes without a rank get the verdict too."""
         self.check("Two.test_sum", "pass")
         self.check("Two.test_fails", "FAIL", "cause: rank 0 failed", "world size 2")
 
     def test_more(self) -> None:
-        """One line that says what to do."""
+        """A test that asks for more ranks than were started gets one line that says so."""
         self.check("Nine.test_never", "ERROR", "the test asks for 9 ranks, and 3 were started")
 
     def test_threads(self) -> None:
-        """Are each process's own."""
+        """A test on threads runs in each process by itself."""
         self.check("Threads.test_sum", "pass")
 
     def test_exit_codes(self) -> None:
-        """The same, though the processes are done at different times."""
+        """All processes have the same exit code, though they are done at different times."""
         _Jobs.living.wait()
         self.assertEqual(_Jobs.living.codes, [1, 1, 1], _Jobs.living.printed)
 
 
 class LostTest(unittest.TestCase):
-    """Ranks that are lost in a test."""
+    """Ranks that are lost during a test."""
 
     def test_dead(self) -> None:
-        """Named in the verdict; a test that does without goes on, one that does not is an error at once."""
+        """A test that needs a dead rank is an error at once and names it; a test without it goes on."""
         job = _Jobs.losing
         for rank in (0, 1):
             told = job.verdicts(rank)
@@ -264,7 +267,7 @@ class LostTest(unittest.TestCase):
         self.assertEqual(job.codes, [4, 1, 3], job.printed)
 
     def test_out_of_step(self) -> None:
-        """A rank that never came to a test is named, with where it is; to later ones it can come no more."""
+        """A rank that never came to a test is named with its whereabouts, and later tests cannot have it."""
         kind, text = _Jobs.losing.verdicts(0)["Two.test_on_0_only"]
         self.assertEqual(kind, "ERROR")
         self.assertIn("rank 1 crashed: gone without an outcome (no word from it by the deadline", text)
@@ -273,11 +276,11 @@ class LostTest(unittest.TestCase):
         self.assertEqual(kind, "ERROR")
         kind, text = _Jobs.losing.verdicts(1)["Two.test_fails"]
         self.assertEqual(kind, "ERROR")
-        # Rank 0, at its end by now, may have taken the store along.
+        # Rank 0 has ended by now and may have taken the store with it.
         self.assertRegex(text, "rank 1 cannot take part any more|the store at .* is gone")
 
     def test_stuck(self) -> None:
-        """In C, for ever: each process ends by itself, with the verdict of all."""
+        """If ranks are stuck in C, each process ends by itself with the verdict of all."""
         job = _Jobs.hanging
         job.wait()
         self.assertEqual(job.codes, [1, 1], job.printed)
@@ -286,13 +289,13 @@ class LostTest(unittest.TestCase):
             self.assertIn("ranks 0, 1 wait in recv #1", printed)
 
     def test_host(self) -> None:
-        """The store dies with its host, and no other can say who else is there."""
+        """If the store dies with its host, the verdict says that the store is gone."""
         kind, text = _Jobs.losing.verdicts(1)["Two.test_meets_nobody"]
         self.assertEqual(kind, "ERROR")
         self.assertRegex(text, r"no word from the other ranks: the store at 127\.0\.0\.1:\d+ is gone")
 
     def test_never_came(self) -> None:
-        """Waited for once, and named in every test."""
+        """A rank that never came is waited for once and named in every test."""
         told = _Jobs.alone.verdicts(0)
         for name in ("Two.test_sum", "Two.test_fails"):
             self.assertEqual(told[name][0], "ERROR")
@@ -301,10 +304,10 @@ class LostTest(unittest.TestCase):
 
 
 class TorchrunTest(unittest.TestCase):
-    """The real one."""
+    """Ranks that the real torchrun starts."""
 
     def test_verdicts(self) -> None:
-        """Both processes print theirs before torchrun ends them because one has failed."""
+        """Both processes print their verdicts before torchrun ends them because one has failed."""
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
         names = [f"{BODIES}.Two.{name}" for name in ("test_sum", "test_fails")]
         done = subprocess.run(
@@ -322,7 +325,7 @@ class TorchrunTest(unittest.TestCase):
 
 
 class AssemblyTest(unittest.TestCase):
-    """Processes that come together, played by threads."""
+    """Processes that assemble at a store, played by threads."""
 
     def setUp(self) -> None:
         self.store = new_store()
@@ -354,7 +357,7 @@ class AssemblyTest(unittest.TestCase):
         return found
 
     def test_one_order(self) -> None:
-        """Words that are put in by all at once are read in one order by all."""
+        """Messages that all processes append at the same time are read in the same order by all."""
         both = self.together(self.place(0), self.place(1))
         logs = [a.begin("a test") for a in both]
         words = [[RankOutcome(rank, Status.PASSED, note=str(n)) for n in range(20)] for rank in (0, 1)]
@@ -375,7 +378,7 @@ class AssemblyTest(unittest.TestCase):
         self.assertIsNone(logs[0].read(40, 0.0))
 
     def test_rendezvous(self) -> None:
-        """The same file for all, another for each test, gone with rank 0."""
+        """All processes get the same rendezvous file, a new one for each test, and it goes with rank 0."""
         both = self.together(self.place(0), self.place(1))
         paths = []
         for test in ("one", "two", "one"):
@@ -393,14 +396,14 @@ class AssemblyTest(unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.dirname(paths[0])))
 
     def test_no_shared_directory(self) -> None:
-        """Said in one line, with what to do."""
+        """A directory that the processes do not share is an error in one line that says what to do."""
         both = self.together(self.place(0), self.place(1))
         shutil.rmtree(os.path.dirname(both[0].rendezvous("a test")))
         with self.assertRaisesRegex(LaunchError, "^rank 1 cannot use rank 0's .*: set TMPDIR"):
             both[1].rendezvous("a test")
 
     def test_late(self) -> None:
-        """Whoever comes when the others have given up is told so at once."""
+        """A process that comes after the others have given up is told so at once."""
         with quiet():
             (first,) = self.together(self.place(0), timeout_s=0.1)
         self.assertIsInstance(first, LaunchError)
@@ -409,7 +412,7 @@ class AssemblyTest(unittest.TestCase):
         self.assertRegex(str(second), "^rank 0 had given up")
 
     def test_again(self) -> None:
-        """One program after another on one store: neither meets what the other left there."""
+        """Two programs in turn on one store do not see what the other left there."""
         for _ in range(2):
             both = self.together(self.place(0), self.place(1))
             logs = [a.begin("a test") for a in both]
@@ -420,7 +423,7 @@ class AssemblyTest(unittest.TestCase):
             )
 
     def test_no_store(self) -> None:
-        """Nobody listens at the address: one line."""
+        """If nobody listens at the store's address, the error is one line."""
         where = self.place(1)
         del self.store
         said = r"\Arank 1 finds no store at 127\.0\.0\.1:\d+ within 0.3 s: .*\Z"

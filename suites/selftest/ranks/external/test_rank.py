@@ -1,4 +1,4 @@
-"""A rank in a process that lives on: its outcome, how it is stopped, and what is cleaned up behind it."""
+"""Tests an in-process rank: its outcome, how it is stopped, and what is cleaned up after it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.ranks.external.rank import InProcessChannel, InProcessRank, TestSto
 from harness.ranks.result import RankResult
 from harness.system.signals import STOP_SIGNAL
 
-# Seconds. Long enough to be stopped in.
+# Seconds. Long enough for the test to be stopped.
 LONG_S = 3600.0
 
 
@@ -45,7 +45,7 @@ def stopped(body: Callable[[InProcessChannel], object], inside: threading.Event)
 
 
 class ResidentTest(unittest.TestCase):
-    """In the main thread, unless said otherwise."""
+    """An in-process rank, mostly in the main thread."""
 
     def test_passes(self) -> None:
         """And says who it is."""
@@ -54,7 +54,7 @@ class ResidentTest(unittest.TestCase):
         self.assertEqual((outcome.pid, outcome.left), (os.getpid(), ()))
 
     def test_raises(self) -> None:
-        """What leaves the body is the outcome, Ctrl-C too, which is told apart."""
+        """An exception that leaves the body is the outcome; KeyboardInterrupt is also an interruption."""
         for kind, status, interrupted in (
             (AssertionError, Status.FAILED, False),
             (OSError, Status.ERROR, False),
@@ -76,7 +76,7 @@ class ResidentTest(unittest.TestCase):
         self.assertEqual((outcome.status, outcome.exit_code), (Status.CRASHED, 7))
 
     def test_stopped(self) -> None:
-        """In a sleep: its cleanups run, and its stack is that of the test."""
+        """A rank that is stopped in a sleep runs its cleanups, and its stack is that of the test."""
         cleaned: list[bool] = []
 
         def sleeps(channel: InProcessChannel) -> None:
@@ -94,7 +94,7 @@ class ResidentTest(unittest.TestCase):
         self.assertNotIn("unittest", outcome.stack)
 
     def test_stopped_after_sub_tests(self) -> None:
-        """Those that had gone wrong before are told; the one that it was stopped in is not."""
+        """Sub-tests that failed before the stop are in the outcome, and the one that was stopped is not."""
         before, within = (SubtestOutcome(None, (("n", n),), Status.FAILED) for n in "12")
 
         def sleeps(channel: InProcessChannel) -> None:
@@ -119,7 +119,7 @@ class ResidentTest(unittest.TestCase):
         self.assertEqual(outcome.status, Status.PASSED)
 
     def test_elsewhere(self) -> None:
-        """In another thread nothing can be raised: it is stuck, with its stack."""
+        """In another thread, where nothing can be raised, the rank is stuck and the outcome has its stack."""
 
         def waits(channel: InProcessChannel) -> None:
             channel.subtest_failed(subtest)
@@ -147,7 +147,7 @@ class ResidentTest(unittest.TestCase):
         self.assertIn("in waits", stuck.stack)
 
     def test_leaves_something(self) -> None:
-        """But for what was made before it called ``ready``."""
+        """What the test changed is in the outcome, except what it changed before it called ``ready``."""
 
         def body(channel: InProcessChannel) -> None:
             os.environ["HARNESS_SELFTEST_EARLY"] = "1"
@@ -161,10 +161,10 @@ class ResidentTest(unittest.TestCase):
 
 
 class CleanUpTest(unittest.TestCase):
-    """The groups that a test leaves."""
+    """``clean_up``, which removes the process groups that a test leaves."""
 
     def test_destroys(self) -> None:
-        """The next test's have the same names."""
+        """Groups are destroyed, so that the next test's have the same names."""
         for passed in (True, False):
             dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
             self.assertEqual(process_groups.names(), {"0"})
@@ -172,8 +172,8 @@ class CleanUpTest(unittest.TestCase):
             self.assertEqual(process_groups.names(), frozenset())
 
     def test_forgets(self) -> None:
-        """A group that was begun and not made is counted no longer."""
-        with self.assertRaises(Exception):  # noqa: B017 - what exactly is torch's business
+        """A group whose creation failed is no longer counted."""
+        with self.assertRaises(Exception):  # noqa: B017 - which exception it is, torch decides
             dist.init_process_group("gloo", store=dist.HashStore(), rank=3, world_size=2)
         self.assertGreater(process_groups.begun(), 0)
         clean_up(passed=False)

@@ -1,4 +1,4 @@
-"""The listener of ranks that somebody else started: whose word counts, and what becomes of silent ranks."""
+"""Tests the listener of external ranks: whose word counts, and what becomes of silent ranks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LIMITS = Limits(timeout_s=60.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0
 
 
 def said(rank: int, status: Status = Status.PASSED) -> RankOutcome:
-    """A rank's outcome."""
+    """Returns an outcome of a rank."""
     return RankOutcome(rank, status)
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word of the log."""
+    """An entry of the log."""
 
     outcome: RankOutcome
     lost: bool = False
@@ -32,18 +32,21 @@ class Word:
 
 @dataclass
 class Log:
-    """A log in which a wait passes at once, on a clock of its own. ``later`` are words by when they come."""
+    """A log with a clock of its own, on which a wait passes at once.
+
+    ``later`` holds entries with the times at which they come.
+    """
 
     words: list[Word] = field(default_factory=list)
     later: list[tuple[float, Word]] = field(default_factory=list)
     now: float = 0.0
 
     def append(self, outcome: RankOutcome, *, lost: bool = False) -> None:
-        """At the end."""
+        """Appends an entry."""
         self.words.append(Word(outcome, lost))
 
     def read(self, number: int, timeout_s: float, *, soon: bool = False) -> Word | None:
-        """A word that is there, or comes within the time."""
+        """Returns entry ``number`` if it is there or comes within the time, else None."""
         until = self.now + timeout_s
         while number >= len(self.words):
             if not self.later or self.later[0][0] > until:
@@ -55,12 +58,12 @@ class Log:
         return self.words[number]
 
     def whereabouts(self, rank: int) -> str:
-        """The same for all."""
+        """Returns the same text for all ranks."""
         return "it is nowhere"
 
 
 class Own:
-    """A rank that is stopped by ``on_stop``, if at all."""
+    """A rank of this process that ``on_stop`` may end when it is stopped."""
 
     def __init__(self, rank: int, on_stop: Callable[[], None] = lambda: None) -> None:
         self.rank = rank
@@ -69,17 +72,17 @@ class Own:
         self.on_stop = on_stop
 
     def stop(self, status: Status) -> None:
-        """Notes it."""
+        """Notes the status with which the rank is stopped."""
         self.stopped.append(status)
         self.on_stop()
 
     def stuck(self) -> RankOutcome:
-        """Its last word."""
+        """Returns the outcome of the rank as one that could not be stopped."""
         return RankOutcome(self.rank, self.stopped[-1], note="stuck")
 
 
 class ListenerTest(unittest.TestCase):
-    """On a clock of the test's own."""
+    """The listener, on the test's own clock."""
 
     def setUp(self) -> None:
         self.log = Log()
@@ -102,7 +105,7 @@ class ListenerTest(unittest.TestCase):
         return [o.status for o in listener.watch.outcomes]
 
     def test_all_come(self) -> None:
-        """In the order of their words, whatever their ranks."""
+        """The outcomes have the order in which the ranks reported, and not that of their numbers."""
         self.log.later = [(1.0, Word(said(1))), (2.0, Word(said(0)))]
         listener = self.listen(2)
         self.assertEqual(
@@ -111,14 +114,14 @@ class ListenerTest(unittest.TestCase):
         self.assertEqual(listener.lost, ())
 
     def test_first_word_counts(self) -> None:
-        """Also about a rank that says another itself, later."""
+        """The first outcome about a rank counts, even if the rank reports another one later."""
         self.log.words = [Word(said(1, Status.CRASHED), lost=True), Word(said(1)), Word(said(0))]
         listener = self.listen(2)
         self.assertEqual(self.statuses(listener), [Status.PASSED, Status.CRASHED])
         self.assertEqual(listener.lost, (1,))
 
     def test_silent(self) -> None:
-        """From the deadline, or the grace after a failure or a skip, and the time for last words."""
+        """A silent rank is lost after the deadline, or the grace after a failure or skip, and a last wait."""
         table = (
             (Status.PASSED, 60.0, "by the deadline"),
             (Status.FAILED, 1.0, "after another rank had failed"),
@@ -134,14 +137,14 @@ class ListenerTest(unittest.TestCase):
                 self.assertAlmostEqual(self.log.now, patience + LAST_WORD_S)
 
     def test_announced_end(self) -> None:
-        """No failure: the others have until the deadline."""
+        """An announced exit is no failure, so that the other ranks have until the deadline."""
         ended = RankOutcome(0, Status.CRASHED, exit_code=7)
         self.log = Log([Word(ended)], [(30.0, Word(said(1)))])
         listener = self.listen(2, rules=MergeRules(expected_exit=7))
         self.assertEqual(self.statuses(listener), [Status.CRASHED, Status.PASSED])
 
     def test_own_comes_back(self) -> None:
-        """It is stopped at the deadline, and has its word like others."""
+        """The process's own rank is stopped at the deadline and reports like the others."""
 
         def come_back() -> None:
             own.done.set()
@@ -155,7 +158,7 @@ class ListenerTest(unittest.TestCase):
         self.assertEqual((listener.lost, self.ended), ((), []))
 
     def test_own_is_stuck(self) -> None:
-        """Its last word comes before it is declared lost, and the process ends."""
+        """If the own rank is stuck, its outcome comes before it is declared lost, and the process ends."""
         own = Own(0)
         self.log.words = [Word(said(1, Status.ERROR))]
         listener = self.listen(2, own)
@@ -165,7 +168,7 @@ class ListenerTest(unittest.TestCase):
         self.assertAlmostEqual(self.log.now, LIMITS.grace_s + UNWIND_S)
 
     def test_groups_are_released(self) -> None:
-        """Soon after silent ranks were given up, so that these wake up, and not before."""
+        """Groups are released soon after silent ranks were given up, so that they wake up, and not before."""
         own = Own(0)
         own.done.set()
         self.log.words = [Word(said(0, Status.FAILED))]
@@ -188,7 +191,7 @@ class ListenerTest(unittest.TestCase):
         self.assertEqual(own.stopped, [])
 
     def test_lost_to_others(self) -> None:
-        """An own test that goes on when the others have given it up is ended as well."""
+        """An own test that goes on after the others have given it up is ended as well."""
         own = Own(0)
         self.log.words = [Word(said(0, Status.CRASHED), lost=True), Word(said(1))]
         with (
@@ -200,7 +203,7 @@ class ListenerTest(unittest.TestCase):
         self.assertEqual((own.stopped, self.ended), ([Status.ENDED], [listener]))
 
     def test_no_store(self) -> None:
-        """An error of the log's is kept for whoever waits, and the own test is not forgotten."""
+        """An error of the log is kept for the caller, and the own test is still ended."""
         own = Own(0)
         own.on_stop = own.done.set
         gone = RuntimeError("connection closed")
@@ -211,7 +214,7 @@ class ListenerTest(unittest.TestCase):
         self.assertEqual((own.stopped, self.ended), ([Status.ENDED], []))
 
     def test_groups_that_stay(self) -> None:
-        """Where they cannot be destroyed in time, the process ends."""
+        """If the groups cannot be destroyed in time, the process ends."""
         own = Own(0)
         own.done.set()
         self.log.words = [Word(said(0)), Word(said(1))]

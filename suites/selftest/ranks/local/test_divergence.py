@@ -1,4 +1,4 @@
-"""Answers that differ by rank on local tensors: which are refused, and which go through."""
+"""Tests comparisons on local tensors whose answers differ by rank: which are refused or allowed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from harness.ranks.local import rank as local
 
 
 class Asked(unittest.TestCase):
-    """Four simulated ranks in one process, and a mesh of them."""
+    """Base class: four simulated ranks in one process."""
 
     def setUp(self) -> None:
         local.init_group(4)
         self.addCleanup(dist.destroy_process_group)
 
     def asks(self, question: Callable[..., Any]) -> object:
-        """The answer to ``question(rank, tensor)``, or its error; the tensor holds the rank."""
+        """Returns the answer to ``question(rank, tensor)``, or its error; the tensor holds each rank's
+        number.
+        """
         with local.simulation(4):
             rank = local.rank_of(4)
             tensor = local.on_each_rank(lambda own: torch.tensor([float(own)]), rank)
@@ -33,10 +35,10 @@ class Asked(unittest.TestCase):
 
 
 class RankTest(Asked):
-    """Comparisons of ranks, by whichever name."""
+    """Comparisons of ranks, however a test gets the rank."""
 
     def test_answers_that_differ(self) -> None:
-        """A branch on them would be taken for all ranks or for none."""
+        """A comparison that differs by rank is refused: a branch on it would suit only some ranks."""
         for question in (
             lambda rank, _: rank == 0,
             lambda rank, _: rank != 3,
@@ -76,7 +78,7 @@ class RankTest(Asked):
             self.assertEqual(self.asks(question), answer)
 
     def test_rank_as_a_number(self) -> None:
-        """What is computed from a rank is another number on each."""
+        """A number computed from the rank differs on each rank."""
         parts = self.asks(lambda rank, _: local.by_rank(10 * dist.get_rank() + rank % 2))
         self.assertEqual(parts, [(0, 0), (1, 11), (2, 20), (3, 31)])
 
@@ -88,7 +90,7 @@ class RankTest(Asked):
 
 
 class TruthTest(Asked):
-    """Questions about tensors that have one answer on each process."""
+    """Comparisons of tensors that would have one answer in each process."""
 
     def test_answers_that_differ(self) -> None:
         two = torch.tensor([2.0])

@@ -1,4 +1,4 @@
-"""Local-tensor ranks: the job of the one process, its outcome for every rank, and the simulation itself."""
+"""Tests local-tensor ranks: the job of the one process, its outcome for every rank, and the simulation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAILED = RankOutcome(0, Status.FAILED)
 
 
 def job(case: Any = LocalDTensorTestBase, world_size: int = 3) -> Job:
-    """A test that wants ranks."""
+    """Returns the job of a test that wants ``world_size`` ranks."""
     request = Launch(
         module=ModuleRef("somewhere"),
         qualname="Case",
@@ -41,7 +41,7 @@ def job(case: Any = LocalDTensorTestBase, world_size: int = 3) -> Job:
 
 
 class Played:
-    """Ranks that end as they are told, one end a start."""
+    """Ranks that end as they are told, with one end for each start."""
 
     def __init__(self, *ends: JobResult, kept: bool = True) -> None:
         self.ends = list(ends)
@@ -61,11 +61,11 @@ class Played:
         return self.ends.pop(0)
 
     def close(self) -> None:
-        """Counts."""
+        """Counts the calls."""
         self.closed += 1
 
     def how_the_server_ended(self) -> str:
-        """Some words."""
+        """Returns a fixed text."""
         return "as played"
 
 
@@ -75,10 +75,10 @@ def end(outcome: RankOutcome, **more: Any) -> JobResult:
 
 
 class LocalModeTest(unittest.TestCase):
-    """The mode, on processes that are played."""
+    """The local rank mode, on processes that are played."""
 
     def test_one_process_for_all_ranks(self) -> None:
-        """Its request says how many to play; its pool is shared with no other mode or number."""
+        """The request says how many ranks to simulate, and the pool's key holds the mode and that number."""
         played = Played(end(PASSED))
         local.LocalTensorRanks(job(), played)
         (wanted,) = played.started
@@ -95,14 +95,14 @@ class LocalModeTest(unittest.TestCase):
         )
 
     def test_failure_in_a_new_process(self) -> None:
-        """Is the test's own: nothing is tried again."""
+        """A failure in a new process is the test's own, so that nothing is tried again."""
         played = Played(end(FAILED), kept=False)
         watched = local.LocalTensorRanks(job(), played).join(PLAIN)
         self.assertEqual(len(played.started), 1)
         self.assertEqual([o.status for o in watched.outcomes], [Status.FAILED] * 3)
 
     def test_failure_in_a_kept_process(self) -> None:
-        """Is tried in a new one: a second failure is the test's own, a pass tells of what was left there."""
+        """A failure in a kept process is tried again in a new one; a pass there means pollution."""
         second = replace(FAILED, note="second")
         table = ((end(second), "second", ()), (end(PASSED), "", (f"pollution: {local.POLLUTED}",)))
         for again, note, told in table:
@@ -114,7 +114,7 @@ class LocalModeTest(unittest.TestCase):
                 self.assertEqual(watched.notes, told)
 
     def test_no_second_attempt(self) -> None:
-        """After Ctrl-C, or where the deadline leaves less time than the first attempt took."""
+        """There is no second attempt after Ctrl-C or if the deadline leaves too little time for one."""
         for first, told in (
             (end(FAILED, interrupted=True), ()),
             (end(replace(FAILED, status=Status.TIMED_OUT)), (local.NO_TIME,)),
@@ -147,14 +147,14 @@ class LocalModeTest(unittest.TestCase):
         self.assertEqual({o.status for o in refused.outcomes}, {Status.FAILED})
 
     def test_second_attempt_out_of_time(self) -> None:
-        """Says nothing of the test, which had failed otherwise: the first failure stands."""
+        """If the second attempt times out, the first failure stands."""
         slow = end(replace(FAILED, status=Status.TIMED_OUT))
         watched = local.LocalTensorRanks(job(), Played(end(FAILED), slow)).join(PLAIN)
         self.assertEqual({o.status for o in watched.outcomes}, {Status.FAILED})
         self.assertEqual(watched.notes, (local.NO_TIME,))
 
     def test_second_attempt_is_within_the_first_ones_deadline(self) -> None:
-        """And writes no logs, which are the first one's."""
+        """The second attempt keeps to the first one's deadline and writes no logs."""
         played = Played(end(FAILED), end(FAILED))
         local.LocalTensorRanks(replace(job(), settings=Settings(log_dir="/logs")), played).join(PLAIN)
         first, second = played.started
@@ -162,7 +162,7 @@ class LocalModeTest(unittest.TestCase):
         self.assertLess(second.timeout_s, first.timeout_s)
 
     def test_lost_server(self) -> None:
-        """Says nothing of the test: it is passed on."""
+        """A lost server says nothing about the test and is passed on."""
         played = Played(end(replace(FAILED, status=Status.CRASHED), server_lost=True))
         mode = local.LocalTensorRanks(job(), played)
         self.assertTrue(mode.join(PLAIN).server_lost)
@@ -175,13 +175,13 @@ class LocalModeTest(unittest.TestCase):
         self.assertEqual(len(played.started), 1)
 
     def test_close(self) -> None:
-        """Is passed on."""
+        """close is passed on to the processes."""
         played = Played(end(PASSED))
         local.LocalTensorRanks(job(), played).close()
         self.assertEqual(played.closed, 1)
 
     def test_class_that_cannot_play(self) -> None:
-        """Is refused: its method would run as rank 0 and wait for peers."""
+        """A class that cannot be simulated is refused, because its method would wait for peers as rank 0."""
         with self.assertRaisesRegex(UsageError, "derive it from DTensorTestBase"):
             local.LocalTensorRanks(job(case=unittest.TestCase), Played())
 
@@ -194,14 +194,14 @@ class SimulationTest(unittest.TestCase):
         self.addCleanup(dist.destroy_process_group)
 
     def test_rank(self) -> None:
-        """Is all ranks, also where there is only one; it is never the parent's -1."""
+        """A simulated rank is recognised, also with a world size of 1, and never equals the parent's -1."""
         self.assertTrue(local.is_simulated(local.rank_of(3)))
         self.assertTrue(local.is_simulated(local.rank_of(1)))
         self.assertFalse(local.rank_of(3) == -1)
         self.assertFalse(local.is_simulated(0))
 
     def test_collective(self) -> None:
-        """Computes among the ranks: 0 + 1 + 2."""
+        """A collective computes with the values of all simulated ranks."""
         with local.simulation(3):
             value = local.on_each_rank(lambda rank: torch.tensor([float(rank)]), local.rank_of(3))
             dist.all_reduce(value)
@@ -210,7 +210,7 @@ class SimulationTest(unittest.TestCase):
         self.assertEqual([(rank, part.tolist()) for rank, part in parts], [(r, [3.0]) for r in range(3)])
 
     def test_by_rank(self) -> None:
-        """Trees come apart; what is the same on every rank is in every part, and alone comes to None."""
+        """by_rank splits nested values by rank, and returns None for what is the same on every rank."""
         with local.simulation(3):
             value = local.on_each_rank(lambda rank: torch.full((rank + 1,), 1.0), local.rank_of(3))
         parts = local.by_rank({"a": [value, 5], "b": local.rank_of(3)})
@@ -222,7 +222,7 @@ class SimulationTest(unittest.TestCase):
         self.assertIsNone(local.by_rank([torch.ones(2), 5, "text"]))
 
     def test_region_ends(self) -> None:
-        """Also by an exception: tensors are ordinary again, and a mode inside the region is the region's."""
+        """A simulation ends also by an exception, and a mode inside it is the same simulation."""
         with self.assertRaises(ZeroDivisionError), local.simulation(3) as mode:
             with local.active_mode(3) as inner:
                 self.assertIs(inner, mode)
@@ -235,7 +235,7 @@ class SimulationTest(unittest.TestCase):
             self.assertIsNot(type(torch.ones(2)), torch.Tensor)
 
     def test_generators(self) -> None:
-        """Every rank starts with the one there is, and goes on with its own."""
+        """Every rank starts with the process's random state and then has its own."""
         torch.manual_seed(5)
         expected = torch.rand(2).tolist()
         torch.manual_seed(5)

@@ -1,4 +1,4 @@
-"""Ranks that a test plays: what the supervisor sees of a rank set, without a process."""
+"""``Played``, a rank set without processes that a test plays to the supervisor."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ Deed = Callable[[], None]
 
 
 class Played:
-    """Stands in for a ``RankSet``: ranks without processes. ``on`` says what a rank does when it is told
-    something: (rank, signal's number or "release") -> deed."""
+    """Stands in for a ``RankSet``.
+
+    ``on`` says what a rank does when it is told something: (rank, signal number or "release") -> action.
+    """
 
     def __init__(self, world_size: int) -> None:
         self.world_size = world_size
@@ -51,7 +53,7 @@ class Played:
         self._stacks.append(stack_far)
 
     def close(self) -> None:
-        """Both ends of everything."""
+        """Closes both ends of everything."""
         for link, channel, output, stack in zip(
             self.links, self._channels, self._outputs, self._stacks, strict=True
         ):
@@ -66,15 +68,15 @@ class Played:
     # -- what the supervisor does to ranks
 
     def attention(self) -> select.poll:
-        """Part of ``RankSet``."""
+        """Returns the poll object, as ``RankSet`` does."""
         return attend(self.events, self.links)
 
     def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
-        """Part of ``RankSet``."""
+        """Notes a signal to a rank and runs the rank's action for it."""
         self._tell(rank, int(signum))
 
     def release(self, rank: int) -> None:
-        """Part of ``RankSet``."""
+        """Notes the release of a rank and runs the rank's action for it."""
         self._tell(rank, "release")
 
     def _tell(self, rank: int, what: int | str) -> None:
@@ -84,48 +86,48 @@ class Played:
     # -- what ranks do
 
     def says(self, rank: int, status: Status, **fields: Any) -> None:
-        """A rank reports."""
+        """Lets a rank report."""
         self.sends(rank, encode(Report(RankOutcome(rank, status, **fields))))
 
     def fails_subtest(self, rank: int, subtest: SubtestOutcome) -> None:
-        """A rank says that a sub-test went wrong."""
+        """Lets a rank say that a sub-test failed."""
         self.sends(rank, encode(SubtestFailed(rank, subtest)))
 
     def says_as(self, rank: int, other: int, status: Status) -> None:
-        """A rank reports in the name of another."""
+        """Lets a rank report in the name of another."""
         self.sends(rank, encode(Report(RankOutcome(other, status))))
 
     def writes(self, rank: int, data: bytes) -> None:
-        """A rank writes to its channel, no matter what is a message."""
+        """Lets a rank write bytes to its channel, whether they make a message or not."""
         self._channels[rank].sendall(data)
 
     def hangs_up(self, rank: int) -> None:
-        """A rank's end of its channel closes."""
+        """Closes a rank's end of its channel."""
         self._channels[rank].close()
 
     def sends(self, rank: int, frame: bytes) -> None:
-        """A rank writes to its channel."""
+        """Lets a rank write a frame to its channel."""
         send_frame(self._channels[rank], frame)
 
     def prints(self, rank: int, data: bytes) -> None:
-        """A rank writes to its output."""
+        """Lets a rank write to its output."""
         os.write(self._outputs[rank], data)
 
     def dumps(self, rank: int, data: bytes) -> None:
-        """A rank's stack comes."""
+        """Sends a rank's stack dump."""
         os.write(self._stacks[rank], data)
 
     def exits(self, rank: int, code: int, leaked: tuple[str, ...] = (), swept: bool = True) -> None:
-        """A rank's process is gone; after the last, everything is swept if ``swept``."""
+        """Ends a rank's process; after the last one the server reports its sweep if ``swept``."""
         send_frame(self._server, encode(Exited(rank, code, 1 << 20)))
         self._left -= 1
         if self._left == 0 and swept:
             send_frame(self._server, encode(Swept(list(leaked))))
 
     def server_dies(self) -> None:
-        """The server's end of the launch closes."""
+        """Closes the server's end of the launch."""
         self._server.close()
 
 
 def _nothing() -> None:
-    """What a rank does that does not listen."""
+    """The action of a rank that does not react."""

@@ -1,4 +1,4 @@
-"""The rank's end of its channel: what it says of sub-tests while its test goes on."""
+"""Tests the rank's end of its channel: what it says about sub-tests while the test goes on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUBTEST = SubtestOutcome(None, (("n", "1"),), Status.FAILED, ERROR)
 
 
 class SubtestsTest(unittest.TestCase):
-    """``subtest_failed``."""
+    """``subtest_failed``, which reports a failed sub-test before the test is over."""
 
     def setUp(self) -> None:
         self.parent, rank = socket.socketpair()
@@ -25,15 +25,15 @@ class SubtestsTest(unittest.TestCase):
         self.channel = RankChannel(rank, 3)
 
     def said(self) -> list[SubtestFailed]:
-        """What has come to the parent since the last time."""
+        """Returns the messages that have come to the parent since the last call."""
         self.parent.setblocking(False)
         data = read_available(self.parent.fileno())
         messages = [decode(frame) for frame in FrameReader().feed(data or b"")]
         assert all(isinstance(m, SubtestFailed) for m in messages)
-        return messages  # type: ignore[return-value]  # as was just asserted
+        return messages  # type: ignore[return-value]  # as asserted above
 
     def test_says_so_at_once(self) -> None:
-        """With the traceback; the exception itself waits for the report."""
+        """A failed sub-test is sent at once with its traceback; the exception itself waits for the report."""
         self.channel.subtest_failed(SUBTEST)
         (message,) = self.said()
         assert message.subtest.error is not None
@@ -41,7 +41,7 @@ class SubtestsTest(unittest.TestCase):
         self.assertEqual((message.subtest.error.traceback, message.subtest.error.pickled), ("trace", None))
 
     def test_says_so_of_the_first(self) -> None:
-        """Of each test: a parent that is busy elsewhere must not hold the test up."""
+        """Only the first few sub-tests of each test are sent, so that a busy parent does not hold it up."""
         for _ in range(2):
             for _ in range(MOST_SUBTESTS + 1):
                 self.channel.subtest_failed(SUBTEST)
@@ -50,7 +50,7 @@ class SubtestsTest(unittest.TestCase):
             self.assertIsInstance(self.channel.next_test(), Again)
 
     def test_says_nothing_of_a_childs(self) -> None:
-        """One that the test forked goes on in the test, but it is not the rank."""
+        """A child process that the test forked sends nothing, because it is not the rank."""
         pid = os.fork()
         if pid == 0:
             try:
@@ -61,7 +61,7 @@ class SubtestsTest(unittest.TestCase):
         self.assertEqual(self.said(), [])
 
     def test_parent_is_gone(self) -> None:
-        """Nobody to tell."""
+        """A parent that is gone causes no error."""
         self.parent.close()
         self.channel.subtest_failed(SUBTEST)
 

@@ -1,4 +1,4 @@
-"""Listening to kept ranks: a quiet pass of all needs no supervisor; whatever else happens goes to it."""
+"""Tests the quick way for kept ranks: if all pass quietly no supervisor is needed; all else goes to it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ TOO_SHORT = encode(Passed(0, 0.0, 0.0, 1))[:-1]
 
 
 class ListenTest(unittest.TestCase):
-    """Two played ranks."""
+    """Listening to two played ranks."""
 
     def setUp(self) -> None:
         self.ranks = Played(2)
         self.addCleanup(self.ranks.close)
 
     def listen(self, for_s: float = 60.0) -> Heard:
-        """Listens to both."""
+        """Listens to both ranks."""
         ranks: Any = self.ranks  # stands in for a RankSet
         return await_passes(ranks, time.monotonic() + for_s)
 
@@ -41,7 +41,7 @@ class ListenTest(unittest.TestCase):
         return watch(ranks, "a.test", settings, keep=True)
 
     def test_all_pass(self) -> None:
-        """Every rank's outcome, by rank, with the place of its report in the order in which they came."""
+        """Outcomes come by rank, each with the position of its report in the order of arrival."""
         self.ranks.says(1, Status.PASSED, left=("a thread",))
         self.ranks.says(0, Status.PASSED)
         outcomes = self.listen().outcomes
@@ -52,7 +52,7 @@ class ListenTest(unittest.TestCase):
         self.assertEqual([o.pid for o in outcomes], self.ranks.pids)
 
     def test_passes_in_short(self) -> None:
-        """What a rank sends that has nothing else to say; a lie in it is none."""
+        """A short report of a pass counts, but its process id is not believed."""
         for rank in (0, 1):
             self.ranks.sends(rank, encode(Passed(rank, 0.5, 7.5, 4711)))
         outcomes = self.listen().outcomes
@@ -62,7 +62,7 @@ class ListenTest(unittest.TestCase):
         self.assertEqual([o.pid for o in outcomes], self.ranks.pids)
 
     def test_listens_again(self) -> None:
-        """The ranks are kept, and what listens to them is; a rank that dies after its report is noticed."""
+        """Kept ranks can be listened to again, and a rank that dies after its report is noticed."""
         for _ in range(2):
             for rank in (1, 0):
                 self.ranks.says(rank, Status.PASSED)
@@ -72,7 +72,7 @@ class ListenTest(unittest.TestCase):
         self.assertIsNone(self.listen(SOON_S).outcomes)
 
     def test_whatever_else_happens(self) -> None:
-        """Nothing of it is a pass, and nothing that a rank said is lost."""
+        """Anything but a pass of all ranks is left to the supervisor, and nothing a rank said is lost."""
         passed = encode(Report(RankOutcome(0, Status.PASSED)))
         deeds: dict[str, Callable[[Played], None]] = {
             "output": lambda r: r.prints(0, b"something"),
@@ -106,7 +106,7 @@ class ListenTest(unittest.TestCase):
                 self.assertEqual(rest[1], framed(encode(Report(RankOutcome(1, Status.PASSED)))))
 
     def test_output_after_which_all_pass(self) -> None:
-        """What was printed before the last report came is the supervisor's to take."""
+        """Output that came before the last report is left to the supervisor."""
         self.ranks.prints(0, b"printed")
         self.ranks.says(0, Status.PASSED)
         self.ranks.says(1, Status.PASSED)
@@ -119,7 +119,7 @@ class ListenTest(unittest.TestCase):
         self.assertEqual([o.status for o in outcomes], [Status.PASSED, Status.FAILED])
 
     def test_ctrl_c(self) -> None:
-        """It is the supervisor's, with the reports that had come."""
+        """Ctrl-C is left to the supervisor, together with the reports that had come."""
         self.ranks.says(0, Status.PASSED)
         self.ranks.on[(1, signal.SIGTERM)] = lambda: self.ranks.exits(1, -signal.SIGTERM)
         self.ranks.on[(0, "release")] = lambda: self.ranks.exits(0, 0)

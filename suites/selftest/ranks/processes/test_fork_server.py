@@ -1,4 +1,4 @@
-"""Where every Python process has threads from its start, no fork is safe: spawn takes over."""
+"""Tests that spawn takes over if every Python process has threads from its start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SITECUSTOMIZE = """
     import threading
     threading.Thread(target=threading.Event().wait, daemon=True).start()
 """
-# Two tests, whose ranks say who they are, and what became of the launchers.
+# Two tests whose ranks count their threads; the file then prints how many fork servers were started.
 FILE = """
     import os, sys, threading, unittest
     from harness import MultiProcessTestCase
@@ -45,10 +45,10 @@ FILE = """
 
 
 class ThreadsEverywhereTest(unittest.TestCase):
-    """In an interpreter with such a sitecustomize."""
+    """Runs in an interpreter whose sitecustomize starts a thread."""
 
     def run_file(self, launcher: str | None) -> subprocess.CompletedProcess[str]:
-        """Runs the two tests, with a launcher asked for by name or not."""
+        """Runs the two tests, with a launcher asked for by name or with none."""
         directory = tempfile.mkdtemp(prefix="selftest-")
         self.addCleanup(shutil.rmtree, directory)
         Path(directory, "sitecustomize.py").write_text(textwrap.dedent(SITECUSTOMIZE))
@@ -63,14 +63,14 @@ class ThreadsEverywhereTest(unittest.TestCase):
         )
 
     def test_nobody_asked_for_a_launcher(self) -> None:
-        """Both tests pass; that a fork server will not do is found out once, with two of them."""
+        """If no launcher was asked for, both tests pass, after two fork servers were tried once."""
         run = self.run_file(None)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("Ran 2 tests", run.stderr)
         self.assertIn("servers 2", run.stderr)
 
     def test_fork_server_asked_for(self) -> None:
-        """It says what is the matter and what to do."""
+        """If the fork server was asked for, the error says what is wrong and what to do."""
         run = self.run_file("forkserver")
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIn("HARNESS_LAUNCHER=spawn", run.stderr)

@@ -1,4 +1,4 @@
-"""Servers that are killed, frozen by an import or made unfit: said so, replaced, and the run goes on."""
+"""Tests servers that are killed, stuck in an import or unfit to fork: each is reported and replaced."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ GONE_S = 2.0
 
 
 class LostServerRows(Rows):
-    """The server dies under a test."""
+    """A server that dies under a test."""
 
     def loses(self, case: type[FaultyCase], method: str, how: str) -> None:
-        """A row that is an error and says so; ranks are gone, and the next test passes on a new server."""
+        """Checks that the verdict is an error with the reason, the ranks are gone, and the next
+        test passes.
+        """
         with Announced(self.temporary) as announced:
             played = self.play(case, method, **{ANNOUNCE: announced.path})
             self.assertEqual(played.verdict, "ERROR")
@@ -42,11 +44,11 @@ class LostServerRows(Rows):
         self.assertEqual(after.verdict, "pass", after.text)
 
     def test_killed(self) -> None:
-        """By somebody else, perhaps the kernel, short of memory."""
+        """A server that is killed, perhaps for lack of memory, is reported and replaced."""
         self.loses(orphans.LosesServer, "test_wait", "signal SIGKILL")
 
     def test_terminated(self) -> None:
-        """By SIGTERM: the ranks are swept, and the test has not passed."""
+        """If a server ends by SIGTERM, its ranks end too, and the test has not passed."""
         with Announced(self.temporary) as announced:
             played = self.play(orphans.LosesServerPolitely, "test_wait", **{ANNOUNCE: announced.path})
             self.assertEqual(played.verdict, "ERROR")
@@ -55,11 +57,11 @@ class LostServerRows(Rows):
         self.assertEqual(after.verdict, "pass", after.text)
 
     def test_killed_by_its_rank(self) -> None:
-        """A test that kills its parent kills the server."""
+        """A test whose rank kills its parent process gets the error of a lost server."""
         self.loses(orphans.KillsServer, "test_kill", "signal SIGKILL")
 
     def test_killed_between_tests(self) -> None:
-        """Nobody's test fails by it."""
+        """A server that is killed between two tests fails neither of them."""
         self.play(ends.Ends, "test_passes")
         launcher = choose_launcher.launcher(self.launcher)
         assert isinstance(launcher, ServerLauncher), launcher
@@ -72,7 +74,7 @@ class LostServerRows(Rows):
 
 
 class ImportRows(Rows):
-    """The test's module imports in the parent and not in ranks."""
+    """A module that imports in the parent and not in ranks."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -83,17 +85,17 @@ class ImportRows(Rows):
         self.addCleanup(_forget, self.module)
 
     def with_fault(self, fault: str, method: str = "test_anything", **environ: str) -> Played:
-        """Plays a test of the module where importing it goes wrong."""
+        """Runs a test of the module with a fault in its import."""
         settings = {self.module.VARIABLE: fault, **environ}
         return self.play(self.module.Unimportable, method, **settings)
 
     def goes_on(self) -> None:
-        """The next test of another module passes."""
+        """Checks that the next test of another module passes."""
         after = self.play(ends.Ends, "test_passes")
         self.assertEqual(after.verdict, "pass", after.text)
 
     def test_raises(self) -> None:
-        """An error with the import's own traceback."""
+        """An import that raises is an error with the import's own traceback."""
         played = self.with_fault("raise")
         self.assertEqual(played.verdict, "ERROR")
         self.assertIn("ImportError: this module does not like ranks", played.text)
@@ -101,34 +103,34 @@ class ImportRows(Rows):
         self.goes_on()
 
     def test_raises_and_is_mended(self) -> None:
-        """What failed once is tried again, not remembered."""
+        """An import that failed once is tried again."""
         self.with_fault("raise")
         played = self.with_fault("")
         self.assertEqual(played.verdict, "pass", played.text)
 
     def test_exits(self) -> None:
-        """An error: a module that ends the process with code 0 has run no test."""
+        """An import that ends the process with code 0 is an error, because no test has run."""
         played = self.with_fault("exit")
         self.assertEqual(played.verdict, "ERROR")
         self.assertIn("SystemExit", played.text)
         self.goes_on()
 
     def test_hangs(self) -> None:
-        """An error at the test's deadline that names the module; the run goes on."""
+        """An import that hangs is an error at the test's deadline that names the module."""
         played = self.with_fault("hang", HARNESS_TIMEOUT="1.5")
         self.assertEqual(played.verdict, "ERROR")
         self.assertIn("unimportable", played.text)
         self.goes_on()
 
     def test_starts_a_thread(self) -> None:
-        """Ranks are not forked from a process with threads: they import the module themselves."""
+        """If the import starts a thread, ranks import the module themselves instead of being forked."""
         played = self.with_fault("thread")
         self.assertEqual(played.verdict, "pass", played.text)
         self.assertEqual([o.output for o in played.outcome.ranks], ["2\n", "2\n"])
         self.goes_on()
 
     def test_starts_a_thread_on_kept_ranks(self) -> None:
-        """What the import does in a rank is not left by the test, so the ranks are kept."""
+        """A thread that the import starts in a rank is not blamed on the test, so that the ranks are kept."""
         self.addCleanup(modes.retire_pool)
         kept = {"HARNESS_RANKS": "pooled", "HARNESS_STRICT": "1"}
         first, second = (self.with_fault("thread", **kept) for _ in range(2))
@@ -136,23 +138,23 @@ class ImportRows(Rows):
         self.assertEqual(*([o.pid for o in played.outcome.ranks] for played in (first, second)))
 
     def test_sets_a_filter(self) -> None:
-        """What a module's import does to the warning filters holds for all of its tests on kept ranks."""
+        """A warning filter that a module's import sets holds for all of its tests on kept ranks."""
         self.addCleanup(modes.retire_pool)
         for _ in range(2):
             played = self.with_fault("filter", "test_filter", HARNESS_RANKS="pooled")
             self.assertEqual(played.verdict, "pass", played.text)
 
     def test_starts_a_thread_and_meets(self) -> None:
-        """A server that cannot be used leaves the parent's files alone, such as the ranks' meeting place."""
+        """A server that cannot be used leaves the parent's rendezvous file alone."""
         played = self.with_fault("thread", "test_meets")
         self.assertEqual(played.verdict, "pass", played.text)
 
 
 class BusyParentRows(Rows):
-    """A parent that may not be forked."""
+    """A parent that must not be forked."""
 
     def test_thread(self) -> None:
-        """A running thread: ranks start from a fresh server."""
+        """If the parent runs a thread, ranks start from a fresh server."""
         done = threading.Event()
         thread = threading.Thread(target=done.wait)
         choose_launcher.close_all()
@@ -166,7 +168,7 @@ class BusyParentRows(Rows):
         self.assertEqual(played.outcome.status, Status.PASSED, played.text)
 
     def test_open_mp(self) -> None:
-        """Pools of OpenMP and autograd alive in the parent: ranks can use theirs."""
+        """If thread pools of OpenMP and autograd live in the parent, ranks can use theirs."""
         run = subprocess.run(
             [sys.executable, "-m", "unittest", "suites.selftest.faults.openmp"],
             env={**os.environ, **PATIENT, "HARNESS_LAUNCHER": self.launcher},
@@ -180,27 +182,27 @@ class BusyParentRows(Rows):
 
 
 class LostServersOnForkServer(LostServerRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class LostServersOnSpawn(LostServerRows, OnSpawn):
-    """On new interpreters: the small server that starts them."""
+    """Runs the tests on the small server that starts new interpreters."""
 
 
 class ImportsOnForkServer(ImportRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class ImportsOnSpawn(ImportRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 class BusyParentsOnForkServer(BusyParentRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class BusyParentsOnSpawn(BusyParentRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 def _forget(module: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""Rank modes: what they do with a server that is of no more use."""
+"""Tests what the rank modes do with a server that is of no more use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class StuckServerTest(unittest.TestCase):
     """A server that could not sweep what ranks left."""
 
     def test_table(self) -> None:
-        """(what is noted of the test, whether the server is ended)."""
+        """The server is ended if the notes of the test say that it could not sweep."""
         for notes, ended in (((), False), (("something else",), False), ((UNSWEPT,), True)):
             with self.subTest(notes=notes):
                 launcher = mock.create_autospec(Launcher, instance=True)

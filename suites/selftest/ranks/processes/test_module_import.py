@@ -1,4 +1,4 @@
-"""A rank's surroundings are its parent's as of the launch; nothing else of the parent reaches it."""
+"""Tests that a rank gets its parent's surroundings as of the launch, and nothing else of the parent."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
 
 
 class SurroundingsRows(Rows):
-    """The same for ranks of both launchers, also after a server has been running for a while."""
+    """Surroundings of ranks, also after the server has been running for a while."""
 
     def age_the_server(self) -> None:
-        """Makes sure that the server is older than what follows."""
+        """Runs a test, so that the server is older than what follows."""
         self.play(surroundings.Surroundings, "test_own_group")
 
     def look(self, **environ: str) -> list[dict[str, Any]]:
-        """What each rank saw."""
+        """Returns what each rank saw."""
         played = self.play(surroundings.Surroundings, "test_look", **environ)
         self.assertEqual(played.verdict, "pass", played.text)
         return [json.loads(o.output) for o in played.outcome.ranks]
 
     def test_environment(self) -> None:
-        """Set, changed and unset since the server started."""
+        """Ranks get variables that were set, changed or removed since the server started."""
         self.age_the_server()
         with mock.patch.dict(os.environ, {"NEW_IN_THE_PARENT": "äöü \udce4"}):
             before = self.look()
@@ -44,7 +44,7 @@ class SurroundingsRows(Rows):
             self.assertNotIn("NEW_IN_THE_PARENT", after[rank]["environ"])
 
     def test_environment_is_the_whole_of_it(self) -> None:
-        """Nothing is added to it but the share of threads of a new interpreter, and nothing is missing."""
+        """A rank has the parent's whole environment, plus at most a new interpreter's thread limit."""
         with mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "1"}):
             seen = self.look()[0]["environ"]
             for name in os.environ:
@@ -54,7 +54,7 @@ class SurroundingsRows(Rows):
         self.assertEqual(added, set())
 
     def test_directory(self) -> None:
-        """The current one, not the one in which the server started."""
+        """Ranks start in the parent's current directory and not in the one where the server started."""
         self.age_the_server()
         before = os.getcwd()
         self.addCleanup(os.chdir, before)
@@ -64,7 +64,7 @@ class SurroundingsRows(Rows):
             os.chdir(before)
 
     def test_path_and_arguments(self) -> None:
-        """``sys.path`` and ``sys.argv`` as they are now."""
+        """Ranks get ``sys.path`` and ``sys.argv`` as they are now."""
         with (
             mock.patch.object(sys, "path", [*sys.path, "/added/since"]),
             mock.patch.object(sys, "argv", ["prog", "--flag"]),
@@ -74,7 +74,7 @@ class SurroundingsRows(Rows):
                 self.assertEqual(seen["argv"], ["prog", "--flag"])
 
     def test_temporary_directory(self) -> None:
-        """``tempfile`` follows the parent's TMPDIR even where the server had made up its mind before."""
+        """``tempfile`` follows the parent's TMPDIR even if the server had another before."""
         self.age_the_server()
         tempfile.gettempdir()
         other = os.path.join(self.temporary, "other")
@@ -83,13 +83,13 @@ class SurroundingsRows(Rows):
         self.assertEqual([r["temporary"] for r in self.look(TMPDIR=other)], [other] * 2)
 
     def test_interpreter(self) -> None:
-        """The same one, with the same flags."""
+        """Ranks run the same interpreter with the same flags."""
         for seen in self.look():
             self.assertEqual(seen["executable"], sys.executable)
             self.assertEqual(seen["optimize"], sys.flags.optimize)
 
     def test_descriptors(self) -> None:
-        """0 to 2, one channel, one pipe for stacks, the ledger: no socket, pipe or file of anybody else's."""
+        """A rank has its streams, channel, stack pipe and collective log, and no other descriptor."""
         with socket.socket() as listener, tempfile.TemporaryFile() as file:
             listener.bind(("127.0.0.1", 0))
             listener.listen()
@@ -98,8 +98,8 @@ class SurroundingsRows(Rows):
             for seen in self.look():
                 targets = {int(fd): target for fd, target in seen["descriptors"].items()}
                 others = Counter(target for fd, target in targets.items() if fd > 2 and target != os.devnull)
-                # Where this process has used libuv, each process forked from it makes a pipe, both ends its
-                # own, as it is born (libuv's handler of forks, for its signals).
+                # Where this process has used libuv, each process forked from it makes a pipe for libuv's
+                # signals (libuv's fork handler) and holds both ends.
                 libuv = {t for t, ends in others.items() if t.startswith("pipe:") and ends == 2}
                 self.assertLessEqual(len(libuv), 1, targets)
                 self.assertFalse(libuv & self.pipes_here(), targets)
@@ -112,48 +112,48 @@ class SurroundingsRows(Rows):
                 self.assertEqual(kinds, Counter(), targets)
 
     def pipes_here(self) -> set[str]:
-        """Pipes of which this process has an end."""
+        """Returns the pipes of which this process has an end."""
         targets = set()
         for fd in os.listdir("/proc/self/fd"):
-            with contextlib.suppress(FileNotFoundError):  # the listing's own
+            with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing itself
                 targets.add(os.readlink(f"/proc/self/fd/{fd}"))
         return {target for target in targets if target.startswith("pipe:")}
 
     def test_descriptors_do_not_grow(self) -> None:
-        """A server that kept something of each launch would hand it to its ranks sooner or later."""
+        """A rank's descriptors do not grow with the number of launches, so that the server keeps none."""
         first = len(self.look()[0]["descriptors"])
         for _ in range(3):
             self.play(surroundings.Surroundings, "test_own_group")
         self.assertEqual(len(self.look()[0]["descriptors"]), first)
 
     def test_streams(self) -> None:
-        """Standard input is /dev/null."""
+        """A rank's standard input is /dev/null."""
         played = self.play(surroundings.Surroundings, "test_streams")
         self.assertEqual(played.verdict, "pass", played.text)
 
     def test_input(self) -> None:
-        """A rank that asks is told that nobody is there."""
+        """A rank that asks for input gets EOFError."""
         played = self.play(surroundings.Surroundings, "test_input")
         self.assertEqual(played.outcome.status, Status.ERROR)
         self.assertIn("EOFError", played.text)
 
     def test_signals(self) -> None:
-        """The parent's handlers and the server's stay where they are."""
+        """A rank has default signal handlers, not those of the parent or the server."""
         played = self.play(surroundings.Surroundings, "test_signals")
         self.assertEqual(played.verdict, "pass", played.text)
 
     def test_own_group(self) -> None:
-        """A process group a rank."""
+        """Each rank leads its own process group."""
         played = self.play(surroundings.Surroundings, "test_own_group")
         self.assertEqual(played.verdict, "pass", played.text)
 
     def test_collector(self) -> None:
-        """The server's collector is off, a rank's is not."""
+        """The garbage collector is on in a rank, although it is off in the server."""
         played = self.play(surroundings.Surroundings, "test_collector")
         self.assertEqual(played.verdict, "pass", played.text)
 
     def test_atexit(self) -> None:
-        """Exit handlers of the parent are the parent's."""
+        """Exit handlers of the parent do not run in a rank."""
         atexit.register(self.fail)
         self.addCleanup(atexit.unregister, self.fail)
         played = self.play(surroundings.Surroundings, "test_atexit")
@@ -161,18 +161,18 @@ class SurroundingsRows(Rows):
         self.assertIn("ran at exit", played.rank(0).output)
 
     def test_umask(self) -> None:
-        """The server's is the parent's at its start; a rank's is the same, whatever ranks did before."""
+        """A rank's umask is the parent's, whatever earlier ranks did with theirs."""
         mine = os.umask(0o022)
         os.umask(mine)
         self.assertEqual({r["umask"] for r in self.look()}, {mine})
 
 
 class SurroundingsOnForkServer(SurroundingsRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class SurroundingsOnSpawn(SurroundingsRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is kept, logged and shown of a rank's output."""
+"""Tests what is kept, logged and shown of a rank's output."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from suites.selftest.properties import given
 
 
 class TailTest(unittest.TestCase):
-    """The end of it, in memory."""
+    """The end of the output, which is kept in memory."""
 
     @given(st.lists(st.binary(max_size=3 * TAIL_BYTES // 2), max_size=4))
     def test_tail(self, chunks: list[bytes]) -> None:
-        """The last 64 KiB of all that came, and the number of bytes before them."""
+        """The last 64 KiB of the output are kept, with the number of bytes before them."""
         whole, kept = b"".join(chunks), Output(0)
         for chunk in chunks:
             kept.feed(chunk)
@@ -32,17 +32,17 @@ class TailTest(unittest.TestCase):
         self.assertLessEqual(len(kept._tail), 2 * TAIL_BYTES)
 
     def test_undecodable(self) -> None:
-        """Shown as escapes."""
+        """Bytes that do not decode are shown as escapes."""
         kept = Output(0)
         kept.feed(b"a\xffb")
         self.assertEqual(kept.text(), "a\\xffb")
 
 
 class StreamTest(unittest.TestCase):
-    """Line by line to the terminal."""
+    """Output that goes to the terminal line by line."""
 
     def shown(self, *chunks: bytes) -> str:
-        """What these chunks come to."""
+        """Returns what the terminal gets for these chunks."""
         stream = io.StringIO()
         with contextlib.redirect_stdout(stream):
             out = Output(3, stream=True)
@@ -52,22 +52,22 @@ class StreamTest(unittest.TestCase):
         return stream.getvalue()
 
     def test_lines(self) -> None:
-        """Each with its rank, however the bytes were cut."""
+        """Each line shows its rank, however the bytes were split."""
         self.assertEqual(
             self.shown(b"on", b"e\ntwo\nth", b"ree"), "[rank 3] one\n[rank 3] two\n[rank 3] three\n"
         )
 
     def test_nothing(self) -> None:
-        """No line for no output."""
+        """No output makes no line."""
         self.assertEqual(self.shown(), "")
 
     def test_split_character(self) -> None:
-        """A character that comes in two pieces is one."""
+        """A character that comes in two pieces is shown as one."""
         ae = "ä".encode()
         self.assertEqual(self.shown(ae[:1], ae[1:] + b"\n"), "[rank 3] ä\n")
 
     def test_bytes(self) -> None:
-        """A stream with a buffer gets bytes as they are."""
+        """A stream with a buffer gets the bytes unchanged."""
         raw = io.BytesIO()
         text = io.TextIOWrapper(raw, encoding="ascii")
         with contextlib.redirect_stdout(text):
@@ -78,7 +78,7 @@ class StreamTest(unittest.TestCase):
 
 
 class LogTest(unittest.TestCase):
-    """All of it, in a file."""
+    """The log file with all of the output."""
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
@@ -86,7 +86,7 @@ class LogTest(unittest.TestCase):
         self.directory = directory.name
 
     def test_file(self) -> None:
-        """Everything, as bytes; the directory is made."""
+        """The file holds every byte, and its directory is made."""
         path = log_file(os.path.join(self.directory, "deep", "er"), "a.B.test_c", 2)
         assert path is not None
         out = Output(2, log=path)
@@ -97,7 +97,7 @@ class LogTest(unittest.TestCase):
         self.assertEqual(path.name, "a.B.test_c.rank2.log")
 
     def test_bound(self) -> None:
-        """It stops growing where it is full."""
+        """The file stops growing at its limit."""
         path = Path(self.directory, "log")
         out = Output(0, log=path)
         chunk = b"x" * (output.LOG_BYTES // 4)
@@ -107,12 +107,12 @@ class LogTest(unittest.TestCase):
         self.assertEqual(path.stat().st_size, output.LOG_BYTES)
 
     def test_no_directory(self) -> None:
-        """No log without one."""
+        """Without a directory there is no log file."""
         self.assertIsNone(log_file(None, "a", 0))
         self.assertIsNone(log_file("", "a", 0))
 
     def test_names(self) -> None:
-        """Nothing of a test's id escapes the directory or is too long for a file's name."""
+        """No test id leads out of the directory or makes a file name that is too long."""
         for test_id in ("../../etc/passwd", "a b/c\0d", "x" * 500):
             path = log_file(self.directory, test_id, 0)
             assert path is not None
@@ -121,7 +121,7 @@ class LogTest(unittest.TestCase):
             path.touch()
 
     def test_close_twice(self) -> None:
-        """The second does nothing."""
+        """A second close does nothing."""
         out = Output(0, log=Path(self.directory, "log"))
         out.close()
         out.close()

@@ -1,4 +1,4 @@
-"""What a kept rank set is told of each test: all of it once, then what is new."""
+"""Tests what a kept rank set is sent for each test: everything once, and then only what is new."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIRST = Launch(
 
 
 class SendTest(unittest.TestCase):
-    """A set whose one rank is the test itself."""
+    """``PooledSet.send`` to one rank, whose end of the channel the test holds."""
 
     def setUp(self) -> None:
         near, self.far = socket.socketpair()
@@ -41,7 +41,7 @@ class SendTest(unittest.TestCase):
         self.set = PooledSet("key", ranks, "file")
 
     def told(self, request: Launch, *, file_name: str = "f", keeps_group: bool = True) -> Message:
-        """What the rank gets to read."""
+        """Returns the message that the rank reads."""
         self.set.send(request, file_name=file_name, keeps_group=keeps_group)
         frame = recv_frame(self.far)
         assert frame is not None
@@ -53,14 +53,14 @@ class SendTest(unittest.TestCase):
         self.assertEqual(self.set.tests_run, 1)
 
     def test_another_test_of_the_class(self) -> None:
-        """Its name and its file, whatever its deadline; as often as one comes."""
+        """For another test of the class the rank gets the method and the file only, whatever the deadline."""
         self.told(FIRST)
         for method, file in (("test_b", "f"), ("test_a", "g")):
             request = dataclasses.replace(FIRST, method=method, start_timeout_s=2.0)
             self.assertEqual(self.told(request, file_name=file), Again(method, file))
 
     def test_what_differs_is_told(self) -> None:
-        """Surroundings that are as they were are left out; where they are not, everything is told."""
+        """Surroundings are left out if they are unchanged, and are all sent if any of them differs."""
         others: dict[str, tuple[dict[str, Any], bool]] = {
             "class": ({"qualname": "Other"}, True),
             "module": ({"module": ModuleRef("n", "/n.py")}, True),
@@ -85,7 +85,7 @@ class SendTest(unittest.TestCase):
                 self.assertEqual(told.kwargs, request.kwargs)
 
     def test_the_group_is_no_longer_kept(self) -> None:
-        """Then the rank has to know, although all else is as it was."""
+        """A rank is told that it no longer keeps its group, although all else is unchanged."""
         self.told(FIRST)
         told = self.told(FIRST, keeps_group=False)
         assert isinstance(told, Launch)

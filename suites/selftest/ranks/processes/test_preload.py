@@ -1,4 +1,4 @@
-"""The preload of the compiler: forks of a process that has it import next to nothing when they compile."""
+"""Tests the preload of the compiler: after it a forked process imports little when it compiles."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from harness.ranks.processes import preload
 
 ROOT = Path(__file__).resolve().parents[4]
 
-# For a fresh interpreter, since the one that runs the tests has imported everything long ago. Tells what the
-# preload does besides importing, and what a first compile imports in a fork made before it and in one after.
+# A program for a fresh interpreter, since the one that runs the tests has imported everything before. It
+# prints what the preload does besides importing, and what a first compile imports in a fork made before the
+# preload and in one made after it.
 PROGRAM = """
 import importlib.util, json, os, sys
 import torch, torch._dynamo
@@ -65,7 +66,7 @@ MANY = 100
 
 
 class PreloadTest(unittest.TestCase):
-    """In a fresh interpreter."""
+    """``preload_compiler`` in a fresh interpreter."""
 
     told: ClassVar[dict[str, Any]]
 
@@ -85,22 +86,22 @@ class PreloadTest(unittest.TestCase):
         cls.told = json.loads(ran.stdout.splitlines()[-1])
 
     def test_imports(self) -> None:
-        """A first compile imports hundreds of modules before it, and next to none after."""
+        """A first compile imports hundreds of modules before the preload and next to none after it."""
         self.assertGreater(len(self.told["before"]), MANY)
         self.assertLessEqual(len(self.told["after"]), FEW, self.told["after"])
 
     def test_does_nothing_else(self) -> None:
-        """No operator has run, no process has started, and a fork misses no thread."""
+        """The preload runs no operator, starts no process and leaves no thread that a fork would miss."""
         self.assertEqual(self.told["operators"], [])
         self.assertEqual(self.told["children"], [])
         self.assertTrue(self.told["forkable"])
 
 
 class ListsTest(unittest.TestCase):
-    """The names of modules."""
+    """The lists of modules to preload."""
 
     def test_every_name_is_of_some_torch(self) -> None:
-        """On the newest version that is supported, none is misspelt or gone."""
+        """On the newest supported torch no listed module is misspelt or gone."""
         if not torch.__version__.startswith("2.13."):
             self.skipTest("the lists are of torch 2.13; other versions lack some of the modules")
         missing = [
@@ -118,12 +119,12 @@ class ListsTest(unittest.TestCase):
 
 
 class RanksTest(MultiProcessTestCase):
-    """Ranks come from a server that has imported a base of compiler tests."""
+    """Ranks of a server that has imported a base class of compiler tests."""
 
     world_size = 2
 
     def test_first_compile(self) -> None:
-        """It imports next to nothing."""
+        """A first compile in a rank imports next to nothing."""
         known = set(sys.modules)
         compiled = torch.compile(lambda x: (x * 2).sum(), backend="aot_eager")
         compiled(torch.ones(2, requires_grad=True)).backward()

@@ -1,4 +1,4 @@
-"""What passes between a parent and its ranks' server, seen from the parent."""
+"""Tests the parent's side of the messages between a parent and the server of its ranks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from harness.wire import framed, recv_frame, send_frame
 
 
 class TimeForAnotherTest(unittest.TestCase):
-    """A second attempt ends within the first one's deadline."""
+    """The time that is left for a second attempt at a test."""
 
     def test_table(self) -> None:
-        """(deadline, what the first attempt took, what the second may take)."""
+        """A second attempt ends within the first one's deadline, or is not made at all."""
         for timeout_s, elapsed_s, left_s in (
             (60.0, 1.0, 59.0),
             (60.0, 30.0, 30.0),
@@ -29,7 +29,7 @@ class TimeForAnotherTest(unittest.TestCase):
 
 
 class SendWholeTest(unittest.TestCase):
-    """Frames on a socket that is not blocking."""
+    """``send_whole`` on a non-blocking socket."""
 
     def setUp(self) -> None:
         self.near, self.far = socket.socketpair()
@@ -38,7 +38,7 @@ class SendWholeTest(unittest.TestCase):
         self.near.setblocking(False)
 
     def test_more_than_the_socket_takes_at_once(self) -> None:
-        """It arrives whole, and so does the next."""
+        """A frame larger than the socket's buffer arrives whole, and so does the next one."""
         large = bytes(4 << 20)
         got: list[bytes | None] = []
         reader = threading.Thread(target=lambda: got.extend(recv_frame(self.far) for _ in range(2)))
@@ -52,12 +52,12 @@ class SendWholeTest(unittest.TestCase):
         self.assertEqual(got, [large, b"next"])
 
     def test_the_socket_stays_as_it_was(self) -> None:
-        """Its reader relies on it."""
+        """The socket stays non-blocking, because its reader relies on it."""
         send_whole(self.near, framed(b"word"))
         self.assertEqual(self.near.gettimeout(), 0.0)
 
     def test_a_peer_that_does_not_read(self) -> None:
-        """An OSError after a while, not a wait for ever."""
+        """A peer that does not read causes an OSError after a while and no endless wait."""
         with contextlib.suppress(BlockingIOError):
             while True:
                 send_frame(self.near, b"filler")

@@ -1,4 +1,4 @@
-"""Servers that are dismissed: while they import, while their ranks end, without ever waiting for long."""
+"""Tests that a server which is dismissed ends soon, also while it imports or while its ranks end."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from suites.selftest.faults.processes import Announced
 ROOT = str(Path(__file__).resolve().parents[4])
 # Seconds for everything to be gone after the parent is: also of an import that cannot be broken off.
 GONE_S = 2.0
-# Seconds that end a broken self-test; no healthy one waits for it.
+# Seconds until a broken self-test gives up; no healthy one waits this long.
 BROKEN_S = 60.0
 
-# A test file whose import in a server never ends; {hang} is how. A thread of the parent's makes sure that the
-# server has not got the module from it.
+# A test file whose import in a server never ends; {hang} is how. A thread of the parent prevents the server
+# from being forked with the module already imported.
 HANGS = """
     import os, threading, time
     from harness import MultiProcessTestCase
@@ -56,7 +56,9 @@ class InterruptedImportTest(CleanTestCase):
 
     @contextlib.contextmanager
     def importing(self, announced: Announced, hang: str) -> Iterator[subprocess.Popen[str]]:
-        """A run in a process group of its own, when its server has come to where the import hangs."""
+        """Yields a run in its own process group once its server has reached the point where the
+        import hangs.
+        """
         file = Path(self.temporary, "hangs.py")
         file.write_text(textwrap.dedent(HANGS).format(hang=hang))
         self.addCleanup(file.unlink)
@@ -80,7 +82,7 @@ class InterruptedImportTest(CleanTestCase):
                 process.kill()
 
     def ends(self, hang: str) -> None:
-        """The parent ends by the signal, and the server with it; no file of theirs is left."""
+        """Checks that SIGINT ends the parent and its server, and that no file of theirs is left."""
         with Announced(self.temporary) as announced, self.importing(announced, hang) as process:
             os.killpg(process.pid, signal.SIGINT)
             text, _ = process.communicate(timeout=BROKEN_S)
@@ -88,21 +90,21 @@ class InterruptedImportTest(CleanTestCase):
         self.assertEqual(process.returncode, -signal.SIGINT, text)
 
     def test_import_that_sleeps(self) -> None:
-        """It is broken off by a signal."""
+        """An import that sleeps is interrupted by a signal."""
         self.ends("time.sleep(3600)")
 
     def test_import_that_does_not_let_go(self) -> None:
-        """Its server is killed."""
+        """A server whose import ignores SIGTERM is killed."""
         self.ends(
             "signal = __import__('signal'); signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
         )
 
 
 class StaleEventTest(CleanTestCase):
-    """What a selector found ready may be over when its turn comes."""
+    """Events that are out of date by the time the server handles them."""
 
     def test_word_and_end_at_once(self) -> None:
-        """The last rank's end and a further word of the parent's come in one batch."""
+        """The server copes with a rank's end and a later message of the parent in one batch of events."""
         near, far = socket.socketpair()
         events, far_events = socket.socketpair()
         played = server.Server(far, fork_rank, preload=False)

@@ -1,4 +1,4 @@
-"""What a module starts while a server imports it, and what ranks leave: told apart, and all of it ended."""
+"""Tests that helper processes of a module are told apart from what ranks leave, and that all of them end."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ROOT = str(Path(__file__).resolve().parents[4])
 # Seconds for everything to be gone after the parent.
 GONE_S = 2.0
 
-# A module that is imported by the server alone (a thread of the parent's sees to that), with helpers of three
-# kinds: one that ends when told, one that does not, and one that ignores signals until its pipe is closed.
+# A module that only the server imports, because of a thread in the parent, with helpers of three kinds: one
+# that ends when told, one that does not, and one that ignores signals until its pipe is closed.
 FILE = """
     import multiprocessing, os, signal, subprocess, sys, threading, unittest
     from multiprocessing import shared_memory
@@ -61,8 +61,7 @@ class HelpersTest(unittest.TestCase):
     """Three tests in one process, on one server."""
 
     def test_helpers(self) -> None:
-        """No test is charged with them, every test finds them, they end with the server; what a test leaves
-        is told as ever."""
+        """Every test finds the helpers, only real leaks are reported, and the helpers end with the server."""
         directory = tempfile.mkdtemp(prefix="selftest-")
         self.addCleanup(shutil.rmtree, directory)
         file = Path(directory, "helped.py")

@@ -1,4 +1,4 @@
-"""Parents that are killed or interrupted: ranks, servers and whatever they started go with them."""
+"""Tests that the ranks, servers and children of a parent end with it when it is killed or interrupted."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ GONE_S = 2.0
 
 
 class ParentRows(Rows):
-    """A test run in a process of its own, with ranks that wait for ever."""
+    """A test run in its own process, with ranks that wait for ever."""
 
     @contextlib.contextmanager
     def running(self, announced: Announced, *tests: str) -> Iterator[subprocess.Popen[str]]:
-        """``python -m unittest`` of these tests, in a session of its own, until its ranks are all there."""
+        """Yields ``python -m unittest`` of these tests, in its own session, once its ranks are all there."""
         names = [f"{orphans.__name__}.Orphans.{test}" for test in tests]
         with subprocess.Popen(
             [sys.executable, "-m", "unittest", *names],
@@ -45,12 +45,12 @@ class ParentRows(Rows):
                 process.kill()
 
     def remove_scratch(self) -> None:
-        """The one thing that a killed process cannot remove."""
+        """Removes the scratch directory, which a killed process cannot remove."""
         for directory in Path(self.temporary).glob("harness-*"):
             shutil.rmtree(directory)
 
     def test_killed(self) -> None:
-        """SIGKILL: nobody can clean up, and still nothing survives."""
+        """Nothing survives a parent that is killed by SIGKILL."""
         self.addCleanup(self.remove_scratch)
         with Announced(self.temporary) as announced, self.running(announced, "test_wait") as process:
             process.kill()
@@ -58,7 +58,7 @@ class ParentRows(Rows):
             self.assertEqual(announced.survivors(GONE_S), [])
 
     def test_terminated(self) -> None:
-        """SIGTERM's default action is no more polite."""
+        """Nothing survives a parent that is ended by SIGTERM."""
         self.addCleanup(self.remove_scratch)
         with Announced(self.temporary) as announced, self.running(announced, "test_wait") as process:
             process.terminate()
@@ -66,7 +66,7 @@ class ParentRows(Rows):
             self.assertEqual(announced.survivors(GONE_S), [])
 
     def test_interrupted(self) -> None:
-        """Ctrl-C at a terminal reaches the whole process group: one report, nothing left, no file either."""
+        """Ctrl-C, which the whole process group gets, prints one traceback and leaves no process or file."""
         with Announced(self.temporary) as announced, self.running(announced, "test_wait") as process:
             os.killpg(process.pid, signal.SIGINT)
             text, _ = process.communicate()
@@ -76,7 +76,7 @@ class ParentRows(Rows):
         self.assertEqual(text.count("KeyboardInterrupt"), 1, text)
 
     def test_interrupted_twice(self) -> None:
-        """Impatience leaves nothing behind either, but the directory, if exit handlers are hit."""
+        """A second Ctrl-C leaves no process, and at most the directory if it hits the exit handlers."""
         self.addCleanup(self.remove_scratch)
         with Announced(self.temporary) as announced, self.running(announced, "test_wait") as process:
             os.killpg(process.pid, signal.SIGINT)
@@ -86,11 +86,11 @@ class ParentRows(Rows):
 
 
 class ParentsOnForkServer(ParentRows, OnForkServer):
-    """On the fork server."""
+    """Runs the tests on the fork server."""
 
 
 class ParentsOnSpawn(ParentRows, OnSpawn):
-    """On new interpreters."""
+    """Runs the tests on new interpreters."""
 
 
 if __name__ == "__main__":

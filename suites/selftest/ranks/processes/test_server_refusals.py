@@ -1,4 +1,4 @@
-"""Ranks that cannot be born: the reason is said, nothing is left of those that were, the server lives on."""
+"""Tests ranks that cannot be started: the error says why, no rank is left, and the server lives on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from suites.selftest.faults.clean import CleanTestCase
 ROOT = str(Path(__file__).resolve().parents[4])
 WORLD_SIZE = 4
 
-# A test file that imports numpy, and a run that has a server before it has numpy.
+# A test file that imports numpy, and a run whose server starts before numpy is imported.
 NUMERIC = """
     import numpy
     from harness import MultiProcessTestCase
@@ -49,7 +49,7 @@ NUMERIC_RUN = """
 
 
 def request(world_size: int = WORLD_SIZE) -> Launch:
-    """A request for ranks that run nothing."""
+    """Returns a request for ranks that run nothing."""
     return Launch(
         ModuleRef("harness"),
         "None",
@@ -65,7 +65,7 @@ def request(world_size: int = WORLD_SIZE) -> Launch:
 
 
 def fails_at_the_third(newborn: server.Newborn) -> int:
-    """Two ranks that wait for ever; no third one, unless the request says otherwise."""
+    """Starts ranks that wait for ever, but fails at rank 2 unless the request says otherwise."""
     if newborn.rank == 2 and newborn.request.method == "none":
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
     pid = os.fork()
@@ -75,11 +75,11 @@ def fails_at_the_third(newborn: server.Newborn) -> int:
 
 
 class BirthTest(CleanTestCase):
-    """In the server."""
+    """Ranks that the server cannot start."""
 
     @contextlib.contextmanager
     def server(self) -> Iterator[socket.socket]:
-        """The control socket of a server with such births."""
+        """Yields the control socket of a server that starts its ranks by ``fails_at_the_third``."""
         near, far = socket.socketpair()
         pid = os.fork()
         if pid == 0:
@@ -92,7 +92,7 @@ class BirthTest(CleanTestCase):
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
     def test_no_more_processes(self) -> None:
-        """The reason arrives; the two that were born are gone; the next launch works."""
+        """The launch fails with the reason, its two started ranks are gone, and the next launch works."""
         with self.server() as control:
             said = self.assertRaisesRegex(LaunchError, r"rank 2 of 4 .*Resource temporarily unavailable")
             with RankSet(request()) as ranks, said:
@@ -104,10 +104,10 @@ class BirthTest(CleanTestCase):
 
 
 class PoolTest(CleanTestCase):
-    """A module whose pool of threads ends before a fork."""
+    """A module with a thread pool that ends before each fork."""
 
     def test_ranks_are_forked(self) -> None:
-        """The server, which is older than the module, is not taken for one that cannot be forked."""
+        """A server that is older than the module is not given up as unsafe to fork."""
         file = Path(self.temporary, "numeric.py")
         file.write_text(textwrap.dedent(NUMERIC))
         self.addCleanup(file.unlink)
@@ -123,10 +123,10 @@ class PoolTest(CleanTestCase):
 
 
 class ParentTest(CleanTestCase):
-    """In the parent."""
+    """Launches that fail in the parent."""
 
     def test_no_more_descriptors(self) -> None:
-        """Those that were opened are closed again."""
+        """If descriptors run out, those that were opened are closed again."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         highest = max(int(name) for name in os.listdir("/proc/self/fd"))
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
@@ -137,7 +137,7 @@ class ParentTest(CleanTestCase):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
     def test_no_server(self) -> None:
-        """Neither by a fork nor by a new interpreter: an error of the test's, with the reason."""
+        """If neither fork nor a new interpreter is possible, the test gets an error with the reason."""
         refused = mock.Mock(side_effect=BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
         for launcher in (ForkServerLauncher(), SpawnLauncher()):
             with (

@@ -1,4 +1,4 @@
-"""Stack dumps as faulthandler writes them: when one is whole, and what of it a reader gets."""
+"""Tests the reading of faulthandler's stack dumps: when one is complete, and what a reader is shown."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ START = b"""Current thread 0x00007f2b5d3f5000 (most recent call first):
 
 
 class CompleteTest(unittest.TestCase):
-    """Whether more of a dump is to be expected."""
+    """``looks_complete``, which says whether more of a dump is to come."""
 
     def test_whole(self) -> None:
-        """At a module's frame, or where faulthandler gives up."""
+        """A dump is complete at a module's frame, or where faulthandler gives up."""
         for dump in (FORKED, DEEP, START):
             self.assertTrue(stacks.looks_complete(dump))
 
     def test_every_part_of_one(self) -> None:
-        """No beginning of a dump is taken for the whole: the main thread's bottom comes last."""
+        """No beginning of a dump counts as complete, because the bottom of the main thread comes last."""
         for end in range(len(FORKED)):
             self.assertFalse(stacks.looks_complete(FORKED[:end]), FORKED[:end][-60:])
 
     def test_nothing(self) -> None:
-        """Nor what is no dump at all."""
+        """Text that is not a dump is not complete."""
         for dump in (b"", b"\n", b"in <module>\n", b"hello\n"):
             self.assertFalse(stacks.looks_complete(dump))
 
 
 class ReadableTest(unittest.TestCase):
-    """What a reader gets."""
+    """``readable``, which cuts a dump down for a reader."""
 
     def test_own_part(self) -> None:
-        """From the innermost frame to the test's method, for each thread; no harness, no caller."""
+        """Each thread is shown from its innermost frame to the test's method, without harness and callers."""
         threads = stacks.readable(FORKED).split("\n\n")
         self.assertEqual(len(threads), 2)
         self.assertIn("_bootstrap", threads[0])
@@ -72,21 +72,21 @@ class ReadableTest(unittest.TestCase):
         )
 
     def test_before_the_test(self) -> None:
-        """A rank that hangs before its test shows where."""
+        """The stack of a rank that hangs before its test is shown."""
         self.assertIn("line 50 in ensure", stacks.readable(START))
 
     def test_cut_off(self) -> None:
-        """The beginning of a dump is better than none."""
+        """The beginning of a dump is shown if the rest is missing."""
         self.assertIn("line 7 in wait", stacks.readable(FORKED[: FORKED.index(b"test_hang")]))
 
     def test_too_long(self) -> None:
-        """Bounded, but for an empty line between threads."""
+        """The length is bounded, apart from the empty lines between threads."""
         whole = DEEP * 100
         self.assertGreater(len(whole), 1.5 * stacks.STACK_BYTES)
         self.assertLess(len(stacks.readable(whole)), 1.01 * stacks.STACK_BYTES)
 
     def test_nonsense(self) -> None:
-        """Bytes that are no dump come to nothing, and break nothing."""
+        """Bytes that are not a dump give an empty text and no error."""
         for dump in (b"", b"\xff\xfe\n", b"  File without a thread\n"):
             self.assertEqual(stacks.readable(dump), "")
 

@@ -1,4 +1,4 @@
-"""The supervisor's loop on ranks that are played by this test: everything that may come, in any order."""
+"""Tests the supervisor's loop on played ranks: everything that may come from them, in any order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.ranks.processes.supervisor import Supervisor
 from harness.system.signals import STACK_SIGNAL
 from suites.selftest.ranks.processes.played import Played
 
-# Seconds; what a played rank does, it does at once, so these only end what is meant to hang.
+# Seconds. Played ranks act at once, so that these only end what is meant to hang.
 SHORT = Limits(timeout_s=0.05, grace_s=0.05, skip_grace_s=0.05, exit_grace_s=0.05)
 FAILURE = ErrorInfo("AssertionError", "no", "trace", is_assertion=True)
 SUBTEST = SubtestOutcome(None, (("n", "1"),), Status.FAILED, FAILURE)
@@ -34,14 +34,16 @@ FIRST_LOOK = 6
 
 
 def patient_clock() -> Callable[[], float]:
-    """The monotonic clock, standing still until what ranks did beforehand has been seen: however long this
-    process is kept waiting for a processor, none of it comes too late."""
+    """Returns a monotonic clock that stands still until what ranks did beforehand has been seen.
+
+    However long this process waits for a processor, nothing that the ranks did comes too late.
+    """
     start, calls = time.monotonic(), itertools.count()
     return lambda: start if next(calls) < FIRST_LOOK else time.monotonic()
 
 
 class SupervisorTest(unittest.TestCase):
-    """Two played ranks; rank 0 is well-behaved unless said otherwise."""
+    """The supervisor with two played ranks; rank 0 is well-behaved unless a test says otherwise."""
 
     def setUp(self) -> None:
         self.ranks = Played(2)
@@ -57,8 +59,10 @@ class SupervisorTest(unittest.TestCase):
         return Supervisor(ranks, outputs, limits, clock(), clock=clock, **more).run()
 
     def jumping_clock(self, late: Callable[[], object]) -> Callable[[], float]:
-        """A clock on which seconds pass from look to look, and something to see at each; ``late`` is done
-        when ``LATE`` of them have passed."""
+        """Returns a clock that advances a second with each look, at which there is always output to see.
+
+        ``late`` is called once ``LATE`` seconds have passed.
+        """
         ticks = itertools.count()
 
         def clock() -> float:
@@ -70,11 +74,11 @@ class SupervisorTest(unittest.TestCase):
         return clock
 
     def leaves_when_released(self, rank: int, code: int = 0) -> None:
-        """The rank ends as soon as it may."""
+        """Lets the rank end as soon as it is released."""
         self.ranks.on[rank, "release"] = lambda: self.ranks.exits(rank, code)
 
     def dies_of(self, rank: int, signum: int) -> None:
-        """The rank ends by that signal."""
+        """Lets the rank end by that signal."""
         self.ranks.on[rank, int(signum)] = lambda: self.ranks.exits(rank, -int(signum))
 
     def statuses(self, watched: JobResult) -> list[Status]:
@@ -82,7 +86,7 @@ class SupervisorTest(unittest.TestCase):
         return [o.status for o in watched.outcomes]
 
     def test_all_pass(self) -> None:
-        """Nobody is released before all have reported; what they printed and used is kept."""
+        """No rank is released before all have reported, and the outcomes hold their output and memory."""
         self.ranks.says(1, Status.PASSED)
         self.ranks.prints(1, b"hello")
         self.leaves_when_released(0)
@@ -96,7 +100,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual([o.pid for o in watched.outcomes], [1000, 1001])
 
     def test_no_word(self) -> None:
-        """A rank that goes without a report has crashed, with code 0 too."""
+        """A rank that exits without a report has crashed, even with code 0."""
         self.ranks.says(0, Status.PASSED)
         self.leaves_when_released(0)
         self.ranks.exits(1, 0)
@@ -105,7 +109,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(watched.outcomes[1].exit_code, 0)
 
     def test_last_words(self) -> None:
-        """A report and output that come in with the news of the end still count."""
+        """A report and output that arrive together with the news of the rank's end still count."""
         self.ranks.says(0, Status.PASSED)
         self.leaves_when_released(0)
         self.ranks.says(1, Status.FAILED, error=FAILURE)
@@ -116,7 +120,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(watched.outcomes[1].output, "last words")
 
     def test_passed_and_died(self) -> None:
-        """A pass followed by any other code than 0 is a crash on the way out."""
+        """A pass followed by an exit code other than 0 is a crash on exit."""
         for rank in (0, 1):
             self.ranks.says(rank, Status.PASSED)
             self.leaves_when_released(rank, code=-11 * rank)
@@ -125,7 +129,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual((watched.outcomes[1].phase, watched.outcomes[1].exit_code), ("exit", -11))
 
     def test_failure_ends_the_others(self) -> None:
-        """After the grace: stack, SIGTERM; the other is collateral."""
+        """After a failure and its grace, the other rank's stack is taken, and it is ended as collateral."""
         self.ranks.says(1, Status.FAILED, error=FAILURE)
         self.leaves_when_released(1, code=10)
         dump = (
@@ -140,7 +144,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(merge(watched.outcomes).root_cause, 1)
 
     def test_late_report_counts(self) -> None:
-        """A rank that was only slow, and passes while stacks are taken, has passed; the other timed out."""
+        """A slow rank that passes while stacks are taken has passed, and the other one timed out."""
         self.ranks.on[0, STACK_SIGNAL] = lambda: self.ranks.says(0, Status.PASSED)
         self.leaves_when_released(0)
         self.dies_of(0, signal.SIGTERM)
@@ -150,7 +154,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(merge(watched.outcomes).root_cause, 1)
 
     def test_late_report_after_sigterm(self) -> None:
-        """Nor is a rank that was told to end, and reported a pass before it did, the cause of anything."""
+        """A rank that was told to end and reported a pass before it did is not the cause."""
 
         def pass_and_die() -> None:
             self.ranks.says(0, Status.PASSED)
@@ -164,7 +168,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertNotEqual(merge(watched.outcomes).reason, "")
 
     def test_sub_test_of_a_rank_that_hangs(self) -> None:
-        """It is known, and the cause; what a sub-test found because the rank is ended is neither."""
+        """A failed sub-test of a rank that hangs is the cause; one that fails on being ended is ignored."""
         self.ranks.fails_subtest(1, SUBTEST)
         late = replace(SUBTEST, params=(("n", "2"),))
 
@@ -180,7 +184,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(merge(watched.outcomes).root_cause, 1)
 
     def test_sub_test_hurries_nobody(self) -> None:
-        """Its rank goes on, and may take longer than a grace; the report has the sub-test as well."""
+        """A failed sub-test starts no grace, and the rank's later report holds the sub-test once."""
         self.ranks.fails_subtest(1, SUBTEST)
         for rank in (0, 1):
             self.leaves_when_released(rank, code=10 * rank)
@@ -195,7 +199,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(watched.outcomes[1].subtests, (SUBTEST,))
 
     def test_sub_test_in_the_order_of_news(self) -> None:
-        """It went wrong before a peer failed, so it comes before that."""
+        """A sub-test that failed before a peer did comes first and is the root cause."""
         self.ranks.fails_subtest(1, SUBTEST)
         self.leaves_when_released(0, code=10)
         self.dies_of(1, signal.SIGTERM)
@@ -205,7 +209,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(merge(watched.outcomes).root_cause, 1)
 
     def test_ladder(self) -> None:
-        """Stack, SIGTERM, SIGKILL, in this order."""
+        """A rank that hangs gets the stack signal, SIGTERM and SIGKILL, in this order."""
         self.ranks.says(0, Status.PASSED)
         self.leaves_when_released(0)
         self.dies_of(1, signal.SIGKILL)
@@ -215,7 +219,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(mine, [STACK_SIGNAL, signal.SIGTERM, signal.SIGKILL])
 
     def test_does_not_die(self) -> None:
-        """Not even of SIGKILL: the supervisor gives up, and says so."""
+        """If a rank survives even SIGKILL, the supervisor gives up and says so."""
         self.ranks.says(0, Status.PASSED)
         self.leaves_when_released(0)
         jumps = itertools.count(0.0, 20.0)
@@ -224,7 +228,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(watched.outcomes[1].note, "does not die")
 
     def test_hangs_at_exit(self) -> None:
-        """It had passed, and does not leave."""
+        """A rank that passed and does not exit has timed out in the phase "exit"."""
         for rank in (0, 1):
             self.ranks.says(rank, Status.PASSED)
         self.leaves_when_released(0)
@@ -234,7 +238,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(watched.outcomes[1].phase, "exit")
 
     def test_fails_and_hangs_at_exit(self) -> None:
-        """The failure stays the cause, and a failure."""
+        """A rank that failed and does not exit is still the failure that is the cause."""
         self.ranks.says(0, Status.PASSED)
         self.ranks.says(1, Status.FAILED, error=FAILURE)
         self.leaves_when_released(0)
@@ -245,7 +249,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertIn("did not leave", merge(watched.outcomes).reason)
 
     def test_crashes_and_hangs_at_exit(self) -> None:
-        """A hang is never what a test announced."""
+        """A hang at exit is a time-out even if the test announced any exit code."""
         self.ranks.says(0, Status.PASSED)
         self.ranks.says(1, Status.CRASHED)
         self.leaves_when_released(0)
@@ -255,7 +259,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(merge(watched.outcomes, rules).status, Status.TIMED_OUT)
 
     def test_no_word_on_leftovers(self) -> None:
-        """Where the server cannot end what ranks left, it is given up like a rank that does not die."""
+        """If the server does not report its sweep, the supervisor gives up and notes it."""
         for rank in (0, 1):
             self.ranks.says(rank, Status.PASSED)
             self.ranks.on[rank, "release"] = functools.partial(self.ranks.exits, rank, 0, swept=False)
@@ -266,14 +270,14 @@ class SupervisorTest(unittest.TestCase):
         self.assertLess(next(jumps), 1000.0)  # it has not gone round and round
 
     def test_code_of_a_rank_that_lives(self) -> None:
-        """Kept ranks say themselves with which code the test wanted to end them."""
+        """A kept rank's own report gives the exit code with which the test wanted to end it."""
         self.ranks.says(0, Status.PASSED)
         self.ranks.says(1, Status.CRASHED, exit_code=3)
         watched = self.watch(keep=True, rules=MergeRules(expected_exit=3))
         self.assertEqual(watched.outcomes[1].exit_code, 3)
 
     def test_skip_gets_its_own_grace(self) -> None:
-        """The others are ended as collateral of the divergence."""
+        """After a skip and its own grace, the other rank is ended as collateral."""
         self.ranks.says(1, Status.SKIPPED, skip_reason="not here")
         self.leaves_when_released(1, code=75)
         self.dies_of(0, signal.SIGTERM)
@@ -282,7 +286,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(self.statuses(watched), [Status.ENDED, Status.SKIPPED])
 
     def test_lie(self) -> None:
-        """A rank that speaks for another is believed no longer, about itself neither."""
+        """A rank that reports for another is believed no more, not even about itself."""
         self.ranks.says(0, Status.PASSED)
         self.leaves_when_released(0)
         self.ranks.sends(1, encode(Report(RankOutcome(0, Status.FAILED))))
@@ -293,7 +297,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertIn("no report", watched.outcomes[1].note)
 
     def test_sub_test_of_another(self) -> None:
-        """A lie too."""
+        """A rank that sends a sub-test of another rank is believed no more."""
         self.ranks.says(0, Status.PASSED)
         self.leaves_when_released(0)
         self.ranks.sends(1, encode(SubtestFailed(0, SUBTEST)))
@@ -303,7 +307,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertIn("SubtestFailed", watched.outcomes[1].note)
 
     def test_second_report(self) -> None:
-        """The first word counts."""
+        """The first report of a rank counts."""
         self.ranks.says(1, Status.FAILED, error=FAILURE)
         self.ranks.says(1, Status.PASSED)
         self.ranks.says(0, Status.PASSED)
@@ -312,7 +316,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(self.statuses(self.watch()), [Status.PASSED, Status.FAILED])
 
     def test_server_lost(self) -> None:
-        """Said so; no rank is waited for, and what was reported before is kept."""
+        """If the server is lost, no rank is waited for, and earlier reports are kept."""
         self.ranks.says(0, Status.PASSED)
         self.ranks.server_dies()
         watched = self.watch(Limits(60, 60, 60, 60))
@@ -320,7 +324,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(self.statuses(watched), [Status.PASSED, Status.CRASHED])
 
     def test_leaks(self) -> None:
-        """What the server swept is handed on."""
+        """What the server swept is in the result."""
         for rank in (0, 1):
             self.ranks.says(rank, Status.PASSED)
         self.leaves_when_released(0)

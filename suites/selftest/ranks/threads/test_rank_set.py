@@ -1,4 +1,4 @@
-"""Self-tests of what ranks that are threads stand on: turns, the state of each rank, meetings, threads."""
+"""Tests the parts of threaded ranks: the run token, each rank's state, pending collectives, rank threads."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from harness.ranks.threads.rank_set import RankThreads
 from harness.ranks.threads.rank_state import RankStates, items
 from harness.ranks.threads.run_token import RunToken
 
-# Seconds for another thread to come to a point; a broken test waits for it, a healthy one does not.
+# Seconds for another thread to reach a point; only a broken test waits this long.
 ARRIVAL_S = 60.0
 
 
 class Noted:
-    """A State that notes who was put in place."""
+    """A state that notes which rank was switched in."""
 
     def __init__(self) -> None:
         self.switches: list[int | None] = []
@@ -42,7 +42,7 @@ class Noted:
 
 
 class TurnsTest(unittest.TestCase):
-    """Who may run."""
+    """The run token, which decides the rank that may run."""
 
     def setUp(self) -> None:
         self.state = Noted()
@@ -50,7 +50,7 @@ class TurnsTest(unittest.TestCase):
         self.came: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def waiter(self, rank: int) -> threading.Thread:
-        """A thread that takes a turn and says so; returns once it waits for it."""
+        """Starts a thread that takes the run token and says so; returns once the thread waits for it."""
 
         def take() -> None:
             self.turns.take(rank)
@@ -64,7 +64,7 @@ class TurnsTest(unittest.TestCase):
         return thread
 
     def test_one_at_a_time(self) -> None:
-        """First come, first served; the rank that has the turn may take it again."""
+        """Ranks get the run token one at a time in order of arrival, and its holder may take it again."""
         self.turns.take(0)
         self.turns.take(0)
         one, two = self.waiter(1), self.waiter(2)
@@ -79,13 +79,13 @@ class TurnsTest(unittest.TestCase):
         self.assertEqual(self.state.switches, [0, 1, 2])
 
     def test_give_what_one_has_not(self) -> None:
-        """Nothing happens."""
+        """A rank that gives a run token which it does not hold changes nothing."""
         self.turns.take(0)
         self.turns.give(1)
         self.assertEqual(self.turns.holder, 0)
 
     def test_lend(self) -> None:
-        """The holder is overtaken, and what it gives later is nobody's turn."""
+        """A lent token goes to a waiting rank, and giving it back later changes nothing."""
         self.turns.take(0)
         self.assertFalse(self.turns.lend(), "nobody wants it")
         one = self.waiter(1)
@@ -95,7 +95,7 @@ class TurnsTest(unittest.TestCase):
         self.assertEqual(self.turns.holder, 1)
 
     def test_open(self) -> None:
-        """Everybody runs, and nobody's state is put in place any more."""
+        """An open run token lets every rank run and switches no state any more."""
         self.turns.take(0)
         waiting = [self.waiter(1), self.waiter(2)]
         self.turns.open()
@@ -106,7 +106,7 @@ class TurnsTest(unittest.TestCase):
 
 
 class StateTest(unittest.TestCase):
-    """What a process has one of."""
+    """State that a process has once and each rank has for itself."""
 
     def test_every_item_is_its_ranks_own(self) -> None:
         """What rank 0 changed is gone for rank 1, back for rank 0, and gone for the parent."""
@@ -150,7 +150,7 @@ class StateTest(unittest.TestCase):
         self.assertTrue(torch.equal(torch.random.get_rng_state(), drawn))
 
     def test_writing_what_was_read_changes_nothing(self) -> None:
-        """For every item."""
+        """Writing back the value that was read changes nothing, for every item."""
         for item in items():
             with self.subTest(item=item.name):
                 value = item.read()
@@ -161,7 +161,7 @@ class StateTest(unittest.TestCase):
 
 
 class MeetingsTest(unittest.TestCase):
-    """Collectives as meetings."""
+    """Pending collectives, which match the ranks' calls."""
 
     def test_complete(self) -> None:
         """When all have come, once; the same number may be met at again in another group."""
@@ -192,10 +192,12 @@ class MeetingsTest(unittest.TestCase):
 
 
 class RankThreadsTest(unittest.TestCase):
-    """The live ranks of one test."""
+    """``RankThreads``, the ranks of one test as threads."""
 
     def run_to_end(self, ranks: RankThreads) -> list[RankOutcome]:
-        """Starts, lets go and closes; the outcomes by rank."""
+        """Starts the ranks, releases them once all have reported, closes, and returns the
+        outcomes by rank.
+        """
         ranks.start()
         self.addCleanup(ranks.close)
         outcomes: dict[int, RankOutcome] = {}
@@ -213,7 +215,7 @@ class RankThreadsTest(unittest.TestCase):
         return [outcomes[rank] for rank in range(ranks.world_size)]
 
     def test_outcomes(self) -> None:
-        """What each body recorded, raised, or did not say."""
+        """The outcome of a rank is what its body recorded or raised, or a crash if it did neither."""
 
         def body(rank: int, channel: ThreadChannel) -> None:
             if rank == 0:
@@ -247,7 +249,7 @@ class RankThreadsTest(unittest.TestCase):
         self.assertFalse(dist.is_initialized())
 
     def test_whom_a_rank_waits_for(self) -> None:
-        """In a sleep for nobody: where peers wait for it, it is to blame."""
+        """A rank in a sleep does not count as waiting for others, and a rank in wait_tensor does."""
         noted: list[bool] = []
 
         def note(*_: object) -> None:
@@ -291,12 +293,12 @@ class RankThreadsTest(unittest.TestCase):
         self.assertIn("ranks cannot start ranks", outcome.error.message)
 
     def test_threaded_backend_elsewhere(self) -> None:
-        """Outside of a rank it says what is wrong."""
+        """The threaded backend outside of a rank raises an error that says what is wrong."""
         with self.assertRaisesRegex(RuntimeError, "threads of a threaded test"):
             torch_groups.make_group(None, None)
 
     def test_over(self) -> None:
-        """A rank whose test is over gets no further than its next look at its groups."""
+        """A rank whose test is over is ended when it next asks for its groups."""
         entered, go = threading.Event(), threading.Event()
         raised: list[BaseException] = []
 

@@ -15,7 +15,7 @@ LIMITS = Limits(timeout_s=60.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0
 
 
 class ScriptedThread:
-    """A rank's thread that is somewhere."""
+    """A rank's thread with a fixed stack."""
 
     def __init__(self, rank: int) -> None:
         self.records: Sequence[CollectiveRecord] = ()
@@ -27,7 +27,7 @@ class ScriptedThread:
 
 
 class ScriptedRanks:
-    """Ranks that say what the script says; silence lets the clock run on to the end of the wait."""
+    """Ranks that follow a script; when it is silent, the clock jumps to the end of the wait."""
 
     def __init__(self, size: int, script: Sequence[object], *, deadlocked: bool = False) -> None:
         self.threads = [ScriptedThread(rank) for rank in range(size)]
@@ -74,28 +74,28 @@ class ScriptedRanks:
 
 
 def said(rank: int, status: Status, exit_code: int | None = None) -> RankOutcome:
-    """A rank's report."""
+    """Returns a rank's report."""
     return RankOutcome(rank, status, exit_code=exit_code)
 
 
 class ThreadSupervisorTest(unittest.TestCase):
-    """One case a row."""
+    """The supervisor of threaded ranks."""
 
     def run_on(self, ranks: ScriptedRanks, rules: MergeRules | None = None) -> list[Status]:
-        """Supervises; the statuses by rank, and the outcomes in ``self.outcomes``."""
+        """Supervises, returns the statuses by rank, and keeps the outcomes in ``self.outcomes``."""
         watched = ThreadSupervisor(ranks, LIMITS, 0.0, rules or MergeRules(), clock=lambda: ranks.now).run()
         self.outcomes = watched.outcomes
         return [o.status for o in watched.outcomes]
 
     def test_all_pass(self) -> None:
-        """Nobody is woken: they are let go."""
+        """If all ranks pass, they are released and not woken."""
         ranks = ScriptedRanks(2, [said(1, Status.PASSED), said(0, Status.PASSED)])
         self.assertEqual(self.run_on(ranks), [Status.PASSED] * 2)
         self.assertEqual(ranks.did, ["release", "close"])
         self.assertEqual([o.order for o in self.outcomes], [1, 0])
 
     def test_failure_and_grace(self) -> None:
-        """Peers are collateral after the grace, and their stacks are taken."""
+        """After a failure and its grace, peers are collateral and their stacks are taken."""
         ranks = ScriptedRanks(2, [said(1, Status.FAILED)])
         self.assertEqual(self.run_on(ranks), [Status.ENDED, Status.FAILED])
         self.assertGreaterEqual(ranks.now, LIMITS.grace_s)
@@ -104,7 +104,7 @@ class ThreadSupervisorTest(unittest.TestCase):
         self.assertEqual(ranks.did, ["wake", "close"])
 
     def test_deadlock_ends_at_once(self) -> None:
-        """Long before grace and deadline; the verdict is the failure's, the skip's, or a time-out's."""
+        """A deadlock ends the test long before its deadline, with the verdict of the rank that ended."""
         rows = (
             (Status.FAILED, Status.ENDED),
             (Status.SKIPPED, Status.ENDED),
@@ -118,7 +118,7 @@ class ThreadSupervisorTest(unittest.TestCase):
                 self.assertEqual(self.outcomes[0].note, DEADLOCK if status is Status.PASSED else "")
 
     def test_deadline(self) -> None:
-        """Woken, then interrupted, then abandoned; whoever waits for others is blamed last."""
+        """At the deadline ranks are woken, interrupted and then abandoned; one that waits is blamed last."""
         ranks = ScriptedRanks(3, [said(2, Status.PASSED)])
         ranks.leaves_when = ()
         ranks.threads[0].waits = True
@@ -128,7 +128,7 @@ class ThreadSupervisorTest(unittest.TestCase):
         self.assertEqual(self.outcomes[1].note, ABANDONED)
 
     def test_late_words_do_not_count(self) -> None:
-        """What a rank says of its own ending is not its outcome."""
+        """What a rank reports about its own ending is not its outcome."""
         ranks = ScriptedRanks(1, [*[None] * 3])
         ranks.leaves_when = ("interrupt",)
         supervisor = ThreadSupervisor(ranks, LIMITS, -LIMITS.timeout_s, clock=lambda: ranks.now)
@@ -136,7 +136,7 @@ class ThreadSupervisorTest(unittest.TestCase):
         self.assertEqual([o.status for o in supervisor.run().outcomes], [Status.TIMED_OUT])
 
     def test_sub_test_of_a_rank_that_is_ended(self) -> None:
-        """It is known, and the cause where it came first; by itself it ends nobody."""
+        """A failed sub-test ends no rank, but is the cause if it came before a peer's error."""
         subtest = SubtestOutcome(None, (("n", "1"),), Status.FAILED)
         ranks = ScriptedRanks(2, [SubtestFailed(1, subtest), *[None] * 50, said(0, Status.ERROR)])
         self.assertEqual(self.run_on(ranks), [Status.ERROR, Status.ENDED])
@@ -144,14 +144,14 @@ class ThreadSupervisorTest(unittest.TestCase):
         self.assertEqual(merge(self.outcomes).root_cause, 1)
 
     def test_stays_after_its_report(self) -> None:
-        """A rank that passed and does not leave timed out while exiting."""
+        """A rank that passed and does not leave has timed out in the phase "exit"."""
         ranks = ScriptedRanks(1, [said(0, Status.PASSED)])
         ranks.leaves_when = ("wake",)
         self.assertEqual(self.run_on(ranks), [Status.TIMED_OUT])
         self.assertEqual(self.outcomes[0].phase, "exit")
 
     def test_announced_exit(self) -> None:
-        """An exit that the test announced is no failure: nobody is ended for it."""
+        """An exit that the test announced is no failure, so that no rank is ended for it."""
         script = [said(0, Status.CRASHED, 7), *[None] * 50, said(1, Status.PASSED)]
         ranks = ScriptedRanks(2, script)
         self.run_on(ranks, MergeRules(expected_exit=7))
@@ -159,7 +159,7 @@ class ThreadSupervisorTest(unittest.TestCase):
         self.assertEqual(self.outcomes[1].status, Status.PASSED)
 
     def test_interrupted(self) -> None:
-        """Ctrl-C in the parent ends the ranks and goes on."""
+        """Ctrl-C in the parent interrupts the ranks and is passed on."""
         ranks = ScriptedRanks(2, [KeyboardInterrupt()])
         with self.assertRaises(KeyboardInterrupt):
             self.run_on(ranks)
