@@ -158,7 +158,7 @@ class TestOutcome:
     """A whole test: the verdict, who caused it, and every rank's account.
 
     ``reason`` is one line: the skip's reason, or what went wrong. ``root_cause`` is a rank or None.
-    ``warnings`` are lines about what the test left behind.
+    ``warnings`` are lines about what the test left behind, ``mode`` is the rank mode that it ran in.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
@@ -170,6 +170,7 @@ class TestOutcome:
     subtests: tuple[MergedSubtest, ...] = ()
     warnings: tuple[str, ...] = ()
     duration_s: float = 0.0
+    mode: str = ""
 
     def rank(self, number: int) -> RankOutcome:
         """The outcome of one rank; KeyError where there is none."""
@@ -230,7 +231,7 @@ def ranks_text(numbers: Iterable[int]) -> str:
 
 
 def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = PLAIN) -> TestOutcome:
-    """Merges the outcomes of all ranks of one test into its verdict (DESIGN, section 5).
+    """Merges the outcomes of all ranks of one test into its verdict; the README has the rules.
 
     Raises ValueError without any outcome: absence is never a pass.
     """

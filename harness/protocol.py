@@ -159,11 +159,19 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a rank that was started by exec finds on its standard input: which rank it is, what to run."""
+    """Which rank a process is to be: its number, the launch that it belongs to, and its descriptors.
+
+    A server hands it to each process that it starts: by value to a fork, on standard input to a new
+    interpreter. ``channel`` carries the rank's messages, ``output`` takes what it prints, ``stack`` its stack
+    dumps, and ``log`` is the shared memory of its collectives. ``server_pid`` is the process that started it.
+    """
 
     rank: int
     launch: Launch
-    descriptors: list[int]
+    channel: int
+    output: int
+    stack: int
+    log: int
     server_pid: int
 
 

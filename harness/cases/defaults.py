@@ -1,18 +1,30 @@
-"""Which device type, backend and number of ranks a case takes on this machine when nobody says."""
+"""What a case takes when nobody says: its world size, its device type and its backend, by the machine."""
 
 from __future__ import annotations
+
+import sys
 
 from harness.requirements import probe
 from harness.requirements.facts import UNCOUNTED_DEVICE_TYPES
 
-# Upstream's number of ranks of a DTensor test: enough for a 2 x 2 mesh.
-MOST_RANKS = 4
+# Upstream's number of ranks: enough for a 2 x 2 mesh.
+WORLD_SIZE = 4
+# Ranks of a distributed compiler test on a machine with no accelerator: the fewest that can disagree.
+COMPILER_WORLD_SIZE = 2
 
 
-def accelerator() -> tuple[str, int]:
-    """(device type, number of devices) that a distributed test can use; ("cpu", 0) without an accelerator."""
-    counted = [a for a in probe().accelerators if a[0] not in UNCOUNTED_DEVICE_TYPES]
-    return counted[0] if counted else ("cpu", 0)
+def world_size() -> int:
+    """The ranks of a ``MultiProcessTestCase``: 4, or as many GPUs as there are from 2 to 4 (as upstream)."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is not None and cuda.is_available():
+        return min(WORLD_SIZE, max(2, int(cuda.device_count())))
+    return WORLD_SIZE
+
+
+def compiler_world_size() -> int:
+    """The ranks of a ``DynamoDistributedMultiProcTestCase``: one for each accelerator, 2 without any."""
+    _, count = accelerator()
+    return count or COMPILER_WORLD_SIZE
 
 
 def num_devices() -> int:
@@ -21,8 +33,14 @@ def num_devices() -> int:
     Source: ``NUM_DEVICES`` of upstream's ``common_dtensor``.
     """
     _, count = accelerator()
-    most = min(MOST_RANKS, max(2, count)) if probe().rocm else MOST_RANKS
+    most = min(WORLD_SIZE, max(2, count)) if probe().rocm else WORLD_SIZE
     return min(most, count) if count > 1 else most
+
+
+def accelerator() -> tuple[str, int]:
+    """(device type, number of devices) that a distributed test can use; ("cpu", 0) without an accelerator."""
+    counted = [a for a in probe().accelerators if a[0] not in UNCOUNTED_DEVICE_TYPES]
+    return counted[0] if counted else ("cpu", 0)
 
 
 def device_type_for(world_size: int) -> str:

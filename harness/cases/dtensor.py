@@ -251,7 +251,7 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
         try:
             super()._run_in_rank(channel)
         finally:
-            status = channel.account.status if channel.account is not None else None
+            status = channel.result.status if channel.result is not None else None
             if status in (Status.PASSED, Status.SKIPPED):  # ranks that did otherwise are not kept
                 # One that skips alone would wait for ever for those that it left in a collective.
                 before.end(together=status is Status.PASSED)

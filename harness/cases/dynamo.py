@@ -38,9 +38,6 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 preload_compiler()  # once here, and not in each rank and each worker by itself
 
-# Ranks of a test on a machine with no accelerator: the fewest that can disagree.
-CPU_RANKS = 2
-
 # The compiler's layers whose settings a test may change and forget.
 CONFIGS = ("torch._dynamo.config", "torch._functorch.config", "torch._inductor.config")
 
@@ -206,14 +203,13 @@ class DynamoDistributedSingleProcTestCase(DynamoTestCase):
 class DynamoDistributedMultiProcTestCase(DistributedTestBase):
     """A case on real ranks, whose methods use ``_dynamo_dist_per_rank_init(self.rank, self.world_size)``.
 
-    One rank an accelerator; ``CPU_RANKS`` without one. The compiler is clean before and after, in every rank.
+    One rank an accelerator; two without one. The compiler is clean before and after, in every rank.
     """
 
     @property
     def world_size(self) -> int:
         """What the test requires (``requires_world_size``), else a rank for each accelerator."""
-        _, count = defaults.accelerator()
-        return get_required_world_size(self, count or CPU_RANKS)
+        return get_required_world_size(self, defaults.compiler_world_size())
 
     @property
     def device_type(self) -> str:

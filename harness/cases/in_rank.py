@@ -75,19 +75,19 @@ class CaseInRank(_AnyTestCase):
         self._seed_rank()
         set_tolerances(self, (TestCase.precision, TestCase.rel_tol))
         with expect.collecting() as accepted:
-            account = run_body(self, self.setUpRank, self.tearDownRank, channel.subtest_failed)
-        account = self._account(account)
+            result = run_body(self, self.setUpRank, self.tearDownRank, channel.subtest_failed)
+        result = self._read_result(result)
         if accepted.updates:
-            account = replace(account, accepted=tuple(u.to_json() for u in accepted.updates))
-        finish_in_rank(channel, account)
+            result = replace(result, accepted=tuple(u.to_json() for u in accepted.updates))
+        finish_in_rank(channel, result)
 
     def _seed_rank(self) -> None:
         """Gives every rank the same generators."""
         seeding.seed_all(seeding.base_seed())
 
-    def _account(self, account: RankResult) -> RankResult:
-        """The rank's account as this class reads it: ``_judged`` for what the rank itself can tell."""
-        return account
+    def _read_result(self, result: RankResult) -> RankResult:
+        """The rank's result as this class reads it: ``_judged`` for what the rank itself can tell."""
+        return result
 
 
 def tolerances(case: Any) -> tuple[float, float] | None:
@@ -102,12 +102,12 @@ def set_tolerances(case: Any, wanted: tuple[float, float] | None) -> None:
         case._tls.precision, case._tls.rel_tol = wanted
 
 
-def finish_in_rank(channel: Any, account: RankResult) -> None:
+def finish_in_rank(channel: Any, result: RankResult) -> None:
     """Records how a test went in this rank; raises SystemExit, as upstream's ranks do, unless it passed."""
-    channel.record(account)
-    if account.ending is not None:
-        raise account.ending
-    if account.status is Status.SKIPPED:
+    channel.record(result)
+    if result.ending is not None:
+        raise result.ending
+    if result.status is Status.SKIPPED:
         raise SystemExit(EXIT_SKIPPED)
-    if account.status is not Status.PASSED:
+    if result.status is not Status.PASSED:
         raise SystemExit(EXIT_ERROR)

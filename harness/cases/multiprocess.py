@@ -21,28 +21,26 @@ from dataclasses import replace
 from typing import Any
 
 from harness import environment, expect
-from harness.cases import verdict
+from harness.cases import defaults, verdict
 from harness.cases.in_rank import CaseInRank
 from harness.errors import HarnessError, LaunchError
 from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
 from harness.protocol import Launch
 from harness.ranks.external import mode as external_mode
-from harness.ranks.job import JobResult
-from harness.ranks.modes import MODES, Job, PooledRanks, RunningRanks
+from harness.ranks.job import Job, JobResult, RunningRanks
+from harness.ranks.modes import LAUNCHED, MODES, chosen_mode
 from harness.ranks.processes import module_import
 from harness.ranks.processes.choose_launcher import launcher
+from harness.ranks.processes.mode import PooledRanks
 from harness.ranks.processes.rank_process import RankProcess
-from harness.ranks.processes.rank_set import per_rank_threads, time_for_another
+from harness.ranks.second_attempt import second_attempt
 from harness.requirements import Requirements, reason_to_skip, requirements_of
 from harness.settings import Settings
+from harness.system import intra_op_threads
 from harness.system.scratch import scratch
 from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
-
-NO_TIME = "its deadline leaves no time to try it on fresh ranks, so earlier tests cannot be ruled out"
-# Upstream's: four ranks, fewer where there are fewer GPUs to go round.
-DEFAULT_WORLD_SIZE = 4
 
 
 class RankOrchestration(CaseInRank):
@@ -52,7 +50,7 @@ class RankOrchestration(CaseInRank):
     for test files that run unmodified (``harness.dropin``).
     """
 
-    # The rank modes that this class's tests can run in, its own first (see ranks/modes.py).
+    # The rank modes that this class's tests can run in, its own first (see harness/ranks/modes.py).
     rank_modes: tuple[str, ...] = ("fresh", "pooled", "threads")
 
     # The arguments are upstream's: unittest passes the first by position, testslide the second by name.
@@ -63,9 +61,10 @@ class RankOrchestration(CaseInRank):
         self.special_return_code_checks: dict[Callable[..., object], int] = {}
         self.skip_return_code_checks: list[Callable[..., object]] = []
         self._running: RunningRanks | None = None
+        self._mode = ""
         self._wants: Requirements | None = None
         self._launched_s = 0.0
-        self._watch: JobResult | None = None
+        self._job_result: JobResult | None = None
         self._harness_outcome: TestOutcome | None = None
         body = getattr(self, name, None)
         if body is not None:
@@ -77,11 +76,8 @@ class RankOrchestration(CaseInRank):
 
     @property
     def world_size(self) -> int:
-        """How many ranks; 4, or as many GPUs as there are from 2 to 4 (upstream's default)."""
-        cuda = getattr(sys.modules.get("torch"), "cuda", None)
-        if cuda is not None and cuda.is_available():
-            return min(DEFAULT_WORLD_SIZE, max(2, int(cuda.device_count())))
-        return DEFAULT_WORLD_SIZE
+        """How many ranks: 4, or as many GPUs as there are from 2 to 4 (upstream's default)."""
+        return defaults.world_size()
 
     def _should_stop_test_suite(self) -> bool:
         return False
@@ -91,7 +87,7 @@ class RankOrchestration(CaseInRank):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what belongs to the running test: rpc tests send bound methods of their case around."""
-        return {**self.__dict__, "_outcome": None, "_running": None, "_watch": None}
+        return {**self.__dict__, "_outcome": None, "_running": None, "_job_result": None}
 
     # -- in the parent
 
@@ -99,10 +95,10 @@ class RankOrchestration(CaseInRank):
         """unittest's. The server that ranks come from is there before ``setUp`` changes this process."""
         with contextlib.suppress(HarnessError, OSError):  # the test meets it again when it launches
             settings = environment.settings()
-            mode = self._mode(settings)
+            mode = chosen_mode(self.rank_modes, settings)
             if mode == "external":
                 self.addCleanup(external_mode.speak_if_absent, self, external_mode.begun(self))
-            elif mode in ("fresh", "pooled"):
+            elif mode in LAUNCHED:
                 launcher(settings.launcher).ready(type(self).__module__, sys.path)
         return super().run(result)
 
@@ -156,7 +152,7 @@ class RankOrchestration(CaseInRank):
             raise unittest.SkipTest(reason)
         self._end_ranks()
         settings = environment.settings()
-        self._start(self._mode(settings), settings)
+        self._start(chosen_mode(self.rank_modes, settings), settings)
         self.addCleanup(self._end_ranks)
 
     def _start(self, mode: str, settings: Settings, timeout_s: float | None = None) -> None:
@@ -177,14 +173,8 @@ class RankOrchestration(CaseInRank):
             keeps_group=self._keeps_group(),
         )
         self._running = MODES[mode](job)
+        self._mode = mode
         self.processes = list(self._running.processes)
-
-    def _mode(self, settings: Settings) -> str:
-        """The mode that ``--ranks`` asks for, where this class allows it, else the class's own; in place of a
-        mode whose ranks are processes "external" where somebody else has started these."""
-        wanted = settings.ranks
-        mode = wanted if wanted in self.rank_modes else self.rank_modes[0]
-        return "external" if settings.launcher == "external" and mode in ("fresh", "pooled") else mode
 
     def _pool_key(self) -> Hashable:
         """What this test's ranks may be shared with, in pooled mode: nothing but the world size matters."""
@@ -213,7 +203,7 @@ class RankOrchestration(CaseInRank):
             cwd=os.getcwd(),
             sys_path=[p for p in sys.path if isinstance(p, str)],
             argv=list(sys.argv),
-            threads=per_rank_threads(environ, world_size),
+            threads=intra_op_threads.of_rank(environ, world_size),
             scratch=scratch().path,
             start_timeout_s=self._timeout_s(settings),
             kwargs=self._run_arguments(world_size),
@@ -235,9 +225,9 @@ class RankOrchestration(CaseInRank):
         if self._running is None:
             self._spawn_processes()
         assert self._running is not None
-        self._watch = self._running.join(self._rules(fn))
-        if self._watch.interrupted:
-            raise verdict.interrupted(self, merge(self._watch.outcomes))
+        self._job_result = self._running.join(self._rules(fn))
+        if self._job_result.interrupted:
+            raise verdict.interrupted(self, merge(self._job_result.outcomes))
         self._check_return_codes(fn, time.monotonic() - self._launched_s)
 
     def _rules(self, fn: Callable[..., object]) -> MergeRules:
@@ -248,11 +238,13 @@ class RankOrchestration(CaseInRank):
     def _check_return_codes(self, fn: Callable[..., object], elapsed_time: float) -> None:
         """Merges the ranks' outcomes and raises for anything but a pass (upstream's name for this step)."""
         __tracebackhide__ = True
-        assert self._watch is not None, "the ranks were not joined"
+        assert self._job_result is not None, "the ranks were not joined"
         assert self._running is not None
-        outcome = merge(self._judged(self._watch.outcomes), self._rules(fn))
-        outcome = replace(outcome, warnings=verdict.left_behind(self._watch), duration_s=elapsed_time)
-        if self._watch.server_lost:
+        outcome = merge(self._judged(self._job_result.outcomes), self._rules(fn))
+        outcome = replace(
+            outcome, warnings=verdict.left_behind(self._job_result), duration_s=elapsed_time, mode=self._mode
+        )
+        if self._job_result.server_lost:
             raise verdict.server_lost(self, self._running.how_the_server_ended())
         if (
             outcome.status.bad
@@ -263,40 +255,43 @@ class RankOrchestration(CaseInRank):
         self._harness_outcome = outcome
         verdict.tell(self, outcome)
         if outcome.status is Status.PASSED:
-            self._accept(self._watch)
+            self._accept(self._job_result)
 
     def _tried_fresh(self, fn: Callable[..., object], elapsed_s: float) -> str:
         """Runs a test that failed on pooled ranks once more on fresh ones; says what that tells."""
         if "fresh" not in self.rank_modes:
             return "this class runs on pooled ranks only, so earlier tests cannot be ruled out as the cause"
         settings = environment.settings()
-        left_s = time_for_another(self._timeout_s(settings), elapsed_s)
-        if left_s is None:
-            return NO_TIME
-        self._make_rendezvous()  # the old one leads to ranks that are gone
-        try:
-            # the logs stay those of the failure that is reported
-            self._start("fresh", replace(settings, log_dir=None), left_s)
-            assert self._running is not None
-            watched = self._running.join(self._rules(fn))
-        except HarnessError as error:
-            return f"it could not be tried on fresh ranks: {error}"
-        if watched.interrupted:
+        again = second_attempt(
+            functools.partial(self._start_fresh, settings),
+            self._rules(fn),
+            where="on fresh ranks",
+            timeout_s=self._timeout_s(settings),
+            elapsed_s=elapsed_s,
+            judged=self._judged,
+        )
+        if again.interrupted:
             raise KeyboardInterrupt
-        again = merge(self._judged(watched.outcomes), self._rules(fn))
-        if again.status is Status.TIMED_OUT:
-            return NO_TIME
-        if again.status.bad:
-            return f"a fault of its own: it does not pass on fresh ranks either ({again.reason})"
+        if again.outcome is None:
+            return again.why_not
+        if again.outcome.status.bad:
+            return f"a fault of its own: it does not pass on fresh ranks either ({again.outcome.reason})"
         return "pollution: it passes on fresh ranks, so an earlier test left something in the pooled ones"
+
+    def _start_fresh(self, settings: Settings, timeout_s: float) -> RunningRanks:
+        """Starts fresh ranks for a second attempt, whose logs and rendezvous are not those of the first."""
+        self._make_rendezvous()  # the old one leads to ranks that are gone
+        self._start("fresh", replace(settings, log_dir=None), timeout_s)
+        assert self._running is not None
+        return self._running
 
     def _judged(self, outcomes: Sequence[RankOutcome]) -> Sequence[RankOutcome]:
         """The ranks' outcomes as this class reads them, where an exit code means something to it."""
         return outcomes
 
-    def _accept(self, watched: JobResult) -> None:
+    def _accept(self, result: JobResult) -> None:
         """Writes the expected outputs that the ranks accepted, once, if they agree."""
-        noted: list[Sequence[Any]] = [o.accepted for o in watched.outcomes]
+        noted: list[Sequence[Any]] = [o.accepted for o in result.outcomes]
         if any(noted):
             expect.apply([[expect.Accepted.from_json(value) for value in values] for values in noted])
 

@@ -24,17 +24,18 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast, overload
 
 from harness import environment, expect, seeding
-from harness.cases import verdict
+from harness.cases import defaults, verdict
 from harness.cases.in_rank import finish_in_rank, set_tolerances, tolerances
-from harness.cases.multiprocess import DEFAULT_WORLD_SIZE, RankOrchestration
+from harness.cases.multiprocess import RankOrchestration
 from harness.outcomes import merge
 from harness.protocol import Launch, ModuleRef
-from harness.ranks.modes import RunningRanks
+from harness.ranks.direct_channel import DirectChannel
+from harness.ranks.job import RunningRanks
 from harness.ranks.result import run_body
 from harness.ranks.threads.mode import ThreadRanks
-from harness.ranks.threads.rank import RankThread, ThreadChannel
+from harness.ranks.threads.rank import RankThread
 from harness.ranks.threads.rank_set import RankThreads
-from harness.ranks.threads.supervisor import watch_threads
+from harness.ranks.threads.supervisor import supervise_threads
 from harness.requirements import requirements_of
 from harness.requirements import timeout as deadline
 from harness.settings import SUPERVISED, Settings
@@ -61,7 +62,7 @@ class ThreadedOrchestration(RankOrchestration):
     @property
     def world_size(self) -> int:
         """How many ranks: 4 (upstream's default)."""
-        return DEFAULT_WORLD_SIZE
+        return defaults.WORLD_SIZE
 
     @property
     def _current_test_name(self) -> str:  # type: ignore[override]  # upstream's is a property here, a method there
@@ -149,8 +150,8 @@ class ThreadedOrchestration(RankOrchestration):
     # -- in a rank
 
     @classmethod
-    def _run_in_thread(cls, rank: int, test_name: str, channel: ThreadChannel) -> None:
-        cls._run(test_name, rank, len(_own_thread().home.threads))
+    def _run_in_thread(cls, rank: int, test_name: str, channel: DirectChannel) -> None:
+        cls._run(test_name, rank, len(_own_thread().owner.threads))
 
     @classmethod
     def _run(cls, test_name: str, rank: int, world_size: int, **kwargs: Any) -> None:  # type: ignore[override]  # upstream's differ
@@ -190,20 +191,20 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 @overload
 def spawn_threads_and_init_comms(
-    func: None = None, timeout: float | None = None, world_size: int = DEFAULT_WORLD_SIZE
+    func: None = None, timeout: float | None = None, world_size: int = defaults.WORLD_SIZE
 ) -> Callable[[Method], Method]: ...
 
 
 @overload
 def spawn_threads_and_init_comms(
-    func: Method, timeout: float | None = None, world_size: int = DEFAULT_WORLD_SIZE
+    func: Method, timeout: float | None = None, world_size: int = defaults.WORLD_SIZE
 ) -> Method: ...
 
 
 def spawn_threads_and_init_comms(
     func: Callable[..., Any] | None = None,
     timeout: float | None = None,
-    world_size: int = DEFAULT_WORLD_SIZE,
+    world_size: int = defaults.WORLD_SIZE,
 ) -> Any:
     """Decorates a method of any TestCase: it runs on ``world_size`` ranks that are threads, in a group.
 
@@ -245,20 +246,20 @@ def _run_on_threads(
     store = torch_groups.new_store()
     parents = tolerances(case)
 
-    def body(rank: int, channel: ThreadChannel) -> None:
+    def body(rank: int, channel: DirectChannel) -> None:
         torch_groups.init_group(rank, world_size, store)
         seeding.seed_all(seeding.base_seed())
         own = _copy_for_rank(case, method)
         set_tolerances(own, parents)
         with expect.collecting() as accepted:
-            account = run_body(own, _nothing, _nothing, channel.subtest_failed)
-        finish_in_rank(channel, replace(account, accepted=tuple(u.to_json() for u in accepted.updates)))
+            result = run_body(own, _nothing, _nothing, channel.subtest_failed)
+        finish_in_rank(channel, replace(result, accepted=tuple(u.to_json() for u in accepted.updates)))
 
     started = time.monotonic()
     ranks = RankThreads(world_size, body, timeout_s=timeout_s)
     ranks.start()
-    watched = watch_threads(ranks, settings, started=started, timeout_s=timeout_s)
-    outcome = replace(merge(watched.outcomes), duration_s=time.monotonic() - started)
+    watched = supervise_threads(ranks, settings, started=started, timeout_s=timeout_s)
+    outcome = replace(merge(watched.outcomes), duration_s=time.monotonic() - started, mode="threads")
     case._harness_outcome = outcome  # type: ignore[attr-defined]  # where the run's records look for it
     verdict.tell(case, outcome)
     if any(o.accepted for o in watched.outcomes):

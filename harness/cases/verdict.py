@@ -151,7 +151,7 @@ class _Shown:
 
 
 def _replay_subtests(case: unittest.TestCase, outcome: TestOutcome, *, alone: bool) -> None:
-    """Tells unittest of every sub-test of the ranks; the account of the whole test goes with the first bad
+    """Tells unittest of every sub-test of the ranks; the report on the whole test goes with the first bad
     one where no rank failed otherwise."""
     __tracebackhide__ = True
     told = not alone
@@ -174,7 +174,7 @@ def _raise_subtest(subtest: SubtestOutcome, text: str, outcome: TestOutcome) -> 
 
 
 def _short(merged: MergedSubtest) -> str:
-    """A further sub-test's account: who, and the traceback."""
+    """A further sub-test, by its ranks and its traceback."""
     error = merged.subtest.error
     return f"on {ranks_text(merged.ranks)}:\n{error.traceback if error else merged.subtest.status.value}"
 

@@ -1,4 +1,4 @@
-"""The ledger: a page of shared memory a rank, in which it notes each collective as it starts and ends.
+"""``CollectiveLog``: a page of shared memory a rank, in which it notes each collective's start and end.
 
 Shared memory because the rank may be stuck in C or dead when somebody wants to know: the parent reads
 the page without the rank's help. Layout per rank: a count, then a ring of fixed-size entries.

@@ -1,4 +1,4 @@
-"""Collectives as meetings: which ranks came to the n-th collective of a group, and with which operation."""
+"""Collective matching: which ranks have called the n-th collective of a group, and with which operation."""
 
 from __future__ import annotations
 
@@ -13,50 +13,52 @@ class MismatchError(RuntimeError):
 
 @dataclass(slots=True)
 class PendingCollective:
-    """One collective of one group. ``came`` has the ranks, by their numbers in the whole test."""
+    """One collective of one group; ``arrived`` has the ranks that called it, by their numbers in the test."""
 
     operation: str
     size: int
-    came: list[int] = field(default_factory=list)
+    arrived: list[int] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
-        """Whether every member has come."""
-        return len(self.came) >= self.size
+        """Whether every member of the group has called it."""
+        return len(self.arrived) >= self.size
 
 
 class CollectiveMatcher:
-    """All meetings that somebody has come to and that are not complete. Safe to use from any thread."""
+    """All collectives that some members have called and others have not. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, int], PendingCollective] = {}
+        self._pending: dict[tuple[str, int], PendingCollective] = {}
         self._changed = threading.Condition()
         self._over = False
 
-    def come(self, rank: int, group: str, number: int, operation: str, size: int) -> PendingCollective:
-        """A rank comes to the group's ``number``-th collective. MismatchError where another rank came to it
-        with another operation."""
+    def arrive(self, rank: int, group: str, number: int, operation: str, size: int) -> PendingCollective:
+        """A rank calls the group's ``number``-th collective.
+
+        MismatchError where another rank called another operation there.
+        """
         with self._changed:
-            meeting = self._open.setdefault((group, number), PendingCollective(operation, size))
-            if meeting.operation != operation:
-                others = ", ".join(map(str, sorted(meeting.came)))
+            pending = self._pending.setdefault((group, number), PendingCollective(operation, size))
+            if pending.operation != operation:
+                others = ", ".join(map(str, sorted(pending.arrived)))
                 raise MismatchError(
                     f"collectives differ at #{number} of group {group}: {operation} on rank {rank}, "
-                    f"{meeting.operation} on rank{'s' if len(meeting.came) > 1 else ''} {others}"
+                    f"{pending.operation} on rank{'s' if len(pending.arrived) > 1 else ''} {others}"
                 )
-            meeting.came.append(rank)
-            if meeting.complete:
-                del self._open[group, number]
+            pending.arrived.append(rank)
+            if pending.complete:
+                del self._pending[group, number]
                 self._changed.notify_all()
-            return meeting
+            return pending
 
-    def wait(self, meeting: PendingCollective) -> None:
-        """Returns when the meeting is complete, or when all is over."""
+    def wait(self, pending: PendingCollective) -> None:
+        """Returns when the collective is complete, or when the test is over."""
         with self._changed:
-            self._changed.wait_for(lambda: meeting.complete or self._over)
+            self._changed.wait_for(lambda: pending.complete or self._over)
 
     def end(self) -> None:
-        """Nobody waits here any longer."""
+        """Says that the test is over: nobody waits here any longer."""
         with self._changed:
             self._over = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""The recorder: notes every collective that this rank starts in the ledger.
+"""The recorder: notes every collective that this rank starts in its collective log.
 
 It stands between ``torch.distributed`` and the process group's methods, below every public function, so
 that ``dist.all_reduce``, DDP, FSDP and user code are all seen. Collectives that compiled graphs start
@@ -49,10 +49,10 @@ OPERATIONS = {
 class Recorder:
     """Numbers the collectives of each group from 1 and pairs each with the wait on its work handle."""
 
-    def __init__(self, ledger: CollectiveLog) -> None:
-        self._ledger = ledger
+    def __init__(self, log: CollectiveLog) -> None:
+        self._log = log
         self._sequence: dict[str, int] = {}
-        self._open: dict[int, int] = {}  # id of a work handle -> ledger token
+        self._open: dict[int, int] = {}  # id of a work handle -> token of the log
 
     def restart(self) -> None:
         """Numbers from 1 again."""
@@ -63,12 +63,12 @@ class Recorder:
         """A collective starts; returns its token."""
         name = _group_name(group)
         number = self._sequence[name] = self._sequence.get(name, 0) + 1
-        return self._ledger.begin(operation, name, number)
+        return self._log.begin(operation, name, number)
 
     def returned(self, token: int, work: object) -> None:
         """The call came back: with a work handle it goes on until somebody waits, without it is over."""
         if work is None:
-            self._ledger.end(token)
+            self._log.end(token)
             return
         if len(self._open) >= 4 * ENTRIES:
             self._open.clear()  # handles that nobody waits for; their entries have left the ring long ago
@@ -78,7 +78,7 @@ class Recorder:
         """Somebody waited for a handle, and it is over."""
         token = self._open.pop(id(work), None)
         if token is not None:
-            self._ledger.end(token)
+            self._log.end(token)
 
 
 def _group_name(group: Any) -> str:
@@ -94,27 +94,27 @@ class _Interceptor:
     recorder: Recorder | None = None
 
 
-# On the first method that a tap stands before.
-_MARK = "__harness_tap__"
+# On the first method that a interceptor stands before.
+_MARK = "__harness_interceptor__"
 
 
-def install(ledger: CollectiveLog, *, restart: bool = True) -> bool:
-    """Records this rank's collectives in its ledger; False where torch.distributed is not in use.
+def install(log: CollectiveLog, *, restart: bool = True) -> bool:
+    """Records this rank's collectives in its collective log; False where torch.distributed is not in use.
 
     In a rank that records already, numbering starts again with ``restart``: the groups are new ones.
     """
-    tap = prepare()
-    if tap is None:
+    interceptor = prepare()
+    if interceptor is None:
         return False
-    if tap.recorder is None:
-        tap.recorder = Recorder(ledger)
+    if interceptor.recorder is None:
+        interceptor.recorder = Recorder(log)
     elif restart:
-        tap.recorder.restart()
+        interceptor.recorder.restart()
     return True
 
 
 def prepare() -> _Interceptor | None:
-    """Puts a tap before the process group's methods, if there is none: what a server does once for its ranks.
+    """Puts an interceptor before the process group's methods, if there is none; servers do it for ranks.
 
     None where torch.distributed is not in use.
     """
@@ -125,20 +125,20 @@ def prepare() -> _Interceptor | None:
     earlier: _Interceptor | None = getattr(group.allreduce, _MARK, None)
     if earlier is not None:
         return earlier
-    tap = _Interceptor()
+    interceptor = _Interceptor()
     for method, operation in OPERATIONS.items():
         original = getattr(group, method, None)
         if original is not None:
-            setattr(group, method, _recorded(original, operation, tap))
-    setattr(group.allreduce, _MARK, tap)
-    work.wait = _waited(work.wait, tap)
-    return tap
+            setattr(group, method, _recorded(original, operation, interceptor))
+    setattr(group.allreduce, _MARK, interceptor)
+    work.wait = _waited(work.wait, interceptor)
+    return interceptor
 
 
-def _recorded(original: Callable[..., Any], operation: str, tap: _Interceptor) -> Callable[..., Any]:
+def _recorded(original: Callable[..., Any], operation: str, interceptor: _Interceptor) -> Callable[..., Any]:
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = tap.recorder
+        recorder = interceptor.recorder
         if recorder is None:
             return original(self, *args, **kwargs)
         token = recorder.began(self, operation)
@@ -152,13 +152,13 @@ def _recorded(original: Callable[..., Any], operation: str, tap: _Interceptor) -
     return uncompiled(method)
 
 
-def _waited(original: Callable[..., Any], tap: _Interceptor) -> Callable[..., Any]:
+def _waited(original: Callable[..., Any], interceptor: _Interceptor) -> Callable[..., Any]:
     @functools.wraps(original)
     def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return original(self, *args, **kwargs)
         finally:
-            if tap.recorder is not None:
-                tap.recorder.waited(self)
+            if interceptor.recorder is not None:
+                interceptor.recorder.waited(self)
 
     return uncompiled(wait)

@@ -37,7 +37,7 @@ class _Contract(RankOrchestration):
 
         Upstream's ranks call the method themselves, so there is no unittest result on the instance there.
         """
-        return {**self.__dict__, "_outcome": None, "_running": None, "_watch": None}
+        return {**self.__dict__, "_outcome": None, "_running": None, "_job_result": None}
 
     def _timeout_s(self, settings: Settings) -> float:
         """A deadline set for the test or for this run, else upstream's for this test."""
@@ -62,8 +62,8 @@ class _Contract(RankOrchestration):
 
         seeding.seed_all(common_utils.SEED)
 
-    def _account(self, account: RankResult) -> RankResult:
-        return skips.read_account(account, skips.table())
+    def _read_result(self, result: RankResult) -> RankResult:
+        return skips.read_result(result, skips.table())
 
     def _judged(self, outcomes: Sequence[RankOutcome]) -> Sequence[RankOutcome]:
         return skips.read_outcomes(outcomes, skips.table())
@@ -85,12 +85,12 @@ class UpstreamRanks(_Contract):
         super().setUp()
         self.pid_to_pipe = {}
 
-    def _account(self, account: RankResult) -> RankResult:
+    def _read_result(self, result: RankResult) -> RankResult:
         """Takes ``sys.exit(0)`` for a pass, as upstream does where every rank says it so expressly."""
-        if not skips.content(account):
-            return super()._account(account)
+        if not skips.content(result):
+            return super()._read_result(result)
         self._left_content = True
-        return RankResult(Status.PASSED, subtests=account.subtests, note="by sys.exit(0)")
+        return RankResult(Status.PASSED, subtests=result.subtests, note="by sys.exit(0)")
 
     def _run_in_rank(self, channel: Any) -> None:
         super()._run_in_rank(channel)
@@ -156,7 +156,7 @@ class UpstreamContinuousRanks(_Contract, ContinuousOrchestration):
             super()._run(rank, test_name, file_name, parent_pipe, **kwargs)
         except SystemExit as ending:
             why = skips.reason(ending, skips.table())
-            if why is None or parent_pipe.account is not None:
+            if why is None or parent_pipe.result is not None:
                 raise
             parent_pipe.record(RankResult(Status.SKIPPED, skip_reason=why))
             raise SystemExit(EXIT_SKIPPED) from ending

@@ -22,26 +22,26 @@ def reason(ending: SystemExit | None, reasons: Mapping[int, str]) -> str | None:
     return reasons.get(code) if isinstance(code, int) else None
 
 
-def read_account(account: RankResult, reasons: Mapping[int, str]) -> RankResult:
-    """The rank's own account, where its test ended by ``sys.exit`` with the code of a skip."""
-    why = reason(account.ending, reasons)
-    if why is None or account.error is None or account.error.type_name != "SystemExit":
-        return account  # it did something worse before
-    return RankResult(Status.SKIPPED, skip_reason=why, subtests=account.subtests)
+def read_result(result: RankResult, reasons: Mapping[int, str]) -> RankResult:
+    """The rank's own result, where its test ended by ``sys.exit`` with the code of a skip."""
+    why = reason(result.ending, reasons)
+    if why is None or result.error is None or result.error.type_name != "SystemExit":
+        return result  # it did something worse before
+    return RankResult(Status.SKIPPED, skip_reason=why, subtests=result.subtests)
 
 
-def content(account: RankResult) -> bool:
+def content(result: RankResult) -> bool:
     """Whether the test ended by ``sys.exit(0)``, which upstream takes for a pass.
 
     Tests of the wheel do that to leave without what would follow.
     """
-    ending, error = account.ending, account.error
+    ending, error = result.ending, result.error
     return (
         ending is not None
         and ending.code in (None, 0)
         and error is not None
         and error.type_name == "SystemExit"
-        and not any(subtest.status.bad for subtest in account.subtests)
+        and not any(subtest.status.bad for subtest in result.subtests)
     )
 
 

@@ -31,6 +31,7 @@ from harness.fuzzing.program import Program, from_json, to_json
 from harness.fuzzing.shrink import smallest
 from harness.fuzzing.source import source_of
 from harness.outcomes import Status
+from harness.ranks.modes import chosen_mode
 from harness.requirements import reason_to_skip
 from harness.settings import Settings
 
@@ -204,7 +205,7 @@ class ProgramTestCase(MultiProcContinuousTest):
         self._program = program
         self._end_ranks()
         settings = environment.settings()
-        self._start(self._mode(settings), settings)
+        self._start(chosen_mode(self.rank_modes, settings), settings)
         try:
             super()._join_processes(fn)
         except RankProblem as problem:

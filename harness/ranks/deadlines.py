@@ -12,6 +12,8 @@ import enum
 import math
 from dataclasses import dataclass
 
+from harness.settings import Settings
+
 # Seconds for the stack dumps of all ranks to come in. A dump takes microseconds once the rank's thread is
 # scheduled; the rest is for 32 ranks that share two busy cores.
 STACKS_WAIT_S = 0.5
@@ -54,6 +56,19 @@ class Limits:
     grace_s: float
     skip_grace_s: float
     exit_grace_s: float
+
+    @classmethod
+    def of(cls, settings: Settings, timeout_s: float, *, no_grace_in_debugger: bool = False) -> Limits:
+        """The limits of a test with a deadline of ``timeout_s``; none while somebody debugs one of its ranks.
+
+        The graces stay, for a supervisor that can tell when the debugged rank is done; where it cannot,
+        ``no_grace_in_debugger`` takes them away as well.
+        """
+        if settings.pdb_rank is None:
+            return cls(timeout_s, settings.grace_s, settings.skip_grace_s, settings.exit_grace_s)
+        if no_grace_in_debugger:
+            return cls(math.inf, math.inf, math.inf, math.inf)
+        return cls(math.inf, settings.grace_s, settings.skip_grace_s, math.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
-"""What a rank has to say of its own test, and how a test's run becomes that."""
+"""``RankResult``: how a test went in one rank, how it is run to find out, and the outcome made of it."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 import unittest
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from typing import Any, NoReturn
 # The class is private, but it is what unittest hands to every result.
 from unittest.case import _SubTest  # type: ignore[attr-defined]  # typeshed leaves it out
 
-from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, Status, SubtestOutcome
+from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.ranks import debugger
 from harness.ranks.exception_info import capture, own_frames
 from harness.system import posix
@@ -25,7 +26,11 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None,
 
 @dataclass(frozen=True, slots=True)
 class RankResult:
-    """How the test went in this rank; ``ending`` is a SystemExit by which it wanted to end the process."""
+    """What a test came to in one rank, as the rank itself knows it; ``outcome`` makes the outcome of it.
+
+    ``ending`` is a SystemExit by which the test wanted to end the process; ``accepted`` are the expected
+    outputs that the rank would have written.
+    """
 
     status: Status
     error: ErrorInfo | None = None
@@ -34,6 +39,46 @@ class RankResult:
     ending: SystemExit | None = None
     note: str = ""
     accepted: tuple[object, ...] = ()
+
+    @property
+    def requested_exit_code(self) -> int | None:
+        """The exit code that the test asked for by ``sys.exit``, None where it did not."""
+        if self.ending is None:
+            return None
+        code = self.ending.code
+        return code & 0xFF if isinstance(code, int) else 0 if code is None else 1
+
+    @property
+    def exit_code(self) -> int:
+        """The code with which a process that is this rank ends: the test's own choice, else upstream's."""
+        if self.requested_exit_code is not None:
+            return self.requested_exit_code
+        if self.status is Status.SKIPPED:
+            return EXIT_SKIPPED
+        return 0 if self.status is Status.PASSED else EXIT_ERROR
+
+    def outcome(self, rank: int, started_s: float, **known: Any) -> RankOutcome:
+        """The outcome of this rank, which ends now; ``known`` are further fields, or other values of these.
+
+        ``started_s`` is when its test began, in seconds on the monotonic clock.
+        """
+        fields: dict[str, Any] = {
+            "exit_code": self.requested_exit_code,
+            "duration_s": time.monotonic() - started_s,
+            "started_s": started_s,
+            "pid": os.getpid(),
+            **known,
+        }
+        return RankOutcome(
+            rank=rank,
+            status=self.status,
+            error=self.error,
+            skip_reason=self.skip_reason,
+            subtests=self.subtests,
+            note=self.note,
+            accepted=self.accepted,
+            **fields,
+        )
 
 
 class _ResultCollector(unittest.TestResult):
@@ -133,10 +178,10 @@ def run_body(
     case.setUp = set_up  # type: ignore[method-assign]  # this instance plays the rank's part only
     case.tearDown = tear_down  # type: ignore[method-assign]
     unittest.TestCase.run(case, collector)
-    return _account(collector)
+    return _result(collector)
 
 
-def _account(collector: _ResultCollector) -> RankResult:
+def _result(collector: _ResultCollector) -> RankResult:
     subtests = tuple(collector.subtests)
     if collector.problems:
         error = _joined(collector.problems)
@@ -162,51 +207,41 @@ def _joined(problems: list[ErrorInfo]) -> ErrorInfo:
     return replace(first, traceback="\n\n".join([first.traceback, *before, *after]))
 
 
-def conclude(account: RankResult | None, ending: BaseException | None, texts: list[str]) -> RankResult:
+def conclude(result: RankResult | None, ending: BaseException | None, texts: list[str]) -> RankResult:
     """The rank's final word, from what its test came to and from how ``_run`` ended.
 
     ``ending`` is the exception that left ``_run``; ``texts`` what an overridden ``run_test`` sent over the
     pipe, as upstream's does with a traceback. A rank that never ran its test has crashed, whatever it says.
     """
     if isinstance(ending, SystemExit):
-        return _exited(account, ending, texts)
+        return _exited(result, ending, texts)
     if ending is not None:
-        if account is None or account.status in (Status.PASSED, Status.SKIPPED):
+        if result is None or result.status in (Status.PASSED, Status.SKIPPED):
             info = capture(ending)
             return RankResult(Status.FAILED if info.is_assertion else Status.ERROR, info)
-        return account
-    if account is None:
+        return result
+    if result is None:
         return RankResult(Status.CRASHED, note="_run returned without running the test")
-    return account
+    return result
 
 
-def _exited(account: RankResult | None, ending: SystemExit, texts: list[str]) -> RankResult:
-    if account is not None and account.ending is None:
-        harmless = {Status.PASSED: (None, 0), Status.SKIPPED: (None, 0, EXIT_SKIPPED)}.get(account.status)
+def _exited(result: RankResult | None, ending: SystemExit, texts: list[str]) -> RankResult:
+    if result is not None and result.ending is None:
+        harmless = {Status.PASSED: (None, 0), Status.SKIPPED: (None, 0, EXIT_SKIPPED)}.get(result.status)
         if harmless is None or ending.code in harmless:
-            return account
+            return result
     if texts:
         return RankResult(
             Status.ERROR, ErrorInfo("Exception", texts[0].strip().rsplit("\n", 1)[-1], texts[0])
         )
-    if account is not None and account.error is not None and account.error.type_name != SystemExit.__name__:
-        return replace(account, note="by sys.exit")  # its code may be announced, or a skip's; this is neither
-    subtests = account.subtests if account is not None else ()
-    error = (account.error if account is not None else None) or capture(ending)
+    if result is not None and result.error is not None and result.error.type_name != SystemExit.__name__:
+        return replace(result, note="by sys.exit")  # its code may be announced, or a skip's; this is neither
+    subtests = result.subtests if result is not None else ()
+    error = (result.error if result is not None else None) or capture(ending)
     return RankResult(Status.CRASHED, error, subtests=subtests, ending=ending, note="by sys.exit")
 
 
 def leave_as_child(final: RankResult) -> NoReturn:
     """Ends a process that a test forked from its rank and that came out of the test, without a word."""
     posix.flush_streams()
-    os._exit(exit_code(final))
-
-
-def exit_code(final: RankResult) -> int:
-    """The code with which a process that was this rank ends: its own choice, else upstream's."""
-    if final.ending is not None:
-        code = final.ending.code
-        return code & 0xFF if isinstance(code, int) else 0 if code is None else 1
-    if final.status is Status.SKIPPED:
-        return EXIT_SKIPPED
-    return 0 if final.status is Status.PASSED else EXIT_ERROR
+    os._exit(final.exit_code)

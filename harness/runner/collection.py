@@ -140,7 +140,7 @@ def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
 def discover(
     want: Wanted, cache: Cache, zygote_owner: ZygoteOwner, *, cached: bool
 ) -> dict[str, ModuleTests]:
-    """The tests of every module that is wanted, in order: by having the zygote_owner import it, or with ``cached``
+    """The tests of every module that is wanted, in order: by having the zygote import it, or with ``cached``
     from the cache, where that knows it. A module that comes from another file than is meant has an error."""
     known = {m: tests for m in want.modules if (tests := cache.get(m, want.sources[m])) is not None}
     found = dict(known) if cached else {}

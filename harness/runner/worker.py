@@ -32,7 +32,7 @@ from harness.runner.unittest_result import (
     headline,
     users_traceback,
 )
-from harness.system import posix
+from harness.system import closing, intra_op_threads, posix
 from harness.wire import send_frame
 
 
@@ -235,8 +235,9 @@ def run_batch(
 ) -> None:
     """Runs a batch in this process, a worker; reports on ``channel``, and writes markers to ``output``."""
     reporter = WorkerChannel(channel, output, None if order.stream or order.terminal else order.marker)
-    if not any(starts_ranks(tests[item.id]) for item in order.items if item.id in tests):
-        set_threads(order.threads)  # else a pool of threads would keep this process from forking ranks
+    has_ranks = any(starts_ranks(tests[item.id]) for item in order.items if item.id in tests)
+    if order.threads is not None and not has_ranks:  # a pool of threads would keep it from forking ranks
+        intra_op_threads.set_in_torch(intra_op_threads.asked_for(os.environ) or order.threads)
     if not order.terminal and not os.environ.get("PYTHONBREAKPOINT"):
         sys.breakpointhook = refuse_breakpoint
     BatchRunner(order, tests, reporter).run()
@@ -257,22 +258,6 @@ def starts_ranks(test: unittest.TestCase) -> bool:
     return hasattr(test, "_spawn_processes")
 
 
-def set_threads(count: int | None) -> None:
-    """Sets the number of intra-op threads where torch is loaded: the user's ``OMP_NUM_THREADS``, which torch
-    could not heed under the zygote's guards, else ``count``; None changes nothing."""
-    torch = sys.modules.get("torch")
-    if count is not None and torch is not None:
-        wish = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-        torch.set_num_threads(int(wish) if wish.isdigit() and int(wish) > 0 else count)
-
-
-def _end_rank_servers() -> None:
-    """Ends the servers that tests of this process started ranks from, and removes its scratch directory."""
-    select = sys.modules.get("harness.ranks.processes.choose_launcher")
-    if select is not None:
-        select.close_all()
-
-
 def guarded(body: Callable[[], None]) -> int:
     """Runs a forked child's body; its exit code. Nothing may return into the parent's frames."""
     try:
@@ -281,7 +266,7 @@ def guarded(body: Callable[[], None]) -> int:
         traceback.print_exc()
         return 3
     finally:
-        _end_rank_servers()
+        closing.close_all()  # the servers of ranks, and the directory of temporary files
         coverage_hook.flush()
         posix.flush_streams()
     return 0

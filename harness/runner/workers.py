@@ -48,8 +48,8 @@ from harness.runner.messages import (
     decode,
 )
 from harness.runner.output_capture import BEFORE_THE_FIRST, OutputSplitter
-from harness.runner.signals import STACK_SIGNAL
 from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
+from harness.system.signals import WORKER_STACKS
 from harness.wire import read_available
 
 # Seconds for a worker's stacks to arrive. Writing them takes milliseconds; a process that is stopped or deep
@@ -178,7 +178,7 @@ class Workers:
             self._terminate(worker)
             return
         worker.stage, worker.stage_until_s = Stage.DUMPING, time.monotonic() + STACKS_S
-        self._signal(worker, signal.SIGINT if has_ranks else STACK_SIGNAL, group=False)
+        self._signal(worker, signal.SIGINT if has_ranks else WORKER_STACKS, group=False)
 
     def _terminate(self, worker: Worker) -> None:
         worker.stage, worker.stage_until_s = Stage.TERMINATING, time.monotonic() + TERMINATE_S

@@ -25,7 +25,6 @@ from typing import NoReturn
 
 from harness import coverage_hook
 from harness.errors import ProtocolError
-from harness.ranks.processes.fork_server import is_clean
 from harness.runner import worker
 from harness.runner.listing import list_module
 from harness.runner.messages import (
@@ -42,9 +41,11 @@ from harness.runner.messages import (
     decode,
     encode,
 )
-from harness.runner.signals import STACK_SIGNAL
 from harness.runner.unit import to_json
 from harness.system import huge_pages, posix
+from harness.system.fork_safety import is_clean
+from harness.system.server_process import Parent
+from harness.system.signals import WORKER_STACKS
 from harness.wire import recv_fds, recv_frame, send_frame
 
 # Seconds that processes which outlive their worker get: fork servers and resource trackers notice the end
@@ -175,7 +176,7 @@ class Zygote:
             _connect_streams(order, output)
             _default_signals()
             faulthandler.enable(stacks, all_threads=True)
-            faulthandler.register(STACK_SIGNAL, stacks, all_threads=True, chain=False)
+            faulthandler.register(WORKER_STACKS, stacks, all_threads=True, chain=False)
             coverage_hook.start_in_child()
             gc.enable()
             with socket.socket(fileno=channel_fd) as channel:
@@ -278,15 +279,13 @@ def _default_signals() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def main(control_fd: int, guarded: dict[str, str | None], controller: int) -> NoReturn:
+def main(control: socket.socket, parent: Parent, guarded: dict[str, str | None]) -> NoReturn:
     """Entry of the zygote's interpreter: becomes a zygote and serves; never returns."""
-    control = socket.socket(fileno=control_fd)
-    control.set_inheritable(False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C at the terminal is the controller's to handle
-    faulthandler.register(STACK_SIGNAL, sys.__stderr__ or 2, all_threads=True, chain=False)
+    faulthandler.register(WORKER_STACKS, sys.__stderr__ or 2, all_threads=True, chain=False)
     posix.adopt_orphans()
     coverage_hook.start_in_child()
     gc.disable()
-    code = worker.guarded(Zygote(control, guarded, controller).run)
+    code = worker.guarded(Zygote(control, guarded, parent.pid).run)
     atexit._run_exitfuncs()  # what test modules registered on import; a worker's fork does not run these
     os._exit(code)

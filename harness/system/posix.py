@@ -8,7 +8,6 @@ import os
 import select
 import sys
 import time
-import warnings
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -45,28 +44,6 @@ def flush_streams() -> None:
 def os_threads() -> int:
     """Threads of this process as the operating system counts them, Python's and others'."""
     return len(os.listdir("/proc/self/task"))
-
-
-def forkable() -> bool:
-    """True where a fork of this process misses no thread: it has one, or pools that end before a fork.
-
-    Some pools (OpenBLAS's) end their threads before a fork and start them again when needed; a trial fork
-    tells them from those (OpenMP's, autograd's) that would be missing in the child.
-    """
-    if os_threads() == 1:
-        return True
-    _trial_fork()
-    return os_threads() == 1
-
-
-def _trial_fork() -> None:
-    with warnings.catch_warnings():
-        # Python 3.12 and later warn of a fork beside threads, which is what this one is to find out about.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
 
 
 def children() -> list[int]:

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 
-from harness.ranks.processes import choose_launcher
+from harness.system.closing import on_close
 from harness.system.per_process import PerProcess
 
 
@@ -39,7 +39,7 @@ class Scratch:
 
 def _begin() -> Scratch:
     made = Scratch()
-    choose_launcher.on_close(made.close)
+    on_close(made.close)
     return made
 
 

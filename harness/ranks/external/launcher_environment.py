@@ -1,4 +1,4 @@
-"""Where a process stands among those that somebody else started: what torchrun, mpirun and Slurm tell it."""
+"""What torchrun, mpirun and Slurm tell a process in its environment: its rank, the world size, the store."""
 
 from __future__ import annotations
 
@@ -20,22 +20,27 @@ _LARGEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class LauncherEnvironment:
-    """Where this process stands: its rank among ``size``, and the store's address.
+    """The rank of this process among ``world_size``, and the address of the store by which they meet.
 
-    ``hosted`` where the store is somebody else's (torchrun's agent), else rank 0 hosts it. ``attempt`` tells
-    the processes that torchrun started again from those before them.
+    ``agent_store`` where the store is torchrun's agent's, else rank 0 hosts it. ``restart_count`` tells the
+    processes that torchrun started again from those before them.
     """
 
     rank: int
-    size: int
-    host: str
-    port: int
-    hosted: bool = False
-    attempt: str = "0"
+    world_size: int
+    master_addr: str
+    master_port: int
+    agent_store: bool = False
+    restart_count: str = "0"
+
+    @property
+    def address(self) -> str:
+        """The store's host and port, as messages name them."""
+        return f"{self.master_addr}:{self.master_port}"
 
 
 def launcher_environment(environ: Mapping[str, str]) -> LauncherEnvironment:
-    """What the starter's variables say. UsageError, in one line, where that is nothing, half, or twofold."""
+    """What the launcher's variables say; UsageError, in one line, where they lack something or contradict."""
     source = next((names for names in SOURCES if environ.get(names[0])), None)
     if source is None:
         raise UsageError(
@@ -57,8 +62,9 @@ def launcher_environment(environ: Mapping[str, str]) -> LauncherEnvironment:
     port = _whole(environ, "MASTER_PORT")
     if not 0 < port <= _LARGEST_PORT:
         raise UsageError(f"MASTER_PORT={port}: write a port from 1 to {_LARGEST_PORT}")
-    hosted = environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    return LauncherEnvironment(rank, size, host, port, hosted, environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    agent_store = environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    restarts = environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return LauncherEnvironment(rank, size, host, port, agent_store, restarts)
 
 
 def _whole(environ: Mapping[str, str], name: str) -> int:

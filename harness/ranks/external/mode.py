@@ -6,30 +6,26 @@ See ``ranks.external.rank_set`` for what the processes tell each other, and for 
 from __future__ import annotations
 
 import functools
-import math
 import os
 import sys
 import unittest
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness import environment
 from harness.errors import LaunchError, RankError
 from harness.outcomes import PLAIN, ErrorInfo, MergeRules, RankOutcome, Status, describe, merge
 from harness.ranks.deadlines import Limits
+from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.external import rank_set
-from harness.ranks.external.rank import InProcessChannel, InProcessRank, clean_up
+from harness.ranks.external.rank import InProcessRank, clean_up
 from harness.ranks.external.supervisor import ExternalSupervisor
-from harness.ranks.job import JobResult
-from harness.ranks.threads.mode import class_of_rank
+from harness.ranks.job import Job, JobResult
+from harness.ranks.rank_class import class_of_rank
 from harness.report.failure import failure_text
 from harness.settings import Settings
-
-if TYPE_CHECKING:
-    from harness.ranks.modes import Job
-    from harness.ranks.processes.rank_process import RankProcess
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -44,19 +40,19 @@ class ExternalRanks:
     """A test takes its ranks from those that were started, the first ones. Its body runs in ``join``; a
     process whose rank it does not need waits for the verdict there."""
 
-    processes: Sequence[RankProcess] = ()
+    processes: Sequence[Any] = ()
 
     def __init__(self, job: Job) -> None:
         """LaunchError where there are too few, or one of them is lost."""
         self._job = job
-        self._assembly = own_rank_set()
-        self._assembly.require(job.request.world_size)
+        self._rank_set = own_rank_set()
+        self._rank_set.require(job.request.world_size)
 
     def join(self, rules: MergeRules) -> JobResult:
         """Runs this process's part, and waits for every rank's word; LaunchError where the store is gone."""
-        job, ours = self._job, self._assembly
+        job, ours = self._job, self._rank_set
         log = ours.begin(job.test_id)
-        own = InProcessRank(ours.place.rank, self._body) if self._takes_part else None
+        own = InProcessRank(ours.launched.rank, self._body) if self._takes_part else None
         listener = _listener(
             log, ours, job.test_id, job.request.world_size, job.settings, job.timeout_s, own, rules
         )
@@ -65,7 +61,7 @@ class ExternalRanks:
             if own.interrupted:
                 return JobResult((outcome,), (), interrupted=True)
         watched = _heard(listener, ours, job.test_id)
-        return watched if ours.place.rank == 0 else _without_accepted(watched)
+        return watched if ours.launched.rank == 0 else _without_accepted(watched)
 
     def _run(self, own: InProcessRank, log: rank_set.OutcomeLog, listener: ExternalSupervisor) -> RankOutcome:
         """The part of the own rank, until its groups are gone."""
@@ -81,13 +77,13 @@ class ExternalRanks:
 
     @property
     def _takes_part(self) -> bool:
-        return self._assembly.place.rank < self._job.request.world_size
+        return self._rank_set.launched.rank < self._job.request.world_size
 
-    def _body(self, channel: InProcessChannel) -> None:
+    def _body(self, channel: DirectChannel) -> None:
         request = self._job.request
-        file_name = self._assembly.rendezvous(self._job.test_id)
+        file_name = self._rank_set.rendezvous(self._job.test_id)
         case = class_of_rank(self._job.case)
-        case._run(self._assembly.place.rank, request.method, file_name, channel, **request.kwargs)
+        case._run(self._rank_set.launched.rank, request.method, file_name, channel, **request.kwargs)
 
     def close(self) -> None:
         """Nothing lives on."""
@@ -109,13 +105,7 @@ def _listener(
 ) -> ExternalSupervisor:
     """A listener that has started."""
     end = functools.partial(_end_process, ours, test_id, settings.exit_grace_s, own)
-    debugged = settings.pdb_rank is not None  # somebody types: no deadline
-    limits = Limits(
-        timeout_s=math.inf if debugged else timeout_s,
-        grace_s=math.inf if debugged else settings.grace_s,
-        skip_grace_s=math.inf if debugged else settings.skip_grace_s,
-        exit_grace_s=math.inf if debugged else settings.exit_grace_s,
-    )
+    limits = Limits.of(settings, timeout_s, no_grace_in_debugger=True)
     made = ExternalSupervisor(log, world_size, limits, own, end, rules)
     made.start()
     return made
@@ -158,7 +148,7 @@ def _end_process(
     silent = [] if own is None or own.rank in {o.rank for o in known} else [own.stuck()]
     print(
         failure_text(test_id, merge([*known, *silent]), rerun="", seed=None),
-        f"harness: rank {ours.place.rank} hangs in this test, or in its process groups: its process ends",
+        f"harness: rank {ours.launched.rank} hangs in this test, or in its process groups: its process ends",
         sep="\n",
         file=sys.stderr,
         flush=True,
@@ -184,7 +174,7 @@ def speak_if_absent(case: Any, times: int) -> None:
     if ours.times(case.id()) != times:
         return
     size = _ranks_of(case, ours)
-    if size > ours.place.size:
+    if size > ours.launched.world_size:
         return  # in all processes alike
     log = ours.begin(case.id())
     try:
@@ -193,13 +183,13 @@ def speak_if_absent(case: Any, times: int) -> None:
         # Nothing to wait for; but a rank that is lost may not know it, and run this test.
         error = ErrorInfo("LaunchError", str(lost), str(lost))
         with suppress(RuntimeError):
-            log.append(RankOutcome(ours.place.rank, Status.ERROR, error))
+            log.append(RankOutcome(ours.launched.rank, Status.ERROR, error))
         return
     settings = environment.settings()
     listener = _listener(log, ours, case.id(), size, settings, case._timeout_s(settings), None, PLAIN)
-    if ours.place.rank < size:
+    if ours.launched.rank < size:
         reason = "its test skipped or failed before it came to the ranks"
-        _say(log, RankOutcome(ours.place.rank, Status.SKIPPED, skip_reason=reason), listener)
+        _say(log, RankOutcome(ours.launched.rank, Status.SKIPPED, skip_reason=reason), listener)
     outcome = merge(_heard(listener, ours, case.id()).outcomes)
     if outcome.status is not Status.SKIPPED:
         raise RankError(f"{case.id()}: {outcome.reason}", outcome)
@@ -210,5 +200,5 @@ def _ranks_of(case: Any, ours: rank_set.ExternalRankSet) -> int:
     try:
         size = int(case.world_size)
     except unittest.SkipTest:
-        return ours.place.size
-    return size if size > 0 else ours.place.size
+        return ours.launched.world_size
+    return size if size > 0 else ours.launched.world_size

@@ -1,4 +1,4 @@
-"""A rank in a process that is not its own: it runs a test in the calling thread, and the process lives on.
+"""``InProcessRank``: a rank that runs its test in the calling thread of a process which lives on afterwards.
 
 What a rank that is a process leaves to its end is done here by hand: the test is ended by an exception, its
 process groups are destroyed, and what else it left changed is reported.
@@ -14,16 +14,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from harness.communication import collective_log, recorder
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.ranks import guard, process_groups
-from harness.ranks.result import RankResult, conclude, exit_code, leave_as_child
-from harness.ranks.threads.rank import ThreadChannel, stack_of
+from harness.ranks.direct_channel import DirectChannel
+from harness.ranks.result import RankResult, conclude, leave_as_child
+from harness.ranks.thread_stack import stack_of
 from harness.system.per_process import PerProcess
-from harness.system.signals import STOP_SIGNAL
+from harness.system.signals import STOP_TEST
 
 __unittest = True  # frames that no reader of a failure has a use for
 
@@ -33,14 +34,14 @@ SIGNAL_EVERY_S = 0.03
 
 
 class _LogPage:
-    """A process's page of collectives. One, because the recorder keeps the ledger it was installed with."""
+    """A process's collective log; there is one, because the recorder keeps the log of its installation."""
 
     def __init__(self) -> None:
         self.memory = mmap.mmap(-1, collective_log.size(1))
-        self.ledger = collective_log.CollectiveLog(self.memory, 0)
+        self.log = collective_log.CollectiveLog(self.memory, 0)
 
 
-_book = PerProcess(_LogPage)
+_log_page = PerProcess(_LogPage)
 
 
 def _too_late(*_: Any) -> None:
@@ -51,17 +52,6 @@ class TestStopped(BaseException):
     """Raised in a test by which nobody waits any longer. Nobody's fault by itself."""
 
 
-@dataclass(slots=True)
-class InProcessChannel(ThreadChannel):
-    """What ``_run`` gets as its pipe. What was made when it calls ``ready`` is not the test's."""
-
-    on_ready: Callable[[], None] = lambda: None
-
-    def ready(self) -> None:
-        """What is left behind from here on is the test's."""
-        self.on_ready()
-
-
 class InProcessRank:
     """One test's rank. ``run`` is called once, in the thread of the test; ``stop`` in any other.
 
@@ -69,7 +59,7 @@ class InProcessRank:
     Ctrl-C ended it.
     """
 
-    def __init__(self, rank: int, body: Callable[[InProcessChannel], object]) -> None:
+    def __init__(self, rank: int, body: Callable[[DirectChannel], object]) -> None:
         self.rank = rank
         self.done = threading.Event()
         self.interrupted = False
@@ -83,24 +73,24 @@ class InProcessRank:
         self._failed: list[SubtestOutcome] = []  # sub-tests that went wrong before the test was stopped
 
     def run(self) -> RankOutcome:
-        """Runs the test to its end and says how it went. Never raises on the test's account."""
+        """Runs the test to its end and says how it went. Never raises what the test does."""
         watch = guard.Guard()
-        channel = InProcessChannel(subtest_failed=self._subtest_failed, on_ready=watch.begin)
-        book = _book.get().ledger
-        book.clear()
-        recorder.install(book)
+        channel = DirectChannel(subtest_failed=self._subtest_failed, on_ready=watch.begin)
+        log = _log_page.get().log
+        log.clear()
+        recorder.install(log)
         pid = os.getpid()
         with self._stoppable():
             watch.begin()
             ending = self._ending(channel)
         if os.getpid() != pid:  # a child that the test forked: what is said is the rank's alone to say
-            leave_as_child(conclude(channel.account, ending, channel.texts))
+            leave_as_child(conclude(channel.result, ending, channel.texts))
         self.done.set()
         self.interrupted = isinstance(ending, KeyboardInterrupt)
-        final = conclude(channel.account, ending, channel.texts)
+        final = conclude(channel.result, ending, channel.texts)
         return self._outcome(final, watch.what_changed(keeps_group=False))
 
-    def _ending(self, channel: InProcessChannel) -> BaseException | None:
+    def _ending(self, channel: DirectChannel) -> BaseException | None:
         """The exception that left the body. ``TestStopped`` comes once, at the latest in the ``finally``."""
         try:
             try:
@@ -123,12 +113,12 @@ class InProcessRank:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        signal.signal(STOP_SIGNAL, self._raise_once)
+        signal.signal(STOP_TEST, self._raise_once)
         try:
             yield
         finally:
             # Not what it was before: a signal that is on its way would end the process.
-            signal.signal(STOP_SIGNAL, _too_late)
+            signal.signal(STOP_TEST, _too_late)
 
     def _raise_once(self, *_: Any) -> None:
         if self._inside and not self._raised:
@@ -149,7 +139,7 @@ class InProcessRank:
         """Signals the main thread until Python has seen it: a signal that comes when a call is about to wait
         does not wake it. One that waits in C sees it when it comes back."""
         for _ in range(SIGNALS):
-            signal.pthread_kill(self._thread, STOP_SIGNAL)
+            signal.pthread_kill(self._thread, STOP_TEST)
             if self.done.wait(SIGNAL_EVERY_S) or self._raised:
                 return
 
@@ -159,19 +149,11 @@ class InProcessRank:
         return self._outcome(RankResult(self._ended_as or Status.ENDED, note=note), ())
 
     def _outcome(self, final: RankResult, left: tuple[str, ...]) -> RankOutcome:
-        outcome = RankOutcome(
-            rank=self.rank,
-            status=final.status,
-            error=final.error,
-            skip_reason=final.skip_reason,
-            subtests=final.subtests,
-            exit_code=exit_code(final),
-            duration_s=time.monotonic() - self._started,
-            started_s=self._started,
-            pid=os.getpid(),
-            note=final.note,
-            accepted=final.accepted,
-            collectives=collective_log.read(_book.get().memory, 0),
+        outcome = final.outcome(
+            self.rank,
+            self._started,
+            exit_code=final.exit_code,
+            collectives=collective_log.read(_log_page.get().memory, 0),
             left=left,
         )
         if self._ended_as is None:

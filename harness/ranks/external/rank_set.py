@@ -133,7 +133,7 @@ class ExternalRankSet:
 
     def __init__(self, where: LauncherEnvironment, timeout_s: float) -> None:
         """Comes, and waits for all others; LaunchError where they are not all here after ``timeout_s``."""
-        self.place = where
+        self.launched = where
         self.lost: dict[int, str] = {}
         self._owner = os.getpid()
         self._times: dict[str, int] = {}
@@ -145,7 +145,7 @@ class ExternalRankSet:
             if isinstance(error, HarnessError):
                 raise
             raise LaunchError(
-                f"rank {where.rank} finds no store at {where.host}:{where.port} within {timeout_s:g} s: "
+                f"rank {where.rank} finds no store at {where.address} within {timeout_s:g} s: "
                 f"{first_line(error)}"
             ) from None
 
@@ -153,10 +153,10 @@ class ExternalRankSet:
         from torch.distributed import TCPStore
 
         return TCPStore(
-            where.host,
-            where.port,
-            world_size=where.size,
-            is_master=host and where.rank == 0 and not where.hosted,
+            where.master_addr,
+            where.master_port,
+            world_size=where.world_size,
+            is_master=host and where.rank == 0 and not where.agent_store,
             timeout=timedelta(seconds=timeout_s),
             wait_for_workers=False,
             multi_tenant=True,  # a test's own env:// rendezvous asks rank 0 for a server at the same port
@@ -165,9 +165,9 @@ class ExternalRankSet:
     def _come(self, timeout_s: float) -> None:
         from torch.distributed import PrefixStore
 
-        own = self.place.rank
+        own = self.launched.rank
         until = time.monotonic() + timeout_s
-        base = f"harness/{self.place.attempt}"
+        base = f"harness/{self.launched.restart_count}"
         # A job may run one program after another on one store: each process's n-th belong together.
         turn = self._clients[0].add(f"{base}/turns/{own}", 1)
         self._writer, self._reader = (PrefixStore(f"{base}/{turn}", client) for client in self._clients)
@@ -183,20 +183,22 @@ class ExternalRankSet:
             self._writer.set(f"here/{own}", _GAVE_UP)
             self._remove_directory()
             who = f"{ranks_text(absent)} did not come" if absent else f"{ranks_text(gave_up)} had given up"
-            where = f"{self.place.host}:{self.place.port}"
-            raise LaunchError(f"{who}: rank {own} of {self.place.size} waited {timeout_s:g} s at {where}")
+            where = self.launched.address
+            raise LaunchError(
+                f"{who}: rank {own} of {self.launched.world_size} waited {timeout_s:g} s at {where}"
+            )
         self._directory = self._writer.get("directory").decode()
 
     @property
     def everybody(self) -> range:
         """All ranks that were started."""
-        return range(self.place.size)
+        return range(self.launched.world_size)
 
     def require(self, world_size: int) -> None:
         """LaunchError unless there are that many ranks, and all of them still with us."""
-        if world_size > self.place.size:
+        if world_size > self.launched.world_size:
             raise LaunchError(
-                f"the test asks for {world_size} ranks, and {self.place.size} were started: start "
+                f"the test asks for {world_size} ranks, and {self.launched.world_size} were started: start "
                 f"{world_size} or more, or give the test a smaller world_size"
             )
         lost = [rank for rank in self.lost if rank < world_size]
@@ -209,7 +211,7 @@ class ExternalRankSet:
     def store_gone(self, error: BaseException) -> LaunchError:
         """What there is to say of an error of the store's, once everybody had come to it."""
         return LaunchError(
-            f"no word from the other ranks: the store at {self.place.host}:{self.place.port} is gone, and "
+            f"no word from the other ranks: the store at {self.launched.address} is gone, and "
             f"probably the process that hosts it ({first_line(error)})"
         )
 
@@ -221,7 +223,7 @@ class ExternalRankSet:
         """A test begins in this process; the log for its ranks' words. LaunchError without a store."""
         number = self._times[test_id] = self.times(test_id) + 1
         try:
-            self._writer.set(f"at/{self.place.rank}", test_id)
+            self._writer.set(f"at/{self.launched.rank}", test_id)
         except RuntimeError as error:
             raise self.store_gone(error) from None
         return OutcomeLog(self._writer, self._reader, f"log/{test_id}#{number}")
@@ -238,7 +240,7 @@ class ExternalRankSet:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         except OSError as error:
             raise LaunchError(
-                f"rank {self.place.rank} cannot use rank 0's {path} ({error.strerror}): set TMPDIR to a "
+                f"rank {self.launched.rank} cannot use rank 0's {path} ({error.strerror}): set TMPDIR to a "
                 "directory that all hosts share"
             ) from None
         return path
@@ -252,10 +254,10 @@ class ExternalRankSet:
         self._owner = -1
         until = time.monotonic() + timeout_s
         with suppress(RuntimeError):  # the store is gone, and with it anybody to wait for
-            self._writer.set(f"done/{self.place.rank}", "")
+            self._writer.set(f"done/{self.launched.rank}", "")
             self._await("done", until)
-            self._writer.set(f"bye/{self.place.rank}", "")
-            if self.place.rank == 0:
+            self._writer.set(f"bye/{self.launched.rank}", "")
+            if self.launched.rank == 0:
                 self._await("bye", until)
         self._remove_directory()
 
@@ -265,7 +267,7 @@ class ExternalRankSet:
                 _there(self._writer, f"{what}/{rank}", until - time.monotonic())
 
     def _remove_directory(self) -> None:
-        if self.place.rank == 0:
+        if self.launched.rank == 0:
             shutil.rmtree(self._directory, ignore_errors=True)
 
 
@@ -276,7 +278,7 @@ def first_line(error: BaseException) -> str:
 
 @dataclass(slots=True)
 class _OwnRankSet:
-    """This process's assembly, or why there is none: whoever has waited for the others in vain waits once."""
+    """This process's rank set, or why there is none: whoever has waited for the others in vain waits once."""
 
     made: ExternalRankSet | None = None
     failure: HarnessError | None = None
@@ -286,7 +288,7 @@ _kept = PerProcess(_OwnRankSet)
 
 
 def own_rank_set(environ: Mapping[str, str], timeout_s: float, leave_within_s: float) -> ExternalRankSet:
-    """This process's assembly. The first call comes to it, with the variables of ``environ``, and has it left
+    """This process's rank set. The first call joins it, with the variables of ``environ``, and has it left
     when the process ends; both within so many seconds. UsageError or LaunchError where that fails, at each
     call the same."""
     kept = _kept.get()

@@ -17,10 +17,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, as_announced
 from harness.ranks.deadlines import Action, Limits, View, Why, decide
+from harness.ranks.external.rank import InProcessRank
+from harness.ranks.external.rank_set import LoggedOutcome, OutcomeLog
 from harness.ranks.job import JobResult
 
 # Seconds that ranks which are done keep their groups once the others are given up, so that a rank whose wait
@@ -34,51 +35,6 @@ LAST_WORD_S = 2.0
 assert CLOSE_S < UNWIND_S < LAST_WORD_S
 
 
-class Word(Protocol):
-    """What the log says of a rank; see ``ranks.external.rank_set.LoggedOutcome``."""
-
-    @property
-    def outcome(self) -> RankOutcome:
-        """Its outcome."""
-        ...
-
-    @property
-    def lost(self) -> bool:
-        """Whether it will take part in later tests no more."""
-        ...
-
-
-class Log(Protocol):
-    """The words of a test's ranks; see ``ranks.external.rank_set.OutcomeLog``."""
-
-    def append(self, outcome: RankOutcome, *, lost: bool = False) -> None:
-        """Puts a word at the end."""
-        ...
-
-    def read(self, number: int, timeout_s: float, *, soon: bool = False) -> Word | None:
-        """The word of that number, or None; ``soon`` where it comes soon or never."""
-        ...
-
-    def whereabouts(self, rank: int) -> str:
-        """Where a rank was last seen, in words."""
-        ...
-
-
-class Own(Protocol):
-    """The rank that runs in this process; see ``ranks.external.rank.InProcessRank``."""
-
-    rank: int
-    done: threading.Event
-
-    def stop(self, status: Status) -> None:
-        """Ends its test, where it runs Python."""
-        ...
-
-    def stuck(self) -> RankOutcome:
-        """Its outcome where that did not help."""
-        ...
-
-
 class ExternalSupervisor(threading.Thread):
     """Listens to one test's ranks, from ``start`` until each has its word. ``own`` is None in a process whose
     rank the test does not need; ``end_process`` is called with this listener where the own test, or its
@@ -90,10 +46,10 @@ class ExternalSupervisor(threading.Thread):
 
     def __init__(
         self,
-        log: Log,
+        log: OutcomeLog,
         world_size: int,
         limits: Limits,
-        own: Own | None,
+        own: InProcessRank | None,
         end_process: Callable[[ExternalSupervisor], object],
         rules: MergeRules = PLAIN,
         clock: Callable[[], float] = time.monotonic,
@@ -151,7 +107,7 @@ class ExternalSupervisor(threading.Thread):
             self._read += 1
             self._note(word)
 
-    def _note(self, word: Word) -> None:
+    def _note(self, word: LoggedOutcome) -> None:
         outcome = word.outcome
         if outcome.rank not in self._silent:
             return  # too late: for all, and so it is for us
@@ -197,7 +153,7 @@ class ExternalSupervisor(threading.Thread):
                 RankOutcome(rank, Status.CRASHED, note=f"{note}; {self._log.whereabouts(rank)}"), lost=True
             )
 
-    def _see_off(self, own: Own) -> None:
+    def _see_off(self, own: InProcessRank) -> None:
         """Nobody waits for the own test any more: normally it is over. If it is not (there are no words to be
         had, or the others have declared it lost) it has the grace that follows a failure."""
         if not self._stuck and not own.done.wait(_bounded(self._limits.grace_s)):

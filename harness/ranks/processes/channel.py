@@ -24,7 +24,7 @@ def _nothing() -> None:
 
 
 class RankChannel:
-    """Keeps the rank's account until the rank is done, then reports it and waits for the others.
+    """Keeps the rank's result until the rank is done, then reports it and waits for the others.
 
     ``send`` and ``close`` are there for code written against upstream's pipe: a traceback sent through it
     becomes the rank's error, closing changes nothing.
@@ -36,7 +36,7 @@ class RankChannel:
         self._rank = rank
         self._pid = os.getpid()
         self._subtests = 0
-        self.account: RankResult | None = None
+        self.result: RankResult | None = None
         self.texts: list[str] = []
         self.kept: dict[str, object] = {}  # what a pooled rank keeps from test to test
         self.on_ready: Callable[[], None] = _nothing
@@ -52,7 +52,7 @@ class RankChannel:
 
     def next_test(self) -> Launch | Again | None:
         """A pooled rank's next test; None when it is released, or its parent is gone."""
-        self.account, self.texts, self._subtests = None, [], 0
+        self.result, self.texts, self._subtests = None, [], 0
         try:
             frame = self._frames.next()
             message = decode(frame) if frame is not None else None
@@ -60,9 +60,9 @@ class RankChannel:
             return None
         return message if isinstance(message, Launch | Again) else None
 
-    def record(self, account: RankResult) -> None:
+    def record(self, result: RankResult) -> None:
         """Notes how the test went. The last word counts."""
-        self.account = account
+        self.result = result
 
     def send(self, value: object) -> None:
         """Upstream's way to hand a traceback to the parent."""

@@ -63,7 +63,7 @@ def _passes(ranks: RankSet, until: float, heard: Heard) -> dict[int, RankOutcome
                 order=len(passed),
                 at_s=time.monotonic(),
                 pid=ranks.pids[rank],
-                collectives=collective_log.read(ranks.ledger, rank),
+                collectives=collective_log.read(ranks.log, rank),
             )
             if outcome is None:
                 return None

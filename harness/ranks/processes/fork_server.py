@@ -10,20 +10,18 @@ import contextlib
 import dataclasses
 import os
 import socket
-import sys
-import threading
 import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from harness.errors import LaunchError, ServerLost
-from harness.protocol import Launch
-from harness.ranks.processes import rank as rank_main
-from harness.ranks.processes import server
-from harness.ranks.processes.launcher import ServerLauncher
-from harness.ranks.processes.rank_set import DirtyModule, Launcher, RankSet
+from harness.protocol import Assignment, Launch
+from harness.ranks.processes import preload, rank, server
+from harness.ranks.processes.launcher import Launcher, LaunchServer, ServerLauncher
+from harness.ranks.processes.rank_set import DirtyModule, RankSet
 from harness.system import posix
-from harness.system.server_process import ServerProcess, start_interpreter, this_process
+from harness.system.fork_safety import is_clean
+from harness.system.server_process import Parent, start_interpreter, this_process
 
 
 class ForkServerLauncher(ServerLauncher):
@@ -75,7 +73,7 @@ class ForkServerLauncher(ServerLauncher):
             ) from error
         return self._fallback()
 
-    def _start_server(self, module: str, sys_path: Sequence[str]) -> ServerProcess:
+    def _start_server(self, module: str, sys_path: Sequence[str]) -> LaunchServer:
         fork_here = module not in self._dirty and is_clean()
         return _fork_server() if fork_here else _fresh_server(sys_path)
 
@@ -88,27 +86,15 @@ def _without_preload(request: Launch) -> Launch:
     return dataclasses.replace(request, preload=False)
 
 
-def is_clean() -> bool:
-    """True where this process may be forked into a server: no thread that a fork would miss, and no
-    accelerator context."""
-    return threading.active_count() == 1 and not _has_accelerator_context() and posix.forkable()
-
-
-def _has_accelerator_context() -> bool:
-    torch = sys.modules.get("torch")
-    devices = [getattr(torch, name, None) for name in ("cuda", "xpu", "hpu", "mtia")] if torch else []
-    return any(d is not None and hasattr(d, "is_initialized") and d.is_initialized() for d in devices)
-
-
-def fork_rank(newborn: server.Newborn) -> int:
+def fork_rank(assignment: Assignment, close: Sequence[int]) -> int:
     """Forks the server into one rank; returns the rank's process id, in the server only."""
     pid = os.fork()
     if pid == 0:
-        rank_main.from_fork(newborn)
+        rank.from_fork(assignment, close)
     return pid
 
 
-def _fork_server() -> ServerProcess:
+def _fork_server() -> LaunchServer:
     posix.flush_streams()
     parent = this_process()
     with contextlib.ExitStack() as undo:
@@ -119,10 +105,10 @@ def _fork_server() -> ServerProcess:
             _serve_forked(far, parent)
         undo.pop_all()
     far.close()
-    return ServerProcess(pid, near)
+    return LaunchServer(pid, near)
 
 
-def _serve_forked(control: socket.socket, parent: server.Parent) -> NoReturn:
+def _serve_forked(control: socket.socket, parent: Parent) -> NoReturn:
     """Never returns into the parent's frames, whatever happens."""
     code = 1
     try:
@@ -137,13 +123,12 @@ def _serve_forked(control: socket.socket, parent: server.Parent) -> NoReturn:
         os._exit(code)
 
 
-def _fresh_server(sys_path: Sequence[str]) -> ServerProcess:
+def _fresh_server(sys_path: Sequence[str]) -> LaunchServer:
     """A server in a new interpreter; the first request brings the imports."""
-    return start_interpreter("harness.ranks.processes.fork_server", "serve_fresh", sys_path)
+    return LaunchServer(*start_interpreter(__name__, "serve_fresh", sys_path))
 
 
-def serve_fresh(control: socket.socket, parent: server.Parent) -> None:
+def serve_fresh(control: socket.socket, parent: Parent) -> None:
     """Entry of a fresh server: warm up, then serve."""
-    import torch  # noqa: F401 - what this process is for
-
+    preload.import_torch()
     server.main(control, fork_rank, preload=True, parent=parent)

@@ -1,4 +1,4 @@
-"""The ranks of one launch, as the server that is their parent knows them."""
+"""``LaunchedRanks``: the ranks of one launch as the server that is their parent knows them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from harness.wire import FrameReader, send_frame
 
 @dataclass(slots=True, eq=False)
 class LaunchedRanks:
-    """Owns the socket on which the launch's parent hears of its ranks, and the pidfds of those that live."""
+    """Owns the socket on which the parent hears of the launch's ranks, and the pidfds of those that live."""
 
     events: socket.socket
     pids: dict[int, int] = field(default_factory=dict)  # rank -> pid
     pidfds: dict[int, int] = field(default_factory=dict)  # pidfd -> rank
     reader: FrameReader = field(default_factory=FrameReader)
-    abandoned: bool = False
+    abandoned: bool = False  # the parent has closed its end
 
     def add(self, rank: int, pid: int) -> None:
-        """A rank is born; OSError where there is no descriptor to watch it with."""
+        """Takes in a rank that was just started; OSError where there is no descriptor to watch it with."""
         self.pids[rank] = pid
         self.pidfds[os.pidfd_open(pid)] = rank
 
     def fds(self) -> list[int]:
-        """Descriptors that no rank should have."""
+        """The descriptors that no rank may inherit."""
         return [self.events.fileno(), *self.pidfds]
 
     def signal(self, message: Signal) -> None:
@@ -47,13 +47,13 @@ class LaunchedRanks:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def bury(self, pidfd: int) -> Exited:
-        """Reaps the rank of a pidfd that is ready."""
+    def reap(self, pidfd: int) -> Exited:
+        """Reaps the rank of a pidfd that is ready, and says how it ended."""
         rank = self.pidfds.pop(pidfd)
         os.close(pidfd)
         return Exited(rank, *reap(self.pids.pop(rank)))
 
-    def kill_and_bury(self) -> None:
+    def kill_and_reap(self) -> None:
         """Ends all ranks and waits for them."""
         self.kill()
         for pid in self.pids.values():
@@ -62,8 +62,8 @@ class LaunchedRanks:
         while self.pidfds:
             os.close(self.pidfds.popitem()[0])
 
-    def tell(self, message: Launched | Refused | Exited | Swept) -> None:
-        """Tells the parent, if it still listens."""
+    def send(self, message: Launched | Refused | Exited | Swept) -> None:
+        """Sends a message to the parent, if it still listens."""
         if self.abandoned:
             return
         self.events.setblocking(True)

@@ -10,7 +10,6 @@ import tempfile
 import time
 import types
 
-from harness.communication import recorder
 from harness.errors import LaunchError
 from harness.protocol import Launch, ModuleRef
 from harness.settings import DROP_IN
@@ -87,15 +86,6 @@ def ensure(ref: ModuleRef) -> types.ModuleType:
         if ref.file is None or error.name not in (ref.name, ref.name.partition(".")[0]):
             raise
         return _load_file(ref.name, ref.file)
-
-
-def warm() -> None:
-    """Imports what every rank would otherwise import for itself; nothing where torch is not in use."""
-    if "torch" in sys.modules:
-        importlib.import_module("harness.tensors")
-        recorder.prepare()
-    if "numpy" in sys.modules:
-        importlib.import_module("numpy.random")  # numpy loads it lazily, and every test is seeded
 
 
 def _same_main(module: types.ModuleType, ref: ModuleRef) -> bool:

@@ -1,4 +1,4 @@
-"""Pooled ranks: a rank set that is kept from test to test, and the one owner of such sets.
+"""The pool: a rank set that is kept from test to test, and when it is fit for another or thrown away.
 
     lease(key) --> the live set of that key, or a new one --> retire() when it is dirty, failed or dead
 
@@ -11,13 +11,16 @@ import contextlib
 import operator
 import os
 import select
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.outcomes import RankOutcome, Status
 from harness.protocol import Again, Launch, encode
 from harness.ranks.processes import module_import
 from harness.ranks.processes.rank_set import RankSet, send_whole
+from harness.system.closing import on_close
+from harness.system.per_process import PerProcess
 from harness.system.scratch import scratch
 from harness.wire import framed
 
@@ -90,6 +93,30 @@ _of_class = operator.attrgetter("module", "qualname", "world_size", "threads", "
 _KNOWN: dict[str, Any] = {"environ": {}, "cwd": "", "sys_path": [], "argv": [], "same_surroundings": True}
 
 
+def compared(outcomes: Sequence[RankOutcome]) -> tuple[RankOutcome, ...]:
+    """The outcomes with what the test left that only shows when ranks are compared.
+
+    torch names process groups by counting those that a rank began to make, so ranks that count apart would
+    wait for ever for each other's next one.
+    """
+    begun = {o.groups_begun for o in outcomes}
+    if len(begun) < 2:
+        return tuple(outcomes)
+    line = {n: f"process groups begun: {n}, on others {_listed(begun - {n})}" for n in begun}
+    return tuple(replace(o, left=(*o.left, line[o.groups_begun])) for o in outcomes)
+
+
+def _listed(numbers: set[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
+
+
+def fit_for_another(outcomes: Sequence[RankOutcome]) -> bool:
+    """Whether the ranks may run another test: all passed, or all skipped, and none was left changed."""
+    status = outcomes[0].status
+    agreed = status in (Status.PASSED, Status.SKIPPED) and all(o.status is status for o in outcomes)
+    return agreed and not any(o.left or o.bad for o in outcomes)
+
+
 class Pool:
     """Owns at most one rank set."""
 
@@ -116,3 +143,26 @@ class Pool:
         kept, self._kept = self._kept, None
         if kept is not None:
             kept.retire()
+
+
+def _begin() -> Pool:
+    """A pool that ends before the servers do."""
+    made = Pool()
+    on_close(made.retire)
+    return made
+
+
+# A fork of this process must not use its parent's ranks.
+_pool = PerProcess(_begin)
+
+
+def own_pool() -> Pool:
+    """This process's pool."""
+    return _pool.get()
+
+
+def retire_pool() -> None:
+    """Ends the ranks that this process keeps for later tests, if any."""
+    kept = _pool.held()
+    if kept is not None:
+        kept.retire()

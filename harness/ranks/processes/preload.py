@@ -1,4 +1,4 @@
-"""``preload_compiler``: what a process's first ``torch.compile`` imports, imported before ranks are forked.
+"""What is imported once, before ranks are forked: torch, what every rank needs, the parts of the compiler.
 
 dynamo, AOTAutograd and inductor import most of themselves, networkx and half of sympy when something is
 compiled for the first time. A rank that is forked from a process which has done so compiles its first
@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+
+from harness.communication import recorder
 
 # What imports the rest, by who asks for it. Found by comparing sys.modules before and after a first compile;
 # the self-test of this module says when a version of torch imports something else.
@@ -61,6 +63,23 @@ INDUCTOR = (
     "torch.utils._cpp_embed_headers",
     "torch.utils.cpp_extension",
 )
+
+
+def import_torch() -> None:
+    """Imports torch in a server that was started as a new interpreter; a forked one has its parent's."""
+    importlib.import_module("torch")
+
+
+def import_for_ranks() -> None:
+    """Imports what every rank would otherwise import for itself; nothing where torch is not in use.
+
+    A server calls it after it has imported a test's module and before it forks the first rank.
+    """
+    if "torch" in sys.modules:
+        importlib.import_module("harness.tensors")
+        recorder.prepare()
+    if "numpy" in sys.modules:
+        importlib.import_module("numpy.random")  # numpy loads it lazily, and every test is seeded
 
 
 def preload_compiler() -> None:

@@ -18,58 +18,35 @@ import sys
 import time
 import traceback
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
 from harness import coverage_hook
 from harness.communication import collective_log, recorder
-from harness.outcomes import EXIT_ERROR, RankOutcome, Status
+from harness.outcomes import EXIT_ERROR, Status
 from harness.protocol import Again, Assignment, Launch, Passed, Report, decode
-from harness.ranks import compiler_state, debugger, guard, process_groups, result
+from harness.ranks import compiler_state, debugger, guard, process_groups
 from harness.ranks.processes import module_import
 from harness.ranks.processes.channel import RankChannel
-from harness.system import posix
-from harness.system.signals import STACK_SIGNAL
-
-if TYPE_CHECKING:
-    from harness.ranks.processes.server import Newborn
+from harness.ranks.result import RankResult, conclude, leave_as_child
+from harness.system import intra_op_threads, posix
+from harness.system.signals import RANK_STACKS
 
 __unittest = True  # frames that no reader of a failure has a use for
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a rank stands: what it is to do, and the descriptors by which it is known."""
-
-    request: Launch
-    rank: int
-    channel: int
-    stack: int
-    ledger: int
-    server_pid: int
-
-
-def from_fork(newborn: Newborn) -> NoReturn:
-    """First call in a rank that was forked from a server."""
+def from_fork(assignment: Assignment, close: Iterable[int]) -> NoReturn:
+    """First call in a rank that was forked from a server, whose descriptors in ``close`` it must not keep."""
     try:
         with contextlib.suppress(OSError):
             os.setpgid(0, 0)
-        for fd in newborn.close:
+        for fd in close:
             os.close(fd)
-        os.dup2(newborn.output, 1)
-        os.dup2(newborn.output, 2)
-        os.close(newborn.output)
+        os.dup2(assignment.output, 1)
+        os.dup2(assignment.output, 2)
+        os.close(assignment.output)
         gc.enable()
-        live(
-            Place(
-                newborn.request,
-                newborn.rank,
-                newborn.channel,
-                newborn.stack,
-                newborn.ledger,
-                newborn.server_pid,
-            )
-        )
+        live(assignment)
     except BaseException:  # noqa: BLE001 - the server's frames below must never see it
         with contextlib.suppress(OSError, ValueError):
             traceback.print_exc()
@@ -82,40 +59,39 @@ def from_exec() -> NoReturn:
     with open(0, "rb", closefd=False) as stdin:
         assignment = decode(stdin.read())
     assert isinstance(assignment, Assignment)
-    for fd in assignment.descriptors:
+    for fd in (assignment.channel, assignment.stack, assignment.log):
         os.set_inheritable(fd, False)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
     module_import.take_over(assignment.launch)
-    channel, stack, book = assignment.descriptors
-    live(Place(assignment.launch, assignment.rank, channel, stack, book, assignment.server_pid))
+    live(assignment)
 
 
-def live(place: Place) -> NoReturn:
+def live(assignment: Assignment) -> NoReturn:
     """Everything from settling in to the exit."""
     _fresh_streams()
-    _settle_signals(place)
+    _settle_signals(assignment)
     coverage_hook.start_in_child()
-    debugger.install(place.rank)
-    _settle_threads(place.request)
-    channel = RankChannel(socket.socket(fileno=place.channel), place.rank)
-    memory = mmap.mmap(place.ledger, collective_log.size(place.request.world_size))
-    book = collective_log.CollectiveLog(memory, place.rank)
-    if place.request.pooled:
-        _serve_tests(place, channel, book)
-        _leave(result.RankResult(Status.PASSED))
+    debugger.install(assignment.rank)
+    _settle_threads(assignment.launch)
+    channel = RankChannel(socket.socket(fileno=assignment.channel), assignment.rank)
+    memory = mmap.mmap(assignment.log, collective_log.size(assignment.launch.world_size))
+    log = collective_log.CollectiveLog(memory, assignment.rank)
+    if assignment.launch.pooled:
+        _serve_tests(assignment, channel, log)
+        _leave(RankResult(Status.PASSED))
     started = time.monotonic()
-    final = _run(place, place.request, place.request, channel, book)
-    channel.report(_report(place, final, started))
+    final = _run(assignment, assignment.launch, assignment.launch, channel, log)
+    channel.report(_report(assignment, final, started))
     channel.wait_for_release()
     _leave(final)
 
 
-def _serve_tests(place: Place, channel: RankChannel, book: collective_log.CollectiveLog) -> None:
+def _serve_tests(assignment: Assignment, channel: RankChannel, log: collective_log.CollectiveLog) -> None:
     """A pooled rank's life: test after test, each followed by a look at what it left behind."""
     watch = guard.Guard()
-    request = previous = place.request
+    request = previous = assignment.launch
     channel.on_ready, channel.on_import = watch.begin, watch.accept_import
     while (test := channel.next_test()) is not None:
         started = time.monotonic()
@@ -130,35 +106,35 @@ def _serve_tests(place: Place, channel: RankChannel, book: collective_log.Collec
         compiler_state.reset_if_used()
         destroyed = process_groups.destroy_unless(request.keeps_group)
         watch.begin(unchanged=not (destroyed or changed))
-        final = _run(place, request, test, channel, book)
+        final = _run(assignment, request, test, channel, log)
         posix.flush_streams()  # or the end of what it printed would come with the next test
         left = watch.what_changed(request.keeps_group)
-        channel.report(_report(place, final, started, left, watch.groups_begun))
+        channel.report(_report(assignment, final, started, left, watch.groups_begun))
 
 
 def _run(
-    place: Place,
+    assignment: Assignment,
     request: Launch,
     test: Launch | Again,
     channel: RankChannel,
-    book: collective_log.CollectiveLog,
-) -> result.RankResult:
+    log: collective_log.CollectiveLog,
+) -> RankResult:
     """Runs a test of the class that ``request`` names; the method and the file are those of ``test``."""
     ending: BaseException | None = None
     pid = os.getpid()
     try:
         case = _case(request, test, channel)
-        recorder.install(book, restart=not request.keeps_group)
-        book.clear()
+        recorder.install(log, restart=not request.keeps_group)
+        log.clear()
         with warnings.catch_warnings():  # filters end with their test, on ranks that are kept
             case._run(  # every launched class has upstream's entry
-                place.rank, test.method, test.file_name, channel, **request.kwargs
+                assignment.rank, test.method, test.file_name, channel, **request.kwargs
             )
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is this rank's outcome
         ending = error
-    final = result.conclude(channel.account, ending, channel.texts)
+    final = conclude(channel.result, ending, channel.texts)
     if os.getpid() != pid:  # a child that the test forked: the report is the rank's alone to make
-        result.leave_as_child(final)
+        leave_as_child(final)
     return final
 
 
@@ -177,31 +153,18 @@ def _case(request: Launch, test: Launch | Again, channel: RankChannel) -> Any:
 
 
 def _report(
-    place: Place, final: result.RankResult, started: float, left: tuple[str, ...] = (), groups_begun: int = 0
+    assignment: Assignment,
+    final: RankResult,
+    started: float,
+    left: tuple[str, ...] = (),
+    groups_begun: int = 0,
 ) -> Report | Passed:
-    duration = time.monotonic() - started
     if final == _PASSED and not left and not groups_begun:
-        return Passed(place.rank, duration, started, os.getpid())
-    return Report(
-        RankOutcome(
-            rank=place.rank,
-            status=final.status,
-            error=final.error,
-            skip_reason=final.skip_reason,
-            subtests=final.subtests,
-            duration_s=duration,
-            started_s=started,
-            exit_code=result.exit_code(final) if final.ending is not None else None,
-            pid=os.getpid(),
-            note=final.note,
-            accepted=final.accepted,
-            left=left,
-            groups_begun=groups_begun,
-        )
-    )
+        return Passed(assignment.rank, time.monotonic() - started, started, os.getpid())
+    return Report(final.outcome(assignment.rank, started, left=left, groups_begun=groups_begun))
 
 
-_PASSED = result.RankResult(Status.PASSED)
+_PASSED = RankResult(Status.PASSED)
 
 
 def _fresh_streams() -> None:
@@ -215,29 +178,28 @@ def _fresh_streams() -> None:
         setattr(sys, f"__{name}__", stream)
 
 
-def _settle_signals(place: Place) -> None:
+def _settle_signals(assignment: Assignment) -> None:
     """Default signals, a stack dump on request even from C code that holds the GIL, and no life without the
     server."""
     signal.set_wakeup_fd(-1)  # the server's
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a parent that blocks signals blocks only its own
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    faulthandler.enable(file=place.stack)  # a crash's own stack comes the same way as one that is asked for
-    faulthandler.register(STACK_SIGNAL, file=place.stack, all_threads=True, chain=False)
+    faulthandler.enable(
+        file=assignment.stack
+    )  # a crash's own stack comes the same way as one that is asked for
+    faulthandler.register(RANK_STACKS, file=assignment.stack, all_threads=True, chain=False)
     posix.die_with_parent(signal.SIGKILL)
-    if os.getppid() != place.server_pid:
+    if os.getppid() != assignment.server_pid:
         os._exit(EXIT_ERROR)  # the server died before we could ask
 
 
 def _settle_threads(request: Launch, *, anew: bool = False) -> None:
-    """This rank's share of the machine, as soon as torch is there, and the debug level of its environment.
+    """Sets the rank's intra-op threads, as soon as torch is there, and torch.distributed's debug level.
 
-    Set even where the number is right already: torch replaces the pool that it had before a fork at its next
-    use, which is safe only while this is the one thread. ``anew`` where the environment has changed since.
+    ``anew`` where the environment has changed since the debug level was read.
     """
-    torch = sys.modules.get("torch")
-    if torch is not None and request.threads is not None:
-        torch.set_num_threads(request.threads)
+    intra_op_threads.set_in_torch(request.threads)
     distributed = sys.modules.get("torch.distributed")
     read = anew or "TORCH_DISTRIBUTED_DEBUG" in os.environ
     if read and distributed is not None and distributed.is_available():
@@ -245,11 +207,11 @@ def _settle_threads(request: Launch, *, anew: bool = False) -> None:
             distributed.set_debug_level_from_env()
 
 
-def _leave(final: result.RankResult) -> NoReturn:
+def _leave(final: RankResult) -> NoReturn:
     """Runs what the test registered for the exit, writes out what is buffered, and ends the process."""
     try:
         atexit._run_exitfuncs()
     finally:
         coverage_hook.flush()
         posix.flush_streams()
-        os._exit(result.exit_code(final))
+        os._exit(final.exit_code)

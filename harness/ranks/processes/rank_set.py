@@ -1,4 +1,4 @@
-"""What a launcher is, and the live ranks that one gives back.
+"""``RankSet``: the live ranks of one test, and every descriptor by which the parent knows them.
 
     parent                          server                         rank r
       |  Launch + descriptors  ------> |                              |
@@ -23,14 +23,13 @@ import socket
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from harness.communication import collective_log
 from harness.errors import LaunchError, ServerLost
 from harness.protocol import Launch, Launched, Refused, Release, Signal, decode, encode
 from harness.wire import framed, recv_frame, send_fds, send_frame
 
-# Descriptors that follow a Launch: the launch's socket and the ledger, then three a rank.
+# Descriptors that follow a Launch: the launch's socket and the collective log, then three a rank.
 SHARED_FDS = 2
 FDS_A_RANK = 3
 # A killed process that does not go away for this long sits in an uninterruptible system call.
@@ -45,28 +44,6 @@ class DirtyModule(LaunchError):
 
 class StartTimeout(LaunchError):
     """The test's module did not finish importing in time; the server that imports it is stuck."""
-
-
-class Launcher(Protocol):
-    """A strategy that brings ranks to life, kept from test to test."""
-
-    name: str
-
-    def ready(self, module: str, sys_path: Sequence[str]) -> None:
-        """Prepares for the first launch of a test of that module; LaunchError where that is impossible."""
-        ...
-
-    def launch(self, request: Launch) -> RankSet:
-        """Starts the ranks of one test; LaunchError where that is impossible."""
-        ...
-
-    def how_it_ended(self) -> str:
-        """What became of the server, in words, where a test has lost it."""
-        ...
-
-    def close(self) -> None:
-        """Ends what it keeps; a later launch starts it anew."""
-        ...
 
 
 @dataclass(slots=True)
@@ -113,15 +90,15 @@ class RankSet:
         self.events, far_events = socket.socketpair()
         self._remote = _Remote([far_events.detach()])
         try:
-            self.ledger = self._open_ledger()
+            self.log = self._open_log()
             for rank in range(request.world_size):
                 self._open_link(rank)
         except BaseException:
             self._close_descriptors()
             raise
 
-    def _open_ledger(self) -> mmap.mmap:
-        memory = os.memfd_create("harness-ledger")
+    def _open_log(self) -> mmap.mmap:
+        memory = os.memfd_create("harness-collectives")
         self._remote.fds.append(memory)
         os.ftruncate(memory, collective_log.size(self.world_size))
         return mmap.mmap(memory, collective_log.size(self.world_size))
@@ -206,7 +183,7 @@ class RankSet:
                 self.events.shutdown(socket.SHUT_WR)
             self.wait_until_swept(REAP_WAIT_S)
         self._close_descriptors()
-        self.ledger.close()
+        self.log.close()
 
     def _close_descriptors(self) -> None:
         self.events.close()
@@ -254,27 +231,12 @@ def send_whole(sock: socket.socket, data: bytes) -> None:
         sock.setblocking(False)
 
 
-def time_for_another(timeout_s: float, elapsed_s: float) -> float | None:
-    """Seconds that a second attempt of a test may take, within the deadline of the first; None where that is
-    less than what the first took."""
-    left_s = timeout_s - elapsed_s
-    return left_s if left_s >= elapsed_s else None
-
-
-def per_rank_threads(environ: dict[str, str], world_size: int) -> int:
-    """Intra-op threads for a rank: ``OMP_NUM_THREADS`` where set, else its share of the processors."""
-    wish = environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if wish.isdigit() and int(wish) > 0:
-        return int(wish)
-    return max(1, len(os.sched_getaffinity(0)) // world_size)
-
-
 def remote_fd_count(world_size: int) -> int:
     """How many descriptors follow a Launch."""
     return SHARED_FDS + FDS_A_RANK * world_size
 
 
 def split_fds(fds: Sequence[int]) -> tuple[int, int, list[tuple[int, int, int]]]:
-    """Launch socket, ledger, and (channel, output, stack) by rank, from the descriptors of a Launch."""
+    """Launch socket, collective log, and (channel, output, stack) by rank, out of a Launch's descriptors."""
     per_rank = [(fds[i], fds[i + 1], fds[i + 2]) for i in range(SHARED_FDS, len(fds), FDS_A_RANK)]
     return fds[0], fds[1], per_rank

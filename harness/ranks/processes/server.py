@@ -1,4 +1,4 @@
-"""The server process: gives birth to ranks, reports their ends, and leaves nothing of them behind.
+"""The server process: starts ranks, reports their ends, and leaves nothing of them behind.
 
 It is the parent of every rank, adopts whatever their deaths orphan, and dies with the process that
 started it; when it dies itself, its ranks die with it. One thread, one selector, no time-outs of its own:
@@ -17,53 +17,40 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from harness.errors import ProtocolError
-from harness.protocol import Launch, Launched, Refused, Release, Signal, Swept, decode
-from harness.ranks.processes import module_import
+from harness.protocol import Assignment, Launch, Launched, Refused, Release, Signal, Swept, decode
+from harness.ranks.processes import module_import, preload
 from harness.ranks.processes.launched_ranks import LaunchedRanks
 from harness.ranks.processes.rank_set import remote_fd_count, split_fds
 from harness.system import huge_pages, posix
+from harness.system.fork_safety import misses_no_thread
 from harness.system.reaper import Reaper
+from harness.system.server_process import Parent
 from harness.wire import read_available, recv_fds, recv_frame
 
-# Turns a fork or an exec into a rank: (request, rank, its descriptors, what to close) -> process id.
-Birth = Callable[["Newborn"], int]
-
-
-@dataclass(frozen=True, slots=True)
-class Newborn:
-    """Everything that a birth needs to know about one rank."""
-
-    request: Launch
-    rank: int
-    channel: int
-    output: int
-    stack: int
-    ledger: int
-    close: tuple[int, ...]
-    server_pid: int
+# Starts the process of one rank, by fork or exec: (its assignment, descriptors to close) -> process id.
+StartRank = Callable[[Assignment, Sequence[int]], int]
 
 
 class Server:
     """The loop of a server process; ``run`` returns when the parent has closed its end of ``control``."""
 
-    def __init__(self, control: socket.socket, birth: Birth, *, preload: bool) -> None:
+    def __init__(self, control: socket.socket, start_rank: StartRank, *, preload: bool) -> None:
         self._control = control
-        self._birth = birth
+        self._start_rank = start_rank
         self._preload = preload
         self._selector = selectors.DefaultSelector()
-        self._litters: list[LaunchedRanks] = []
+        self._launches: list[LaunchedRanks] = []
         self._reaper = Reaper()
         self._pid = os.getpid()
         self._scratch: str | None = None  # the parent's, which may be killed before it can remove it
         self._dismissed = False
         self._stopping = self._importing = False
         self._wakeup: tuple[socket.socket, ...] = ()
-        self._born = 0
+        self._started = 0
         self._collapsed = False
 
     def run(self) -> None:
@@ -109,11 +96,11 @@ class Server:
         return self._dismissed
 
     def _end_everything(self) -> None:
-        for litter in self._litters:
-            litter.kill()
-        for litter in self._litters:
-            litter.kill_and_bury()  # only now are those that it started orphans, and found
-        self._litters.clear()
+        for ranks in self._launches:
+            ranks.kill()
+        for ranks in self._launches:
+            ranks.kill_and_reap()  # only now are those that it started orphans, and found
+        self._launches.clear()
         self._reaper.sweep(())
 
     # -- requests
@@ -130,18 +117,18 @@ class Server:
             return
         self._scratch = message.scratch or self._scratch
         fds = recv_fds(self._control, remote_fd_count(message.world_size))
-        litter = LaunchedRanks(socket.socket(fileno=fds[0]))
+        ranks = LaunchedRanks(socket.socket(fileno=fds[0]))
         try:
-            refusal = self._prepare(message) or self._bear(message, litter, fds)
+            refusal = self._prepare(message) or self._start_ranks(message, ranks, fds)
         finally:
             for fd in fds[1:]:
                 os.close(fd)
         if refusal is None:
-            self.watch(litter)
-            litter.tell(Launched(list(litter.pids.values())))
+            self.watch(ranks)
+            ranks.send(Launched(list(ranks.pids.values())))
             return
-        litter.tell(refusal)
-        litter.events.close()
+        ranks.send(refusal)
+        ranks.events.close()
         if refusal.dirty:
             self._dismissed = True  # the parent lives, and goes on without this server
             self._hang_up()
@@ -161,7 +148,7 @@ class Server:
             if self._stopping:
                 raise
             return Refused(f"module {request.module.name} does not import:\n{_brief(error)}")
-        if self._preload and not posix.forkable():
+        if self._preload and not misses_no_thread():
             return Refused(f"importing {request.module.name} started threads", dirty=True)
         gc.freeze()  # what ranks share with the server stays shared: no collection writes to it
         return None
@@ -171,85 +158,84 @@ class Server:
         try:
             self._importing = True
             module_import.ensure(request.module)
-            module_import.warm()
+            preload.import_for_ranks()
         finally:
             self._importing = False
             self._reaper.take_as_helpers(before)
 
-    def _bear(self, request: Launch, litter: LaunchedRanks, fds: list[int]) -> Refused | None:
-        """Gives birth to all ranks, or to none."""
-        _, ledger, per_rank = split_fds(fds)
+    def _start_ranks(self, request: Launch, ranks: LaunchedRanks, fds: list[int]) -> Refused | None:
+        """Starts all ranks of a launch, or none."""
+        _, log, per_rank = split_fds(fds)
         mine = self._own_fds()
         try:
             for rank, (channel, output, stack) in enumerate(per_rank):
                 others = [fd for trio in per_rank if trio[0] != channel for fd in trio]
-                close = (*mine, *litter.fds(), *others)
-                newborn = Newborn(request, rank, channel, output, stack, ledger, close, self._pid)
-                litter.add(rank, self._birth(newborn))
+                assignment = Assignment(rank, request, channel, output, stack, log, self._pid)
+                ranks.add(rank, self._start_rank(assignment, (*mine, *ranks.fds(), *others)))
         except OSError as error:  # no more processes, descriptors or memory for this user
-            litter.kill_and_bury()
+            ranks.kill_and_reap()
             self._reaper.sweep(self._ranks())
             return Refused(f"rank {rank} of {len(per_rank)} could not be started: {error}")
-        self._born += len(per_rank)
+        self._started += len(per_rank)
         return None
 
     def _own_fds(self) -> list[int]:
         mine = [self._control.fileno(), *(end.fileno() for end in self._wakeup)]
         if isinstance(self._selector, selectors.EpollSelector):
             mine.append(self._selector.fileno())
-        for litter in self._litters:
-            mine += litter.fds()
+        for ranks in self._launches:
+            mine += ranks.fds()
         return mine
 
     # -- a launch's life
 
-    def watch(self, litter: LaunchedRanks) -> None:
+    def watch(self, ranks: LaunchedRanks) -> None:
         """Sees to what happens to these ranks, and to what their parent says, from now on."""
-        self._litters.append(litter)
-        litter.events.setblocking(False)
-        for pidfd in litter.pidfds:
-            self._selector.register(pidfd, selectors.EVENT_READ, partial(self._rank_ended, litter, pidfd))
-        self._selector.register(litter.events, selectors.EVENT_READ, partial(self._hear, litter))
+        self._launches.append(ranks)
+        ranks.events.setblocking(False)
+        for pidfd in ranks.pidfds:
+            self._selector.register(pidfd, selectors.EVENT_READ, partial(self._rank_ended, ranks, pidfd))
+        self._selector.register(ranks.events, selectors.EVENT_READ, partial(self._hear, ranks))
 
-    def _hear(self, litter: LaunchedRanks) -> None:
-        if litter not in self._litters:
+    def _hear(self, ranks: LaunchedRanks) -> None:
+        if ranks not in self._launches:
             return  # closed by an earlier event of the same batch
-        data = read_available(litter.events.fileno())
+        data = read_available(ranks.events.fileno())
         if data is None:
-            self._selector.unregister(litter.events)
-            litter.abandoned = True
-            litter.kill()
-            self._close_if_done(litter)
+            self._selector.unregister(ranks.events)
+            ranks.abandoned = True
+            ranks.kill()
+            self._close_if_done(ranks)
             return
-        for frame in litter.reader.feed(data):
+        for frame in ranks.reader.feed(data):
             message = decode(frame)
             assert isinstance(message, Signal), message
-            litter.signal(message)
+            ranks.signal(message)
 
-    def _rank_ended(self, litter: LaunchedRanks, pidfd: int) -> None:
+    def _rank_ended(self, ranks: LaunchedRanks, pidfd: int) -> None:
         self._selector.unregister(pidfd)
-        litter.tell(litter.bury(pidfd))
-        if not litter.pids:
-            litter.tell(Swept(self._reaper.sweep(self._ranks())))
-        self._close_if_done(litter)
+        ranks.send(ranks.reap(pidfd))
+        if not ranks.pids:
+            ranks.send(Swept(self._reaper.sweep(self._ranks())))
+        self._close_if_done(ranks)
 
     def _ranks(self) -> set[int]:
-        return {pid for litter in self._litters for pid in litter.pids.values()}
+        return {pid for ranks in self._launches for pid in ranks.pids.values()}
 
-    def _close_if_done(self, litter: LaunchedRanks) -> None:
-        if litter.pids or litter not in self._litters:
+    def _close_if_done(self, ranks: LaunchedRanks) -> None:
+        if ranks.pids or ranks not in self._launches:
             return
-        self._litters.remove(litter)
+        self._launches.remove(ranks)
         if (
-            self._born >= huge_pages.WORTHWHILE_FORKS
+            self._started >= huge_pages.WORTHWHILE_FORKS
             and self._preload
-            and not (self._collapsed or self._litters)
+            and not (self._collapsed or self._launches)
         ):
             self._collapsed = True
             huge_pages.collapse()
-        if not litter.abandoned:
-            self._selector.unregister(litter.events)
-        litter.events.close()
+        if not ranks.abandoned:
+            self._selector.unregister(ranks.events)
+        ranks.events.close()
 
     def end_helpers(self) -> None:
         """The last that a server does: lets go of all that it has open, and ends its helpers."""
@@ -262,15 +248,7 @@ def _brief(error: BaseException) -> str:
     return "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
-    """Who started this server. ``watch`` False where the thread that did so may end before the process."""
-
-    pid: int
-    watch: bool
-
-
-def main(control: socket.socket, birth: Birth, *, preload: bool, parent: Parent) -> None:
+def main(control: socket.socket, start_rank: StartRank, *, preload: bool, parent: Parent) -> None:
     """Makes this process a server and serves; returns when it is no longer needed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)  # a Ctrl-C at the terminal is the parent's to handle
@@ -281,7 +259,7 @@ def main(control: socket.socket, birth: Birth, *, preload: bool, parent: Parent)
         return  # it died before we could ask
     atexit._clear()  # what the parent registered is the parent's to run
     gc.disable()
-    server = Server(control, birth, preload=preload)
+    server = Server(control, start_rank, preload=preload)
     try:
         with contextlib.suppress(SystemExit):
             server.run()

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 
 from harness.errors import ServerLost
 from harness.protocol import Assignment, Launch, encode
 from harness.ranks.processes import server
-from harness.ranks.processes.launcher import ServerLauncher
+from harness.ranks.processes.launcher import LaunchServer, ServerLauncher
 from harness.ranks.processes.rank_set import RankSet
-from harness.system.server_process import ROOT, ServerProcess, start_interpreter
+from harness.system.server_process import ROOT, Parent, interpreter_flags, start_interpreter
 
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); "
@@ -37,42 +36,41 @@ class SpawnLauncher(ServerLauncher):
         except ServerLost:  # it died since we looked, and no rank has run anything yet
             return self._attempt(request)
 
-    def _start_server(self, module: str, sys_path: Sequence[str]) -> ServerProcess:
+    def _start_server(self, module: str, sys_path: Sequence[str]) -> LaunchServer:
         """The module does not matter: ranks import it, the server never does."""
-        return start_interpreter("harness.ranks.processes.spawn", "serve", sys_path)
+        return LaunchServer(*start_interpreter(__name__, "serve", sys_path))
 
 
-def serve(control: socket.socket, parent: server.Parent) -> None:
+def serve(control: socket.socket, parent: Parent) -> None:
     """Entry of the server."""
     server.main(control, exec_rank, preload=False, parent=parent)
 
 
-def exec_rank(newborn: server.Newborn) -> int:
+def exec_rank(assignment: Assignment, close: Sequence[int]) -> int:
     """Starts one rank's interpreter; returns its process id.
 
-    The assignment waits for it as a file on its standard input.
+    The assignment waits for it as a file on its standard input. Descriptors that it is not to have need no
+    closing: none of them survives an exec.
     """
-    descriptors = [newborn.channel, newborn.stack, newborn.ledger]
-    assignment = Assignment(newborn.rank, newborn.request, descriptors, newborn.server_pid)
+    handed_on = (assignment.channel, assignment.stack, assignment.log)
     stdin = os.memfd_create("harness-assignment")
     try:
         os.write(stdin, encode(assignment))
         os.lseek(stdin, 0, os.SEEK_SET)
-        for fd in descriptors:
+        for fd in handed_on:
             os.set_inheritable(fd, True)
         return os.posix_spawn(
             sys.executable,
-            # the interpreter's own flags, see process.py
-            [sys.executable, *subprocess._args_from_interpreter_flags(), "-c", _BOOT, ROOT],  # type: ignore[attr-defined]
+            [sys.executable, *interpreter_flags(), "-c", _BOOT, ROOT],
             os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, stdin, 0),
-                (os.POSIX_SPAWN_DUP2, newborn.output, 1),
-                (os.POSIX_SPAWN_DUP2, newborn.output, 2),
+                (os.POSIX_SPAWN_DUP2, assignment.output, 1),
+                (os.POSIX_SPAWN_DUP2, assignment.output, 2),
             ],
             setpgroup=0,
         )
     finally:
-        for fd in descriptors:
+        for fd in handed_on:
             os.set_inheritable(fd, False)
         os.close(stdin)

@@ -18,12 +18,13 @@ from harness.errors import ProtocolError
 from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import Exited, Report, SubtestFailed, Swept, decode
 from harness.ranks.deadlines import STACKS_QUIET_S, Action, Limits, Step, View, Why, decide
-from harness.ranks.job import UNSWEPT, JobResult, ended_as, hung_at_exit, left_wrongly
+from harness.ranks.exit_rules import ended_as, hung_at_exit, left_wrongly
+from harness.ranks.job import UNSWEPT, JobResult
 from harness.ranks.processes import stacks
 from harness.ranks.processes.fast_path import Heard
 from harness.ranks.processes.output import Output
 from harness.ranks.processes.rank_set import RankLink, RankSet
-from harness.system.signals import STACK_SIGNAL
+from harness.system.signals import RANK_STACKS
 from harness.wire import FrameReader, read_available
 
 # So many reads empty a pipe, also one that somebody has enlarged to the kernel's 1 MiB. What comes after that
@@ -343,7 +344,7 @@ class Supervisor:
         for watched in self._watched:
             if not watched.gone and (why in (Why.EXIT, Why.INTERRUPT) or not watched.settled):
                 watched.ended_for = why
-                self._ranks.signal(watched.link.rank, STACK_SIGNAL)
+                self._ranks.signal(watched.link.rank, RANK_STACKS)
 
     def _end(self) -> None:
         """Ends those that are marked; lets the others, which have reported, leave by themselves."""
@@ -384,7 +385,7 @@ class Supervisor:
             output=watched.output.text(),
             log=str(watched.output.log_path) if watched.output.log_path else None,
             stack=stacks.readable(bytes(watched.dump)),
-            collectives=collective_log.read(self._ranks.ledger, watched.link.rank),
+            collectives=collective_log.read(self._ranks.log, watched.link.rank),
         )
 
     def _pid(self, watched: _Watched) -> int:

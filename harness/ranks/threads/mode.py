@@ -9,17 +9,15 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.outcomes import MergeRules
-from harness.ranks.job import JobResult
-from harness.ranks.threads.rank import RankThread, ThreadChannel
+from harness.ranks.direct_channel import DirectChannel
+from harness.ranks.job import Job, JobResult
+from harness.ranks.rank_class import class_of_rank
+from harness.ranks.threads.rank import RankThread
 from harness.ranks.threads.rank_set import RankThreads
-from harness.ranks.threads.supervisor import watch_threads
-
-if TYPE_CHECKING:
-    from harness.ranks.modes import Job
-    from harness.ranks.processes.rank_process import RankProcess
+from harness.ranks.threads.supervisor import supervise_threads
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -30,10 +28,10 @@ class ThreadRanks:
     A class's ``_run`` is called in each thread as it is in a process, on a subclass made for the rank, so
     that what it sets on ``cls`` is the rank's own. ``_run_in_thread(rank, method, channel)`` is called
     instead where a class has it. ``takes_turns = False`` lets the ranks of a class run at once (see
-    ranks/threads/run_token.py).
+    ``run_token``).
     """
 
-    processes: Sequence[RankProcess] = ()
+    processes: Sequence[Any] = ()
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -50,7 +48,7 @@ class ThreadRanks:
     def join(self, rules: MergeRules) -> JobResult:
         """Supervises the threads to their end."""
         job = self._job
-        return watch_threads(
+        return supervise_threads(
             self._ranks, job.settings, started=self._started, timeout_s=job.timeout_s, rules=rules
         )
 
@@ -63,16 +61,10 @@ class ThreadRanks:
         return "no server"
 
 
-def _body(job: Job, rank: int, channel: ThreadChannel) -> None:
+def _body(job: Job, rank: int, channel: DirectChannel) -> None:
     own = getattr(job.case, "_run_in_thread", None)
     if own is not None:
         own(rank, job.request.method, channel)
         return
     case = class_of_rank(job.case)
     case._run(rank, job.request.method, job.request.file_name, channel, **job.request.kwargs)
-
-
-def class_of_rank(case: Any) -> Any:
-    """A subclass for one rank, alike in all that a test sees."""
-    members = {"__module__": case.__module__, "__qualname__": case.__qualname__, "__doc__": case.__doc__}
-    return type(case)(case.__name__, (case,), members)

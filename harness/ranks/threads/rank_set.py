@@ -1,12 +1,12 @@
 """The live ranks of one threaded test: started, heard, let go or ended.
 
     parent                           rank r (a thread)
-      start -------------------------> take the turn, run the body
-                                       collective: come to it, give the turn, wait, take the turn
+      start -------------------------> acquire the run token, run the body
+                                       collective: arrive, release the token, wait, acquire it again
       next_event <---- SubtestFailed - one of its sub-tests went wrong
       next_event <------ RankOutcome - the body is over
       release -----------------------> destroy the groups
-      next_event <------------- Gone - X
+      next_event <------ ThreadEnded - X
       wake, interrupt ---------------> SystemExit, at its next step
 
 A thread cannot be killed. One that waits in a threaded collective is woken; one that runs Python is raised
@@ -28,15 +28,15 @@ from dataclasses import dataclass, replace
 from harness.communication.matching import CollectiveMatcher, PendingCollective
 from harness.outcomes import CollectiveRecord, RankOutcome, SubtestOutcome
 from harness.protocol import SubtestFailed
-from harness.ranks.result import RankResult, conclude
+from harness.ranks.result import conclude
 from harness.ranks.threads.rank import Body, RankThread, ThreadEnded
 from harness.ranks.threads.rank_state import RankStates
 from harness.ranks.threads.run_token import RunToken
 
 __unittest = True  # frames that no reader of a failure has a use for
 
-# So often may a rank be found asleep in its turn before turns are given up for the rest of the test.
-MOST_LENT = 3
+# So often may a rank be found asleep with the run token; then all run at once for the rest of the test.
+MOST_PASSED_ON = 3
 # Seconds for the threads of a test that nobody joined to end; what is left then is abandoned.
 UNWATCHED_S = 0.5
 
@@ -45,7 +45,7 @@ UNWATCHED_S = 0.5
 class _Seen:
     """What a look at the ranks saw; the same twice means that nothing moved."""
 
-    changes: int = -1
+    handovers: int = -1
     ticks: int | None = None
 
 
@@ -72,18 +72,18 @@ class RankThreads:
         self._body = body
         self._timeout_s = timeout_s
         self._states = RankStates(world_size)
-        self._turns = RunToken(self._states)
+        self._token = RunToken(self._states)
         if not turns:
-            self._turns.open()
+            self._token.disable()
         self._events: queue.SimpleQueue[SubtestFailed | RankOutcome | ThreadEnded] = queue.SimpleQueue()
         self._reported: set[int] = set()
         self._gone: set[int] = set()
-        self._meetings = CollectiveMatcher()
+        self._matcher = CollectiveMatcher()
         self._inside = threading.local()
         self._installed = contextlib.ExitStack()
         self._others = 0
         self._seen = _Seen()
-        self._lent = 0
+        self._passed_on = 0
         self._closed = False
 
     # -- for the parent
@@ -119,8 +119,8 @@ class RankThreads:
 
         self.over = True
         self.release()
-        self._turns.open()
-        self._meetings.end()
+        self._token.disable()
+        self._matcher.end()
         torch_groups.wake_all()
 
     def interrupt(self) -> None:
@@ -169,13 +169,13 @@ class RankThreads:
         One that sleeps in its turn while others want theirs is overtaken, after two looks. True where every
         rank that is still at work waits in a collective that cannot become complete.
         """
-        holder = self._turns.holder
+        holder = self._token.holder
         ticks = _ticks_asleep(self.threads[holder]) if holder is not None else None
-        seen = _Seen(self._turns.changes, ticks)
-        if seen == self._seen and ticks is not None and self._turns.lend():
-            self._lent += 1
-            if self._lent >= MOST_LENT:
-                self._turns.open()
+        seen = _Seen(self._token.handovers, ticks)
+        if seen == self._seen and ticks is not None and self._token.pass_on():
+            self._passed_on += 1
+            if self._passed_on >= MOST_PASSED_ON:
+                self._token.disable()
         self._seen = seen
         return self._deadlocked()
 
@@ -183,40 +183,40 @@ class RankThreads:
         if threading.active_count() > self._others + len(self._alive()):
             return False  # a thread of the test's own may still come to a rank's collective
         working = [t for t in self.threads if t.rank not in self._reported]
-        meetings = [t.meeting for t in working]
-        return bool(working) and all(m is not None and not m.complete for m in meetings)
+        pending = [t.pending for t in working]
+        return bool(working) and all(p is not None and not p.complete for p in pending)
 
     # -- in a rank
 
     def live(self, thread: RankThread) -> None:
         """The rank's life, from its first turn until its groups are destroyed."""
         started = time.monotonic()
-        self._take_turn(thread)
+        self._acquire_token(thread)
         thread.stop_if_over()
         ending: BaseException | None = None
         try:
             self._body(thread.rank, thread.channel)
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is this rank's outcome
             ending = error
-        final = conclude(thread.channel.account, ending, thread.channel.texts)
-        self._turns.give(thread.rank)
+        final = conclude(thread.channel.result, ending, thread.channel.texts)
+        self._token.release(thread.rank)
         self._reported.add(thread.rank)
-        self._events.put(_outcome(thread, final, started))
+        self._events.put(final.outcome(thread.rank, started, collectives=tuple(thread.records)))
         thread.released.wait()
         if thread.world is not None and not self.over:
             from harness.ranks.threads import torch_groups
 
             torch_groups.destroy_groups(thread.world)
 
-    def _take_turn(self, thread: RankThread) -> None:
+    def _acquire_token(self, thread: RankThread) -> None:
         thread.waits = True
-        self._turns.take(thread.rank)
+        self._token.acquire(thread.rank)
         thread.waits = False
 
     def left(self, thread: RankThread) -> None:
         """The rank is at its end."""
-        self._turns.give(thread.rank)
-        thread.channel.account = None  # it leads to the frames of an exception, and these to sockets
+        self._token.release(thread.rank)
+        thread.channel.result = None  # it leads to the frames of an exception, and these to sockets
         if thread.world is not None:
             from harness.ranks.threads import torch_groups
 
@@ -239,12 +239,12 @@ class RankThreads:
             return
         thread.stop_if_over()
         self._inside.now, thread.waits = True, for_peers
-        self._turns.give(thread.rank)
+        self._token.release(thread.rank)
         try:
             yield
         finally:
             self._inside.now = False
-            self._take_turn(thread)
+            self._acquire_token(thread)
         thread.stop_if_over()
 
     @contextlib.contextmanager
@@ -274,51 +274,26 @@ class RankThreads:
         thread, number = call.thread, call.thread.next_number(call.group)
         call.record = CollectiveRecord(call.operation, call.group, number, time.monotonic())
         thread.records.append(call.record)
-        meeting = self._meetings.come(thread.rank, call.group, number, call.operation, call.size)
-        call.held.enter_context(self._in(thread, meeting))
+        pending = self._matcher.arrive(thread.rank, call.group, number, call.operation, call.size)
+        call.held.enter_context(self._in(thread, pending))
         call.held.enter_context(self.away(thread))
 
     def join_group(self, thread: RankThread, group: str, size: int) -> None:
         """Returns when all members of a new group have called this."""
         thread.stop_if_over()
         key = f"{group}, which is being made"
-        meeting = self._meetings.come(thread.rank, key, thread.next_number(key), "new_group", size)
-        with self._in(thread, meeting):
-            self._meetings.wait(meeting)
+        pending = self._matcher.arrive(thread.rank, key, thread.next_number(key), "new_group", size)
+        with self._in(thread, pending):
+            self._matcher.wait(pending)
         thread.stop_if_over()
 
     @contextlib.contextmanager
-    def _in(self, thread: RankThread, meeting: PendingCollective) -> Iterator[None]:
-        thread.meeting = meeting
+    def _in(self, thread: RankThread, pending: PendingCollective) -> Iterator[None]:
+        thread.pending = pending
         try:
             yield
         finally:
-            thread.meeting = None
-
-
-def _outcome(thread: RankThread, final: RankResult, started: float) -> RankOutcome:
-    return RankOutcome(
-        rank=thread.rank,
-        status=final.status,
-        error=final.error,
-        skip_reason=final.skip_reason,
-        subtests=final.subtests,
-        exit_code=_exit_code(final),
-        duration_s=time.monotonic() - started,
-        started_s=started,
-        collectives=tuple(thread.records),
-        pid=os.getpid(),
-        note=final.note,
-        accepted=final.accepted,
-    )
-
-
-def _exit_code(final: RankResult) -> int | None:
-    """The code that a rank asked for by ``sys.exit``; a thread has no other."""
-    if final.ending is None:
-        return None
-    code = final.ending.code
-    return code & 0xFF if isinstance(code, int) else 0 if code is None else 1
+            thread.pending = None
 
 
 def _ticks_asleep(thread: RankThread) -> int | None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
-from harness.outcomes import PLAIN, CollectiveRecord, MergeRules, RankOutcome, Status, SubtestOutcome
+from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
 from harness.ranks.deadlines import TERM_WAIT_S, Action, Limits, Step, View, Why, decide
-from harness.ranks.job import JobResult, hung_at_exit
+from harness.ranks.exit_rules import hung_at_exit
+from harness.ranks.job import JobResult
+from harness.ranks.threads.rank import ThreadEnded
+from harness.ranks.threads.rank_set import RankThreads
 from harness.settings import Settings
 
 # Seconds of silence after which the ranks are looked at: for one that sleeps in its turn, and a deadlock.
@@ -30,67 +32,12 @@ DEADLOCK = "deadlock: every rank waits for another"
 ABANDONED = "abandoned: it waits where no thread can be ended"
 
 
-class Thread(Protocol):
-    """A rank's thread, as far as it is watched."""
-
-    @property
-    def records(self) -> Sequence[CollectiveRecord]:
-        """Its last collectives."""
-        ...
-
-    @property
-    def waits(self) -> bool:
-        """Whether it waits for other ranks."""
-        ...
-
-    def stack(self) -> str:
-        """Where it is."""
-        ...
-
-
-class Threads(Protocol):
-    """The ranks to watch; see ``ranks.threads.rank_set.RankThreads``."""
-
-    @property
-    def threads(self) -> Sequence[Thread]:
-        """By rank."""
-        ...
-
-    def next_event(self, timeout_s: float | None) -> object:
-        """A SubtestFailed, a RankOutcome, a word that a rank is gone, or None."""
-        ...
-
-    def look(self) -> bool:
-        """Whether the ranks are deadlocked."""
-        ...
-
-    def release(self) -> None:
-        """Lets ranks leave."""
-        ...
-
-    def wake(self) -> None:
-        """Ends all waiting that can be ended."""
-        ...
-
-    def interrupt(self) -> None:
-        """Ends what runs Python."""
-        ...
-
-    def interrupt_all(self) -> None:
-        """Ends a test that is watched no longer."""
-        ...
-
-    def close(self) -> tuple[int, ...]:
-        """Ends the test for all; the ranks whose threads are still there are returned."""
-        ...
-
-
 class ThreadSupervisor:
     """Supervises the ranks of one test. ``run`` is called once."""
 
     def __init__(
         self,
-        ranks: Threads,
+        ranks: RankThreads,
         limits: Limits,
         started: float,
         rules: MergeRules = PLAIN,
@@ -161,14 +108,14 @@ class ThreadSupervisor:
             return Why.FAILURE
         return Why.DIVERGENCE if self._view.first_skip is not None else Why.TIMEOUT
 
-    def _take(self, event: object) -> None:
+    def _take(self, event: SubtestFailed | RankOutcome | ThreadEnded) -> None:
         now = self._clock()
         if isinstance(event, SubtestFailed):
             self._failed.setdefault(event.rank, []).append(event.subtest)
             self._place(event.rank)
             return
-        if not isinstance(event, RankOutcome):
-            self._gone.add(event.rank)  # type: ignore[attr-defined]  # the only other event: a rank is gone
+        if isinstance(event, ThreadEnded):
+            self._gone.add(event.rank)
             return
         if event.rank in self._ended:
             return  # what it says after its end is of its ending
@@ -248,8 +195,8 @@ class ThreadSupervisor:
         )
 
 
-def watch_threads(
-    ranks: Threads,
+def supervise_threads(
+    ranks: RankThreads,
     settings: Settings,
     *,
     started: float,
@@ -257,11 +204,5 @@ def watch_threads(
     rules: MergeRules = PLAIN,
 ) -> JobResult:
     """Supervises started ranks to their end. Durations in seconds; ``started`` on the monotonic clock."""
-    debugged = settings.pdb_rank is not None  # somebody types: no deadline
-    limits = Limits(
-        timeout_s=math.inf if debugged else timeout_s,
-        grace_s=math.inf if debugged else settings.grace_s,
-        skip_grace_s=math.inf if debugged else settings.skip_grace_s,
-        exit_grace_s=settings.exit_grace_s,
-    )
+    limits = Limits.of(settings, timeout_s, no_grace_in_debugger=True)
     return ThreadSupervisor(ranks, limits, started, rules).run()

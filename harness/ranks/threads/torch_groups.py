@@ -25,8 +25,7 @@ from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
 from harness.communication.recorder import OPERATIONS
 from harness.ranks.compiler_state import uncompiled
-from harness.ranks.threads.rank import current
-from harness.ranks.threads.rank_set import RankThreads
+from harness.ranks.threads.rank import ThreadOwner, current
 from harness.releases import torch_at_least
 from harness.system.patching import replaced
 
@@ -43,7 +42,7 @@ class Worlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not f
     in time does nothing to those of a later test or of the parent.
     """
 
-    def __init__(self, ranks: RankThreads, before: Any) -> None:
+    def __init__(self, ranks: ThreadOwner, before: Any) -> None:
         self.ranks = ranks
         self.before = before
 
@@ -68,7 +67,7 @@ def make_group(options: Any, _backend_options: Any) -> Any:
         raise RuntimeError('backend "threaded" connects the threads of a threaded test, and this is none')
     group = ThreadedGroup(options.group_rank, options.group_size)
     group.harness_rank = rank
-    rank.home.join_group(rank, str(options.group_id), options.group_size)
+    rank.owner.join_group(rank, str(options.group_id), options.group_size)
     return group
 
 
@@ -78,7 +77,7 @@ def _collective(original: Callable[..., Any], operation: str) -> Callable[..., A
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         rank = self.harness_rank
-        with rank.home.collective(rank, operation, str(self.group_name), self.size()):
+        with rank.owner.collective(rank, operation, str(self.group_name), self.size()):
             return original(self, *args, **kwargs)
 
     return uncompiled(method)
@@ -89,7 +88,7 @@ def _arriving(original: Callable[..., Any]) -> Any:
 
     def start(collective: Any, group: Any) -> Any:
         if isinstance(group, ThreadedGroup):
-            group.harness_rank.home.arrive()
+            group.harness_rank.owner.arrive()
         return original(collective, group)
 
     return staticmethod(start)
@@ -133,7 +132,7 @@ def _waits(original: Callable[..., Any], *, for_peers: bool = True) -> Callable[
         rank = current()
         if rank is None:
             return original(*args, **kwargs)
-        with rank.home.away(rank, for_peers=for_peers):
+        with rank.owner.away(rank, for_peers=for_peers):
             return original(*args, **kwargs)
 
     return uncompiled(call)
@@ -186,7 +185,7 @@ def _one_device_guard() -> Iterator[None]:
 
 
 @contextmanager
-def installed(ranks: RankThreads, timeout_s: float) -> Iterator[None]:
+def installed(ranks: ThreadOwner, timeout_s: float) -> Iterator[None]:
     """Within, the ranks' threads have process groups of their own. In one place of a process at a time."""
     before = c10d._world
     if isinstance(before, Worlds) and not before.ranks.over:
@@ -216,7 +215,7 @@ def _register(creator: Callable[..., Any], *, extended: bool) -> None:
     dist.Backend.register_backend(BACKEND, creator, extended_api=extended, devices=["cpu", "cuda"])
 
 
-def _uninstall(ranks: RankThreads, before: Any) -> None:
+def _uninstall(ranks: ThreadOwner, before: Any) -> None:
     """The parent's groups again. Where threads are left, what they see stays in place for them."""
     _set_thread_isolation_mode(False)
     if ranks.abandoned:

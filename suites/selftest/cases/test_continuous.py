@@ -13,7 +13,7 @@ from typing import ClassVar
 from unittest import mock
 
 from harness import MultiProcessTestCase, RankLeakWarning, Status
-from harness.ranks import modes
+from harness.ranks.processes import pool
 from harness.ranks.processes.channel import MOST_SUBTESTS
 from suites.selftest.faults import pooled
 from suites.selftest.faults.rows import OnForkServer, OnSpawn, Played
@@ -29,7 +29,7 @@ class Pooled(OnForkServer):
 
     def setUp(self) -> None:
         super().setUp()
-        self.addCleanup(modes.retire_pool)
+        self.addCleanup(pool.retire_pool)
 
     def passes(self, case: type[MultiProcessTestCase], method: str, **environ: str) -> Played:
         """Plays a test that has to pass."""
@@ -273,7 +273,7 @@ class OnNewInterpreters(OnSpawn):
     """Pooled ranks on the spawn launcher."""
 
     def test_share_then_replace(self) -> None:
-        self.addCleanup(modes.retire_pool)
+        self.addCleanup(pool.retire_pool)
         first = self.play(pooled.Shared, "test_sum")
         self.assertEqual(first.verdict, "pass", first.text)
         self.assertEqual(pids(self.play(pooled.Shared, "test_hooks")), pids(first))

@@ -20,6 +20,7 @@ from harness.cases.dtensor import (
     skip_unless_torch_gpu,
 )
 from harness.cases.local_ranks import reduce_local_int
+from harness.ranks.local import mode as local_mode
 from harness.ranks.local import rank as local
 from harness.releases import torch_at_least
 from harness.requirements import MachineFacts, Occasion, requirements_of, requires_world_size
@@ -158,11 +159,11 @@ class LocalTest(unittest.TestCase):
         bodies.play(bodies.FaultyLocal, "test_leaves_its_mark")
         result, _ = bodies.play(bodies.FaultyLocal, "test_finds_no_mark")
         self.assertIn("left by test_leaves_its_mark", bodies.said(result))
-        self.assertIn(local.POLLUTED, bodies.said(result))
+        self.assertIn(local_mode.POLLUTED, bodies.said(result))
         bodies.play(bodies.FaultyLocal, "test_leaves_its_mark")
         result, _ = bodies.play(bodies.FaultyLocal, "test_always_fails")
         self.assertIn("whatever ran before", bodies.said(result))
-        self.assertNotIn(local.POLLUTED, bodies.said(result))
+        self.assertNotIn(local_mode.POLLUTED, bodies.said(result))
 
     def test_unequal_on_some_ranks(self) -> None:
         """Values that must differ have to do so on every rank."""

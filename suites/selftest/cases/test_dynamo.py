@@ -18,7 +18,6 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from harness import UsageError, requires_world_size
 from harness.cases import defaults
 from harness.cases.dynamo import (
-    CPU_RANKS,
     INDUCTOR_VARIABLE,
     DynamoDistributedMultiProcTestCase,
     DynamoDistributedSingleProcTestCase,
@@ -267,7 +266,8 @@ class MultiEndsTest(unittest.TestCase):
 
     def test_world_size(self) -> None:
         """There is one rank for each device, and two ranks on a machine without devices."""
-        for accelerators, ranks in (((), CPU_RANKS), ((("cuda", 1),), 1), ((("cuda", 8),), 8)):
+        none = ((), defaults.COMPILER_WORLD_SIZE)
+        for accelerators, ranks in (none, ((("cuda", 1),), 1), ((("cuda", 8),), 8)):
             facts = MachineFacts(accelerators=accelerators)
             with self.subTest(accelerators), mock.patch.object(defaults, "probe", lambda facts=facts: facts):
                 self.assertEqual(MultiTest("test_fake_group").world_size, ranks)

@@ -21,7 +21,7 @@ class Accounts(unittest.TestCase):
     """Skips in a rank's result of its own test."""
 
     def test_code_of_a_skip(self) -> None:
-        account = skips.read_account(_exit(86), REASONS)
+        account = skips.read_result(_exit(86), REASONS)
         self.assertEqual((account.status, account.skip_reason), (Status.SKIPPED, "generic"))
         self.assertIsNone(account.ending)
 
@@ -29,11 +29,11 @@ class Accounts(unittest.TestCase):
         for code in (0, 10, None, "86"):
             with self.subTest(code=code):
                 account = _exit(code)
-                self.assertIs(skips.read_account(account, REASONS), account)
+                self.assertIs(skips.read_result(account, REASONS), account)
 
     def test_an_earlier_problem_stays(self) -> None:
         account = RankResult(Status.FAILED, ErrorInfo("AssertionError", "", "..."), ending=SystemExit(86))
-        self.assertIs(skips.read_account(account, REASONS), account)
+        self.assertIs(skips.read_result(account, REASONS), account)
 
     def test_content_only_by_exit_0_and_nothing_before(self) -> None:
         bad = SubtestOutcome(None, (), Status.FAILED)
@@ -51,7 +51,7 @@ class Accounts(unittest.TestCase):
 
     def test_no_ending(self) -> None:
         account = RankResult(Status.PASSED)
-        self.assertIs(skips.read_account(account, REASONS), account)
+        self.assertIs(skips.read_result(account, REASONS), account)
 
 
 class Outcomes(unittest.TestCase):

@@ -105,8 +105,8 @@ def _servers() -> tuple[set[tuple[int, str]], set[int]]:
     """Returns the control descriptors and the process ids of the servers that this process keeps."""
     controls: set[tuple[int, str]] = set()
     pids: set[int] = set()
-    kept = choose_launcher._kept.held()
-    for launcher in kept.launchers.values() if kept is not None else ():
+    kept = choose_launcher._launchers.held()
+    for launcher in (kept or {}).values():
         assert isinstance(launcher, ServerLauncher), launcher
         server = launcher._server
         if server is not None and server.control.fileno() >= 0:

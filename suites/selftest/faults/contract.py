@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness import DistributedTestBase, MultiProcessTestCase, TestCase
-from harness.cases.multiprocess import DEFAULT_WORLD_SIZE
+from harness.cases.defaults import WORLD_SIZE
 from suites.selftest.faults.base import FaultyCase
 
 
@@ -84,8 +84,8 @@ class WithoutSetUp(MultiProcessTestCase):
 
     def test_world_size(self) -> None:
         """The world size is upstream's default on a machine without accelerators."""
-        self.assertEqual(self.world_size, DEFAULT_WORLD_SIZE)
-        self.assertIn(self.rank, range(DEFAULT_WORLD_SIZE))
+        self.assertEqual(self.world_size, WORLD_SIZE)
+        self.assertIn(self.rank, range(WORLD_SIZE))
 
 
 class WithProperty(MultiProcessTestCase):

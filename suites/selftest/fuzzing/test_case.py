@@ -7,7 +7,7 @@ from typing import Any
 
 from harness import UsageError
 from harness.fuzzing import fuzz
-from harness.ranks import modes
+from harness.ranks.processes import pool
 from suites.selftest.faults.rows import OnForkServer, Played
 from suites.selftest.fuzzing import planted
 
@@ -17,7 +17,7 @@ class Fuzzing(OnForkServer):
 
     def setUp(self) -> None:
         super().setUp()
-        self.addCleanup(modes.retire_pool)
+        self.addCleanup(pool.retire_pool)
 
     def fuzz(self, case: type[planted.Planted], **environ: str) -> Played:
         return self.play(case, "test_programs", **environ)

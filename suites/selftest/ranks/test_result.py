@@ -26,8 +26,8 @@ class Body(unittest.TestCase):
         type(self).body(self)
 
 
-def account_of(body: Any, set_up: Any = lambda: None, tear_down: Any = lambda: None) -> RankResult:
-    """The account of a test that does ``body(case)``."""
+def result_of(body: Any, set_up: Any = lambda: None, tear_down: Any = lambda: None) -> RankResult:
+    """The result of a test that does ``body(case)``."""
     case_type = type("Body", (Body,), {"body": staticmethod(body)})
     return run_body(case_type("method"), set_up, tear_down)
 
@@ -47,10 +47,10 @@ class RunBodyTest(unittest.TestCase):
 
     def test_statuses(self) -> None:
         """Passed, failed, error, skipped; the case's own setUp and tearDown are the parent's."""
-        self.assertEqual(account_of(lambda case: None), RankResult(Status.PASSED))
-        self.assertEqual(account_of(fail).status, Status.FAILED)
-        self.assertEqual(account_of(divide).status, Status.ERROR)
-        skipped = account_of(lambda case: case.skipTest("not here"))
+        self.assertEqual(result_of(lambda case: None), RankResult(Status.PASSED))
+        self.assertEqual(result_of(fail).status, Status.FAILED)
+        self.assertEqual(result_of(divide).status, Status.ERROR)
+        skipped = result_of(lambda case: case.skipTest("not here"))
         self.assertEqual((skipped.status, skipped.skip_reason), (Status.SKIPPED, "not here"))
 
     def test_first_problem_is_the_error(self) -> None:
@@ -60,7 +60,7 @@ class RunBodyTest(unittest.TestCase):
             case.addCleanup(divide, case)
             case.fail("the test")
 
-        error = account_of(body).error
+        error = result_of(body).error
         assert error is not None
         self.assertEqual(error.message, "the test")
         self.assertLess(error.traceback.index("the test"), error.traceback.index("ZeroDivisionError"))
@@ -78,13 +78,13 @@ class RunBodyTest(unittest.TestCase):
             _ = 1 / 0
 
         for body in (exits, exits_late):
-            account = account_of(body)
-            assert account.error is not None
-            self.assertEqual((account.status, account.error.type_name), (Status.ERROR, "ZeroDivisionError"))
-            self.assertIn("SystemExit", account.error.traceback)
+            result = result_of(body)
+            assert result.error is not None
+            self.assertEqual((result.status, result.error.type_name), (Status.ERROR, "ZeroDivisionError"))
+            self.assertIn("SystemExit", result.error.traceback)
             # The error counts also if the exit code was announced, because an announcement only excuses
             # crashes.
-            final = conclude(account, account.ending, [])
+            final = conclude(result, result.ending, [])
             self.assertEqual((final.status, final.note), (Status.ERROR, "by sys.exit"))
 
     def test_cleanup_after_skip(self) -> None:
@@ -94,15 +94,15 @@ class RunBodyTest(unittest.TestCase):
             case.addCleanup(fail, case)
             case.skipTest("not here")
 
-        self.assertEqual(account_of(body).status, Status.FAILED)
+        self.assertEqual(result_of(body).status, Status.FAILED)
 
     def test_around(self) -> None:
         """Errors of setUpRank and tearDownRank count, and the method does not run if setUpRank failed."""
         ran: list[str] = []
-        account = account_of(lambda case: ran.append("method"), lambda: 1 / 0, lambda: ran.append("down"))
-        self.assertEqual((account.status, ran), (Status.ERROR, []))
-        account = account_of(lambda case: ran.append("method"), tear_down=lambda: 1 / 0)
-        self.assertEqual((account.status, ran), (Status.ERROR, ["method"]))
+        result = result_of(lambda case: ran.append("method"), lambda: 1 / 0, lambda: ran.append("down"))
+        self.assertEqual((result.status, ran), (Status.ERROR, []))
+        result = result_of(lambda case: ran.append("method"), tear_down=lambda: 1 / 0)
+        self.assertEqual((result.status, ran), (Status.ERROR, ["method"]))
 
     def test_subtests(self) -> None:
         """Each sub-test has its own status, the worst one decides, and there is no error for the whole."""
@@ -115,9 +115,9 @@ class RunBodyTest(unittest.TestCase):
             with case.subTest("part", n=2):
                 case.skipTest("no")
 
-        account = account_of(body)
-        self.assertEqual((account.status, account.error), (Status.FAILED, None))
-        by_key = {s.key: s.status for s in account.subtests}
+        result = result_of(body)
+        self.assertEqual((result.status, result.error), (Status.FAILED, None))
+        by_key = {s.key: s.status for s in result.subtests}
         expected = {0: Status.PASSED, 1: Status.FAILED, 2: Status.SKIPPED}
         self.assertEqual(by_key, {("part", (("n", str(n)),)): status for n, status in expected.items()})
 
@@ -133,8 +133,8 @@ class RunBodyTest(unittest.TestCase):
                 known.append(len(told))
 
         case_type = type("Body", (Body,), {"body": staticmethod(body)})
-        account = run_body(case_type("method"), lambda: None, lambda: None, told.append)
-        self.assertEqual(told, [s for s in account.subtests if s.status is Status.FAILED])
+        result = run_body(case_type("method"), lambda: None, lambda: None, told.append)
+        self.assertEqual(told, [s for s in result.subtests if s.status is Status.FAILED])
         self.assertEqual(known, [0, 1, 1] if sys.version_info >= (3, 11) else [0, 0, 0])
 
     def test_unspeakable_parameter(self) -> None:
@@ -148,19 +148,19 @@ class RunBodyTest(unittest.TestCase):
             with case.subTest(n=Unspeakable()):
                 case.fail()
 
-        (subtest,) = account_of(body).subtests
+        (subtest,) = result_of(body).subtests
         self.assertEqual(subtest.params, (("n", "<repr raised RuntimeError>"),))
 
     def test_system_exit(self) -> None:
         """A test's SystemExit is kept, so that the process can end by it."""
-        ending = account_of(lambda case: exit_with(7)).ending
+        ending = result_of(lambda case: exit_with(7)).ending
         assert ending is not None
         self.assertEqual(ending.code, 7)
 
     def test_keyboard_interrupt(self) -> None:
         """KeyboardInterrupt is passed on."""
         with self.assertRaises(KeyboardInterrupt):
-            account_of(lambda case: interrupt())
+            result_of(lambda case: interrupt())
 
 
 def exit_with(code: int) -> None:
@@ -179,7 +179,7 @@ class ConcludeTest(unittest.TestCase):
     def test_table(self) -> None:
         """Each combination that there is."""
         passed, failed = RankResult(Status.PASSED), RankResult(Status.FAILED)
-        for account, ending, texts, status in [
+        for result, ending, texts, status in [
             (passed, None, [], Status.PASSED),
             (failed, None, [], Status.FAILED),
             (None, None, [], Status.CRASHED),
@@ -194,8 +194,8 @@ class ConcludeTest(unittest.TestCase):
             (None, SystemExit(0), [], Status.CRASHED),
             (None, SystemExit(10), ["Traceback\nValueError: x\n"], Status.ERROR),
         ]:
-            with self.subTest(account=account, ending=repr(ending), texts=texts):
-                self.assertEqual(conclude(account, ending, texts).status, status)
+            with self.subTest(result=result, ending=repr(ending), texts=texts):
+                self.assertEqual(conclude(result, ending, texts).status, status)
 
     def test_text_over_the_pipe(self) -> None:
         """The last line of a text sent over the pipe is the error's message."""

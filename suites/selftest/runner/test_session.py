@@ -261,7 +261,7 @@ class RepetitionTest(RunnerCase):
         self.write(
             "test_d",
             """
-            import types
+            from harness.system.closing import on_close
             def note(text): open("notes", "a").write(text + "\\n")
             def tearDownModule(): note("module")
             def at_its_end(): threading.Event().wait(0.5); note("worker")
@@ -269,8 +269,7 @@ class RepetitionTest(RunnerCase):
                 @classmethod
                 def tearDownClass(cls): note("class")
                 def test_1(self):
-                    launchers = types.SimpleNamespace(close_all=at_its_end)
-                    sys.modules["harness.ranks.processes.choose_launcher"] = launchers
+                    on_close(at_its_end)
                     self.fail("stop here")
                 def test_2(self): note("reached")
             """,

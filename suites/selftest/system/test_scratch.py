@@ -42,12 +42,12 @@ FILE_STORE = """
 """
 REMOVED = """
     import shutil
-    from harness.ranks.processes import choose_launcher as select
+    from harness.system.closing import close_all
     from harness.system.scratch import scratch
 
     shutil.rmtree(scratch().path)
     scratch().new_file("one")
-    select.close_all()
+    close_all()
     scratch().new_file("two")
 """
 

@@ -83,7 +83,7 @@ class Ours(KeptContender):
 
     def stop(self, case: type[unittest.TestCase]) -> None:
         """Ends pooled ranks; threads and fresh ranks end with their test."""
-        from harness.ranks.modes import retire_pool
+        from harness.ranks.processes.pool import retire_pool
 
         retire_pool()
 

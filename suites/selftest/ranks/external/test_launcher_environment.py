@@ -36,7 +36,9 @@ class PlaceTest(unittest.TestCase):
         """Torchrun's own store and its restart count are recognised."""
         elastic = {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "2"}
         found = launcher_environment({**HOST, "RANK": "0", "WORLD_SIZE": "1", **elastic})
-        self.assertEqual(found, LauncherEnvironment(0, 1, "node1", 29500, hosted=True, attempt="2"))
+        self.assertEqual(
+            found, LauncherEnvironment(0, 1, "node1", 29500, agent_store=True, restart_count="2")
+        )
 
     def test_nonsense(self) -> None:
         """Missing or contradictory variables are an error of one line that names the variable."""

@@ -337,7 +337,7 @@ class AssemblyTest(unittest.TestCase):
 
     def place(self, rank: int, size: int = 2) -> LauncherEnvironment:
         """A rank's, at the store of this test."""
-        return LauncherEnvironment(rank, size, "127.0.0.1", self.store.port, hosted=True)
+        return LauncherEnvironment(rank, size, "127.0.0.1", self.store.port, agent_store=True)
 
     def together(self, *places: LauncherEnvironment, timeout_s: float = 30.0) -> list[Any]:
         """An assembly for each place, or the LaunchError that came in its stead."""

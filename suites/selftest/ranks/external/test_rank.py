@@ -16,20 +16,21 @@ import torch.distributed as dist
 from harness import Status
 from harness.outcomes import RankOutcome, SubtestOutcome
 from harness.ranks import process_groups
-from harness.ranks.external.rank import InProcessChannel, InProcessRank, TestStopped, clean_up
+from harness.ranks.direct_channel import DirectChannel
+from harness.ranks.external.rank import InProcessRank, TestStopped, clean_up
 from harness.ranks.result import RankResult
-from harness.system.signals import STOP_SIGNAL
+from harness.system.signals import STOP_TEST
 
 # Seconds. Long enough for the test to be stopped.
 LONG_S = 3600.0
 
 
-def passes(channel: InProcessChannel) -> None:
+def passes(channel: DirectChannel) -> None:
     """A test that has passed."""
     channel.record(RankResult(Status.PASSED))
 
 
-def stopped(body: Callable[[InProcessChannel], object], inside: threading.Event) -> RankOutcome:
+def stopped(body: Callable[[DirectChannel], object], inside: threading.Event) -> RankOutcome:
     """The outcome of a test that is stopped, as one that took too long, once it has set ``inside``."""
     rank = InProcessRank(0, body)
 
@@ -61,7 +62,7 @@ class ResidentTest(unittest.TestCase):
             (KeyboardInterrupt, Status.ERROR, True),
         ):
 
-            def body(channel: InProcessChannel, kind: type[BaseException] = kind) -> NoReturn:
+            def body(channel: DirectChannel, kind: type[BaseException] = kind) -> NoReturn:
                 raise kind("as planned")
 
             with self.subTest(kind):
@@ -79,7 +80,7 @@ class ResidentTest(unittest.TestCase):
         """A rank that is stopped in a sleep runs its cleanups, and its stack is that of the test."""
         cleaned: list[bool] = []
 
-        def sleeps(channel: InProcessChannel) -> None:
+        def sleeps(channel: DirectChannel) -> None:
             inside.set()
             try:
                 time.sleep(LONG_S)
@@ -97,7 +98,7 @@ class ResidentTest(unittest.TestCase):
         """Sub-tests that failed before the stop are in the outcome, and the one that was stopped is not."""
         before, within = (SubtestOutcome(None, (("n", n),), Status.FAILED) for n in "12")
 
-        def sleeps(channel: InProcessChannel) -> None:
+        def sleeps(channel: DirectChannel) -> None:
             channel.subtest_failed(before)
             inside.set()
             try:
@@ -115,13 +116,13 @@ class ResidentTest(unittest.TestCase):
         rank = InProcessRank(0, passes)
         outcome = rank.run()
         rank.stop(Status.TIMED_OUT)
-        signal.raise_signal(STOP_SIGNAL)
+        signal.raise_signal(STOP_TEST)
         self.assertEqual(outcome.status, Status.PASSED)
 
     def test_elsewhere(self) -> None:
         """In another thread, where nothing can be raised, the rank is stuck and the outcome has its stack."""
 
-        def waits(channel: InProcessChannel) -> None:
+        def waits(channel: DirectChannel) -> None:
             channel.subtest_failed(subtest)
             inside.set()
             go_on.wait()
@@ -149,7 +150,7 @@ class ResidentTest(unittest.TestCase):
     def test_leaves_something(self) -> None:
         """What the test changed is in the outcome, except what it changed before it called ``ready``."""
 
-        def body(channel: InProcessChannel) -> None:
+        def body(channel: DirectChannel) -> None:
             os.environ["HARNESS_SELFTEST_EARLY"] = "1"
             channel.ready()
             os.environ["HARNESS_SELFTEST_LATE"] = "1"

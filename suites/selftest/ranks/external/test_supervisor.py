@@ -6,12 +6,15 @@ import threading
 import unittest
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import cast
 from unittest import mock
 
 from harness import RankOutcome, Status
 from harness.outcomes import MergeRules
 from harness.ranks.deadlines import Limits
 from harness.ranks.external import supervisor
+from harness.ranks.external.rank import InProcessRank
+from harness.ranks.external.rank_set import OutcomeLog
 from harness.ranks.external.supervisor import CLOSE_S, LAST_WORD_S, UNWIND_S, ExternalSupervisor
 
 LIMITS = Limits(timeout_s=60.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
@@ -88,13 +91,23 @@ class ListenerTest(unittest.TestCase):
         self.log = Log()
         self.ended: list[ExternalSupervisor] = []
 
+    def made(self, size: int, own: Own | None, rules: MergeRules | None = None) -> ExternalSupervisor:
+        """A listener on the scripted log that has not begun."""
+        return ExternalSupervisor(
+            cast(OutcomeLog, self.log),
+            size,
+            LIMITS,
+            cast("InProcessRank | None", own),
+            self.ended.append,
+            rules or MergeRules(),
+            clock=lambda: self.log.now,
+        )
+
     def listen(
         self, size: int, own: Own | None = None, rules: MergeRules | None = None
     ) -> ExternalSupervisor:
         """A listener that has come to its end."""
-        listener = ExternalSupervisor(
-            self.log, size, LIMITS, own, self.ended.append, rules or MergeRules(), clock=lambda: self.log.now
-        )
+        listener = self.made(size, own, rules)
         listener.cleaned.set()
         listener.run()
         self.assertTrue(listener.released.is_set())
@@ -179,7 +192,7 @@ class ListenerTest(unittest.TestCase):
             seen.append((self.log.now, listener.released.is_set()))
             return read(number, timeout_s, soon=soon)
 
-        listener = ExternalSupervisor(self.log, 2, LIMITS, own, self.ended.append, clock=lambda: self.log.now)
+        listener = self.made(2, own)
         listener.cleaned.set()
         with mock.patch.object(self.log, "read", look):
             listener.run()
@@ -218,7 +231,7 @@ class ListenerTest(unittest.TestCase):
         own = Own(0)
         own.done.set()
         self.log.words = [Word(said(0)), Word(said(1))]
-        listener = ExternalSupervisor(self.log, 2, LIMITS, own, self.ended.append, clock=lambda: self.log.now)
+        listener = self.made(2, own)
         with mock.patch.object(listener.cleaned, "wait", return_value=False) as wait:
             listener.run()
         wait.assert_called_once_with(LIMITS.exit_grace_s)

@@ -14,13 +14,14 @@ from harness.cases.dtensor import LocalDTensorTestBase
 from harness.errors import LaunchError
 from harness.outcomes import PLAIN, MergeRules
 from harness.protocol import Launch, ModuleRef
-from harness.ranks.job import JobResult
+from harness.ranks.job import Job, JobResult
 from harness.ranks.local import rank as local
-from harness.ranks.modes import Job
+from harness.ranks.local.mode import POLLUTED, LocalTensorRanks
 from harness.settings import Settings
 
 PASSED = RankOutcome(0, Status.PASSED, output="printed\n", pid=7)
 FAILED = RankOutcome(0, Status.FAILED)
+NO_TIME = "its deadline leaves no time to try it in a new process, so earlier tests cannot be ruled out"
 
 
 def job(case: Any = LocalDTensorTestBase, world_size: int = 3) -> Job:
@@ -80,7 +81,7 @@ class LocalModeTest(unittest.TestCase):
     def test_one_process_for_all_ranks(self) -> None:
         """The request says how many ranks to simulate, and the pool's key holds the mode and that number."""
         played = Played(end(PASSED))
-        local.LocalTensorRanks(job(), played)
+        LocalTensorRanks(job(), played)
         (wanted,) = played.started
         self.assertEqual(wanted.request.world_size, 1)
         self.assertEqual(wanted.request.kwargs, {"fake_pg": False, local.ARGUMENT: 3})
@@ -88,7 +89,7 @@ class LocalModeTest(unittest.TestCase):
 
     def test_outcome_is_every_ranks(self) -> None:
         """What it printed is told once."""
-        watched = local.LocalTensorRanks(job(), Played(end(PASSED))).join(PLAIN)
+        watched = LocalTensorRanks(job(), Played(end(PASSED))).join(PLAIN)
         self.assertEqual(
             [(o.rank, o.output, o.pid) for o in watched.outcomes],
             [(0, "printed\n", 7), (1, "", 7), (2, "", 7)],
@@ -97,18 +98,18 @@ class LocalModeTest(unittest.TestCase):
     def test_failure_in_a_new_process(self) -> None:
         """A failure in a new process is the test's own, so that nothing is tried again."""
         played = Played(end(FAILED), kept=False)
-        watched = local.LocalTensorRanks(job(), played).join(PLAIN)
+        watched = LocalTensorRanks(job(), played).join(PLAIN)
         self.assertEqual(len(played.started), 1)
         self.assertEqual([o.status for o in watched.outcomes], [Status.FAILED] * 3)
 
     def test_failure_in_a_kept_process(self) -> None:
         """A failure in a kept process is tried again in a new one; a pass there means pollution."""
         second = replace(FAILED, note="second")
-        table = ((end(second), "second", ()), (end(PASSED), "", (f"pollution: {local.POLLUTED}",)))
+        table = ((end(second), "second", ()), (end(PASSED), "", (POLLUTED,)))
         for again, note, told in table:
             with self.subTest(again=again):
                 played = Played(end(FAILED), again)
-                watched = local.LocalTensorRanks(job(), played).join(PLAIN)
+                watched = LocalTensorRanks(job(), played).join(PLAIN)
                 self.assertEqual(len(played.started), 2)
                 self.assertEqual({(o.status, o.note) for o in watched.outcomes}, {(Status.FAILED, note)})
                 self.assertEqual(watched.notes, told)
@@ -117,22 +118,20 @@ class LocalModeTest(unittest.TestCase):
         """There is no second attempt after Ctrl-C or if the deadline leaves too little time for one."""
         for first, told in (
             (end(FAILED, interrupted=True), ()),
-            (end(replace(FAILED, status=Status.TIMED_OUT)), (local.NO_TIME,)),
+            (end(replace(FAILED, status=Status.TIMED_OUT)), (NO_TIME,)),
         ):
             with self.subTest(first=first):
                 played = Played(first)
-                mode = local.LocalTensorRanks(replace(job(), timeout_s=0.0 if told else 60.0), played)
+                mode = LocalTensorRanks(replace(job(), timeout_s=0.0 if told else 60.0), played)
                 watched = mode.join(PLAIN)
                 self.assertEqual((len(played.started), watched.notes), (1, told))
                 self.assertEqual(watched.interrupted, not told)
 
     def test_second_attempt_without_an_end(self) -> None:
         """Ctrl-C is told; where the server dies or nothing starts, the first failure stands."""
-        interrupted = local.LocalTensorRanks(job(), Played(end(FAILED), end(FAILED, interrupted=True))).join(
-            PLAIN
-        )
+        interrupted = LocalTensorRanks(job(), Played(end(FAILED), end(FAILED, interrupted=True))).join(PLAIN)
         self.assertTrue(interrupted.interrupted)
-        lost = local.LocalTensorRanks(job(), Played(end(FAILED), end(FAILED, server_lost=True))).join(PLAIN)
+        lost = LocalTensorRanks(job(), Played(end(FAILED), end(FAILED, server_lost=True))).join(PLAIN)
         self.assertFalse(lost.server_lost)
         self.assertRegex(lost.notes[0], "could not be tried in a new process: the server")
 
@@ -142,21 +141,21 @@ class LocalModeTest(unittest.TestCase):
             return played(wanted)
 
         played = Played(end(FAILED))
-        refused = local.LocalTensorRanks(job(), refuses).join(PLAIN)
+        refused = LocalTensorRanks(job(), refuses).join(PLAIN)
         self.assertEqual(refused.notes, ("it could not be tried in a new process: no more processes",))
         self.assertEqual({o.status for o in refused.outcomes}, {Status.FAILED})
 
     def test_second_attempt_out_of_time(self) -> None:
         """If the second attempt times out, the first failure stands."""
         slow = end(replace(FAILED, status=Status.TIMED_OUT))
-        watched = local.LocalTensorRanks(job(), Played(end(FAILED), slow)).join(PLAIN)
+        watched = LocalTensorRanks(job(), Played(end(FAILED), slow)).join(PLAIN)
         self.assertEqual({o.status for o in watched.outcomes}, {Status.FAILED})
-        self.assertEqual(watched.notes, (local.NO_TIME,))
+        self.assertEqual(watched.notes, (NO_TIME,))
 
     def test_second_attempt_is_within_the_first_ones_deadline(self) -> None:
         """The second attempt keeps to the first one's deadline and writes no logs."""
         played = Played(end(FAILED), end(FAILED))
-        local.LocalTensorRanks(replace(job(), settings=Settings(log_dir="/logs")), played).join(PLAIN)
+        LocalTensorRanks(replace(job(), settings=Settings(log_dir="/logs")), played).join(PLAIN)
         first, second = played.started
         self.assertEqual((first.settings.log_dir, second.settings.log_dir), ("/logs", None))
         self.assertLess(second.timeout_s, first.timeout_s)
@@ -164,26 +163,26 @@ class LocalModeTest(unittest.TestCase):
     def test_lost_server(self) -> None:
         """A lost server says nothing about the test and is passed on."""
         played = Played(end(replace(FAILED, status=Status.CRASHED), server_lost=True))
-        mode = local.LocalTensorRanks(job(), played)
+        mode = LocalTensorRanks(job(), played)
         self.assertTrue(mode.join(PLAIN).server_lost)
         self.assertEqual((len(played.started), mode.how_the_server_ended()), (1, "as played"))
 
     def test_announced_end(self) -> None:
         """A process that ends as its test announced has not failed."""
         played = Played(end(replace(FAILED, status=Status.CRASHED, exit_code=3)))
-        local.LocalTensorRanks(job(), played).join(MergeRules(expected_exit=3))
+        LocalTensorRanks(job(), played).join(MergeRules(expected_exit=3))
         self.assertEqual(len(played.started), 1)
 
     def test_close(self) -> None:
         """close is passed on to the processes."""
         played = Played(end(PASSED))
-        local.LocalTensorRanks(job(), played).close()
+        LocalTensorRanks(job(), played).close()
         self.assertEqual(played.closed, 1)
 
     def test_class_that_cannot_play(self) -> None:
         """A class that cannot be simulated is refused, because its method would wait for peers as rank 0."""
         with self.assertRaisesRegex(UsageError, "derive it from DTensorTestBase"):
-            local.LocalTensorRanks(job(case=unittest.TestCase), Played())
+            LocalTensorRanks(job(case=unittest.TestCase), Played())
 
 
 class SimulationTest(unittest.TestCase):

@@ -28,7 +28,7 @@ class Played:
         self.world_size = world_size
         self.pids = [1000 + rank for rank in range(world_size)]
         self.events, self._server = socket.socketpair()
-        self.ledger = mmap.mmap(-1, collective_log.size(world_size))
+        self.log = mmap.mmap(-1, collective_log.size(world_size))
         self.swept: list[str] | None = None
         self.links: list[RankLink] = []
         self._channels: list[socket.socket] = []
@@ -63,7 +63,7 @@ class Played:
             os.close(stack)
         self.events.close()
         self._server.close()
-        self.ledger.close()
+        self.log.close()
 
     # -- what the supervisor does to ranks
 

@@ -14,7 +14,7 @@ from harness.protocol import Passed, Release, Report, encode
 from harness.ranks.job import JobResult
 from harness.ranks.processes import fast_path
 from harness.ranks.processes.fast_path import Heard, await_passes
-from harness.ranks.processes.mode import watch
+from harness.ranks.processes.mode import supervise
 from harness.settings import Settings
 from harness.wire import framed
 from suites.selftest.ranks.processes.played import Played
@@ -38,7 +38,7 @@ class ListenTest(unittest.TestCase):
     def watch(self, settings: Settings) -> JobResult:
         """Supervises them as kept ranks."""
         ranks: Any = self.ranks
-        return watch(ranks, "a.test", settings, keep=True)
+        return supervise(ranks, "a.test", settings, keep=True)
 
     def test_all_pass(self) -> None:
         """Outcomes come by rank, each with the position of its report in the order of arrival."""

@@ -22,7 +22,6 @@ SITECUSTOMIZE = """
 FILE = """
     import os, sys, threading, unittest
     from harness import MultiProcessTestCase
-    from harness.ranks.processes import choose_launcher as select
 
     class Cases(MultiProcessTestCase):
         world_size = 2
@@ -35,9 +34,9 @@ FILE = """
 
     if __name__ == "__main__":
         counts = []
-        from harness.ranks.processes import fork_server as forkserver
-        fresh = forkserver._fresh_server
-        forkserver._fresh_server = lambda path: counts.append(1) or fresh(path)
+        from harness.ranks.processes import fork_server
+        fresh = fork_server._fresh_server
+        fork_server._fresh_server = lambda path: counts.append(1) or fresh(path)
         run = unittest.main(exit=False, verbosity=2)
         print("servers", len(counts), file=sys.stderr)
         sys.exit(not run.result.wasSuccessful())

@@ -14,9 +14,9 @@ from types import ModuleType
 
 from harness import Status
 from harness.errors import ServerLost
-from harness.ranks import modes
-from harness.ranks.processes import choose_launcher
+from harness.ranks.processes import choose_launcher, pool
 from harness.ranks.processes.launcher import ServerLauncher
+from harness.system import closing
 from suites.selftest.faults import ends, orphans
 from suites.selftest.faults.base import ANNOUNCE, FaultyCase
 from suites.selftest.faults.processes import Announced, still_there
@@ -78,8 +78,8 @@ class ImportRows(Rows):
 
     def setUp(self) -> None:
         super().setUp()
-        choose_launcher.close_all()  # a server keeps what it has imported once
-        self.addCleanup(choose_launcher.close_all)
+        closing.close_all()  # a server keeps what it has imported once
+        self.addCleanup(closing.close_all)
         self.play(ends.Ends, "test_passes")  # a server that does not have the module from its parent
         self.module = importlib.import_module("suites.selftest.faults.unimportable")
         self.addCleanup(_forget, self.module)
@@ -131,7 +131,7 @@ class ImportRows(Rows):
 
     def test_starts_a_thread_on_kept_ranks(self) -> None:
         """A thread that the import starts in a rank is not blamed on the test, so that the ranks are kept."""
-        self.addCleanup(modes.retire_pool)
+        self.addCleanup(pool.retire_pool)
         kept = {"HARNESS_RANKS": "pooled", "HARNESS_STRICT": "1"}
         first, second = (self.with_fault("thread", **kept) for _ in range(2))
         self.assertEqual((first.verdict, second.verdict), ("pass", "pass"), first.text + second.text)
@@ -139,7 +139,7 @@ class ImportRows(Rows):
 
     def test_sets_a_filter(self) -> None:
         """A warning filter that a module's import sets holds for all of its tests on kept ranks."""
-        self.addCleanup(modes.retire_pool)
+        self.addCleanup(pool.retire_pool)
         for _ in range(2):
             played = self.with_fault("filter", "test_filter", HARNESS_RANKS="pooled")
             self.assertEqual(played.verdict, "pass", played.text)
@@ -157,12 +157,12 @@ class BusyParentRows(Rows):
         """If the parent runs a thread, ranks start from a fresh server."""
         done = threading.Event()
         thread = threading.Thread(target=done.wait)
-        choose_launcher.close_all()
+        closing.close_all()
         thread.start()
         try:
             played = self.play(ends.Ends, "test_passes")
         finally:
-            choose_launcher.close_all()
+            closing.close_all()
             done.set()
             thread.join()
         self.assertEqual(played.outcome.status, Status.PASSED, played.text)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import unittest
 from unittest import mock
 
-from harness.ranks import modes
 from harness.ranks.job import UNSWEPT, JobResult
-from harness.ranks.processes.rank_set import Launcher
+from harness.ranks.processes import mode
+from harness.ranks.processes.launcher import Launcher
 
 
 class StuckServerTest(unittest.TestCase):
@@ -18,7 +18,7 @@ class StuckServerTest(unittest.TestCase):
         for notes, ended in (((), False), (("something else",), False), ((UNSWEPT,), True)):
             with self.subTest(notes=notes):
                 launcher = mock.create_autospec(Launcher, instance=True)
-                modes._replace_if_stuck(launcher, JobResult((), (), notes=notes))
+                mode._replace_if_stuck(launcher, JobResult((), (), notes=notes))
                 self.assertEqual(launcher.close.called, ended)
 
 

@@ -26,7 +26,7 @@ import importlib.util, json, os, sys
 import torch, torch._dynamo
 from torch.utils._python_dispatch import TorchDispatchMode
 from harness.ranks.processes.preload import preload_compiler
-from harness.system import posix
+from harness.system import fork_safety, posix
 
 class Noted(TorchDispatchMode):
     operators = []
@@ -56,7 +56,8 @@ def in_a_fork():
 before = in_a_fork()
 with Noted():
     preload_compiler()
-told = {"operators": Noted.operators, "children": posix.children(), "forkable": posix.forkable()}
+forkable = fork_safety.misses_no_thread()
+told = {"operators": Noted.operators, "children": posix.children(), "forkable": forkable}
 print(json.dumps({"before": before, "after": in_a_fork(), **told}))
 """
 # Modules that a first compile may still import: another version of torch has a few that the lists lack.

@@ -9,7 +9,8 @@ import unittest
 from unittest import mock
 
 from harness.ranks.processes import rank_set
-from harness.ranks.processes.rank_set import send_whole, time_for_another
+from harness.ranks.processes.rank_set import send_whole
+from harness.ranks.second_attempt import time_for_another
 from harness.wire import framed, recv_frame, send_frame
 
 

@@ -11,12 +11,12 @@ import subprocess
 import sys
 import textwrap
 import unittest
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest import mock
 
 from harness.errors import LaunchError
-from harness.protocol import Launch, ModuleRef
+from harness.protocol import Assignment, Launch, ModuleRef
 from harness.ranks.processes import server
 from harness.ranks.processes.fork_server import ForkServerLauncher
 from harness.ranks.processes.rank_set import RankSet
@@ -39,9 +39,9 @@ NUMERIC = """
 """
 NUMERIC_RUN = """
     import sys, unittest
-    from harness.ranks.processes import choose_launcher as select
+    from harness.ranks.processes import choose_launcher
 
-    launcher = select.launcher(None)
+    launcher = choose_launcher.launcher(None)
     launcher.ready("numeric", sys.path)
     run = unittest.main(module="numeric", argv=["run"], exit=False)
     print(f"passed {run.result.wasSuccessful()}, dirty {launcher._dirty}")
@@ -64,9 +64,9 @@ def request(world_size: int = WORLD_SIZE) -> Launch:
     )
 
 
-def fails_at_the_third(newborn: server.Newborn) -> int:
+def fails_at_the_third(assignment: Assignment, close: Sequence[int]) -> int:
     """Starts ranks that wait for ever, but fails at rank 2 unless the request says otherwise."""
-    if newborn.rank == 2 and newborn.request.method == "none":
+    if assignment.rank == 2 and assignment.launch.method == "none":
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
     pid = os.fork()
     if pid == 0:
@@ -74,7 +74,7 @@ def fails_at_the_third(newborn: server.Newborn) -> int:
     return pid
 
 
-class BirthTest(CleanTestCase):
+class RefusalTest(CleanTestCase):
     """Ranks that the server cannot start."""
 
     @contextlib.contextmanager

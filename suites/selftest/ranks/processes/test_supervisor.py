@@ -18,7 +18,7 @@ from harness.ranks.deadlines import Limits
 from harness.ranks.job import UNSWEPT, JobResult
 from harness.ranks.processes.output import Output
 from harness.ranks.processes.supervisor import Supervisor
-from harness.system.signals import STACK_SIGNAL
+from harness.system.signals import RANK_STACKS
 from suites.selftest.ranks.processes.played import Played
 
 # Seconds. Played ranks act at once, so that these only end what is meant to hang.
@@ -135,17 +135,17 @@ class SupervisorTest(unittest.TestCase):
         dump = (
             b'Thread 0x1 (most recent call first):\n  File "t.py", line 3 in wait\n  File "t" in <module>\n'
         )
-        self.ranks.on[0, STACK_SIGNAL] = lambda: self.ranks.dumps(0, dump)
+        self.ranks.on[0, RANK_STACKS] = lambda: self.ranks.dumps(0, dump)
         self.dies_of(0, signal.SIGTERM)
         watched = self.watch()
         self.assertEqual(self.statuses(watched), [Status.ENDED, Status.FAILED])
         self.assertIn('"t.py", line 3 in wait', watched.outcomes[0].stack)
-        self.assertEqual(self.ranks.told[0], (0, STACK_SIGNAL))
+        self.assertEqual(self.ranks.told[0], (0, RANK_STACKS))
         self.assertEqual(merge(watched.outcomes).root_cause, 1)
 
     def test_late_report_counts(self) -> None:
         """A slow rank that passes while stacks are taken has passed, and the other one timed out."""
-        self.ranks.on[0, STACK_SIGNAL] = lambda: self.ranks.says(0, Status.PASSED)
+        self.ranks.on[0, RANK_STACKS] = lambda: self.ranks.says(0, Status.PASSED)
         self.leaves_when_released(0)
         self.dies_of(0, signal.SIGTERM)
         self.dies_of(1, signal.SIGTERM)
@@ -216,7 +216,7 @@ class SupervisorTest(unittest.TestCase):
         watched = self.watch()
         self.assertEqual(self.statuses(watched), [Status.PASSED, Status.TIMED_OUT])
         mine = [what for rank, what in self.ranks.told if rank == 1]
-        self.assertEqual(mine, [STACK_SIGNAL, signal.SIGTERM, signal.SIGKILL])
+        self.assertEqual(mine, [RANK_STACKS, signal.SIGTERM, signal.SIGKILL])
 
     def test_does_not_die(self) -> None:
         """If a rank survives even SIGKILL, the supervisor gives up and says so."""
@@ -340,7 +340,7 @@ class SupervisorTest(unittest.TestCase):
 
     def test_collectives(self) -> None:
         """Read from shared memory, of a rank that says nothing any more too."""
-        collective_log.CollectiveLog(self.ranks.ledger, 1).begin("all_reduce", "0", 1)
+        collective_log.CollectiveLog(self.ranks.log, 1).begin("all_reduce", "0", 1)
         self.ranks.says(0, Status.PASSED)
         self.leaves_when_released(0)
         self.ranks.exits(1, -9)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import unittest
 from collections.abc import Sequence
+from typing import cast
 
 from harness.outcomes import CollectiveRecord, MergeRules, RankOutcome, Status, SubtestOutcome, merge
 from harness.protocol import SubtestFailed
 from harness.ranks.deadlines import Limits
 from harness.ranks.threads.rank import ThreadEnded
+from harness.ranks.threads.rank_set import RankThreads
 from harness.ranks.threads.supervisor import ABANDONED, DEADLOCK, ThreadSupervisor
 
 LIMITS = Limits(timeout_s=60.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
@@ -83,7 +85,9 @@ class ThreadSupervisorTest(unittest.TestCase):
 
     def run_on(self, ranks: ScriptedRanks, rules: MergeRules | None = None) -> list[Status]:
         """Supervises, returns the statuses by rank, and keeps the outcomes in ``self.outcomes``."""
-        watched = ThreadSupervisor(ranks, LIMITS, 0.0, rules or MergeRules(), clock=lambda: ranks.now).run()
+        watched = ThreadSupervisor(
+            cast(RankThreads, ranks), LIMITS, 0.0, rules or MergeRules(), clock=lambda: ranks.now
+        ).run()
         self.outcomes = watched.outcomes
         return [o.status for o in watched.outcomes]
 
@@ -131,7 +135,9 @@ class ThreadSupervisorTest(unittest.TestCase):
         """What a rank reports about its own ending is not its outcome."""
         ranks = ScriptedRanks(1, [*[None] * 3])
         ranks.leaves_when = ("interrupt",)
-        supervisor = ThreadSupervisor(ranks, LIMITS, -LIMITS.timeout_s, clock=lambda: ranks.now)
+        supervisor = ThreadSupervisor(
+            cast(RankThreads, ranks), LIMITS, -LIMITS.timeout_s, clock=lambda: ranks.now
+        )
         ranks.script = [None, said(0, Status.ERROR), ThreadEnded(0)]
         self.assertEqual([o.status for o in supervisor.run().outcomes], [Status.TIMED_OUT])
 

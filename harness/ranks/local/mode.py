@@ -1,0 +1,121 @@
+"""The rank mode "local": one pooled process plays every rank of a DTensor test, on torch's local tensors.
+
+parent: LocalTensorRanks(job) -- a job for one process, with the number of ranks to play --> pool
+its process: ``rank.simulation(n)`` around the test
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from harness.errors import UsageError
+from harness.outcomes import MergeRules, RankOutcome, merge
+from harness.ranks.job import Job, JobResult, RunningRanks
+from harness.ranks.local.rank import ARGUMENT
+from harness.ranks.second_attempt import second_attempt
+from harness.system import intra_op_threads
+
+WHERE = "in a new process"
+POLLUTED = "pollution: state from an earlier test, without which this one passes"
+
+
+class PooledProcess(RunningRanks, Protocol):
+    """A process that is kept from test to test; see ``processes.mode.PooledRanks``."""
+
+    @property
+    def first_of_its_set(self) -> bool:
+        """Whether the process has run no test before this one."""
+        ...
+
+
+class LocalTensorRanks:
+    """Simulated ranks of one test.
+
+    ``start`` brings one pooled process to life for a job; it is kept from test to test, because the first
+    operators on DTensors cost a process a second and later ones a millisecond. A test that fails in a process
+    which had run others is tried once more in a new one, where its deadline leaves as long again: if it fails
+    there too, that is its outcome.
+    """
+
+    def __init__(self, job: Job, start: Callable[[Job], PooledProcess]) -> None:
+        if not hasattr(job.case, "is_local_tensor_enabled"):
+            raise UsageError(
+                f"{job.case.__qualname__} cannot run on local tensors: derive it from DTensorTestBase, or "
+                'take "local" out of its rank_modes'
+            )
+        self._world_size = job.request.world_size
+        self._job = in_one_process(job)
+        self._start = start
+        self._started = time.monotonic()
+        self._process = start(self._job)
+
+    @property
+    def processes(self) -> Sequence[Any]:
+        """The one process."""
+        return self._process.processes
+
+    def join(self, rules: MergeRules) -> JobResult:
+        """Waits for the process's report, which is every simulated rank's."""
+        result = self._process.join(rules)
+        if self._failed(result, rules) and not self._process.first_of_its_set:
+            result = self._tried_again(result, rules)
+        outcomes = (copy for outcome in result.outcomes for copy in of_every_rank(outcome, self._world_size))
+        return replace(result, outcomes=tuple(outcomes))
+
+    def close(self) -> None:
+        """Ends the process if nobody joined it."""
+        self._process.close()
+
+    def how_the_server_ended(self) -> str:
+        """The end of the launcher's server in words."""
+        return self._process.how_the_server_ended()
+
+    def _failed(self, result: JobResult, rules: MergeRules) -> bool:
+        ended = result.server_lost or result.interrupted
+        return not ended and merge(result.outcomes, rules).status.bad
+
+    def _tried_again(self, first: JobResult, rules: MergeRules) -> JobResult:
+        """The result of a test that failed in a process which others had used, by a run in a new one."""
+        again = second_attempt(
+            self._restarted,
+            rules,
+            where=WHERE,
+            timeout_s=self._job.timeout_s,
+            elapsed_s=time.monotonic() - self._started,
+        )
+        if again.result is not None and (again.outcome is None or again.outcome.status.bad):
+            return again.result
+        return replace(first, notes=(*first.notes, again.why_not or POLLUTED))
+
+    def _restarted(self, timeout_s: float) -> RunningRanks:
+        """A new process with the same job; the pool has replaced the one in which the test failed."""
+        job = replace(
+            self._job,
+            request=replace(self._job.request, start_timeout_s=timeout_s),
+            timeout_s=timeout_s,
+            settings=replace(self._job.settings, log_dir=None),  # the logs stay those of the first attempt
+        )
+        self._process = self._start(job)
+        return self._process
+
+
+def in_one_process(job: Job) -> Job:
+    """The job of the process that plays all ranks of ``job``."""
+    request, ranks = job.request, job.request.world_size
+    played = replace(
+        request,
+        world_size=1,
+        threads=intra_op_threads.of_rank(request.environ, 1),
+        kwargs={**request.kwargs, ARGUMENT: ranks},
+    )
+    return replace(job, request=played, pool_key=("local", ranks, job.pool_key))
+
+
+def of_every_rank(outcome: RankOutcome, world_size: int) -> tuple[RankOutcome, ...]:
+    """The process's outcome as that of each rank it played; what it printed is told once."""
+    return tuple(
+        replace(outcome, rank=rank, output=outcome.output if rank == 0 else "") for rank in range(world_size)
+    )

@@ -1,0 +1,70 @@
+"""The second attempt of a test that failed on ranks which earlier tests had used: on new ranks, in time.
+
+What it comes to tells whether an earlier test is to blame. It has to fit into the deadline of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from harness.errors import HarnessError
+from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
+from harness.ranks.job import JobResult, RunningRanks
+
+
+@dataclass(frozen=True, slots=True)
+class SecondAttempt:
+    """What came of the attempt: ``outcome`` and ``result``, or why there is none to go by.
+
+    ``interrupted`` where Ctrl-C ended it; the outcome is None then.
+    """
+
+    result: JobResult | None = None
+    outcome: TestOutcome | None = None
+    why_not: str = ""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the attempt."""
+        return self.result is not None and self.result.interrupted
+
+
+def second_attempt(
+    start: Callable[[float], RunningRanks],
+    rules: MergeRules,
+    *,
+    where: str,
+    timeout_s: float,
+    elapsed_s: float,
+    judged: Callable[[Sequence[RankOutcome]], Sequence[RankOutcome]] = tuple,
+) -> SecondAttempt:
+    """Runs a test again, where its deadline of ``timeout_s`` leaves as long as the first attempt took.
+
+    ``start`` starts new ranks, whose deadline is the number of seconds that it is given; ``where`` names them
+    in messages ("on fresh ranks"). ``judged`` reads the ranks' outcomes as the test's class does.
+    """
+    no_time = SecondAttempt(
+        why_not=f"its deadline leaves no time to try it {where}, so earlier tests cannot be ruled out"
+    )
+    left_s = time_for_another(timeout_s, elapsed_s)
+    if left_s is None:
+        return no_time
+    could_not = f"it could not be tried {where}"
+    try:
+        result = start(left_s).join(rules)
+    except HarnessError as error:
+        return SecondAttempt(why_not=f"{could_not}: {error}")
+    if result.interrupted:
+        return SecondAttempt(result)
+    if result.server_lost:
+        return SecondAttempt(why_not=f"{could_not}: the server that starts ranks died")
+    outcome = merge(judged(result.outcomes), rules)
+    return no_time if outcome.status is Status.TIMED_OUT else SecondAttempt(result, outcome)
+
+
+def time_for_another(timeout_s: float, elapsed_s: float) -> float | None:
+    """Seconds that a second attempt of a test may take, within the deadline of the first; None where that is
+    less than what the first took."""
+    left_s = timeout_s - elapsed_s
+    return left_s if left_s >= elapsed_s else None
