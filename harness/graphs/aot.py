@@ -26,9 +26,9 @@ from typing import Any
 from harness.errors import UsageError
 from harness.graphs.compilers import Compilers, Decompositions, Partitioner, compilers_of
 from harness.graphs.differences import Tolerance
+from harness.graphs.expected_errors import Refusal
+from harness.graphs.fresh_inputs import Grounds
 from harness.graphs.front_ends import AotFunction, FrontEnd
-from harness.graphs.grounds import Grounds
-from harness.graphs.refusals import Refusal
 from harness.graphs.verified import Verified
 from harness.graphs.verifier import Verifier
 

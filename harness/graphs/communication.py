@@ -1,8 +1,8 @@
 """What a captured graph communicates: its collectives as values, counted, weighed and printed.
 
 Reads the graph of any tracer whose nodes carry fake values in ``meta["val"]``: ``make_fx``, AOTAutograd, the
-train-step tracer. Functional collectives and plain ones are recognised (see ``waits.py``), also in the graphs
-of nested graph modules.
+train-step tracer. Functional collectives and plain ones are recognised (see ``collective_waits.py``), also in
+the graphs of nested graph modules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import tree_leaves
 
 from harness.errors import UsageError
-from harness.graphs import waits
+from harness.graphs import collective_waits
 
 __all__ = [
     "Collective",
@@ -98,7 +98,7 @@ def collectives_of(graph: Graph | GraphModule) -> tuple[Collective, ...]:
     """
     found = []
     for each in _graphs(graph):
-        early = {unwaited.collective for unwaited in waits.unwaited(each)}
+        early = {unwaited.collective for unwaited in collective_waits.unwaited(each)}
         found += [_read(node, name, node not in early) for node, name in _communicating(each)]
     return tuple(found)
 
@@ -142,7 +142,7 @@ def _row(each: Collective) -> tuple[str, ...]:
 
 def _communicating(graph: Graph) -> Iterator[tuple[Node, str]]:
     """The nodes of collectives with the collectives' names."""
-    named = ((node, _name_of(node)) for node in waits.collectives(graph))
+    named = ((node, _name_of(node)) for node in collective_waits.collectives(graph))
     return ((node, name) for node, name in named if name)
 
 
@@ -160,7 +160,7 @@ def _graphs(graph: Graph | GraphModule) -> Iterator[Graph]:
 def _name_of(node: Node) -> str:
     """The name of the collective that a node is; "" for one that communicates nothing."""
     space, name = _schema(node).name.split("::")
-    if space == waits.PLAIN:
+    if space == collective_waits.PLAIN:
         return _PLAIN.get(name, str(name))
     base: str = name.removesuffix("_out").removesuffix("_")
     return base if base in _FUNCTIONAL else ""

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from harness.graphs.aliasing import Aliases
-from harness.graphs.naming import joined
+from harness.graphs.leaf_names import joined
 from harness.graphs.observation import Moment, Observation
-from harness.graphs.places import Held
+from harness.graphs.rebindings import Held
 from harness.graphs.snapshots import Snapshot
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback

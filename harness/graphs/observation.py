@@ -16,8 +16,8 @@ from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_structure
 
 from harness.graphs.aliasing import Aliases, Named, aliases_of
-from harness.graphs.naming import named_outputs
-from harness.graphs.places import Held, rebound
+from harness.graphs.leaf_names import named_outputs
+from harness.graphs.rebindings import Held, rebound
 from harness.graphs.snapshots import Snapshot, snapshot, snapshots
 from harness.graphs.subclasses import sharded_as
 

@@ -15,7 +15,7 @@ import torch
 
 from harness.errors import UsageError
 from harness.graphs.aot import verify_aot
-from harness.graphs.sources import Unwritten, written
+from harness.graphs.python_expressions import Unwritten, written
 from harness.graphs.verified import Verified
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback

@@ -11,14 +11,14 @@ import torch
 import torch._functorch.config
 
 from harness.errors import UsageError
-from harness.graphs.calls import Call, FirstOutputs
+from harness.graphs.call_checks import Call, FirstOutputs
 from harness.graphs.capture import Capture
 from harness.graphs.compilers import Compilers
 from harness.graphs.differences import Difference, Tolerance, differences, different
+from harness.graphs.expected_errors import Refusal
+from harness.graphs.fresh_inputs import Grounds, is_restorable
 from harness.graphs.front_ends import Compilation, FrontEnd
-from harness.graphs.grounds import Grounds, is_restorable
 from harness.graphs.observation import Ground, Moment, Observation, observe
-from harness.graphs.refusals import Refusal
 from harness.graphs.tracing_errors import UNBACKED, is_of_captured_tensor
 from harness.graphs.verified import Verified
 from harness.seeding import append_to_message

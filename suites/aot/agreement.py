@@ -19,9 +19,9 @@ from torch._functorch.aot_autograd import aot_function
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from harness.graphs.calls import FirstOutputs
+from harness.graphs.call_checks import FirstOutputs
 from harness.graphs.differences import Difference, Tolerance, differences
-from harness.graphs.grounds import Grounds
+from harness.graphs.fresh_inputs import Grounds
 from harness.graphs.observation import Observation, observe
 from harness.seeding import seed_all
 

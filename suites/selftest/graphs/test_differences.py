@@ -11,7 +11,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 from harness import TestCase
 from harness.graphs.aliasing import aliases_of
 from harness.graphs.differences import Tolerance, different
-from harness.graphs.naming import joined, named_inputs, named_outputs
+from harness.graphs.leaf_names import joined, named_inputs, named_outputs
 from harness.graphs.observation import Ground, observe, weighted_sum
 from harness.graphs.snapshots import snapshot
 

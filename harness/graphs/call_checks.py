@@ -14,7 +14,7 @@ import torch
 from harness.graphs.aliasing import Named, storages
 from harness.graphs.capture import Capture, CapturedGraph
 from harness.graphs.differences import Difference, Tolerance, different_values
-from harness.graphs.naming import joined, named_outputs
+from harness.graphs.leaf_names import joined, named_outputs
 from harness.graphs.observation import Observation
 from harness.graphs.snapshots import snapshots
 

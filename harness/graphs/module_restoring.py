@@ -8,7 +8,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from harness.graphs.copies import Copier
-from harness.graphs.places import VALUES, module_tensors
+from harness.graphs.rebindings import VALUES, module_tensors
 from harness.graphs.snapshots import snapshot
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback

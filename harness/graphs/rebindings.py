@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from harness.graphs.aliasing import Named, aliases_of
-from harness.graphs.naming import named_inputs
+from harness.graphs.leaf_names import named_inputs
 from harness.graphs.snapshots import Snapshot, snapshot
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback

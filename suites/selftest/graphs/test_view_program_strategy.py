@@ -10,7 +10,7 @@ from hypothesis import Phase, given
 from harness import DynamoTestCase, same_draws
 from harness.examples import bounded
 from harness.graphs import ViewProgram, view_programs
-from harness.graphs.draws import METADATA
+from harness.graphs.view_program_strategy import METADATA
 from suites.selftest.graphs.test_programs import loses_sines
 
 

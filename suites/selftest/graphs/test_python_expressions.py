@@ -11,7 +11,7 @@ import torch
 
 from harness import TestCase
 from harness.graphs import AotFunction, Compilers, nop
-from harness.graphs.sources import Unwritten, written
+from harness.graphs.python_expressions import Unwritten, written
 
 
 class Outer:

@@ -10,7 +10,7 @@ import torch
 
 from harness import UsageError
 from harness.graphs import AotFunction, Compilation, FrontEnd, nop, verify_aot
-from harness.graphs.calls import FirstOutputs
+from harness.graphs.call_checks import FirstOutputs
 from harness.graphs.observation import Ground, Observation, observe
 from suites.selftest.graphs.verifying import Changed, Function, VerifyTestCase, inputs, writes
 

@@ -10,7 +10,7 @@ import torch
 
 from harness import TestCase
 from harness.graphs import verify_aot
-from harness.graphs.places import places_of, rebound
+from harness.graphs.rebindings import places_of, rebound
 from suites.selftest.graphs.verifying import Changed, Function, VerifyTestCase
 
 Batch = dict[str, Any]

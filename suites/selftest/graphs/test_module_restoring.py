@@ -10,8 +10,8 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 from harness import TestCase
 from harness.graphs.copies import Copier
-from harness.graphs.modules import is_restorable, restore
-from harness.graphs.places import module_tensors
+from harness.graphs.module_restoring import is_restorable, restore
+from harness.graphs.rebindings import module_tensors
 
 
 class Inner(torch.nn.Module):  # type: ignore[misc]  # torch is untyped to mypy here

@@ -11,13 +11,13 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from harness.errors import UsageError
-from harness.graphs import modules
+from harness.graphs import module_restoring
 from harness.graphs.aliasing import Named
 from harness.graphs.copies import Copier, Wrapper
 from harness.graphs.hidden_memory import around
-from harness.graphs.naming import joined, named_inputs, named_leaves
+from harness.graphs.leaf_names import joined, named_inputs, named_leaves
 from harness.graphs.observation import Ground
-from harness.graphs.places import module_tensors, places_of
+from harness.graphs.rebindings import module_tensors, places_of
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -115,13 +115,15 @@ class Grounds:
 
 def is_restorable(function: Callable[..., Any], ground: Ground) -> bool:
     """Whether the ground's copy of ``function`` can be called again as if it had not been."""
-    return not isinstance(function, torch.nn.Module) or modules.is_restorable(function, dict(ground.inputs))
+    return not isinstance(function, torch.nn.Module) or module_restoring.is_restorable(
+        function, dict(ground.inputs)
+    )
 
 
 def _restored(function: torch.nn.Module, earlier: Ground, copier: Copier) -> torch.nn.Module:
     own = earlier.function
     assert isinstance(own, torch.nn.Module), "a module's copy is a module"
-    modules.restore(function, own, dict(earlier.inputs), copier)
+    module_restoring.restore(function, own, dict(earlier.inputs), copier)
     return own
 
 

@@ -12,8 +12,8 @@ import torch.distributed._functional_collectives as funcol
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness import UsageError
-from harness.graphs import waits
-from harness.graphs.waits import collectives, unwaited, wait_for_works, without_waits
+from harness.graphs import collective_waits
+from harness.graphs.collective_waits import collectives, unwaited, wait_for_works, without_waits
 from harness.launch import local
 
 
@@ -62,7 +62,7 @@ class UnwaitedTest(GraphTest):
             self.assertEqual(
                 [node.name for node in collectives(module.graph)], ["all_reduce", "all_reduce_coalesced"]
             )
-            self.assertEqual(len(waits.waits(module.graph)), 3)
+            self.assertEqual(len(collective_waits.waits(module.graph)), 3)
 
     def test_dynamo(self) -> None:
         """Dynamo's graphs call operators without an overload."""
