@@ -13,7 +13,7 @@ import torch
 
 from harness.graphs.aliasing import Named, storages
 from harness.graphs.capture import Capture, CapturedGraph
-from harness.graphs.differences import Difference, Tolerance, different_values
+from harness.graphs.differences import RunDifference, Tolerance, different_values
 from harness.graphs.leaf_names import joined, named_outputs
 from harness.graphs.observation import Observation
 from harness.graphs.snapshots import snapshots
@@ -21,25 +21,25 @@ from harness.graphs.snapshots import snapshots
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
-class Call:
+class CallGraphs:
     """Watches a capture from now on, for one call and its backwards."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
         self._graphs, self._ran = len(capture.graphs), len(capture.ran)
 
-    def idle(self, compiled: Observation) -> Iterator[Difference]:
+    def not_run(self, compiled: Observation) -> Iterator[RunDifference]:
         """What shows that the compiled code is not what ran."""
         calls = [graph for graph in self._capture.graphs if graph.role in ("forward", "inference")]
         ran = self._capture.ran[self._ran :]
         for graph in calls:
             if not any(graph is other for other in ran):
-                yield Difference(f"{graph.role} graph", "it was compiled and never ran")
+                yield RunDifference(f"{graph.role} graph", "it was compiled and never ran")
         wanted = any(graph.role == "forward" for graph in calls) and compiled.computed_gradients()
         if wanted and not any(graph.role == "backward" for graph in ran):
-            yield Difference("backward", "no compiled one ran: the gradients come from elsewhere")
+            yield RunDifference("backward", "no compiled one ran: the gradients come from elsewhere")
 
-    def more_graphs(self) -> list[CapturedGraph]:
+    def newly_compiled(self) -> list[CapturedGraph]:
         """Those that were compiled since."""
         return self._capture.graphs[self._graphs :]
 
@@ -52,7 +52,7 @@ class FirstOutputs:
     """
 
     def __init__(self, eager: Observation, first: Observation) -> None:
-        inputs = first.began.inputs.keys()
+        inputs = first.before_call.inputs.keys()
         self._constant = _storages(_tensors(eager.returned))
         self._outputs = [
             (name, tensor)
@@ -61,17 +61,17 @@ class FirstOutputs:
         ]
         self._before = snapshots(self._outputs)
 
-    def touched(self, later: Observation, which: str) -> Iterator[Difference]:
+    def touched_by(self, later: Observation, which: str) -> Iterator[RunDifference]:
         """What the ``which`` call, which made ``later``, did to them."""
         for name, now in snapshots(self._outputs).items():
             if list(different_values(self._before[name], now, Tolerance(0, 0))):
-                yield Difference(f"{name} of the first call", f"the {which} call changed its values")
-        inputs = later.began.inputs.keys()
+                yield RunDifference(f"{name} of the first call", f"the {which} call changed its values")
+        inputs = later.before_call.inputs.keys()
         for name, tensor in _tensors(later.returned):
             own = storages(tensor)
             shared = [f"{other} of the first call" for other, first in self._outputs if own & storages(first)]
             if shared and not inputs & set(later.aliases[name].memory):
-                yield Difference(name, f"shares memory with {joined(shared)}")
+                yield RunDifference(name, f"shares memory with {joined(shared)}")
 
 
 def _tensors(returned: Any) -> list[Named]:

@@ -1,4 +1,4 @@
-"""``Refusal``: the error that a function is to raise, in eager and compiled alike."""
+"""``ExpectedError``: the error that a function is to raise, in eager and compiled alike."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ExpectedError:
     """An error of class ``kind`` whose text ``pattern`` is found in, unless that is None."""
 
     kind: type[Exception]

@@ -17,7 +17,7 @@ from harness.graphs.snapshots import reach
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
-def around(inputs: Sequence[Named], leaves: Sequence[Named]) -> list[Named]:
+def hidden_tensors(inputs: Sequence[Named], leaves: Sequence[Named]) -> list[Named]:
     """A flat tensor of each storage that holds more than the inputs show of it, and the leaves.
 
     A storage that inputs of several dtypes lie in is left out, and a leaf that is an input.

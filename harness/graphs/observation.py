@@ -17,8 +17,8 @@ from torch.utils._pytree import tree_structure
 
 from harness.graphs.aliasing import Aliases, Named, aliases_of
 from harness.graphs.leaf_names import named_outputs
-from harness.graphs.rebindings import Held, rebound
-from harness.graphs.snapshots import Snapshot, snapshot, snapshots
+from harness.graphs.rebindings import Rebinding, rebindings
+from harness.graphs.snapshots import TensorSnapshot, snapshot, snapshots
 from harness.graphs.subclasses import sharded_as
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -37,9 +37,9 @@ class Moment:
     """
 
     label: str
-    outputs: dict[str, Snapshot]
-    inputs: dict[str, Snapshot]
-    around: dict[str, Snapshot]
+    outputs: dict[str, TensorSnapshot]
+    inputs: dict[str, TensorSnapshot]
+    hidden: dict[str, TensorSnapshot]
     error: Exception | None = None
 
 
@@ -47,21 +47,21 @@ class Moment:
 class Observation:
     """One run.
 
-    ``began`` is the moment before the call, and ``places`` the names of what stood where. ``rebound``: the
-    places that hold another object since the call.
+    ``before_call`` is the moment before the call, ``bound`` the names of what stood where.
+    ``rebindings``: the places that hold another object since the call.
     ``plain`` holds the outputs that are no tensors. ``gradients`` are by output and leaf, and by input and
     leaf for the inputs that ``written`` names: those that the function wrote to, and whose backward ran.
     ``all_written``: there are no others that it wrote to.
     """
 
-    began: Moment
-    places: Collection[str]
-    rebound: dict[str, Held]
+    before_call: Moment
+    bound: Collection[str]
+    rebindings: dict[str, Rebinding]
     structure: Any
     plain: dict[str, Any]
     aliases: dict[str, Aliases]
     moments: tuple[Moment, ...]
-    gradients: dict[tuple[str, str], Snapshot | None]
+    gradients: dict[tuple[str, str], TensorSnapshot | None]
     written: tuple[str, ...]
     all_written: bool
     returned: Any
@@ -82,10 +82,10 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class PreparedCall:
     """What a function is run on: its arguments, and by name all tensors among or behind them.
 
-    ``function`` is the one that the ground is for; a module's tensors are part of the ground.
+    ``function`` is the one that the call is of; a module's tensors are among its inputs.
     ``inputs`` are the tensors that the function can write to; ``leaves`` those that gradients arrive in;
     ``around`` what else of theirs a faulty compiler can write to. ``places`` says what stands where in the
     arguments, and in a module, when it is called.
@@ -95,44 +95,48 @@ class Ground:
     arguments: Sequence[Any]
     inputs: Sequence[Named]
     leaves: Sequence[Named]
-    around: Sequence[Named] = ()
-    places: Callable[[], dict[str, Any]] = dict
+    hidden: Sequence[Named] = ()
+    bindings: Callable[[], dict[str, Any]] = dict
 
 
 def observe(
-    function: Callable[..., Any], ground: Ground, *, write: bool, written: Collection[str] | None = None
+    function: Callable[..., Any],
+    prepared: PreparedCall,
+    *,
+    write: bool,
+    written: Collection[str] | None = None,
 ) -> Observation:
-    """Run ``function`` on ``ground``, then backward from each output, then with ``write`` write to each.
+    """Run ``function`` on ``prepared``, then backward from each output, then with ``write`` write to each.
 
     ``written``: the inputs to run backward from as well. None: those that the function wrote to, where their
     backward runs. What the function or another backward raises comes through; what a write raises is part of
     the observation.
     """
-    versions = {name: _version(tensor) for name, tensor in ground.inputs}
-    places = ground.places()
-    began = _moment("before the call", [], ground)
-    returned = function(*ground.arguments)
+    versions = {name: _version(tensor) for name, tensor in prepared.inputs}
+    bound = prepared.bindings()
+    before_call = _moment("before the call", [], prepared)
+    returned = function(*prepared.arguments)
     leaves = named_outputs(returned)
     outputs = [(name, value) for name, value in leaves if isinstance(value, torch.Tensor)]
-    aliases = aliases_of(ground.inputs, outputs)
-    rebound_places = rebound(places, ground.places(), ground.inputs, outputs)
-    moments = [_moment("after the call", outputs, ground)]
-    gradients = _gradients(outputs, ground.leaves)
-    computed = _computed_inputs(moments[0], outputs, ground)
+    aliases = aliases_of(prepared.inputs, outputs)
+    rebound = rebindings(bound, prepared.bindings(), prepared.inputs, outputs)
+    moments = [_moment("after the call", outputs, prepared)]
+    gradients = _gradients(outputs, prepared.leaves)
+    computed = _computed_inputs(moments[0], outputs, prepared)
     candidates = [(name, tensor) for name, tensor in computed if versions[name] != _version(tensor)]
     if written is None:
-        through = _gradients_of_those_that_run(candidates, ground.leaves)
+        through = _gradients_of_those_that_run(candidates, prepared.leaves)
     else:
-        through = _gradients([each for each in computed if each[0] in written], ground.leaves)
+        through = _gradients([each for each in computed if each[0] in written], prepared.leaves)
     gradients |= through
     written = tuple(dict.fromkeys(name for name, _ in through))
-    moments.append(_moment("after the backward", outputs, ground))
+    moments.append(_moment("after the backward", outputs, prepared))
     if write:
-        moments += [_written(name, output, outputs, ground) for name, output in outputs]
+        moments += [_written(name, output, outputs, prepared) for name, output in outputs]
     return Observation(
-        began=began,
-        places=places.keys(),
-        rebound=rebound_places,
+        before_call=before_call,
+        bound=bound.keys(),
+        rebindings=rebound,
         structure=_structure(returned),
         plain={name: value for name, value in leaves if not isinstance(value, torch.Tensor)},
         aliases=aliases,
@@ -151,12 +155,12 @@ def _version(tensor: torch.Tensor) -> int:
     return 0 if is_lazy(tensor) or tensor.is_inference() else int(tensor._version)
 
 
-def _computed_inputs(now: Moment, outputs: Sequence[Named], ground: Ground) -> list[Named]:
+def _computed_inputs(now: Moment, outputs: Sequence[Named], prepared: PreparedCall) -> list[Named]:
     """The inputs that a backward can start from, without those that are outputs too."""
     returned = {id(tensor) for _, tensor in outputs}
     return [
         (name, tensor)
-        for name, tensor in ground.inputs
+        for name, tensor in prepared.inputs
         if id(tensor) not in returned
         and name in now.inputs
         and (now.inputs[name].metadata["requires_grad"], now.inputs[name].metadata["is_leaf"])
@@ -173,13 +177,17 @@ def _structure(value: Any) -> Any:
     return str(tree_structure(value))
 
 
-def _moment(label: str, outputs: Sequence[Named], ground: Ground, error: Exception | None = None) -> Moment:
-    return Moment(label, snapshots(outputs), snapshots(ground.inputs), snapshots(ground.around), error)
+def _moment(
+    label: str, outputs: Sequence[Named], prepared: PreparedCall, error: Exception | None = None
+) -> Moment:
+    return Moment(label, snapshots(outputs), snapshots(prepared.inputs), snapshots(prepared.hidden), error)
 
 
-def _gradients(outputs: Sequence[Named], leaves: Sequence[Named]) -> dict[tuple[str, str], Snapshot | None]:
+def _gradients(
+    outputs: Sequence[Named], leaves: Sequence[Named]
+) -> dict[tuple[str, str], TensorSnapshot | None]:
     """What each output alone sends back to each leaf."""
-    found: dict[tuple[str, str], Snapshot | None] = {}
+    found: dict[tuple[str, str], TensorSnapshot | None] = {}
     for name, output in outputs:
         if output.requires_grad:
             _backward(output)
@@ -191,9 +199,9 @@ def _gradients(outputs: Sequence[Named], leaves: Sequence[Named]) -> dict[tuple[
 
 def _gradients_of_those_that_run(
     inputs: Sequence[Named], leaves: Sequence[Named]
-) -> dict[tuple[str, str], Snapshot | None]:
+) -> dict[tuple[str, str], TensorSnapshot | None]:
     """``_gradients``, without those inputs whose history a later write has made useless for a backward."""
-    found: dict[tuple[str, str], Snapshot | None] = {}
+    found: dict[tuple[str, str], TensorSnapshot | None] = {}
     for named in inputs:
         try:
             found |= _gradients([named], leaves)
@@ -225,10 +233,10 @@ def _weights(output: torch.Tensor) -> torch.Tensor:
     return (weights.reshape(output.shape) / 4).to(output.dtype)
 
 
-def _written(name: str, output: torch.Tensor, outputs: Sequence[Named], ground: Ground) -> Moment:
+def _written(name: str, output: torch.Tensor, outputs: Sequence[Named], prepared: PreparedCall) -> Moment:
     error: Exception | None = None
     try:
         output.mul_(2)
     except RuntimeError as raised:
         error = raised
-    return _moment(f"after writing to {name}", outputs, ground, error)
+    return _moment(f"after writing to {name}", outputs, prepared, error)

@@ -15,7 +15,7 @@ import torch
 
 from harness.errors import UsageError
 from harness.graphs.aot import verify_aot
-from harness.graphs.python_expressions import Unwritten, written
+from harness.graphs.python_expressions import NoExpression, expression_of
 from harness.graphs.verified import Verified
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -73,8 +73,8 @@ class ViewProgram:
         given, missing = "", []
         for name, value in options.items():
             try:
-                expression = written(value)
-            except Unwritten:
+                expression = expression_of(value)
+            except NoExpression:
                 missing.append(f"# Add {name}=, as the test has it: {_described(value)}")
                 continue
             imports |= expression.imports

@@ -11,28 +11,28 @@ from typing import Any
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
-class Unwritten(ValueError):
+class NoExpression(ValueError):
     """A value that no source is known for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Expression:
     """An expression, and the lines that import what it names."""
 
     text: str
     imports: frozenset[str] = frozenset()
 
 
-def written(value: Any) -> Source:
-    """``value`` as an expression that is equal to it wherever it is evaluated; Unwritten where none is known.
+def expression_of(value: Any) -> Expression:
+    """``value`` as an expression that evaluates to it anywhere; NoExpression where none is known.
 
     Constants, tuples and lists; functions and classes that can be imported; instances of such a class that is
     made without arguments.
     """
     if value is None or isinstance(value, (bool, int, str)):
-        return Source(repr(value))
+        return Expression(repr(value))
     if isinstance(value, float):
-        return Source(repr(value) if value - value == 0 else f"float({str(value)!r})")
+        return Expression(repr(value) if value - value == 0 else f"float({str(value)!r})")
     if type(value) in (tuple, list):
         return _sequence(value)
     if isinstance(value, type) or inspect.isroutine(value):
@@ -42,32 +42,32 @@ def written(value: Any) -> Source:
     except (TypeError, ValueError):  # a builtin, which has no signature
         plain = False
     if not plain:
-        raise Unwritten(repr(value))
+        raise NoExpression(repr(value))
     made = _imported(type(value))
-    return Source(f"{made.text}()", made.imports)
+    return Expression(f"{made.text}()", made.imports)
 
 
-def _sequence(values: tuple[Any, ...] | list[Any]) -> Source:
-    items = [written(value) for value in values]
+def _sequence(values: tuple[Any, ...] | list[Any]) -> Expression:
+    items = [expression_of(value) for value in values]
     inside = ", ".join(item.text for item in items)
     imports = frozenset().union(*(item.imports for item in items))
     if isinstance(values, list):
-        return Source(f"[{inside}]", imports)
-    return Source(f"({inside},)" if len(items) == 1 else f"({inside})", imports)
+        return Expression(f"[{inside}]", imports)
+    return Expression(f"({inside},)" if len(items) == 1 else f"({inside})", imports)
 
 
-def _imported(named: Any) -> Source:
+def _imported(named: Any) -> Expression:
     """By module and name, where they lead to it: not of what is local, nameless, or the script's own."""
     home, path = getattr(named, "__module__", None), getattr(named, "__qualname__", "")
     if home in (None, "__main__") or not path:
-        raise Unwritten(repr(named))
+        raise NoExpression(repr(named))
     try:
         found = operator.attrgetter(path)(sys.modules[home])
     except (AttributeError, KeyError):
         found = None
     if found is not named:
-        raise Unwritten(repr(named))
+        raise NoExpression(repr(named))
     if home == "builtins":
-        return Source(path)
+        return Expression(path)
     first = path.partition(".")[0]
-    return Source(path, frozenset({f"from {home} import {first}"}))
+    return Expression(path, frozenset({f"from {home} import {first}"}))

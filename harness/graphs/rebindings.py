@@ -14,7 +14,7 @@ import torch
 
 from harness.graphs.aliasing import Named, aliases_of
 from harness.graphs.leaf_names import named_inputs
-from harness.graphs.snapshots import Snapshot, snapshot
+from harness.graphs.snapshots import TensorSnapshot, snapshot
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -23,20 +23,20 @@ VALUES = (int, float, complex, bool, str, bytes, torch.dtype, torch.device, type
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Rebinding:
     """What a place holds that is not what it held before the call.
 
     ``snapshot`` is a tensor's, and ``memory`` names the inputs and outputs that it shares memory with. Of
     everything else ``value`` is the object, or the type of one that has no value to compare.
     """
 
-    snapshot: Snapshot | None = None
+    snapshot: TensorSnapshot | None = None
     memory: tuple[str, ...] = ()
     value: Any = None
     gone: bool = False
 
 
-def places_of(function: Callable[..., Any], arguments: Sequence[Any]) -> dict[str, Any]:
+def bindings_of(function: Callable[..., Any], arguments: Sequence[Any]) -> dict[str, Any]:
     """By name, what stands in the arguments' containers, and a module's parameters and buffers."""
     return dict(named_inputs(function, arguments)) | dict(module_tensors(function))
 
@@ -49,26 +49,26 @@ def module_tensors(function: Any) -> list[Named]:
     return [*parameters, *((f"buffer {name}", value) for name, value in function.named_buffers())]
 
 
-def rebound(
+def rebindings(
     before: dict[str, Any], after: dict[str, Any], inputs: Sequence[Named], outputs: Sequence[Named]
-) -> dict[str, Held]:
+) -> dict[str, Rebinding]:
     """By name, the places that are new, gone, or hold another object."""
-    return dict(_rebound(before, after, [*inputs, *outputs]))
+    return dict(_rebindings(before, after, [*inputs, *outputs]))
 
 
-def _rebound(
+def _rebindings(
     before: dict[str, Any], after: dict[str, Any], known: Sequence[Named]
-) -> Iterator[tuple[str, Held]]:
+) -> Iterator[tuple[str, Rebinding]]:
     for name, value in after.items():
         if name in before and _same(before[name], value):
             continue
         if isinstance(value, torch.Tensor):
             # Under no name, so that what stood here before is another tensor.
-            yield name, Held(snapshot(value), aliases_of(known, [("", value)])[""].memory)
+            yield name, Rebinding(snapshot(value), aliases_of(known, [("", value)])[""].memory)
         else:
-            yield name, Held(value=value if isinstance(value, VALUES) else type(value))
+            yield name, Rebinding(value=value if isinstance(value, VALUES) else type(value))
     for name in before.keys() - after.keys():
-        yield name, Held(gone=True)
+        yield name, Rebinding(gone=True)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -1,4 +1,4 @@
-"""``Snapshot``: a tensor as it was at one moment, to be compared after it has changed."""
+"""``TensorSnapshot``: a tensor as it was at one moment, to be compared after it has changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class TensorSnapshot:
     """A tensor as it was at one moment. ``values`` is None where its storage holds no data for it.
 
     ``parts`` are a wrapper subclass's tensors, ``context`` is what else makes it.
@@ -25,16 +25,16 @@ class Snapshot:
 
     metadata: dict[str, Any]
     values: torch.Tensor | None
-    parts: dict[str, Snapshot] = field(default_factory=dict)
+    parts: dict[str, TensorSnapshot] = field(default_factory=dict)
     context: Any = None
 
 
-def snapshots(named: Sequence[Named]) -> dict[str, Snapshot]:
+def snapshots(named: Sequence[Named]) -> dict[str, TensorSnapshot]:
     """A snapshot of each, by name; a lazy module's parameters that have no sizes yet are left out."""
     return {name: snapshot(tensor) for name, tensor in named if not is_lazy(tensor)}
 
 
-def snapshot(tensor: torch.Tensor) -> Snapshot:
+def snapshot(tensor: torch.Tensor) -> TensorSnapshot:
     """``tensor`` as it is now."""
     metadata = {
         "type": type(tensor),
@@ -50,11 +50,11 @@ def snapshot(tensor: torch.Tensor) -> Snapshot:
         # Its own storage is a pretence; those of its parts count.
         parts = parts_of(tensor)
         inside = {name: snapshot(part) for name, part in parts.tensors.items()}
-        return Snapshot(metadata, None, inside, (parts.context, *parts.others.items()))
+        return TensorSnapshot(metadata, None, inside, (parts.context, *parts.others.items()))
     if tensor.layout == torch.strided:
         metadata["storage_offset"] = tensor.storage_offset()
         metadata["storage_bytes"] = tensor.untyped_storage().nbytes()
-    return Snapshot(metadata, _values(tensor))
+    return TensorSnapshot(metadata, _values(tensor))
 
 
 def _of_autograd(tensor: torch.Tensor) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 from harness import UsageError
 from harness.graphs import AotFunction, Compilation, FrontEnd, nop, verify_aot
 from harness.graphs.call_checks import FirstOutputs
-from harness.graphs.observation import Ground, Observation, observe
+from harness.graphs.observation import Observation, PreparedCall, observe
 from suites.selftest.graphs.verifying import Changed, Function, VerifyTestCase, inputs, writes
 
 
@@ -95,7 +95,7 @@ class SecondCallTest(VerifyTestCase):
 
         def observed(*outputs: torch.Tensor) -> Observation:
             named = [("input 0", x)]
-            return observe(lambda a: list(outputs), Ground(torch.clone, [x], named, []), write=False)
+            return observe(lambda a: list(outputs), PreparedCall(torch.clone, [x], named, []), write=False)
 
         eager, first = observed(constant, x * 1, x), observed(constant, x * 1, x)
         for what, later, expected in (
@@ -103,7 +103,7 @@ class SecondCallTest(VerifyTestCase):
             ("the first's", first, ["output 1: shares memory with output 1 of the first call"]),
         ):
             with self.subTest(what):
-                found = [str(one) for one in FirstOutputs(eager, first).touched(later, "second")]
+                found = [str(one) for one in FirstOutputs(eager, first).touched_by(later, "second")]
                 self.assertEqual(found, expected)
 
     def test_more_graphs(self) -> None:

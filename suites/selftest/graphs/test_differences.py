@@ -12,7 +12,7 @@ from harness import TestCase
 from harness.graphs.aliasing import aliases_of
 from harness.graphs.differences import Tolerance, different
 from harness.graphs.leaf_names import joined, named_inputs, named_outputs
-from harness.graphs.observation import Ground, observe, weighted_sum
+from harness.graphs.observation import PreparedCall, observe, weighted_sum
 from harness.graphs.snapshots import snapshot
 
 
@@ -101,10 +101,10 @@ class SnapshotTest(TestCase):
 class ObservationTest(TestCase):
     """``observe`` on functions whose behaviour is known."""
 
-    def ground(self, *arguments: torch.Tensor, leaves: tuple[torch.Tensor, ...] = ()) -> Ground:
+    def prepared(self, *arguments: torch.Tensor, leaves: tuple[torch.Tensor, ...] = ()) -> PreparedCall:
         """Arguments a, b, and so on."""
         named = list(zip("abc", arguments, strict=False))
-        return Ground(
+        return PreparedCall(
             torch.clone, arguments, named, [(f"leaf {index}", leaf) for index, leaf in enumerate(leaves)]
         )
 
@@ -117,7 +117,7 @@ class ObservationTest(TestCase):
             b.add_(1)
             return a, b.view(2)
 
-        seen = observe(f, self.ground(leaf, x, leaves=(leaf,)), write=True)
+        seen = observe(f, self.prepared(leaf, x, leaves=(leaf,)), write=True)
         labels = [
             "after the call",
             "after the backward",
@@ -136,7 +136,9 @@ class ObservationTest(TestCase):
         """Through each output alone, weighted; none where nothing flows."""
         one, other = (torch.ones(3, requires_grad=True) for _ in "ab")
         seen = observe(
-            lambda a, b: (a * 2, b + a, a.detach()), self.ground(one, other, leaves=(one, other)), write=False
+            lambda a, b: (a * 2, b + a, a.detach()),
+            self.prepared(one, other, leaves=(one, other)),
+            write=False,
         )
         found = {
             key: None if gradient is None else gradient.values for key, gradient in seen.gradients.items()
@@ -163,8 +165,8 @@ class ObservationTest(TestCase):
 
         def seen(written: tuple[str, ...] | None) -> tuple[tuple[str, ...], list[tuple[str, str]]]:
             arguments = leaf * 1, other * 1, other * 1
-            ground = self.ground(*arguments, leaves=(leaf, other))
-            run = observe(f, ground, write=False, written=written)
+            prepared = self.prepared(*arguments, leaves=(leaf, other))
+            run = observe(f, prepared, write=False, written=written)
             return run.written, [key for key, gradient in run.gradients.items() if gradient is not None]
 
         self.assertEqual(seen(None), (("a",), [("the output", "leaf 1"), ("a", "leaf 0")]))
@@ -179,7 +181,7 @@ class ObservationTest(TestCase):
             a.copy_(a.sin())
             a.mul_(2)
 
-        seen = observe(f, self.ground(leaf * 1, leaves=(leaf,)), write=False)
+        seen = observe(f, self.prepared(leaf * 1, leaves=(leaf,)), write=False)
         self.assertEqual((seen.written, seen.gradients, leaf.grad), ((), {}, None))
 
     def test_weights(self) -> None:

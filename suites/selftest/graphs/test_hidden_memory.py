@@ -11,7 +11,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 from harness import TestCase
 from harness.graphs import verify_aot
-from harness.graphs.hidden_memory import around
+from harness.graphs.hidden_memory import hidden_tensors
 from suites.selftest.graphs.verifying import Changed, Function, VerifyTestCase
 
 
@@ -99,15 +99,15 @@ class AroundTest(TestCase):
             ("nothing of it", [x[:0]], ["the memory around 0"]),
         ):
             with self.subTest(what):
-                found = around([(str(index), tensor) for index, tensor in enumerate(tensors)], [])
+                found = hidden_tensors([(str(index), tensor) for index, tensor in enumerate(tensors)], [])
                 self.assertEqual([name for name, _ in found], names)
-        ((_, flat),) = around([("x", x[1:])], [])
+        ((_, flat),) = hidden_tensors([("x", x[1:])], [])
         self.assertEqual(flat, x)
 
     def test_leaves(self) -> None:
         """Those that are no inputs, by a name of their own."""
         x, y, z = torch.ones(1), torch.ones(1), torch.ones(1)
-        found = around([("x", x), ("y", y)], [("x", x), ("y", z), ("leaf", z)])
+        found = hidden_tensors([("x", x), ("y", y)], [("x", x), ("y", z), ("leaf", z)])
         self.assertEqual([name for name, _ in found], ["the leaf behind y", "leaf"])
 
 

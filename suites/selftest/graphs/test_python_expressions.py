@@ -11,7 +11,7 @@ import torch
 
 from harness import TestCase
 from harness.graphs import AotFunction, Compilers, nop
-from harness.graphs.python_expressions import Unwritten, written
+from harness.graphs.python_expressions import NoExpression, expression_of
 
 
 class Outer:
@@ -33,7 +33,7 @@ class Outer:
 
 
 class SourceTest(TestCase):
-    """``written``."""
+    """``expression_of``."""
 
     def test_back(self) -> None:
         """Evaluated after the imports, the text is the value again."""
@@ -52,12 +52,12 @@ class SourceTest(TestCase):
             (Outer.Inner(), "Outer.Inner()"),
         ):
             with self.subTest(value=value):
-                source = written(value)
+                source = expression_of(value)
                 scope: dict[str, Any] = {}
                 exec("\n".join(source.imports), scope)
                 self.assertEqual(eval(source.text, scope), value)
                 self.assertEqual(source.text, text)
-        self.assertEqual(written(AotFunction()).text, "AotFunction()")
+        self.assertEqual(expression_of(AotFunction()).text, "AotFunction()")
 
     def test_not_written(self) -> None:
         """What a name would not lead back to."""
@@ -82,8 +82,8 @@ class SourceTest(TestCase):
             torch.ones(2),
             torch.sin,
         ):
-            with self.subTest(value=value), self.assertRaises(Unwritten):
-                written(value)
+            with self.subTest(value=value), self.assertRaises(NoExpression):
+                expression_of(value)
 
 
 if __name__ == "__main__":

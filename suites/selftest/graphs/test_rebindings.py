@@ -10,7 +10,7 @@ import torch
 
 from harness import TestCase
 from harness.graphs import verify_aot
-from harness.graphs.rebindings import places_of, rebound
+from harness.graphs.rebindings import bindings_of, rebindings
 from suites.selftest.graphs.verifying import Changed, Function, VerifyTestCase
 
 Batch = dict[str, Any]
@@ -132,11 +132,11 @@ class RebindingTest(VerifyTestCase):
 
 
 class PlacesTest(TestCase):
-    """``places_of`` and ``rebound``."""
+    """``bindings_of`` and ``rebindings``."""
 
     def test_names(self) -> None:
         """Arguments in containers; a module's own tensors."""
-        places = places_of(Counts(), [[ones(), 3]])
+        places = bindings_of(Counts(), [[ones(), 3]])
         self.assertEqual(list(places), ["input 0 (a)[0]", "input 0 (a)[1]", "buffer count"])
 
     def test_rebound(self) -> None:
@@ -152,12 +152,12 @@ class PlacesTest(TestCase):
             (None, None, False),
         ):
             with self.subTest(before=before, after=after):
-                self.assertEqual(bool(rebound({"p": before}, {"p": after}, [], [])), wanted)
+                self.assertEqual(bool(rebindings({"p": before}, {"p": after}, [], [])), wanted)
         x, y = ones(), ones()
-        self.assertEqual(rebound({"x": x}, {"x": x}, [("x", x)], []), {})
-        held = rebound({"x": x}, {"x": y}, [("x", x)], [("the output", y)])["x"]
+        self.assertEqual(rebindings({"x": x}, {"x": x}, [("x", x)], []), {})
+        held = rebindings({"x": x}, {"x": y}, [("x", x)], [("the output", y)])["x"]
         self.assertEqual((held.gone, held.memory), (False, ("the output",)))
-        self.assertTrue(rebound({"x": x}, {}, [], [])["x"].gone)
+        self.assertTrue(rebindings({"x": x}, {}, [], [])["x"].gone)
 
 
 if __name__ == "__main__":
