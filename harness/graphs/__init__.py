@@ -1,7 +1,7 @@
-"""Capture helpers for tests of graphs: what the compiler made of a function, as values to assert on.
+"""Helpers for tests of compilers: the graphs that a compiler made of a function, as values to assert on.
 
-The public names, resolved when they are first used, as in ``harness`` itself: no module here imports another
-piece's dependencies.
+Importing this package imports none of its modules: each public name imports its module on first use, so that
+nobody pays for dependencies that they do not use.
 """
 
 from __future__ import annotations

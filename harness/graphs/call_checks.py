@@ -1,7 +1,7 @@
-"""What a call of a compiled function shows beside what it does: which code ran, and whose memory it used.
+"""Checks on one call of a compiled function: which graphs ran, and whether earlier outputs were overwritten.
 
-That what ran is what was compiled; that a second call compiles nothing more, and leaves the outputs of the
-first to their owner.
+A call has to run the code that was compiled. A later call of the same function must compile no further graph,
+and must neither change nor return the memory of the first call's outputs.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 class CallGraphs:
-    """Watches a capture from now on, for one call and its backwards."""
+    """The graphs of a ``Capture`` that are compiled or run after this object is made, in one call."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
         self._graphs, self._ran = len(capture.graphs), len(capture.ran)
 
     def not_run(self, compiled: Observation) -> Iterator[RunDifference]:
-        """What shows that the compiled code is not what ran."""
+        """The differences that show that something else than the compiled code ran in the call."""
         calls = [graph for graph in self._capture.graphs if graph.role in ("forward", "inference")]
         ran = self._capture.ran[self._ran :]
         for graph in calls:
@@ -40,15 +40,15 @@ class CallGraphs:
             yield RunDifference("backward", "no compiled one ran: the gradients come from elsewhere")
 
     def newly_compiled(self) -> list[CapturedGraph]:
-        """Those that were compiled since."""
+        """The graphs that were compiled since this object was made."""
         return self._capture.graphs[self._graphs :]
 
 
 class FirstOutputs:
-    """What a call returned, for the look whether a later one uses the same memory.
+    """The outputs of a first call, kept to find out whether a later call uses their memory.
 
-    Outputs that share memory with inputs are left out, and what eager returns each time, such as a tensor
-    that the function captures.
+    Outputs that share memory with inputs are left out, and so are tensors that eager returns in every call,
+    such as one that the function captures.
     """
 
     def __init__(self, eager: Observation, first: Observation) -> None:
@@ -62,7 +62,7 @@ class FirstOutputs:
         self._before = snapshots(self._outputs)
 
     def touched_by(self, later: Observation, which: str) -> Iterator[RunDifference]:
-        """What the ``which`` call, which made ``later``, did to them."""
+        """Differences that say that the ``which`` call, observed as ``later``, used the outputs' memory."""
         for name, now in snapshots(self._outputs).items():
             if list(different_values(self._before[name], now, Tolerance(0, 0))):
                 yield RunDifference(f"{name} of the first call", f"the {which} call changed its values")

@@ -1,7 +1,7 @@
-"""What differs between an eager and a compiled run, said in terms of the user's function.
+"""Compares the observations of an eager and a compiled run, and describes each difference.
 
-``differences`` lists all of them; none hides another, but what follows from one at an earlier moment is left
-out.
+``differences`` lists all of them, each under the user's name of the output, input or gradient. No difference
+hides another, but an output or input that differs is not reported again for later moments.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from harness.graphs.snapshots import TensorSnapshot
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# What says where a tensor's data lies; a compiler may choose it for tensors that it makes.
+# Metadata that says where a tensor's data lies; a compiler may choose it for tensors that it makes.
 PLACE = ("storage_offset", "storage_bytes")
 
 
 @dataclass(frozen=True, slots=True)
 class RunDifference:
-    """One difference: of which output, input or gradient, and what."""
+    """One difference: ``subject`` names the output, input or gradient, ``what`` says how it differs."""
 
     subject: str
     what: str
@@ -37,24 +37,24 @@ class RunDifference:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How close is close enough; None is what ``torch.testing.assert_close`` takes for the dtype."""
+    """Tolerances as in ``torch.testing.assert_close``; None stands for its default for the dtype."""
 
     rtol: float | None = None
     atol: float | None = None
 
 
 def differences(eager: Observation, compiled: Observation, tolerance: Tolerance) -> list[RunDifference]:
-    """All differences between two observations of one function on equal ground."""
+    """All differences between two observations of one function on equal inputs."""
     if eager.structure != compiled.structure:
         what = f"eager returned {eager.structure}, compiled {compiled.structure}"
         return [RunDifference("the outputs' structure", what)]
     found = list(_plain(eager, compiled))
-    # Memory that nobody has filled, around the inputs that a callable makes, begins with any values.
+    # Hidden memory of inputs that a callable makes may be uninitialised, and so differ from the start.
     seen = {name for name, _ in _hidden_differences(eager.before_call, compiled.before_call, tolerance)}
     of_compiled = {moment.label: moment for moment in compiled.moments}
     for moment in eager.moments:
         if moment.label not in of_compiled:
-            continue  # a write to an output that is no tensor here, which is said already
+            continue  # the compiled output is not a tensor, which ``_plain`` has reported
         other = of_compiled[moment.label]
         fresh = [d for d in _moments(moment, other, eager, tolerance) if d.subject not in seen]
         found += fresh
@@ -107,7 +107,10 @@ def _of_inputs(eager: Moment, compiled: Moment, tolerance: Tolerance) -> Iterato
 
 
 def _hidden_differences(eager: Moment, compiled: Moment, tolerance: Tolerance) -> Iterator[tuple[str, str]]:
-    """Where the inputs differ, so does what shares memory with them: it is looked at where they do not."""
+    """The differences in hidden tensors, as (name, text).
+
+    Hidden tensors share memory with inputs, so that they differ wherever inputs do; ask if no input differs.
+    """
     for name, snapshot in eager.hidden.items():
         if name in compiled.hidden:
             for what in different_values(snapshot, compiled.hidden[name], tolerance):
@@ -131,7 +134,7 @@ def _rebinding_differences(
 
 
 def _described_rebinding(held: Rebinding | None, known: bool) -> str:
-    """What is in a place that is ``known`` from before the call, or that is not."""
+    """The content of a place after the call; ``known`` says whether the place existed before the call."""
     if held is None:
         return "what it was" if known else "not there"
     if held.gone:
@@ -159,9 +162,10 @@ def _aliases(eager: Observation, compiled: Observation) -> Iterator[RunDifferenc
 def _aliases_of(
     name: str, eager: Aliases, compiled: Aliases, inputs: Collection[str]
 ) -> Iterator[RunDifference]:
-    """A compiled function returns an input as the object that it is, but each other output as one of its own.
+    """The differences in aliasing of one output.
 
-    So where eager returns one object twice, what autograd takes the two for is left open.
+    A compiled function returns an input as the same object, but every other output as a separate object. So
+    if eager returns one object twice, the view relation between the two is not compared.
     """
     twice = {other for other in eager.same if other not in inputs}
     for wanted, got, verb in (
@@ -186,11 +190,12 @@ def _without(names: Iterable[str], left_out: Collection[str]) -> tuple[str, ...]
 
 
 def _gradients(eager: Observation, compiled: Observation, tolerance: Tolerance) -> Iterator[RunDifference]:
-    """Of each leaf through each output and each written input.
+    """The differences in the gradients of each leaf through each output and each written input.
 
-    A compiled backward computes the gradients of all its inputs through all its outputs at once: zeros are
-    right where eager has none. But not for a leaf that eager never has any for: it knows that there is none,
-    and an optimizer tells None, which it passes over, from zeros.
+    A compiled backward computes the gradients of all its inputs through all its outputs at once, so that
+    zeros are accepted where eager has no gradient. They are not accepted for a leaf that has no gradient
+    through anything in eager: an optimizer skips a parameter whose gradient is None, but not one whose
+    gradient is zero.
     """
     for leaf in eager.leaves_without_gradient():
         if eager.all_written and leaf not in compiled.leaves_without_gradient():
@@ -210,7 +215,7 @@ def _gradients(eager: Observation, compiled: Observation, tolerance: Tolerance) 
 
 
 def _is_zero(snapshot: TensorSnapshot | None) -> bool:
-    """Whether there is a gradient and it is zero everywhere."""
+    """Whether there is a gradient and all its elements are zero."""
     if snapshot is None:
         return False
     if snapshot.values is None:
@@ -221,16 +226,16 @@ def _is_zero(snapshot: TensorSnapshot | None) -> bool:
 def different(
     eager: TensorSnapshot, compiled: TensorSnapshot, tolerance: Tolerance, *, placed: bool = True
 ) -> Iterator[str]:
-    """What differs between two snapshots, a text each.
+    """Describe the differences between two snapshots, one text per difference.
 
-    ``placed``: where in which storage the data lies counts as well.
+    ``placed``: whether the storage offset and the size of the storage are compared as well.
     """
     yield from _metadata(eager, compiled, placed, "")
     yield from different_values(eager, compiled, tolerance)
 
 
 def _metadata(eager: TensorSnapshot, compiled: TensorSnapshot, placed: bool, path: str) -> Iterator[str]:
-    """``path`` leads to a part of a wrapper subclass."""
+    """The differences in metadata; ``path`` leads to a part of a wrapper subclass."""
     at = _at(path)
     for key, wanted in eager.metadata.items():
         got = compiled.metadata.get(key)
@@ -245,7 +250,7 @@ def _metadata(eager: TensorSnapshot, compiled: TensorSnapshot, placed: bool, pat
 def different_values(
     eager: TensorSnapshot, compiled: TensorSnapshot, tolerance: Tolerance, path: str = ""
 ) -> Iterator[str]:
-    """What differs in the values alone; nothing is said of tensors that are not of one shape."""
+    """The differences in values alone; tensors of different shapes are not compared."""
     for name in eager.parts.keys() & compiled.parts.keys():
         yield from different_values(eager.parts[name], compiled.parts[name], tolerance, f"{path}.{name}")
     if eager.metadata["shape"] == compiled.metadata["shape"]:
@@ -287,7 +292,7 @@ def _close(compiled: torch.Tensor, eager: torch.Tensor, tolerance: Tolerance) ->
 
 
 def tolerances(dtype: torch.dtype, tolerance: Tolerance) -> tuple[float, float]:
-    """Relative and absolute tolerance for values of ``dtype``."""
+    """The relative and the absolute tolerance for values of ``dtype``."""
     if tolerance.rtol is not None and tolerance.atol is not None:
         return tolerance.rtol, tolerance.atol
     if not (dtype.is_floating_point or dtype.is_complex):

@@ -1,4 +1,4 @@
-"""``FreshInputs``: what each side of a verification runs on, made anew for each side and each run."""
+"""``FreshInputs`` makes new copies of ``verify_aot``'s inputs for each eager and each compiled call."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 class FreshInputs:
-    """Makes ``PreparedCall``s from ``verify_aot``'s arguments of the same names.
+    """Makes a ``PreparedCall`` for each call, from ``verify_aot``'s arguments of the same names.
 
-    ``writable``: no argument that requires grad is a leaf. UsageError where they do not fit together.
+    ``writable``: no argument that requires grad is a leaf. UsageError where the arguments contradict each
+    other.
     """
 
     def __init__(
@@ -66,13 +67,14 @@ class FreshInputs:
 
     @property
     def come_from_callable(self) -> bool:
-        """Whether the user's callable makes the inputs: nobody says that it makes the same each time."""
+        """Whether the user's callable makes the inputs; it may make different ones each time."""
         return callable(self._inputs)
 
     def prepare(self, function: Callable[..., Any], earlier: PreparedCall | None = None) -> PreparedCall:
-        """New arguments for ``function``, and of a module a copy; its own tensors are among its inputs.
+        """New arguments for ``function``; a module is copied, and its tensors count as inputs.
 
-        ``earlier``: a call of ``function`` whose copy is to be called again; it is made what it was.
+        ``earlier``: a prepared call of ``function`` whose copy of the module is to be called again. The copy
+        is restored to its state before that call.
         """
         copier = Copier(wrap=self._wrap, writable=self._writable, requires_grad=self._grad)
         own = function
@@ -114,7 +116,7 @@ class FreshInputs:
 
 
 def can_be_called_again(function: Callable[..., Any], prepared: PreparedCall) -> bool:
-    """Whether the copy of ``function`` can be called again as if it had not been."""
+    """Whether the copy of ``function`` in ``prepared`` can be restored to its state before its call."""
     return not isinstance(function, torch.nn.Module) or module_restoring.is_restorable(
         function, dict(prepared.inputs)
     )
@@ -130,7 +132,7 @@ def _restored(function: torch.nn.Module, earlier: PreparedCall, copier: Copier) 
 def _requires_grad_by_id(
     inputs: Sequence[Any], requires_grad: bool | Sequence[bool] | None
 ) -> dict[int, bool]:
-    """By identity of the tensor, whether its copy requires grad; UsageError where it cannot."""
+    """By the ``id`` of each tensor, whether its copy requires grad; UsageError where it cannot."""
     if requires_grad is None:
         return {}
     if not isinstance(requires_grad, (bool, list, tuple)):
@@ -149,14 +151,14 @@ def _requires_grad_by_id(
 
 
 def _names_of_originals(function: Callable[..., Any], inputs: Sequence[Any]) -> dict[int, str]:
-    """Names of the inputs and a module's tensors, and of the bases of those that are views, by identity."""
+    """The names by ``id`` of the inputs, of a module's tensors, and of the bases of those that are views."""
     named = [*_tensors(named_inputs(function, inputs)), *module_tensors(function)]
     by_base: dict[int, list[str]] = {}
     for name, tensor in named:
         if tensor._base is not None:
             by_base.setdefault(id(tensor._base), []).append(name)
     names = {base: f"the base of {joined(views)}" for base, views in by_base.items()}
-    for name, tensor in reversed(named):  # what occurs twice is called by its first place
+    for name, tensor in reversed(named):  # a tensor that occurs twice has the name of its first place
         names[id(tensor)] = name
     return names
 

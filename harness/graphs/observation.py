@@ -1,8 +1,8 @@
-"""What one run of a function shows: outputs, inputs afterwards, gradients, and what writing to outputs does.
+"""``observe`` runs a function once and records all that its caller can see, as an ``Observation``.
 
-Gradients are those of each output, and of each input that the function wrote to: a caller may go on with it.
-
-Two runs, eager and compiled, are observed in the same way and their ``Observation``s compared.
+Recorded are the outputs, the inputs after the call, the gradients, and the effects of writes to the outputs.
+Gradients are taken through each output, and through each input that the function wrote to, since a caller may
+go on computing with it. An eager and a compiled run are observed alike, and their observations compared.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ WEIGHTS = 7
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Everything that the caller of a function can see at one moment, by name.
+    """Snapshots of all tensors that the caller can see at one moment, by name.
 
-    ``around``: what lies around the inputs, of which the values count. ``error`` is what the step that led
-    here raised.
+    ``hidden`` are the tensors of ``hidden_memory``, of which only the values are compared. ``error`` is what
+    the write that led to this moment raised.
     """
 
     label: str
@@ -45,13 +45,13 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One run.
+    """The record of one run.
 
-    ``before_call`` is the moment before the call, ``bound`` the names of what stood where.
-    ``rebindings``: the places that hold another object since the call.
-    ``plain`` holds the outputs that are no tensors. ``gradients`` are by output and leaf, and by input and
-    leaf for the inputs that ``written`` names: those that the function wrote to, and whose backward ran.
-    ``all_written``: there are no others that it wrote to.
+    ``before_call`` is the moment before the call. ``bound`` are the names of the places, in the arguments and
+    in a module, that held an object then, and ``rebindings`` the places that hold another object after the
+    call. ``plain`` are the outputs that are not tensors. ``gradients`` are by output and leaf, and by input
+    and leaf for the inputs that ``written`` names: those that the function wrote to and whose backward ran.
+    ``all_written``: it wrote to no other inputs that a backward could start from.
     """
 
     before_call: Moment
@@ -67,12 +67,12 @@ class Observation:
     returned: Any
 
     def leaves_without_gradient(self) -> list[str]:
-        """The leaves that none of ``gradients`` arrived in."""
+        """The leaves that received no gradient through any output or written input."""
         reached = {leaf for (_, leaf), found in self.gradients.items() if found is not None}
         return [leaf for leaf in dict.fromkeys(leaf for _, leaf in self.gradients) if leaf not in reached]
 
     def computed_gradients(self) -> list[tuple[str, str]]:
-        """The gradients, by output and leaf, through outputs that are more than views of inputs."""
+        """The (output, leaf) pairs with a gradient, without outputs that are inputs or views of inputs."""
         inputs = self.moments[0].inputs.keys()
         return [
             (output, leaf)
@@ -83,12 +83,12 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
-    """What a function is run on: its arguments, and by name all tensors among or behind them.
+    """A function with the arguments for one call of it, and all tensors that are observed in it, by name.
 
-    ``function`` is the one that the call is of; a module's tensors are among its inputs.
-    ``inputs`` are the tensors that the function can write to; ``leaves`` those that gradients arrive in;
-    ``around`` what else of theirs a faulty compiler can write to. ``places`` says what stands where in the
-    arguments, and in a module, when it is called.
+    ``function`` is the user's function or the copy of a module. ``inputs`` are the tensors that it can write
+    to, a module's own included. ``leaves`` are those that receive gradients. ``hidden`` are other tensors
+    that a faulty compiler can write to. ``bindings`` returns the objects in the arguments' containers and in
+    a module, by name, at the time of the call to it.
     """
 
     function: Callable[..., Any]
@@ -106,11 +106,13 @@ def observe(
     write: bool,
     written: Collection[str] | None = None,
 ) -> Observation:
-    """Run ``function`` on ``prepared``, then backward from each output, then with ``write`` write to each.
+    """Run ``function`` on the prepared arguments, then backward from each output.
 
-    ``written``: the inputs to run backward from as well. None: those that the function wrote to, where their
-    backward runs. What the function or another backward raises comes through; what a write raises is part of
-    the observation.
+    With ``write``, each output is written to afterwards.
+
+    ``written``: the names of the inputs to run backward from as well; None: those that the function wrote to,
+    if their backward runs. Errors of the function or of other backwards are raised; an error of a write is
+    part of the observation.
     """
     versions = {name: _version(tensor) for name, tensor in prepared.inputs}
     bound = prepared.bindings()
@@ -149,14 +151,12 @@ def observe(
 
 
 def _version(tensor: torch.Tensor) -> int:
-    """How often ``tensor`` or what it shares its memory with has been written to; an inference tensor or
-    one without sizes: 0.
-    """
+    """How often ``tensor`` or a tensor in its memory was written to; 0 for inference and lazy tensors."""
     return 0 if is_lazy(tensor) or tensor.is_inference() else int(tensor._version)
 
 
 def _computed_inputs(now: Moment, outputs: Sequence[Named], prepared: PreparedCall) -> list[Named]:
-    """The inputs that a backward can start from, without those that are outputs too."""
+    """The inputs that a backward can start from, except those that are also outputs."""
     returned = {id(tensor) for _, tensor in outputs}
     return [
         (name, tensor)
@@ -169,7 +169,7 @@ def _computed_inputs(now: Moment, outputs: Sequence[Named], prepared: PreparedCa
 
 
 def _structure(value: Any) -> Any:
-    """The containers of ``value``; a tuple counts as a list: a compiled function returns lists for both."""
+    """The containers of ``value``. A tuple counts as a list: a compiled function returns lists for both."""
     if type(value) in (list, tuple):
         return [_structure(item) for item in value]
     if isinstance(value, dict):
@@ -186,7 +186,7 @@ def _moment(
 def _gradients(
     outputs: Sequence[Named], leaves: Sequence[Named]
 ) -> dict[tuple[str, str], TensorSnapshot | None]:
-    """What each output alone sends back to each leaf."""
+    """The gradient of each leaf through each output alone."""
     found: dict[tuple[str, str], TensorSnapshot | None] = {}
     for name, output in outputs:
         if output.requires_grad:
@@ -200,7 +200,7 @@ def _gradients(
 def _gradients_of_those_that_run(
     inputs: Sequence[Named], leaves: Sequence[Named]
 ) -> dict[tuple[str, str], TensorSnapshot | None]:
-    """``_gradients``, without those inputs whose history a later write has made useless for a backward."""
+    """``_gradients``, without the inputs whose backward fails since a write has changed a saved tensor."""
     found: dict[tuple[str, str], TensorSnapshot | None] = {}
     for named in inputs:
         try:
@@ -212,7 +212,7 @@ def _gradients_of_those_that_run(
 
 
 def _backward(output: torch.Tensor) -> None:
-    """Backward from ``weighted_sum``; a DTensor's gradient has its placements, which a sum would not keep."""
+    """Backward from ``weighted_sum``; from a DTensor directly, since a sum would lose its placements."""
     sharded = sharded_as(output, _weights(output)) if output.layout == torch.strided else None
     if sharded is None:
         weighted_sum(output).backward(retain_graph=True)
@@ -221,7 +221,7 @@ def _backward(output: torch.Tensor) -> None:
 
 
 def weighted_sum(output: torch.Tensor) -> torch.Tensor:
-    """A real number whose gradient differs from element to element, so that none can stand for another."""
+    """A real number whose gradient differs from element to element, so that swapped ones are noticed."""
     if output.layout != torch.strided:
         return output.sum()
     total = (output * _weights(output)).sum()

@@ -1,4 +1,4 @@
-"""Values as source: what an option of a verification looks like in a script that makes it again."""
+"""Writes a value as a Python expression, for scripts that repeat a failed verification with its options."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 class NoExpression(ValueError):
-    """A value that no source is known for."""
+    """The value has no expression that evaluates to it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression, and the lines that import what it names."""
+    """A Python expression, and the import lines that its names need."""
 
     text: str
     imports: frozenset[str] = frozenset()
 
 
 def expression_of(value: Any) -> Expression:
-    """``value`` as an expression that evaluates to it anywhere; NoExpression where none is known.
+    """An expression that evaluates to ``value`` after its imports; NoExpression if there is none.
 
-    Constants, tuples and lists; functions and classes that can be imported; instances of such a class that is
-    made without arguments.
+    There is one for constants, tuples and lists, functions and classes that can be imported, and instances of
+    such classes whose constructor takes no arguments.
     """
     if value is None or isinstance(value, (bool, int, str)):
         return Expression(repr(value))
@@ -57,7 +57,7 @@ def _sequence(values: tuple[Any, ...] | list[Any]) -> Expression:
 
 
 def _imported(named: Any) -> Expression:
-    """By module and name, where they lead to it: not of what is local, nameless, or the script's own."""
+    """The value's own name and its import; NoExpression for local, nameless and ``__main__`` objects."""
     home, path = getattr(named, "__module__", None), getattr(named, "__qualname__", "")
     if home in (None, "__main__") or not path:
         raise NoExpression(repr(named))

@@ -1,4 +1,4 @@
-"""``TensorSnapshot``: a tensor as it was at one moment, to be compared after it has changed."""
+"""``TensorSnapshot``: a tensor's metadata and values at one moment, to compare after it has changed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 @dataclass(frozen=True, slots=True)
 class TensorSnapshot:
-    """A tensor as it was at one moment. ``values`` is None where its storage holds no data for it.
+    """A tensor at one moment. ``values`` is None if its storage does not hold its data.
 
-    ``parts`` are a wrapper subclass's tensors, ``context`` is what else makes it.
+    ``parts`` are the tensors inside a wrapper subclass, and ``context`` is the rest that is needed to rebuild
+    it.
     """
 
     metadata: dict[str, Any]
@@ -30,12 +31,12 @@ class TensorSnapshot:
 
 
 def snapshots(named: Sequence[Named]) -> dict[str, TensorSnapshot]:
-    """A snapshot of each, by name; a lazy module's parameters that have no sizes yet are left out."""
+    """The snapshot of each tensor by name; lazy parameters, which have no size yet, are left out."""
     return {name: snapshot(tensor) for name, tensor in named if not is_lazy(tensor)}
 
 
 def snapshot(tensor: torch.Tensor) -> TensorSnapshot:
-    """``tensor`` as it is now."""
+    """The snapshot of ``tensor`` as it is now."""
     metadata = {
         "type": type(tensor),
         "dtype": tensor.dtype,
@@ -58,7 +59,7 @@ def snapshot(tensor: torch.Tensor) -> TensorSnapshot:
 
 
 def _of_autograd(tensor: torch.Tensor) -> dict[str, Any]:
-    """Whether ``tensor`` requires grad and is a leaf; where a write has made a view invalid, that."""
+    """``requires_grad`` and ``is_leaf``, or autograd's error if a write has made the view invalid."""
     try:
         return {"requires_grad": tensor.requires_grad, "is_leaf": tensor.is_leaf}
     except RuntimeError as refusal:
@@ -66,7 +67,7 @@ def _of_autograd(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def _telling_strides(tensor: torch.Tensor) -> tuple[int | None, ...]:
-    """The strides; None where the size is 1, and in all of an empty tensor: they lead nowhere there."""
+    """The strides, with None where they do not matter: for dimensions of size 1, and in an empty tensor."""
     telling = tensor.numel() > 0
     strides = zip(tensor.shape, tensor.stride(), strict=True)
     return tuple(int(stride) if telling and size != 1 else None for size, stride in strides)
@@ -86,7 +87,7 @@ def _values(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def reach(tensor: torch.Tensor) -> int:
-    """How many elements of its storage, from the storage's first on, ``tensor`` needs."""
+    """How many elements its storage must have for ``tensor``, counted from the start of the storage."""
     if not tensor.numel():
         return 0
     last = sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride(), strict=True))

@@ -1,4 +1,4 @@
-"""``Verifier``: the runs of one verification, eager and compiled, and what is said of their differences."""
+"""``Verifier`` makes the eager and compiled runs of one ``verify_aot`` call and reports their differences."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ NOTHING_COMPILED = "no graph came to the compilers: what ran is not compiled cod
 class UnbackedSize(UsageError):
     """A function needs a size or number that depends on data, so that it cannot be compiled ahead of time.
 
-    The function's author's fault, or the choice of what to compile; torch's own error is its cause.
+    The cause is in the function or in the choice to compile it, not in the compiler. Torch's own error is the
+    ``__cause__``.
     """
 
 
 class Differs(AssertionError):
-    """A compiled function does something else than the function: the compiler's fault.
+    """A compiled function behaves differently from the function in eager: the compiler is wrong.
 
     ``differences`` are those that the message lists.
     """
@@ -50,7 +51,10 @@ class Differs(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class _VerificationRun:
-    """Which run of which round, and its graphs."""
+    """One run of a round, with the graphs that it captured.
+
+    ``keep``: whether input mutations stay in the graph. ``number`` counts the runs of a round from 0.
+    """
 
     keep: bool
     number: int
@@ -59,7 +63,7 @@ class _VerificationRun:
 
 @dataclass(frozen=True, slots=True)
 class _CompiledFunction:
-    """What a run compiled, and called first."""
+    """The compiled function of a run, and the prepared call with which it was called first."""
 
     run: _VerificationRun
     prepared: PreparedCall
@@ -68,7 +72,7 @@ class _CompiledFunction:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """The arguments of one verification, as ``verify_aot`` has checked them."""
+    """The checked arguments of one ``verify_aot`` call; ``round`` runs the verification."""
 
     function: Callable[..., Any]
     inputs: FreshInputs
@@ -83,7 +87,7 @@ class Verifier:
     front_end: FrontEnd
 
     def round(self, keep: bool) -> Verified:
-        """All runs of one round; what the first found."""
+        """Make all runs of one round and return the result of the first run."""
         with self.front_end.round():
             first, *_ = [self._run(keep, number) for number in range(self.front_end.runs)]
         return first
@@ -115,7 +119,7 @@ class Verifier:
         return verified
 
     def _call_again(self, compiled: _CompiledFunction, eager: Observation, first: Observation) -> None:
-        """The same call again, with new inputs: what was compiled may have kept something of the first."""
+        """Call again with fresh inputs: the compiled function may have kept something from its first call."""
         outputs, call = FirstOutputs(eager, first), CallGraphs(compiled.run.capture)
         second = self._observe_later_call(compiled, self.inputs, eager, "second call")
         found = [*call.not_run(second), *outputs.touched_by(second, "second")]
@@ -126,7 +130,7 @@ class Verifier:
         self._require_no_difference(compiled.run, self.inputs, eager, second, found, "second call")
 
     def _call_with_more_inputs(self, compiled: _CompiledFunction, inputs: FreshInputs, what: str) -> None:
-        """A call with other inputs, for which a front end may compile anew."""
+        """Call with other inputs; the front end may compile another graph for them."""
         if not can_be_called_again(self.function, compiled.prepared):
             raise UsageError(
                 f"more_inputs=: {self._name()} cannot be called again, since its call gives a parameter or "
@@ -146,7 +150,10 @@ class Verifier:
         found: Sequence[RunDifference],
         what: str = "",
     ) -> None:
-        """Differs for what was ``found`` and what differs, in the call that is ``what``."""
+        """Raise ``Differs`` for the differences in ``found`` and those between the two observations.
+
+        ``what`` names the call in the message.
+        """
         if inputs.come_from_callable:
             require_equal_beginnings(eager.before_call, compiled.before_call)
         found = [*found, *differences(eager, compiled, self.tolerance)]
@@ -170,7 +177,7 @@ class Verifier:
     def _compile_and_observe(
         self, compilation: Compilation, written: Collection[str] = ()
     ) -> tuple[PreparedCall, Callable[..., Any], Observation]:
-        """What was compiled and called first, the compiled function, and what its call did."""
+        """Compile and call once; returns the prepared call, the compiled function, and what was observed."""
         with torch.random.fork_rng(), self._settings():
             prepared = self.inputs.prepare(self.function)
             with self._explained(prepared):
@@ -181,7 +188,7 @@ class Verifier:
     def _observe_later_call(
         self, compiled: _CompiledFunction, inputs: FreshInputs, eager: Observation, what: str
     ) -> Observation:
-        """A later call."""
+        """Observe a call of a function that was already compiled and called."""
         with torch.random.fork_rng(), self._settings():
             prepared = inputs.prepare(self.function, compiled.prepared)
             try:
@@ -192,7 +199,7 @@ class Verifier:
                 raise
 
     def _settings(self) -> AbstractContextManager[None]:
-        # A backward for each output keeps the buffers that a compiled backward would like to reuse.
+        # Backward runs once for each output, so that no run may reuse (donate) the saved buffers.
         patched: AbstractContextManager[None] = torch._functorch.config.patch(
             debug_assert=self.debug_assert, donated_buffer=False
         )
@@ -200,7 +207,7 @@ class Verifier:
 
     @contextmanager
     def _explained(self, prepared: PreparedCall) -> Iterator[None]:
-        """A region whose errors are the function's author's where torch's are that in other words."""
+        """A context that turns torch's errors about mistakes in the user's function into UsageErrors."""
         try:
             yield
         except UNBACKED as error:
@@ -210,7 +217,7 @@ class Verifier:
                 f"ahead of time cannot have ({error}): leave that out, or compute it outside{advice}"
             ) from error
         except AssertionError as error:
-            # Of an argument of another layout torch says the same.
+            # Torch raises the same error for an argument that is not strided.
             strided = all(tensor.layout == torch.strided for _, tensor in prepared.inputs)
             if not (strided and is_of_captured_tensor(error)):
                 raise
@@ -235,7 +242,7 @@ class Verifier:
 
 
 def require_known(plain: Mapping[str, Any]) -> None:
-    """UsageError for an output that no compiled function can return."""
+    """UsageError for an output of a type that no compiled function can return."""
     for name, value in plain.items():
         if not isinstance(value, PLAIN):
             raise UsageError(
@@ -245,7 +252,7 @@ def require_known(plain: Mapping[str, Any]) -> None:
 
 
 def require_equal_beginnings(eager: Moment, compiled: Moment) -> None:
-    """UsageError where a callable made other inputs for one side than for the other."""
+    """UsageError if the user's callable made other inputs for the eager call than for the compiled one."""
     exact = Tolerance(0, 0)
     for name, snapshot in eager.inputs.items():
         other = compiled.inputs.get(name)
@@ -258,7 +265,7 @@ def require_equal_beginnings(eager: Moment, compiled: Moment) -> None:
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Show ``note`` with ``error``."""
+    """Add ``note`` to what is shown with ``error``."""
     if hasattr(error, "add_note"):
         error.add_note(note)
     else:
