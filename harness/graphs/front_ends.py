@@ -62,7 +62,7 @@ class FrontEnd:
         return True
 
     def round(self) -> AbstractContextManager[None]:
-        """A context around all runs of a round, between which only inputs change; the place to make caches."""
+        """A context around all runs of a round, whose inputs differ in each run; the place to make caches."""
         return nullcontext()
 
     def run(self, number: int) -> AbstractContextManager[None]:
