@@ -1,4 +1,4 @@
-"""``Capture`` and ``Compilers``: what goes around a compiler."""
+"""``Capture``: the graphs that were given to the compilers."""
 
 from __future__ import annotations
 
@@ -125,12 +125,6 @@ class CaptureTest(DynamoTestCase):
         function, _ = self.compiled(compilers)
         function(torch.ones(2))
         self.assertEqual(seen, ["forward", "backward", "inference"])
-
-    def test_names(self) -> None:
-        """What a backend is called in a message."""
-        self.assertEqual(compilers_of(nop).name, "nop")
-        self.assertEqual(compilers_of((nop, print)).name, "(nop, print)")
-        self.assertEqual(compilers_of("inductor").name, "inductor")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from harness import DynamoTestCase
+from harness import DynamoTestCase, UsageError
 from harness.graphs import AotFunction, Compilation, Compilers, FrontEnd, nop, verify_aot
 
 Function = Callable[..., Any]
@@ -23,6 +23,11 @@ def writes(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
 def products(weight: torch.Tensor, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Two outputs by name."""
     return {"loss": (weight * batch["x"]).sum(), "twice": 2 * weight}
+
+
+def triple(a: torch.Tensor) -> torch.Tensor:
+    """Something new."""
+    return a * 3
 
 
 def inputs() -> list[torch.Tensor]:
@@ -81,6 +86,24 @@ def put(index: int, change: Callable[[Any], Any]) -> Callable[[list[Any]], None]
     return replace
 
 
+def from_second_on(change: Callable[[list[Any], list[Any]], list[Any]]) -> Function:
+    """A backend each of whose graphs returns ``change(first outputs, outputs)`` from the second call on."""
+
+    def compiler(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Function:
+        first: list[Any] = []
+
+        def run(*arguments: Any) -> list[Any]:
+            outputs = list(graph(*arguments))
+            if first:
+                return change(first, outputs)
+            first[:] = outputs
+            return outputs
+
+        return run
+
+    return compiler
+
+
 class VerifyTestCase(DynamoTestCase):
     """Asks for a difference by its text."""
 
@@ -93,3 +116,8 @@ class VerifyTestCase(DynamoTestCase):
         for text in texts:
             self.assertIn(f"  {text}", message.split("\n"))
         return message
+
+    def assertRefused(self, text: str, *arguments: Any, **options: Any) -> None:
+        """``verify_aot`` raises a UsageError whose text matches ``text``."""
+        with self.assertRaisesRegex(UsageError, text):
+            verify_aot(*arguments, **options)
