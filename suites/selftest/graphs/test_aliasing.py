@@ -14,7 +14,7 @@ class AliasTest(unittest.TestCase):
     """``aliases_of``."""
 
     def test_aliases(self) -> None:
-        """Memory of all, views where there is grad, one object."""
+        """Shared memory is found among all tensors, views only where there is grad, identity by ``is``."""
         base = torch.ones(2, 2, requires_grad=True) * 1
         other = torch.ones(2)
         found = aliases_of(
@@ -30,7 +30,7 @@ class AliasTest(unittest.TestCase):
         self.assertEqual((found["tail"].memory, found["tail"].views), (("c",), ()))
 
     def test_subclasses(self) -> None:
-        """Share what their parts share."""
+        """A wrapper subclass shares the memory that its parts share."""
         x = torch.ones(2)
         found = aliases_of([("a", TwoTensor(x, torch.zeros(2)))], [("x", x), ("y", torch.ones(2))])
         self.assertEqual((found["x"].memory, found["y"].memory), (("a",), ()))

@@ -1,4 +1,4 @@
-"""``verify_aot``: what is right passes and is reported, and what cannot be verified is refused."""
+"""``verify_aot`` accepts correctly compiled functions, returns their graphs, and refuses bad arguments."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from suites.selftest.graphs.verifying import Function, VerifyTestCase, inputs, p
 
 
 class RightTest(VerifyTestCase):
-    """What is right passes, and is reported."""
+    """Functions that are compiled correctly."""
 
     def test_graphs(self) -> None:
-        """Forward, backward and joint graph of the last round, as modules and as text."""
+        """The result has the forward, backward and joint graph of the last round, as modules and as text."""
         result = verify_aot(writes, inputs(), requires_grad=True, test_mutation=True)
         self.assertExpectedInline(
             result.forward_text,
@@ -46,7 +46,7 @@ backward(primals_2, mul, tangents_1, tangents_2)
             self.assertIsInstance(module, torch.fx.GraphModule)
 
     def test_inference(self) -> None:
-        """Without a backward there is one graph, also under ``forward``."""
+        """Without a backward there is one graph, which is also the ``forward``."""
         result = verify_aot(writes, inputs(), keep_input_mutations=True)
         self.assertTrue(result.forward_text.startswith("inference("))
         self.assertIn("aten.copy_.default(arg0_1, mul)", result.forward_text)
@@ -54,13 +54,13 @@ backward(primals_2, mul, tangents_1, tangents_2)
         self.assertEqual(result.backward_text, "")
 
     def test_inputs_are_left_alone(self) -> None:
-        """Each run has copies of its own."""
+        """The given inputs are not changed by a function that writes to its arguments."""
         given = inputs()
         verify_aot(writes, given)
         self.assertEqual(given, inputs())
 
     def test_backends(self) -> None:
-        """By name, one compiler, a pair."""
+        """A backend is a name, one compiler, or a pair, which compile the forward and the backward."""
         seen: list[str] = []
 
         def forward(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Function:
@@ -85,12 +85,12 @@ backward(primals_2, mul, tangents_1, tangents_2)
         self.assertEqual(seen, ["forward", "backward"] * 2)
 
     def test_inductor(self) -> None:
-        """The backend that makes code."""
+        """A function compiled by inductor is verified, too."""
         result = verify_aot(writes, inputs(), requires_grad=True, backend="inductor", test_mutation=True)
         self.assertEqual(result.returned[1].shape, (2, 2))
 
     def test_random_numbers(self) -> None:
-        """Each backend draws those that eager draws, with a backward and without."""
+        """Each backend draws the random numbers that eager draws, with a backward and without."""
 
         def drops(a: torch.Tensor) -> torch.Tensor:
             return torch.nn.functional.dropout(a, 0.5) * torch.rand(2, 2)
@@ -100,19 +100,19 @@ backward(primals_2, mul, tangents_1, tangents_2)
                 verify_aot(drops, inputs()[:1], backend=backend, requires_grad=requires_grad)
 
     def test_dynamic(self) -> None:
-        """Sizes are symbols."""
+        """With ``dynamic`` the sizes in the graph are symbols."""
         result = verify_aot(lambda a: a.expand(a.shape[0], a.shape[0]) + 1, [torch.ones(3)], dynamic=True)
         self.assertIn("aten.sym_size.int(arg", result.forward_text)
 
     def test_containers_and_modules(self) -> None:
-        """Dictionaries in and out; a module's own parameters and buffers."""
+        """Arguments and outputs may be dictionaries; a module's parameters and buffers are not changed."""
         verify_aot(products, [torch.ones(2, requires_grad=True), {"x": torch.ones(2)}])
         module = torch.nn.BatchNorm1d(3)
         verify_aot(module, [torch.randn(4, 3)])
         self.assertEqual(module.num_batches_tracked, 0)
 
     def test_arguments_of_a_module(self) -> None:
-        """Its own parameter as an argument is the parameter, on both sides."""
+        """A module's parameter that is also its argument is its own parameter, in eager and compiled."""
         module = torch.nn.Linear(2, 2)
         seen = []
 
@@ -126,18 +126,18 @@ backward(primals_2, mul, tangents_1, tangents_2)
         self.assertEqual(set(seen), {True})
 
     def test_numbers(self) -> None:
-        """Beside tensors; a nan is as much the same as any other."""
+        """Outputs that are not tensors are compared by value, and nan equals nan."""
         result = verify_aot(lambda a: (a + 1, 3, float("nan"), None), [torch.ones(2)])
         self.assertEqual(result.returned[1], 3)
 
     def test_leaf_views(self) -> None:
-        """Arguments that are leaves and views are written to as others are."""
+        """An argument that is both a leaf and a view may be written to."""
         verify_aot(
             lambda a: a.mul_(2), [torch.arange(4.0).reshape(2, 2).requires_grad_()], test_mutation=True
         )
 
     def test_callable_inputs(self) -> None:
-        """Made anew for each side, with the leaves that gradients are read off."""
+        """A callable makes the inputs of each call anew, with the leaves that gradients are read from."""
         made = []
 
         def make() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -155,10 +155,10 @@ backward(primals_2, mul, tangents_1, tangents_2)
 
 
 class UsageTest(VerifyTestCase):
-    """What cannot be verified is refused in one line."""
+    """Arguments that ``verify_aot`` refuses with a UsageError."""
 
     def test_options(self) -> None:
-        """Of a wrong kind."""
+        """An option of a wrong kind is refused, and the message says what to give."""
         for name, value in (
             ("raises", 3),
             ("raises", (ValueError, TypeError)),

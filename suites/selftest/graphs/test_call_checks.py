@@ -1,4 +1,4 @@
-"""A compiled function is called again: what the first call left behind is noticed."""
+"""Checks of the second call of a compiled function: its results, its graphs, and the first call's outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from suites.selftest.graphs.verifying import Changed, Function, VerifyTestCase, 
 
 
 def into_first(first: list[Any], outputs: list[Any]) -> list[Any]:
-    """Writes to what it returned first."""
+    """Write the outputs into those of the first call and return the latter."""
     for one, output in zip(first, outputs, strict=True):
         if isinstance(one, torch.Tensor):
             one.detach().copy_(output)
@@ -22,10 +22,10 @@ def into_first(first: list[Any], outputs: list[Any]) -> list[Any]:
 
 
 class SecondCallTest(VerifyTestCase):
-    """What a second call of what was compiled shows."""
+    """The second call of a compiled function."""
 
     def test_other_values(self) -> None:
-        """Its differences are said as those of the first call."""
+        """A second call with other results than eager's is found, and the message says which call it was."""
         message = self.assertDiffers(
             "the output: values differ: at [0] 6.0 compiled, 3.0 in eager (2 of 2 elements)",
             function=triple,
@@ -36,7 +36,7 @@ class SecondCallTest(VerifyTestCase):
         self.assertIn("input mutations in the graph, second call):", message)
 
     def test_static_outputs(self) -> None:
-        """Memory of the first call's outputs is used again, with other values and with the same."""
+        """A second call that returns the memory of the first call's outputs is found, whatever the values."""
         given: dict[str, Any] = {
             "function": triple,
             "inputs": [torch.ones(2)],
@@ -49,7 +49,7 @@ class SecondCallTest(VerifyTestCase):
             )
 
     def test_written_over(self) -> None:
-        """The first call's outputs are, and the second has its own."""
+        """A second call that changes the first call's outputs is found, though its own are separate."""
 
         def call(first: list[Any], outputs: list[Any]) -> list[Any]:
             first[0].zero_()
@@ -65,7 +65,7 @@ class SecondCallTest(VerifyTestCase):
         )
 
     def test_shared_on_purpose(self) -> None:
-        """Outputs that are inputs, and what eager hands out each time, are no findings."""
+        """Outputs that are inputs, and tensors that eager returns in each call, may be returned again."""
         constant, x = torch.ones(2), torch.ones(2)
 
         def observed(*outputs: torch.Tensor) -> Observation:
@@ -82,10 +82,10 @@ class SecondCallTest(VerifyTestCase):
                 self.assertEqual(found, expected)
 
     def test_more_graphs(self) -> None:
-        """For the same call nothing more is to be compiled, and what was compiled is to run."""
+        """A second call has to compile no further graph, and to run what was compiled."""
 
         class Again(FrontEnd):
-            """Compiles at each call."""
+            """A front end that compiles at each call."""
 
             name = "again"
 
@@ -108,7 +108,7 @@ class SecondCallTest(VerifyTestCase):
         self.assertDiffers("inference graph: it was compiled and never ran", front_end=Changed(once), **plain)
 
     def test_errors(self) -> None:
-        """Say that they are of a later call."""
+        """An error of the second call has a note that says so."""
 
         def raises(first: list[Any], outputs: list[Any]) -> list[Any]:
             raise RuntimeError("only once")
@@ -119,7 +119,7 @@ class SecondCallTest(VerifyTestCase):
         self.assertIn("This is a later call of what was compiled: second call.", said)
 
     def test_random_numbers(self) -> None:
-        """Each call draws what eager draws, wherever the caller's generator stands."""
+        """Each call draws the random numbers that eager draws, whatever the caller's generator state."""
         torch.manual_seed(3)
         verify_aot(lambda a: a + torch.rand(2), [torch.ones(2)])
         verify_aot(lambda a: a + torch.rand(2), lambda: ([], [torch.rand(2)]))

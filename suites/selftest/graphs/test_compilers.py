@@ -18,7 +18,7 @@ class CompilersOfTest(DynamoTestCase):
     """``compilers_of``."""
 
     def test_compilers(self) -> None:
-        """One compiler serves forward and backward; a pair is in that order; ``Compilers`` are returned."""
+        """One compiler serves forward and backward; a pair has that order; ``Compilers`` are passed on."""
         single = compilers_of(nop)
         self.assertEqual((single.name, single.forward, single.backward), ("nop", nop, nop))
         pair = compilers_of((nop, print))
@@ -28,7 +28,7 @@ class CompilersOfTest(DynamoTestCase):
         self.assertIs(compilers_of(own), own)
 
     def test_nameless(self) -> None:
-        """A compiler without a name is called by its class."""
+        """The name of a compiler without ``__name__`` is that of its class."""
 
         class Compiler:
             def __call__(self, graph: torch.fx.GraphModule, inputs: Any) -> Any:
@@ -37,7 +37,7 @@ class CompilersOfTest(DynamoTestCase):
         self.assertEqual(compilers_of(Compiler()).name, "Compiler")
 
     def test_backends(self) -> None:
-        """Each backend that has a name compiles a graph to what the graph computes."""
+        """Each named backend compiles a graph to a callable with the graph's results."""
         x = torch.tensor([0.5, 1.0])
         for name in BACKENDS:
             with self.subTest(name):
@@ -50,7 +50,7 @@ class CompilersOfTest(DynamoTestCase):
                 self.assertEqual(found, x.sin() + 1)
 
     def test_parts(self) -> None:
-        """Backends differ in what they add to the compilers."""
+        """The named backends have the partitioners and decompositions of their counterparts in torch."""
         self.assertEqual(compilers_of("nop"), Compilers("nop", nop, nop))
         self.assertIs(compilers_of("aot_eager").partitioner, min_cut_rematerialization_partition)
         inductor = compilers_of("inductor")

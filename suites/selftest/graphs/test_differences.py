@@ -1,4 +1,4 @@
-"""What is told of two runs: snapshots and their differences, names, aliases."""
+"""``different``: the differences between the snapshots of two tensors, as text."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class SnapshotTest(TestCase):
     """``different`` on the snapshots of two tensors."""
 
     def told(self, eager: torch.Tensor, compiled: torch.Tensor, **options: Any) -> list[str]:
-        """What differs."""
+        """The texts of the differences between two tensors."""
         return list(different(snapshot(eager), snapshot(compiled), Tolerance(), **options))
 
     def test_equal(self) -> None:
-        """Also where there is NaN, nothing, no data, or a stride that leads nowhere."""
+        """Equal tensors do not differ, also with NaN, without elements or data, or in unused strides."""
         gone = torch.zeros(3)
         gone.untyped_storage().resize_(0)
         for eager, compiled in (
@@ -36,7 +36,7 @@ class SnapshotTest(TestCase):
             self.assertEqual(self.told(eager, compiled, placed=False), [])
 
     def test_unlike(self) -> None:
-        """By the aspect; of values the first."""
+        """Each kind of difference has its text; that for values has the first element that differs."""
         gone = torch.zeros(3)
         gone.untyped_storage().resize_(0)
         base = torch.zeros(4)
@@ -69,12 +69,12 @@ class SnapshotTest(TestCase):
                 self.assertTrue(any(line.startswith(text) for line in said), (text, said))
 
     def test_place(self) -> None:
-        """Counts only where it is asked for."""
+        """The place in the storage is compared only with ``placed``."""
         base = torch.zeros(4)
         self.assertEqual(self.told(base[1:3], base[:2], placed=False), [])
 
     def test_subclasses(self) -> None:
-        """By the part that differs, however deep."""
+        """A difference in a wrapper subclass names the part, at any depth."""
         one, other = torch.ones(2), torch.zeros(2)
         self.assertEqual(self.told(TwoTensor(one, one), TwoTensor(one, one.clone())), [])
         deep = [TwoTensor(TwoTensor(one, one), TwoTensor(one, last)) for last in (one, other)]
@@ -86,7 +86,7 @@ class SnapshotTest(TestCase):
         self.assertEqual(text, "type Tensor compiled, TwoTensor in eager")
 
     def test_invalid_view(self) -> None:
-        """One that autograd refuses to speak of is told as such."""
+        """A view for which autograd raises an error differs by that error."""
         base = torch.ones(2, requires_grad=True) * 1
         with torch.no_grad():
             view = base[1:]

@@ -1,4 +1,4 @@
-"""``FrontEnd``: what it is asked during a verification, and how ``AotFunction`` compiles."""
+"""``FrontEnd``: what ``verify_aot`` calls of it, and how ``AotFunction`` compiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AotFunctionTest(DynamoTestCase):
     """``AotFunction``."""
 
     def compiled(self, function: Function, **options: bool) -> tuple[Function, Capture]:
-        """The compiled function, and what captures its graphs."""
+        """The compiled function, and the capture of its graphs."""
         capture = Capture()
         how = Compilation(capture.around(compilers_of("nop")), **options)
         return AotFunction().compile(function, how), capture
@@ -35,14 +35,14 @@ class AotFunctionTest(DynamoTestCase):
                 self.assertEqual(len([graph for graph in capture.graphs if graph.role != "joint"]), 1)
 
     def test_dynamic(self) -> None:
-        """With ``dynamic`` sizes are symbols, so that the graph takes other sizes."""
+        """With ``dynamic`` the sizes in the graph are symbols."""
         for dynamic in (False, True):
             compiled, capture = self.compiled(lambda a: a.expand(a.shape[0], a.shape[0]), dynamic=dynamic)
             compiled(torch.ones(3))
             self.assertEqual("sym_size" in capture.graphs[0].text, dynamic)
 
     def test_keep_input_mutations(self) -> None:
-        """A write to an input is in the graph where that is asked for, and happens either way."""
+        """A write to an input is in the graph only if asked for, and happens in both cases."""
         for keep in (False, True):
             compiled, capture = self.compiled(lambda a: a.mul_(2), keep_input_mutations=keep)
             x = torch.ones(2)
@@ -52,7 +52,7 @@ class AotFunctionTest(DynamoTestCase):
 
 
 class Recording(AotFunction):
-    """Two runs in each round, whose events are recorded."""
+    """A front end with two runs per round that records what is called."""
 
     name = "recording"
     runs = 2
@@ -81,7 +81,7 @@ class HooksTest(VerifyTestCase):
     """What ``verify_aot`` calls of a front end."""
 
     def test_order(self) -> None:
-        """Each run of each round compiles once, within the contexts of the run and the round."""
+        """Each run of each round compiles once, within the contexts of its run and its round."""
         front_end = Recording()
         verify_aot(triple, [torch.ones(2)], front_end=front_end)
         expected: list[str] = []
@@ -93,7 +93,7 @@ class HooksTest(VerifyTestCase):
         self.assertEqual(front_end.events, expected)
 
     def test_compiles(self) -> None:
-        """A run in which a cache may have the graphs need not give any to the compilers."""
+        """A run for which ``compiles`` is False need not give a graph to the compilers."""
 
         class Cached(Changed):
             def compiles(self, number: int) -> bool:
@@ -128,7 +128,7 @@ class HooksTest(VerifyTestCase):
             verify_aot(triple, [torch.ones(2)], front_end=Strict())
 
     def test_defaults(self) -> None:
-        """A front end has to say how it compiles, and nothing else."""
+        """A front end has to implement ``compile`` and nothing else."""
         front_end = FrontEnd()
         with front_end.round(), front_end.run(0):
             self.assertTrue(front_end.compiles(0))

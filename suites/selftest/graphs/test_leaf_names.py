@@ -11,10 +11,10 @@ from harness.graphs.leaf_names import joined, named_inputs, named_outputs
 
 
 class NameTest(unittest.TestCase):
-    """What things are called."""
+    """``named_inputs``, ``named_outputs`` and ``joined``."""
 
     def test_inputs(self) -> None:
-        """By number and parameter, and by the place in a container; modules without ``self``."""
+        """Inputs are named by number, parameter, and path in a container; a module's without ``self``."""
         x = torch.ones(1)
 
         def f(first: Any, second: Any, *more: Any) -> None: ...
@@ -27,7 +27,7 @@ class NameTest(unittest.TestCase):
         self.assertEqual(named_inputs(torch.sin, [x]), [("input 0", x)])
 
     def test_outputs(self) -> None:
-        """One alone, several, in containers."""
+        """A single output, several outputs, and outputs in containers are named."""
         for returned, names in (
             (1, ["the output"]),
             ([1, (2, 3)], ["output 0", "output 1[0]", "output 1[1]"]),
@@ -37,7 +37,7 @@ class NameTest(unittest.TestCase):
             self.assertEqual([name for name, _ in named_outputs(returned)], names)
 
     def test_joined(self) -> None:
-        """As one says it."""
+        """Names are joined with commas and ``and``."""
         for names, text in (
             ([], "nothing"),
             (["a"], "a"),

@@ -1,4 +1,4 @@
-"""``observe``: what the record of one run contains."""
+"""``observe``: the contents of an ``Observation``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class ObservationTest(TestCase):
     """``observe`` on functions whose behaviour is known."""
 
     def prepared(self, *arguments: torch.Tensor, leaves: tuple[torch.Tensor, ...] = ()) -> PreparedCall:
-        """Arguments a, b, and so on."""
+        """A call with the arguments a, b and c."""
         named = list(zip("abc", arguments, strict=False))
         return PreparedCall(
             torch.clone, arguments, named, [(f"leaf {index}", leaf) for index, leaf in enumerate(leaves)]
         )
 
     def test_moments(self) -> None:
-        """After the call, the backward, and a write to each output, with what it raised."""
+        """There is a moment after the call, the backward, and each write to an output, with its error."""
         leaf = torch.ones(2, requires_grad=True)
         x = torch.ones(2)
 
@@ -45,7 +45,7 @@ class ObservationTest(TestCase):
         self.assertIsNone(seen.moments[3].error)
 
     def test_gradients(self) -> None:
-        """Through each output alone, weighted; none where nothing flows."""
+        """Gradients are taken through each output alone, and are None where nothing flows."""
         one, other = (torch.ones(3, requires_grad=True) for _ in "ab")
         seen = observe(
             lambda a, b: (a * 2, b + a, a.detach()),
@@ -68,7 +68,7 @@ class ObservationTest(TestCase):
         self.assertIsNone(one.grad)
 
     def test_gradients_of_written_inputs(self) -> None:
-        """Through an argument that was written to and is not returned; if they are named, those."""
+        """Gradients are taken through inputs that were written to but not returned, or through given ones."""
         leaf, other = (torch.ones(2, requires_grad=True) for _ in "ab")
 
         def f(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
@@ -86,7 +86,7 @@ class ObservationTest(TestCase):
         self.assertEqual(seen(("b", "c"))[0], ("c",))
 
     def test_written_input_without_backward(self) -> None:
-        """One whose history a later write has spoiled is left out, with nothing left in the leaves."""
+        """A written input whose backward fails is left out, and the leaves keep no gradient of it."""
         leaf = torch.ones(2, requires_grad=True)
 
         def f(a: torch.Tensor) -> None:
@@ -97,7 +97,7 @@ class ObservationTest(TestCase):
         self.assertEqual((seen.written, seen.gradients, leaf.grad), ((), {}, None))
 
     def test_weights(self) -> None:
-        """Of any dtype and layout a real number."""
+        """The weighted sum is a real scalar for any dtype and layout."""
         for tensor in (torch.ones(2, 2), torch.ones(2, dtype=torch.complex64), torch.eye(2).to_sparse()):
             total = weighted_sum(tensor.requires_grad_())
             self.assertEqual((total.shape, total.is_complex()), ((), False))

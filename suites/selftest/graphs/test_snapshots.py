@@ -1,4 +1,4 @@
-"""``TensorSnapshot``: what is kept of a tensor, and that later writes do not change it."""
+"""``TensorSnapshot``: the metadata and values that it keeps, whatever happens to the tensor later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SnapshotTest(TestCase):
     """``snapshot`` and ``snapshots``."""
 
     def test_metadata(self) -> None:
-        """A snapshot says how the tensor lies in its storage and what autograd knows of it."""
+        """The metadata tell how the tensor lies in its storage and whether autograd tracks it."""
         kept = snapshot(torch.zeros(4, 3, requires_grad=True)[1:, :1]).metadata
         expected = {
             "type": torch.Tensor,
@@ -50,7 +50,7 @@ class SnapshotTest(TestCase):
             self.assertEqual(snapshot(tensor).metadata["stride"], stride)
 
     def test_values(self) -> None:
-        """Values are a plain, resolved, dense copy."""
+        """Values are a plain, dense copy without conjugate and negative bits."""
         for tensor, expected in (
             (torch.tensor([1 + 2j]).conj(), torch.tensor([1 - 2j])),
             (torch.tensor([1j]).conj().imag, torch.tensor([-1.0])),
@@ -64,7 +64,7 @@ class SnapshotTest(TestCase):
             self.assertFalse(values.requires_grad or values.is_conj() or values.is_neg())
 
     def test_no_data(self) -> None:
-        """Values are None where the storage does not hold them."""
+        """Values are None if the storage does not hold them."""
         for tensor in (freed(), torch.ones(2, device="meta")):
             self.assertIsNone(snapshot(tensor).values)
         half = torch.ones(4)
@@ -82,7 +82,7 @@ class SnapshotTest(TestCase):
             self.assertTrue(kept.any())
 
     def test_subclasses(self) -> None:
-        """A wrapper subclass is kept part by part, without values or a storage of its own."""
+        """A wrapper subclass is kept by its parts, without values or storage metadata of its own."""
         kept = snapshot(TwoTensor(torch.ones(2), torch.zeros(2)))
         self.assertIsNone(kept.values)
         self.assertNotIn("storage_bytes", kept.metadata)

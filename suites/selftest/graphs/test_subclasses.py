@@ -1,4 +1,4 @@
-"""Wrapper subclasses taken apart, and plain tensors sharded like a DTensor."""
+"""Wrapper subclasses are taken apart, and plain tensors sharded like a given DTensor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PartsTest(TestCase):
     """``parts_of``."""
 
     def test_tensors(self) -> None:
-        """A wrapper's tensors are found by the names that it flattens to."""
+        """The tensors of a wrapper are found under the names that it flattens to."""
         one, other = torch.ones(2), torch.zeros(2)
         parts = parts_of(TwoTensor(one, other))
         self.assertEqual(list(parts.tensors), ["a", "b"])
@@ -39,7 +39,7 @@ class PartsTest(TestCase):
 
 
 class ShardedAsTest(TestCase):
-    """``sharded_as``, on rank 0 of a group of two that has no peers."""
+    """``sharded_as`` on rank 0 of a group of two that has no peers."""
 
     def setUp(self) -> None:
         """Make the process group."""
@@ -65,7 +65,7 @@ class ShardedAsTest(TestCase):
                 self.assertEqual(found.to_local(), here)
 
     def test_other_tensors(self) -> None:
-        """There is no sharding to take from a tensor that is not a DTensor."""
+        """For a tensor that is not a DTensor the result is None."""
         self.assertIsNone(sharded_as(torch.ones(2), torch.ones(2)))
         self.assertIsNone(sharded_as(TwoTensor(torch.ones(2), torch.ones(2)), torch.ones(2)))
 

@@ -1,4 +1,4 @@
-"""The errors of torch's tracers: what torch really raises is in the group that it belongs to."""
+"""Errors that torch's tracers really raise belong to the expected groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Verified``: which of the captured graphs its properties return."""
+"""``Verified``: the graphs that its properties return."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from harness.graphs.verified import Verified
 
 
 def captured(role: Role, function: Callable[[torch.Tensor], torch.Tensor] = torch.sin) -> CapturedGraph:
-    """The graph of ``function`` in a role."""
+    """The graph of ``function``, captured in a role."""
     return CapturedGraph.of(role, make_fx(function)(torch.ones(2)))
 
 
 class VerifiedTest(TestCase):
-    """Properties of a ``Verified``."""
+    """The properties of a ``Verified``."""
 
     def test_training(self) -> None:
         """Each property returns the graph of its role, and its text starts with the role."""
@@ -47,7 +47,7 @@ class VerifiedTest(TestCase):
         self.assertEqual((verified.backward_text, verified.joint_text), ("", ""))
 
     def test_several_graphs(self) -> None:
-        """Of several graphs in one role the last counts."""
+        """Of several graphs with one role the last is returned."""
         first, last = captured("forward"), captured("forward", torch.cos)
         verified = Verified((first, captured("backward"), last), returned=None)
         self.assertIs(verified.graph("forward"), last)

@@ -24,10 +24,10 @@ from suites.selftest.graphs.verifying import (
 
 
 class RefusedTest(VerifyTestCase):
-    """X."""
+    """Functions and inputs that cannot be verified."""
 
     def test_inputs_that_differ(self) -> None:
-        """Made anew with other values; random ones are the same, and memory that nobody sees may be any."""
+        """A callable that makes other values each time is refused, unless they are random or hidden."""
         made = itertools.count()
 
         def other() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -46,7 +46,7 @@ class RefusedTest(VerifyTestCase):
         verify_aot(writes, alike)
 
     def test_outputs(self) -> None:
-        """A function that returns what no graph can."""
+        """A function that returns what no graph can return is refused."""
         self.assertRefused(
             r"output\['kind'\] is a object: a function that is compiled ahead of time returns tensors",
             lambda a: {"kind": object()},
@@ -54,7 +54,7 @@ class RefusedTest(VerifyTestCase):
         )
 
     def test_captured_tensors(self) -> None:
-        """Torch raises an AssertionError, which would pass for a difference."""
+        """A captured tensor is a UsageError, although torch raises an AssertionError for it."""
         scale = torch.ones(2)
         self.assertRefused(
             r"(?s)a tensor that is neither an argument nor .*: make it one of these \(.*FakeTensors first",
@@ -63,7 +63,7 @@ class RefusedTest(VerifyTestCase):
         )
 
     def test_other_layouts(self) -> None:
-        """Of an argument that is not strided torch says the same: its own words are as good."""
+        """With an argument that is not strided, torch's error is raised as it is: it may be about that."""
         given = torch.eye(2).to_sparse()
         scale = torch.ones(2, 2)
         with self.assertRaisesRegex(AssertionError, "FakeTensors first") as caught:
@@ -71,7 +71,7 @@ class RefusedTest(VerifyTestCase):
         self.assertNotIsInstance(caught.exception, UsageError)
 
     def test_unbacked_sizes(self) -> None:
-        """A size, or a number, that depends on data: torch's own error is the cause."""
+        """A size or number that depends on data raises UnbackedSize, whose cause is torch's error."""
         functions = (lambda a: a * 2 if a.sum() > 3 else a, lambda a: a[: int(a.sum())])
         for function, dynamic in (
             *((f, d) for f in functions for d in (False, True)),
@@ -81,7 +81,7 @@ class RefusedTest(VerifyTestCase):
                 verify_aot(function, [torch.ones(4)], dynamic=dynamic)
             self.assertIsNotNone(caught.exception.__cause__)
             self.assertEqual("compute it outside, or try dynamic=True" in str(caught.exception), not dynamic)
-        # With symbolic sizes a graph may have one that is none of the inputs'.
+        # With symbolic sizes a graph may have a size that no input has.
         result = verify_aot(torch.nonzero, [torch.ones(4)], dynamic=True)
         self.assertEqual(result.returned.shape, (4, 1))
 
@@ -126,10 +126,10 @@ class ReportTest(VerifyTestCase):
 
 
 class MoreInputsTest(VerifyTestCase):
-    """``more_inputs``."""
+    """``verify_aot(more_inputs=...)``."""
 
     def test_sizes(self) -> None:
-        """Symbolic sizes take others; a list or a callable; one that requires grad where the first does."""
+        """The further inputs are a list or a callable, and may have other sizes if sizes are symbolic."""
         sizes: list[Any] = [
             [torch.ones(3, 3), torch.ones(3, 3)],
             lambda: ([], [torch.ones(5, 5), torch.ones(5, 5)]),
@@ -141,7 +141,7 @@ class MoreInputsTest(VerifyTestCase):
         verify_aot(torch.nn.BatchNorm1d(3), [torch.randn(4, 3)], more_inputs=[[torch.ones(4, 3)]])
 
     def test_differences(self) -> None:
-        """A compiler that takes the first values for all."""
+        """A compiled function that returns the first call's results for all inputs is found."""
 
         message = self.assertDiffers(
             "the output: values differ: at [0] 3.0 compiled, 6.0 in eager (2 of 2 elements)",
@@ -155,29 +155,29 @@ class MoreInputsTest(VerifyTestCase):
         self.assertIn("input mutations in the graph, more_inputs[1]):", message)
 
     def test_errors(self) -> None:
-        """Of eager come with a note that says which inputs they are of."""
+        """An error of eager has a note that says which inputs it is about."""
         with self.assertRaisesRegex(RuntimeError, "must match the size") as caught:
             verify_aot(writes, inputs(), more_inputs=[[torch.ones(2, 2), torch.ones(3, 3)]])
         said = "\n".join([*caught.exception.args, *getattr(caught.exception, "__notes__", ())])
         self.assertIn("This is the function itself, in eager: of more_inputs=.", said)
 
     def test_graphs(self) -> None:
-        """What is handed back is of the first call."""
+        """The result is that of the first call."""
         result = verify_aot(triple, [torch.ones(2)], more_inputs=[[torch.zeros(2)]])
         self.assertEqual(result.returned, torch.full((2,), 3.0))
 
     def test_usage(self) -> None:
-        """A list of inputs, each as the first."""
+        """``more_inputs`` has to be a list of inputs."""
         for more, text in ((3, "more_inputs=3: give a list"), ([3], "inputs is a int: give a list")):
             with self.subTest(more=more), self.assertRaisesRegex(UsageError, text):
                 verify_aot(writes, inputs(), more_inputs=more)  # type: ignore[arg-type]
 
 
 class ModuleTest(VerifyTestCase):
-    """A module is for its second call what it was for the first."""
+    """A module has the same state at the second call of its compiled copy as at the first."""
 
     def test_state(self) -> None:
-        """Buffers that are written to, parameters that are, arguments that are its own."""
+        """Buffers that are written to are restored, also if arguments are or alias the module's tensors."""
 
         class Counting(torch.nn.Module):  # type: ignore[misc]  # torch is untyped to mypy here
             def __init__(self) -> None:
@@ -197,7 +197,7 @@ class ModuleTest(VerifyTestCase):
                 verify_aot(module, [argument], backend=nop)
 
     def test_not_restored(self) -> None:
-        """One whose buffer is another size afterwards is called once, and with nothing more."""
+        """A module whose call changes a buffer's size is called once only, and refuses ``more_inputs``."""
 
         class Grows(torch.nn.Module):  # type: ignore[misc]  # torch is untyped to mypy here
             def __init__(self) -> None:
