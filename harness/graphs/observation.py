@@ -23,8 +23,8 @@ from harness.graphs.subclasses import sharded_as
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# Weights of an output's elements on the way to a gradient repeat after this many: a prime, so that rows
-# of usual sizes get different ones. As quarters they are exact in every floating dtype.
+# The weights of an output's elements repeat after this many elements: a prime, so that the rows of usual
+# sizes get different weights. The weights are multiples of 1/4, which every floating dtype holds exactly.
 WEIGHTS = 7
 
 
