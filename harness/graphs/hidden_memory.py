@@ -1,7 +1,7 @@
-"""Tensors that a function must not change though it has no name for them: memory beside views, hidden leaves.
+"""Finds what a faulty compiled function may overwrite beside its inputs: memory around views, and leaves.
 
 A view shows a part of its storage. If a compiled function writes beside it, its caller finds that out later.
-Hidden leaves are those that the arguments were computed from.
+The leaves are those that the arguments were computed from.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 def is_restorable(original: torch.nn.Module, tensors: Mapping[str, torch.Tensor]) -> bool:
     """Whether the ``tensors`` of a called copy differ from the original's in nothing but values.
 
-    ``tensors`` are those that the copy was made with, by name.
+    ``tensors`` are those that the copy was made with, by name. A module with lazy or sparse tensors cannot be
+    restored.
     """
     return all(
         not is_lazy(tensor)
