@@ -1,7 +1,7 @@
-"""Capture helpers for tests of graphs: what the compiler made of a function, as values to assert on.
+"""Helpers for tests of compilers: the graphs that a compiler made of a function, as values to assert on.
 
-The public names, resolved when they are first used, as in ``harness`` itself: no module here imports another
-piece's dependencies.
+Importing this package imports none of its modules: each public name imports its module on first use, so that
+nobody pays for dependencies that they do not use.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from harness.graphs.aot import verify_aot as verify_aot
     from harness.graphs.capture import Capture as Capture
     from harness.graphs.capture import CapturedGraph as CapturedGraph
+    from harness.graphs.collective_waits import collectives as collectives
+    from harness.graphs.collective_waits import unwaited as unwaited
+    from harness.graphs.collective_waits import wait_for_works as wait_for_works
+    from harness.graphs.collective_waits import without_waits as without_waits
     from harness.graphs.communication import Collective as Collective
     from harness.graphs.communication import collectives_of as collectives_of
     from harness.graphs.communication import communication_bytes as communication_bytes
@@ -31,7 +35,6 @@ if TYPE_CHECKING:
     from harness.graphs.ddp_splits import Split as Split
     from harness.graphs.ddp_splits import splits_from_json as splits_from_json
     from harness.graphs.ddp_splits import splits_to_json as splits_to_json
-    from harness.graphs.draws import view_programs as view_programs
     from harness.graphs.front_ends import AotFunction as AotFunction
     from harness.graphs.front_ends import Compilation as Compilation
     from harness.graphs.front_ends import FrontEnd as FrontEnd
@@ -42,10 +45,7 @@ if TYPE_CHECKING:
     from harness.graphs.verified import Verified as Verified
     from harness.graphs.verifier import Differs as Differs
     from harness.graphs.verifier import UnbackedSize as UnbackedSize
-    from harness.graphs.waits import collectives as collectives
-    from harness.graphs.waits import unwaited as unwaited
-    from harness.graphs.waits import wait_for_works as wait_for_works
-    from harness.graphs.waits import without_waits as without_waits
+    from harness.graphs.view_program_strategy import view_programs as view_programs
     from harness.releases import torch_at_least as torch_at_least
 
 _HOMES: dict[str, tuple[str, ...]] = {
@@ -63,14 +63,14 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "harness.graphs.ddp_capture": ("captured_splits", "splits_of"),
     "harness.graphs.ddp_splits": ("Split", "splits_from_json", "splits_to_json"),
     "harness.graphs.front_ends": ("AotFunction", "Compilation", "FrontEnd"),
-    "harness.graphs.draws": ("view_programs",),
+    "harness.graphs.view_program_strategy": ("view_programs",),
     "harness.graphs.programs": ("ViewProgram",),
     "harness.releases": ("torch_at_least",),
     "harness.graphs.text": ("graph_text",),
     "harness.graphs.train_step": ("CompiledStep", "Override"),
     "harness.graphs.verified": ("Verified",),
     "harness.graphs.verifier": ("Differs", "UnbackedSize"),
-    "harness.graphs.waits": ("collectives", "unwaited", "wait_for_works", "without_waits"),
+    "harness.graphs.collective_waits": ("collectives", "unwaited", "wait_for_works", "without_waits"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -1,4 +1,4 @@
-"""Who shares memory with whom, and who is a view of whom, among the inputs and outputs of a function."""
+"""Which inputs and outputs of a function share memory, are views of one base, or are the same object."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Named = tuple[str, torch.Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """What a tensor has in common with the inputs and outputs, by their names; itself is left out.
+    """The names of the other inputs and outputs that a tensor is related to; the tensor itself is left out.
 
-    ``memory``: they share a storage. ``views``: they are views of one base for autograd, or one is the
-    other's base; nothing where no gradient is asked for. ``same``: they are one object. The last two are
-    known of outputs only.
+    ``memory``: they share a storage with it. ``views``: they have the same base in autograd, which may be the
+    tensor itself; empty where the tensor does not require grad. ``same``: they are the same Python object.
+    ``views`` and ``same`` are filled in for outputs only.
     """
 
     memory: tuple[str, ...]
@@ -31,7 +31,10 @@ class Aliases:
 
 
 def aliases_of(inputs: Sequence[Named], outputs: Sequence[Named]) -> dict[str, Aliases]:
-    """The aliases of each input among the inputs, and of each output among all, in this order."""
+    """The ``Aliases`` of each input and output by name; an input's among the inputs, an output's among all.
+
+    Names are listed in the order of ``inputs``, then ``outputs``.
+    """
     everyone = [*inputs, *outputs]
     among_inputs = {name: Aliases(_related(name, tensor, inputs, _share_memory)) for name, tensor in inputs}
     return among_inputs | {
@@ -62,7 +65,7 @@ def _share_base(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def storages(tensor: torch.Tensor) -> set[Hashable]:
-    """The storages that a tensor's data lies in: none of a sparse tensor, several of a wrapper subclass."""
+    """The storages that hold a tensor's data: none for a sparse tensor, several for a wrapper subclass."""
     if is_traceable_wrapper_subclass(tensor):
         return set().union(*map(storages, parts_of(tensor).tensors.values()))
     if tensor.layout != torch.strided:
@@ -71,6 +74,6 @@ def storages(tensor: torch.Tensor) -> set[Hashable]:
 
 
 def base_of(tensor: torch.Tensor) -> torch.Tensor:
-    """What autograd takes ``tensor`` for a view of; itself if it is none."""
+    """The tensor that ``tensor`` is a view of for autograd, or ``tensor`` itself if it is not a view."""
     base = tensor._base
     return tensor if base is None else base

@@ -1,4 +1,4 @@
-"""``verify_aot``: a function compiled ahead of time does all that it does in eager, and these are its graphs.
+"""``verify_aot`` checks that a function compiled ahead of time behaves as in eager, and returns its graphs.
 
 ::
 
@@ -8,11 +8,12 @@
                         backend=my_compiler, test_mutation=True)
     print(result.forward_text)
 
-For people who write a compiler of graphs, and for the suites. Eager and compiled run on independent copies
-of the inputs. Compared are the outputs, what happened to the inputs, what aliases what, and the gradients of
-each leaf through each output and each input that was written to: values, dtypes, shapes, strides,
-``requires_grad``, ``is_leaf``, types. The compiled function is called twice: it does the same again, compiles
-nothing more for it, and leaves the outputs of the first call alone.
+It is for people who write a compiler of graphs, and for the suites. Eager and compiled run on independent
+copies of the inputs. Compared are the outputs, the inputs after the call, which tensors alias each other, and
+the gradients of each leaf through each output and each input that was written to: values, dtypes, shapes,
+strides, ``requires_grad``, ``is_leaf``, types. The compiled function is called a second time with the same
+inputs. That call must have the same results, compile no further graph, and leave the first call's outputs
+unchanged.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from typing import Any
 from harness.errors import UsageError
 from harness.graphs.compilers import Compilers, Decompositions, Partitioner, compilers_of
 from harness.graphs.differences import Tolerance
+from harness.graphs.expected_errors import ExpectedError
+from harness.graphs.fresh_inputs import FreshInputs
 from harness.graphs.front_ends import AotFunction, FrontEnd
-from harness.graphs.grounds import Grounds
-from harness.graphs.refusals import Refusal
 from harness.graphs.verified import Verified
 from harness.graphs.verifier import Verifier
 
@@ -56,36 +57,37 @@ def verify_aot(
     debug_assert: bool = True,
     front_end: FrontEnd | None = None,
 ) -> Verified:
-    """Raise ``Differs``, an AssertionError, unless ``function``, compiled ahead of time, does as in eager.
+    """Raise ``Differs``, an AssertionError, unless ``function``, compiled ahead of time, behaves as in eager.
 
-    ``function``: a callable of positional arguments, or a module, of which each side has a copy. Tensors that
-    it captures are neither copied nor compared, and most front ends refuse them.
+    ``function``: a callable of positional arguments, or a module; eager and compiled each get a copy of a
+    module. Tensors that ``function`` captures from its surroundings are neither copied nor compared, and most
+    front ends refuse them.
 
-    ``inputs``: the arguments, in containers of any kind. They stay as they are: each side has copies, which
-    share storages and are views of each other as these are. Or a callable that makes
-    ``(leaves, arguments)``, of equal values each time that it is called; gradients are read off the leaves.
-    ``more_inputs``: others, each like ``inputs``, with which the same compiled function is called afterwards;
-    of other sizes where these are ``dynamic``.
+    ``inputs``: the arguments, in containers of any kind. They are not changed: eager and compiled each get
+    copies, which share storages and are views of each other as the originals are. Or a callable that returns
+    ``(leaves, arguments)``, with equal values on each call; gradients are read from the leaves.
+    ``more_inputs``: further values like ``inputs``, with which the same compiled function is called
+    afterwards; their sizes may differ if ``dynamic``.
 
     ``backend``: ``"nop"``, ``"aot_eager"``, ``"inductor"``; a compiler of graphs, or a pair for forward
     and backward; ``Compilers``. ``partitioner`` and ``decompositions`` replace the backend's.
 
-    ``dynamic``: sizes are symbolic. ``requires_grad``: whether the copies of the tensors do, one for all or
-    one each; None, as they are. ``subclasses``: a function that makes a tensor subclass of each tensor in a
-    list, or a context manager class within which a callable makes them. ``keep_input_mutations``: whether
-    writes to inputs stay in the graph; None, both are tried, and the graphs are those without.
-    ``test_mutation``: arguments that require grad are no leaves, so that ``function`` may write to them, and
-    in the end each output is written to, which shows in all that shares its memory. ``mutation_gradients``:
-    backward runs from each input that ``function`` wrote to as well, where it does in eager. ``rtol``,
-    ``atol``: as in ``torch.testing.assert_close``, together or not at all. ``raises``: what ``function``
-    raises in eager, in the call or in a backward; compiled it has to raise an error of the type that eager's
-    had, and nothing else is compared. ``raises_regex``: a pattern that is found in the texts of both errors.
-    ``debug_assert``: whether the compiler checks its own assumptions, when compiling and in each
-    call.
+    ``dynamic``: sizes are symbolic. ``requires_grad``: whether the copies of the tensors require grad, one
+    value for all or one per tensor; None: as the originals do. ``subclasses``: a function that makes a tensor
+    subclass from each tensor in a list, or a context manager class that is active while a callable makes the
+    inputs. ``keep_input_mutations``: whether writes to inputs stay in the graph; None: both are tried, and
+    the graphs without such writes are returned. ``test_mutation``: arguments that require grad are not
+    leaves, so that ``function`` may write to them, and after the backward each output is written to, which
+    reveals all tensors that share its memory. ``mutation_gradients``: backward also runs from each input that
+    ``function`` wrote to, if it does in eager. ``rtol``, ``atol``: as in ``torch.testing.assert_close``; give
+    both or neither. ``raises``: the error that ``function`` raises in eager, in the call or in a backward.
+    The compiled function has to raise an error of the same type as eager's, and nothing else is compared.
+    ``raises_regex``: a pattern that the texts of both errors must contain. ``debug_assert``: whether the
+    compiler checks its own assumptions during compilation and in each call.
 
-    The message says of each difference in which output, input or gradient it is. UsageError where the
-    arguments or ``function`` are not what can be compiled. What the eager run raises comes through with a
-    note that says so; what the compilation or the compiled function raises comes through as it is.
+    The message names the output, input or gradient of each difference. UsageError where the arguments are
+    wrong or ``function`` cannot be compiled. An error of the eager run is raised with a note that says that
+    it is eager's; an error of the compilation or of the compiled function is raised unchanged.
     """
     _check(callable(function), "function", function, "a callable or a module")
     _check((rtol is None) == (atol is None), "rtol, atol", (rtol, atol), "both or neither: they go together")
@@ -101,19 +103,19 @@ def verify_aot(
         )
         compilers = replace(compilers, partitioner=partitioner)
     _check(isinstance(more_inputs, (list, tuple)), "more_inputs", more_inputs, "a list of further inputs=")
-    grounds = functools.partial(
-        Grounds, requires_grad=requires_grad, subclasses=subclasses, writable=test_mutation
+    fresh = functools.partial(
+        FreshInputs, requires_grad=requires_grad, subclasses=subclasses, writable=test_mutation
     )
     verifier = Verifier(
         function=function,
-        grounds=grounds(inputs),
-        more_grounds=[grounds(more) for more in more_inputs],
+        inputs=fresh(inputs),
+        more_inputs=[fresh(more) for more in more_inputs],
         compilers=compilers,
         dynamic=dynamic,
         write=test_mutation,
         mutation_gradients=mutation_gradients,
         tolerance=Tolerance(rtol, atol),
-        refusal=_refusal(raises, raises_regex),
+        expected_error=_expected_error(raises, raises_regex),
         debug_assert=debug_assert,
         front_end=front_end or AotFunction(),
     )
@@ -126,7 +128,7 @@ def _check(good: bool, name: str, value: object, wanted: str) -> None:
         raise UsageError(f"{name}={value!r}: give {wanted}")
 
 
-def _refusal(raises: Any, pattern: Any) -> Refusal | None:
+def _expected_error(raises: Any, pattern: Any) -> ExpectedError | None:
     is_error = isinstance(raises, type) and issubclass(raises, Exception)
     _check(raises is None or is_error, "raises", raises, "the class of an exception")
     if raises is None:
@@ -136,4 +138,4 @@ def _refusal(raises: Any, pattern: Any) -> Refusal | None:
         re.compile("" if pattern is None else pattern)
     except (re.error, TypeError) as error:
         raise UsageError(f"raises_regex={pattern!r}: give a regular expression ({error})") from error
-    return Refusal(raises, pattern)
+    return ExpectedError(raises, pattern)

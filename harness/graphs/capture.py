@@ -1,6 +1,6 @@
-"""``Capture``: the graphs that went through a pair of compilers, each as it was when the compiler got it.
+"""``Capture`` records each graph that a backend is given, as a copy from before the backend changes it.
 
-Compilers may change a graph in place, so a copy is kept, also of the graphs in it, a ``cond``'s branches.
+The copy includes the graph modules inside the graph, such as the branches of a ``cond``.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ Role = Literal["forward", "inference", "backward", "joint"]
 
 @dataclass(frozen=True, slots=True)
 class CapturedGraph:
-    """One graph that was handed to a compiler, or as ``joint`` to the partitioner.
+    """One graph that was given to a compiler, or, with the role ``joint``, to the partitioner.
 
-    ``forward`` is a forward graph that has a backward, ``inference`` one that has none. ``root`` is the
-    module that ``graph`` is a copy from, or stands for it; its sub-modules and constants are the graph's.
+    ``forward`` is a forward graph that has a backward, ``inference`` one that has none. ``graph`` is a copy
+    of the graph of ``root``, whose sub-modules and constants it uses; ``root`` is itself a copy if it
+    contains other graph modules.
     """
 
     role: Role
@@ -36,12 +37,12 @@ class CapturedGraph:
 
     @classmethod
     def of(cls, role: Role, module: torch.fx.GraphModule) -> CapturedGraph:
-        """The module's graph as it is now."""
+        """Capture the module's graph as it is now."""
         return cls(role, _with_own_children(module), _copied(module.graph))
 
     @property
     def module(self) -> torch.fx.GraphModule:
-        """A module that runs the graph, made anew each time: its code is generated, which takes a while."""
+        """A new module that runs the graph; each access generates its code, which is slow."""
         return torch.fx.GraphModule(self.root, self.graph)
 
     @property
@@ -51,12 +52,12 @@ class CapturedGraph:
 
     @property
     def placeholders(self) -> list[torch.fx.Node]:
-        """What the graph takes, in order."""
+        """The graph's input nodes, in order."""
         return list(self.graph.find_nodes(op="placeholder"))
 
     @property
     def outputs(self) -> list[Any]:
-        """What the graph returns, in order: nodes, and constants such as None."""
+        """The values that the graph returns, in order: nodes, and constants such as None."""
         (output,) = self.graph.find_nodes(op="output")
         returned = output.args[0]
         return list(returned) if isinstance(returned, (list, tuple)) else [returned]
@@ -64,13 +65,13 @@ class CapturedGraph:
 
 @dataclass(slots=True)
 class Capture:
-    """Collects graphs, in the order in which they came; ``ran`` has each as often as its code ran."""
+    """The captured graphs in the order of compilation; ``ran`` has one entry per run of a graph."""
 
     graphs: list[CapturedGraph] = field(default_factory=list)
     ran: list[CapturedGraph] = field(default_factory=list)
 
     def around(self, compilers: Compilers) -> Compilers:
-        """The same compilers, with each graph that they get noted here first."""
+        """The same compilers, which from now on record here each graph that they are given."""
         return replace(
             compilers,
             forward=self._noting("forward", compilers.forward),
@@ -93,7 +94,7 @@ class Capture:
         return noting
 
     def _counting(self, captured: CapturedGraph, compiled: Callable[..., Any]) -> Callable[..., Any]:
-        """``compiled``, which takes its inputs in one list from now on."""
+        """``compiled``, recorded in ``ran`` at each run; it takes its inputs as one list."""
         boxed = getattr(compiled, "_boxed_call", False)
 
         def counting(inputs: list[Any]) -> Any:
@@ -123,15 +124,15 @@ def _copied(original: torch.fx.Graph) -> torch.fx.Graph:
 
 
 def _with_own_children(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """``module``, or where there are graph modules in it, a copy that has copies of these.
+    """``module``, or a copy with copied children if there are graph modules among its children.
 
-    Nothing is made where there are none: a module's code is generated, which takes a while.
+    It is not copied needlessly, since making a module generates its code, which is slow.
     """
     return _whole_copy(module) if _children(module) else module
 
 
 def _whole_copy(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """A copy of the graph and of those in it, with the constants of the original."""
+    """A copy of the graph and of all graphs nested in it; constants are those of the original."""
     copy = torch.fx.GraphModule(module, _copied(module.graph))
     for name, child in _children(copy):
         setattr(copy, name, _whole_copy(child))

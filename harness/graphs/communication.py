@@ -1,8 +1,8 @@
-"""What a captured graph communicates: its collectives as values, counted, weighed and printed.
+"""Lists the collectives in a captured graph, counts them, and adds up the bytes that they communicate.
 
 Reads the graph of any tracer whose nodes carry fake values in ``meta["val"]``: ``make_fx``, AOTAutograd, the
-train-step tracer. Functional collectives and plain ones are recognised (see ``waits.py``), also in the graphs
-of nested graph modules.
+train-step tracer. Functional collectives and plain ones are recognised (see ``collective_waits.py``), also in
+the graphs of nested graph modules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import tree_leaves
 
 from harness.errors import UsageError
-from harness.graphs import waits
+from harness.graphs import collective_waits
 
 __all__ = [
     "Collective",
@@ -42,7 +42,7 @@ _FUNCTIONAL = {
     "reduce_scatter_tensor",
     "reduce_scatter_tensor_coalesced",
 }
-# Plain operators -> the function of torch.distributed, or the functional operator, that they are.
+# Plain operators -> the name of the matching function of torch.distributed or functional operator.
 _PLAIN = {
     "_allgather_base_": "all_gather_into_tensor",
     "_reduce_scatter_base_": "reduce_scatter_tensor",
@@ -65,7 +65,7 @@ _PLAIN = {
     "scatter_": "scatter",
     "send": "send",
 }
-# Their tensor is there to name a device.
+# Collectives whose tensor argument only names a device.
 _WITHOUT_DATA = ("barrier", "monitored_barrier")
 
 
@@ -73,12 +73,12 @@ _WITHOUT_DATA = ("barrier", "monitored_barrier")
 class Collective:
     """One collective of a graph.
 
-    ``name`` is its name in ``torch.distributed`` and the functional collectives (``all_reduce``); ``node``
-    the name of its node; ``group`` the name of its process group; ``reduction`` such as ``sum``, and "" for
-    those of plain collectives, which a graph holds as objects that cannot be read. ``payload_bytes`` is the
-    size of what it is about, on this rank: of all that it takes or all that it gives, whichever is more (the
-    gathered tensor of an all-gather, the whole input of a reduce-scatter), and 0 for a barrier. ``waited``
-    where nothing reads its results before a wait.
+    ``name`` is its name in ``torch.distributed`` or among the functional collectives (``all_reduce``),
+    ``node`` that of its graph node, ``group`` that of its process group. ``reduction`` is a name such as
+    ``sum``; it is "" for plain collectives, whose graph holds the reduction as an object that cannot be read.
+    ``payload_bytes`` is the size on this rank of all its inputs or all its outputs, whichever is larger (the
+    gathered tensor of an all-gather, the whole input of a reduce-scatter), and 0 for a barrier. ``dtypes``
+    and ``shapes`` are those of the same tensors. ``waited``: nothing uses its results before a wait.
     """
 
     name: str
@@ -92,32 +92,32 @@ class Collective:
 
 
 def collectives_of(graph: Graph | GraphModule) -> tuple[Collective, ...]:
-    """The collectives of a graph, in its order; those of nested graph modules after its own.
+    """The collectives of a graph in graph order, followed by those of nested graph modules.
 
     UsageError where a collective's tensors have no known size: no ``meta["val"]``, or a symbolic shape.
     """
     found = []
     for each in _graphs(graph):
-        early = {unwaited.collective for unwaited in waits.unwaited(each)}
+        early = {unwaited.collective for unwaited in collective_waits.unwaited(each)}
         found += [_read(node, name, node not in early) for node, name in _communicating(each)]
     return tuple(found)
 
 
 def count_collectives(graph: Graph | GraphModule) -> Counter[str]:
-    """How many collectives of each name a graph has: ``{"all_reduce": 2}``. A coalesced one counts once."""
+    """The number of collectives by name, as in ``{"all_reduce": 2}``. A coalesced collective counts once."""
     return Counter(name for each in _graphs(graph) for _, name in _communicating(each))
 
 
 def communication_bytes(graph: Graph | GraphModule) -> int:
-    """The payloads of a graph's collectives, added up, in bytes, on this rank.
+    """The sum of the payloads of a graph's collectives, in bytes, on this rank.
 
-    UsageError as ``collectives_of``.
+    Raises UsageError as ``collectives_of`` does.
     """
     return sum(each.payload_bytes for each in collectives_of(graph))
 
 
 def summarize_collectives(graph: Graph | GraphModule) -> str:
-    """A table of the collectives, one a line, with the sum at the end. UsageError as ``collectives_of``."""
+    """A table of the collectives and their total as text. UsageError as in ``collectives_of``."""
     found = collectives_of(graph)
     title = ("collective", "group", "reduction", "dtype", "shapes", "bytes", "waited")
     rows = [title, *map(_row, found)]
@@ -141,8 +141,8 @@ def _row(each: Collective) -> tuple[str, ...]:
 
 
 def _communicating(graph: Graph) -> Iterator[tuple[Node, str]]:
-    """The nodes of collectives with the collectives' names."""
-    named = ((node, _name_of(node)) for node in waits.collectives(graph))
+    """The nodes of collectives, each with the collective's name."""
+    named = ((node, _name_of(node)) for node in collective_waits.collectives(graph))
     return ((node, name) for node, name in named if name)
 
 
@@ -158,16 +158,16 @@ def _graphs(graph: Graph | GraphModule) -> Iterator[Graph]:
 
 
 def _name_of(node: Node) -> str:
-    """The name of the collective that a node is; "" for one that communicates nothing."""
+    """The name of the collective that a node calls; "" for an operator that does not communicate."""
     space, name = _schema(node).name.split("::")
-    if space == waits.PLAIN:
+    if space == collective_waits.PLAIN:
         return _PLAIN.get(name, str(name))
     base: str = name.removesuffix("_out").removesuffix("_")
     return base if base in _FUNCTIONAL else ""
 
 
 def _schema(node: Node) -> Any:
-    """The schema of the operator that a node calls; an operator without an overload has its default one's."""
+    """The schema of the operator that a node calls; without an overload, that of the default overload."""
     target: Any = node.target
     return getattr(target, "default", target)._schema
 
@@ -190,7 +190,7 @@ def _read(node: Node, name: str, waited: bool) -> Collective:
 
 
 def _arguments(node: Node) -> dict[str, Any]:
-    """A node's arguments by the names that its operator's schema gives them."""
+    """A node's arguments by their names in the operator's schema."""
     names = [argument.name for argument in _schema(node).arguments]
     return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
 
@@ -204,7 +204,7 @@ def _group_name(group: Any) -> str:
 
 
 def _sizes(node: Node, value: Any) -> list[tuple[torch.dtype, tuple[int, ...]]]:
-    """The dtypes and shapes of the tensors in one argument of a node, or in what it gives."""
+    """The dtypes and shapes of the tensors in one argument of a node, or in its output."""
     found = []
     for leaf in tree_leaves(value):
         if not isinstance(leaf, Node) or leaf.op == "get_attr":

@@ -1,4 +1,4 @@
-"""What compiles a graph: a forward and a backward compiler, and what goes with them.
+"""``Compilers``: the forward and backward compiler of one backend, with its partitioner and decompositions.
 
 A compiler takes a ``torch.fx.GraphModule`` and example inputs (fake tensors) and returns a callable. The
 callable takes the graph's inputs one by one, or, with a true attribute ``_boxed_call``, as one list.
@@ -22,18 +22,18 @@ Decompositions: TypeAlias = Mapping[Any, Callable[..., Any]]
 
 
 def nop(graph: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
-    """A compiler that runs the graph as it is."""
+    """A compiler that returns the graph module itself, which runs unchanged."""
     run: Callable[..., Any] = graph
     return run
 
 
 @dataclass(frozen=True, slots=True)
 class Compilers:
-    """What one backend is made of.
+    """The parts of one backend.
 
-    ``inference`` compiles the graphs that have no backward (None: ``forward`` does). ``partitioner`` cuts
-    the joint graph in two, as ``torch._functorch.partitioners`` do; None is ``default_partition``.
-    ``decompositions`` maps operators to what is traced in their place.
+    ``inference`` compiles the graphs that have no backward; None: ``forward`` does. ``partitioner`` splits
+    the joint graph into forward and backward, as those in ``torch._functorch.partitioners`` do; None is
+    ``default_partition``. ``decompositions`` maps operators to the functions that are traced in their place.
     """
 
     name: str
@@ -45,10 +45,10 @@ class Compilers:
 
 
 def compilers_of(backend: Any) -> Compilers:
-    """The compilers that ``backend`` stands for.
+    """The ``Compilers`` for a ``backend`` as ``verify_aot`` takes it.
 
-    A name of ``BACKENDS``, a compiler for forward and backward, a pair of them, or ``Compilers``. UsageError
-    for anything else.
+    ``backend`` is a name in ``BACKENDS``, one compiler for forward and backward, a pair of compilers, or
+    ``Compilers``. UsageError for anything else.
     """
     if isinstance(backend, Compilers):
         return backend
@@ -77,7 +77,7 @@ def _nop() -> Compilers:
 
 
 def _aot_eager() -> Compilers:
-    """As ``torch.compile(backend="aot_eager")``: no compiler, and the partitioner that recomputes."""
+    """The backend of ``torch.compile(backend="aot_eager")``: no compiler, and the min-cut partitioner."""
     from torch._dynamo.backends.debugging import boxed_nop
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
@@ -87,14 +87,15 @@ def _aot_eager() -> Compilers:
 def _inductor() -> Compilers:
     """Inductor's compiler below AOTAutograd, with its decompositions and its joint-graph passes.
 
-    Random numbers are eager's (``fallback_random``): its own are as random, and no ground to compare on.
+    Random numbers are drawn as in eager (``fallback_random``): inductor's own generator draws other numbers,
+    so that the results could not be compared.
     """
     from torch._inductor import config
     from torch._inductor.compile_fx import _recursive_joint_graph_passes, compile_fx_inner, partition_fn
     from torch._inductor.decomposition import select_decomp_table
 
     def compiler(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Callable[..., Any]:
-        # Says whose strides inductor has to keep; torch.compile's own path sets it from the user's outputs.
+        # The outputs whose strides inductor has to keep; torch.compile sets this from the user's outputs.
         (output,) = graph.graph.find_nodes(op="output")
         output.meta["user_visible_output_idxs"] = list(range(len(output.args[0])))
         with config.patch(fallback_random=True):
@@ -109,7 +110,9 @@ def _inductor() -> Compilers:
 
     def inference(graph: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
         with config.patch(fallback_random=True):
-            graph = _recursive_joint_graph_passes(graph)  # else the partitioner's part
+            graph = _recursive_joint_graph_passes(
+                graph
+            )  # where there is a backward, the partitioner does this
         return compiler(graph, inputs, is_inference=True)
 
     def partitioner(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:

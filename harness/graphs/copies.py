@@ -1,8 +1,8 @@
-"""``Copier``: copies of inputs that are independent of them and related to each other as they were.
+"""``Copier`` makes independent copies of inputs that alias each other as the originals do.
 
-Tensors that share a storage share one in the copy; a view is a view of its base's copy, made by the same
-operations; a tensor that occurs twice is one object. So a function finds every aliasing in the copies that it
-would find in the inputs, and what it does to them leaves the inputs alone.
+Tensors that share a storage share one in the copy. The copy of a view is a view of the copy of its base, made
+by the same operations. A tensor that occurs twice is copied once. So a function meets the same aliasing in
+the copies as in the inputs, and cannot change the inputs by writing to the copies.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Wrapper = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Copier:
-    """Makes one set of copies.
+    """Makes one set of copies that keep the aliasing of their originals.
 
     ``wrap`` makes a tensor of the wanted subclass from a plain one. With ``writable`` no copy that requires
-    grad is a leaf, so that a function may write to it. ``requires_grad`` says by ``id`` which copies require
-    grad where the originals do not, or the reverse. ``leaves`` holds, in order, pairs of an original and the
-    leaf that its gradient arrives in: the copy itself, or what it was computed from.
+    grad is a leaf, so that a function may write to it. ``requires_grad`` says by the ``id`` of an original
+    whether its copy requires grad; the other copies do as their originals do. ``leaves`` lists pairs of an
+    original and the leaf that receives its gradient: its copy, or the tensor that the copy was computed from.
 
-    A module's own tensors are copied as they are, whatever is asked for: ``module`` comes before ``tree``.
+    None of these options applies to a module's own tensors. Call ``module`` before ``tree``.
     """
 
     def __init__(
@@ -55,9 +55,10 @@ class Copier:
         self._own: set[int] = set()
 
     def module(self, original: torch.nn.Module) -> torch.nn.Module:
-        """The copy of a module; its parameters and buffers are related to the other copies as the originals.
+        """A copy of the module, whose parameters and buffers alias the other copies as the originals do.
 
-        What has no sizes yet is left to ``copy.deepcopy``, as is all that is no parameter and no buffer.
+        Parameters that have no size yet are copied by ``copy.deepcopy``, and so is everything that is neither
+        a parameter nor a buffer.
         """
         named = chain(original.parameters(), original.buffers())
         tensors = [tensor for tensor in named if not is_lazy(tensor)]
@@ -66,9 +67,9 @@ class Copier:
         return deepcopy(original, {id(tensor): self.tensor(tensor) for tensor in tensors})
 
     def reuse(self, original: torch.Tensor, copied: torch.Tensor) -> None:
-        """Take ``copied``, a copy that another Copier made of a module's tensor, for the copy of it.
+        """Use ``copied``, which another Copier made from ``original``, a module's tensor, as the copy of it.
 
-        It gets the original's values again. The two are alike but for these.
+        Its values are set to the original's again. The two must be alike in everything but values.
         """
         for one, other in ((original._base, copied._base), (original, copied)):
             if one is not None and other is not None:
@@ -81,11 +82,11 @@ class Copier:
             self.leaves.append((original, copied))
 
     def tree(self, value: Any) -> Any:
-        """``value``, a container of any depth, with its tensors copied and everything else as it is."""
+        """``value``, a container of any depth, with its tensors copied and all other leaves passed on."""
         return tree_map_only(torch.Tensor, self.tensor, value)
 
     def tensor(self, original: torch.Tensor) -> torch.Tensor:
-        """The copy of ``original``; UsageError where it cannot be made to look the same."""
+        """The copy of ``original``; UsageError if its shape, dtype, type or requires_grad would be wrong."""
         if id(original) not in self._copies:
             made = self._view(original) if self._remains_view(original) else self._base(original)
             self._require_alike(original, made)
@@ -93,10 +94,10 @@ class Copier:
         return self._copies[id(original)][1]
 
     def _remains_view(self, original: torch.Tensor) -> bool:
-        """Whether the copy is a view for autograd, too.
+        """Whether the copy of ``original`` is also a view for autograd.
 
-        Not one that is to require grad while its base does not, where that is asked for or it is to be
-        written to: it could be no more than a leaf.
+        It cannot be one if it has to require grad while its base does not, and ``requires_grad`` asked for
+        that or the copy has to be writable: such a view could only be a leaf.
         """
         base = original._base
         if base is None or self._wanted(base):
@@ -141,7 +142,7 @@ class Copier:
         return placed
 
     def _plain(self, original: torch.Tensor) -> torch.Tensor:
-        """A copy without autograd's part."""
+        """A copy that autograd does not track, in the copied storage."""
         if is_traceable_wrapper_subclass(original):
             parts = parts_of(original)
             inside = {name: self._plain(part) for name, part in parts.tensors.items()} | parts.others
@@ -194,16 +195,16 @@ class Copier:
 
 
 def _plain_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """The tensors that hold the data, of a wrapper subclass its parts."""
+    """The tensors that hold the data: the parts of a wrapper subclass, or the tensor itself."""
     if is_traceable_wrapper_subclass(tensor):
         return [plain for part in parts_of(tensor).tensors.values() for plain in _plain_parts(part)]
     return [tensor]
 
 
 class _Place(torch.autograd.Function):  # type: ignore[misc]  # torch is untyped to mypy here
-    """``target``, a tensor of the leaf's values, as something computed from the leaf.
+    """Returns ``target``, which holds the leaf's values, as a tensor that autograd computes from the leaf.
 
-    A plain ``leaf.clone()`` would come with a storage of its own, and lose what aliases the original's.
+    A plain ``leaf.clone()`` would have a new storage and lose the aliasing of the original.
     """
 
     @staticmethod

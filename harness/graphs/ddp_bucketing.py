@@ -1,19 +1,19 @@
-"""The rule by which DDPOptimizer makes buckets, as a model to compare it with.
+"""A model of the rule by which DDPOptimizer forms buckets, to compare its buckets with.
 
 Written from torch's documentation (the note in ``torch/_dynamo/backends/distributed.py``, DDP's
 ``bucket_cap_mb``, the warning about extended buckets), not from the code:
 
 * Gradients become ready in the reverse order of the forward. So operators are taken from the last to the
-  first, and the bytes of their parameters are added up, to the limit of a bucket; then the next is begun.
-* The first bucket has a limit of its own, DDP's first bucket: a small all-reduce can start early.
-* A parameter that several operators use counts once, with the last of them. (Of this only the code tells.)
-* Buffers, parameters without gradients and those that DDP was told to ignore do not count, but what uses them
-  is in some bucket.
-* Each piece has to give something to another piece or to the caller: a full bucket that does not takes
-  further operators until it does.
-* A piece before the first parameter is no bucket: it belongs to the one after it.
+  first, and the bytes of their parameters are added up until the bucket's limit; then the next bucket starts.
+* The first bucket has the limit of DDP's first bucket, so that a small all-reduce starts early.
+* A parameter that several operators use counts once, with the last of them. (Only the code documents this.)
+* Buffers, parameters without gradients and those that DDP was told to ignore do not count, but the operators
+  that use them are in some bucket.
+* Each bucket has to compute something that another bucket or the caller reads. A full bucket that does not
+  takes further operators until it does.
+* The operators before the first parameter are no bucket of their own: they belong to the following one.
 
-No torch is imported here: a model is a sequence of ``Step`` values.
+This module does not import torch: a model is a sequence of ``Step`` values.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dataclasses import dataclass
 
 from harness.errors import UsageError
 
-#: The reader of a step's result that is no step: whoever called the model.
+#: Stands in ``readers`` for the caller of the model, which is not a step.
 CALLER = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A parameter: its name, its bytes, whether it takes gradients, and whether DDP was told to ignore it."""
+    """A parameter: its name, its bytes, whether it requires grad, and whether DDP was told to ignore it."""
 
     name: str
     size: int
@@ -39,11 +39,11 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An operator of the forward.
+    """One operator of the forward.
 
     ``weights`` are the parameters among its positional arguments, in that order. ``aside`` are those that it
-    gets by keyword or within a list. ``readers`` are the later steps that use its result, by their index, and
-    ``CALLER``.
+    gets by keyword or within a list. ``readers`` are the indices of the later steps that use its result;
+    ``CALLER`` among them means that the model returns it.
     """
 
     weights: tuple[Weight, ...] = ()
@@ -53,11 +53,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Deviations:
-    """Where DDPOptimizer is known to leave its documentation.
+    """The known deviations of DDPOptimizer from its documentation.
 
-    ``counts_ignored``: the mark is lost on the way from the module to the graph. ``counts_each_use``: a
-    parameter that several operators use, or one twice, counts as often. ``misses_aside``: a parameter that is
-    no positional argument is never seen.
+    ``counts_ignored``: it counts ignored parameters, because the mark is lost between module and graph.
+    ``counts_each_use``: it counts a parameter once per use. ``misses_aside``: it does not see a parameter
+    that is not a positional argument.
     """
 
     counts_ignored: bool = False
@@ -65,15 +65,15 @@ class Deviations:
     misses_aside: bool = False
 
 
-#: As documented.
+#: No deviation from the documentation.
 DOCUMENTED = Deviations()
-#: On graphs that dynamo traced, as of torch 2.13.
+#: The deviations on graphs that dynamo traced, as of torch 2.13.
 TRACED = Deviations(counts_ignored=True, counts_each_use=True, misses_aside=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedBucket:
-    """The names of the parameters that a bucket counts, in the order of counting; their bytes; its steps."""
+    """A bucket: its parameters' names in the order of counting, their bytes, and its steps' indices."""
 
     names: tuple[str, ...]
     size: int
@@ -86,7 +86,7 @@ def expected_buckets(
     """The buckets of a model whose forward is ``steps``, nearest the output first; at least one.
 
     ``cap`` and ``first_cap`` are bytes. UsageError where the first bucket's limit is above the others', or
-    where a step's result is read by a step that is not after it.
+    where a step's result is read by a step that does not come after it.
     """
     _check(steps, cap, first_cap)
     counted = _counted(steps, deviations)
@@ -104,7 +104,7 @@ def expected_buckets(
 
 
 def _length(rest: Sequence[int], limit: int, steps: Sequence[Step], counted: Sequence[list[Weight]]) -> int:
-    """How many of the steps that are left the next bucket takes."""
+    """How many of the remaining steps the next bucket takes."""
     total = 0
     for length, index in enumerate(rest, 1):
         total += sum(weight.size for weight in counted[index])
@@ -114,13 +114,13 @@ def _length(rest: Sequence[int], limit: int, steps: Sequence[Step], counted: Seq
 
 
 def _gives(piece: Sequence[int], steps: Sequence[Step]) -> bool:
-    """Whether anything outside reads what some step of a piece makes."""
+    """Whether any step outside the piece, or the caller, reads the result of a step in it."""
     inside = set(piece)
     return any(reader not in inside for index in piece for reader in steps[index].readers)
 
 
 def _counted(steps: Sequence[Step], deviations: Deviations) -> list[list[Weight]]:
-    """What each step counts for; a parameter counts with the last step that uses it, whose turn is first."""
+    """The parameters that each step counts; one that several steps use counts with the last of them."""
     found: list[list[Weight]] = [[] for _ in steps]
     seen: set[str] = set()
     for index in reversed(range(len(steps))):

@@ -1,9 +1,7 @@
-"""``captured_splits``: while it lasts, every graph that DDPOptimizer is given becomes a ``Split``.
+"""``captured_splits`` records how DDPOptimizer splits each graph; ``splits_of`` runs it on a single model.
 
-``splits_of`` gives a model to it.
-
-DDPOptimizer is asked, not modelled: its buckets are read when it has made them, and its graphs as it hands
-them to the backend. (The model of the rule is ``harness.graphs.ddp_bucketing``.)
+Both read the buckets of the real DDPOptimizer after it has made them, and its graphs as it gives them to the
+backend. (A model of its rule is in ``harness.graphs.ddp_bucketing``.)
 """
 
 from __future__ import annotations
@@ -31,12 +29,12 @@ _STEP = re.compile(r"_(?:modules|parameters)\['([^']+)'\]")
 
 @contextlib.contextmanager
 def captured_splits() -> Iterator[list[Split]]:
-    """A region in which each graph that DDPOptimizer compiles is recorded; yields the list that grows.
+    """A context that records each graph that DDPOptimizer compiles; yields the growing list of splits.
 
-    One entry a graph that dynamo captures while DDP's forward runs, in the order of compilation, also where
-    one bucket holds it all. Nothing is recorded where DDPOptimizer is not asked (``optimize_ddp`` off) or
-    raises. Compiled code and results are the same as outside of the region. The parameters of an optimizer
-    that somebody made by hand are named after the place where dynamo found them.
+    The list has one entry for each graph that dynamo captures while DDP's forward runs, in the order of
+    compilation, also if one bucket holds the whole graph. Nothing is recorded where DDPOptimizer is not used
+    (``optimize_ddp`` off) or raises. Compiled code and results are the same as outside of the context. For an
+    optimizer that was made by hand, parameters are named after the place where dynamo found them.
     """
     found: list[Split] = []
     original = DDPOptimizer.compile_fn
@@ -57,11 +55,11 @@ def captured_splits() -> Iterator[list[Split]]:
 
 
 def splits_of(model: torch.nn.Module, *inputs: Any, bucket_cap_mb: float = 25, **named: Any) -> list[Split]:
-    """How DDPOptimizer would split a model in DDP, without a process group.
+    """How DDPOptimizer would split ``model`` under DDP, without a process group.
 
     ``inputs`` and ``named`` are the forward's arguments; ``bucket_cap_mb`` is DDP's, in MiB. The model runs
-    once. What the compiler had compiled before is forgotten, and so is what it compiles here. UsageError for
-    what is no module, and for a cap that DDPOptimizer does not allow: below DDP's first bucket, or none.
+    once. The compiler's caches are reset before and after. UsageError if ``model`` is not a module, or if
+    ``bucket_cap_mb`` is below DDP's first bucket or not finite.
     """
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"the model is a {type(model).__name__}: give a torch.nn.Module and its inputs")
@@ -83,24 +81,24 @@ def splits_of(model: torch.nn.Module, *inputs: Any, bucket_cap_mb: float = 25, *
 
 
 class _Piece(NamedTuple):
-    """A graph as the backend was given it: what it takes besides parameters, and its code."""
+    """One graph that the backend was given: its inputs other than parameters, and its code."""
 
     inputs: tuple[Boundary, ...]
     code: str
 
 
 class _Capture:
-    """What is known of one graph before, while and after DDPOptimizer compiles it."""
+    """Gathers the data of one graph's ``Split`` before, while and after DDPOptimizer compiles it."""
 
     def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> None:
         self._graph = graph
-        self._code = _code(graph)  # now: where it stays whole, the backend may change it
+        self._code = _code(graph)  # copied now: if the graph is not split, the backend may change it
         self._results = _results(graph)
         self._parameters = _Parameters(graph, inputs)
         self._pieces: list[_Piece] = []
 
     def watching(self, compiler: Callable[..., Any]) -> Callable[..., Any]:
-        """The compiler; each graph that it is given is recorded first."""
+        """``compiler``, which from now on records each graph that it is given before compiling it."""
 
         def watched(graph: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
             values = [_value(node) for node in graph.graph.nodes if _is_input(node)]
@@ -110,7 +108,7 @@ class _Capture:
         return watched
 
     def split(self, optimizer: Any, compiled: Any) -> Split:
-        """The finished value."""
+        """The ``Split``, once DDPOptimizer has compiled the graph."""
         caps = optimizer.first_bucket_cap, optimizer.bucket_bytes_cap
         made = list(reversed(optimizer.buckets))  # the optimizer keeps the bucket nearest the input first
         pieces = self._by_bucket(compiled, len(made))
@@ -136,7 +134,7 @@ class _Capture:
         )
 
     def _by_bucket(self, compiled: Any, count: int) -> list[_Piece]:
-        """The recorded pieces, by bucket; they were compiled in the order in which they run."""
+        """The recorded pieces in bucket order; they were compiled in the order in which they run."""
         assert len(self._pieces) == count, "the backend was not given one graph a bucket"
         if count == 1:
             return self._pieces
@@ -146,7 +144,7 @@ class _Capture:
 
 
 class _Parameters:
-    """The parameters that a graph uses: what the optimizer calls them, and what the user calls them."""
+    """The parameters that a graph uses, with the optimizer's label and the user's name for each."""
 
     def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> None:
         self._names = _names_in_ddp()
@@ -161,13 +159,13 @@ class _Parameters:
                 self._found[label] = (real, self._names.get(id(real)) or name)
 
     def counted(self, bucket: Any) -> tuple[CountedParameter, ...]:
-        """A bucket's parameters, in the order in which it counted them."""
+        """A bucket's parameters, in the order in which the bucket counted them."""
         values = tuple(self._value(label) for label in bucket.params)
         assert sum(each.size for each in values) == bucket.size, "a parameter counts for its bytes"
         return values
 
     def missed(self, buckets: Sequence[Any]) -> tuple[CountedParameter, ...]:
-        """What DDP reduces and no bucket counted."""
+        """The parameters that DDP reduces but no bucket counted."""
         counted = {self._value(label).name for bucket in buckets for label in bucket.params}
         values = [
             self._value(label) for label, (parameter, _) in self._found.items() if parameter.requires_grad
@@ -186,7 +184,7 @@ class _Parameters:
 
 
 def _names_in_ddp() -> dict[int, str]:
-    """The names of the parameters of the DDP module whose forward runs, by id."""
+    """The names by ``id`` of the parameters of the DDP module whose forward is running."""
     ddp = DistributedDataParallel._active_ddp_module
     if ddp is None:
         return {}
@@ -195,7 +193,7 @@ def _names_in_ddp() -> dict[int, str]:
 
 
 def _place(node: fx.Node) -> str:
-    """Where dynamo found a graph's input, as a path of attributes; else its name in the graph."""
+    """The attribute path where dynamo found a graph's input; without one, the input's name in the graph."""
     source = getattr(node, "_dynamo_source", None)
     name = getattr(source, "name", None)
     text = name() if callable(name) else name  # a method in some releases
@@ -203,7 +201,7 @@ def _place(node: fx.Node) -> str:
 
 
 def _held(graph: fx.GraphModule, node: fx.Node) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """The parameters that a graph itself holds: what the optimizer calls them, their paths, they."""
+    """The parameters that the graph module holds for ``node``, as (optimizer's label, path, parameter)."""
     if node.op == "call_module":
         for name, parameter in graph.get_submodule(str(node.target)).named_parameters():
             yield f"{node.target}_{name}", f"{node.target}.{name}", parameter
@@ -214,7 +212,7 @@ def _held(graph: fx.GraphModule, node: fx.Node) -> Iterator[tuple[str, str, torc
 
 
 def _passed_on(compiled: Any, count: int) -> dict[str, int]:
-    """The buckets of values that split_module hands from piece to piece on its own account: sizes."""
+    """The buckets of values that split_module passes between pieces without being asked: symbolic sizes."""
     if count == 1:
         return {}
     found: dict[str, int] = {}
@@ -250,7 +248,7 @@ def _value(node: fx.Node) -> Boundary:
 
 
 def _operator(node: fx.Node) -> str:
-    """An operator as a reader knows it: linear, tag_activation_checkpoint, relu, t."""
+    """The short name of an operator: linear, tag_activation_checkpoint, relu, t."""
     return str(getattr(node.target, "__name__", node.target))
 
 

@@ -1,11 +1,11 @@
 """How DDPOptimizer split a model, as frozen values that a test asserts on and a person reads.
 
     Split                    one graph that dynamo captured under DDP
-      Bucket                 by readiness: the first is nearest the output, its gradients are done first
+      Bucket                 ordered by readiness: the first is nearest the output, its gradients come first
         CountedParameter     in the order in which the bucket counted them
-        Boundary             a value that goes into the bucket's graph
+        Boundary             a value that is an input of the bucket's graph
 
-``captured_splits`` (``harness.graphs.ddp_capture``) makes them. No torch is imported here.
+``captured_splits`` (``harness.graphs.ddp_capture``) makes them. This module does not import torch.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CountedParameter:
-    """A parameter that a bucket has counted: its name in the DDP module, and the bytes that it counted for.
+    """A parameter that a bucket counted, by its name in the DDP module; ``size`` is the bytes counted for it.
 
-    ``ignored``: DDP was told to leave it alone, so it should not have been counted.
+    ``ignored``: DDP was told to ignore it, so it should not have been counted.
     """
 
     name: str
@@ -41,10 +41,10 @@ class CountedParameter:
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A value between graphs: its name in the graph as captured, and the bucket that makes it.
+    """A value that enters or leaves a bucket's graph: its name as captured, and the bucket that computes it.
 
-    ``source`` None is the world outside: what the model is called with, and its buffers. Sizes that are
-    symbols stand in ``shape`` as text; a size by itself has the dtype ``int`` or ``float`` and no shape.
+    ``source`` is None for a value from outside: an argument of the model or a buffer. Symbolic sizes stand in
+    ``shape`` as text; a size that is itself passed on has the dtype ``int`` or ``float`` and no shape.
     """
 
     name: str
@@ -59,12 +59,12 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A piece of the graph, and what it was counted by.
+    """One piece of a split graph, and the parameters that it counted.
 
-    ``cap`` is the number of bytes that fills it. ``ops`` are its operators as they run. ``inputs`` are what
-    its graph is given besides parameters. ``graph`` is that graph's code as the backend was given it.
-    ``extended_by`` counts operators that it took although it was full, because nothing in it was of any use
-    to another piece.
+    ``cap`` is the number of bytes that fills it. ``ops`` are its operators in the order in which they run.
+    ``inputs`` are its graph's inputs other than parameters. ``graph`` is the graph's code as the backend was
+    given it. ``extended_by`` is the number of operators that it took although it was full, because nothing
+    outside used any of its results.
     """
 
     cap: int
@@ -76,28 +76,28 @@ class Bucket:
 
     @property
     def size(self) -> int:
-        """Bytes of all parameters."""
+        """The bytes of all its parameters."""
         return sum(each.size for each in self.parameters)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the parameters, in the order in which they were counted."""
+        """The names of its parameters, in the order in which they were counted."""
         return tuple(each.name for each in self.parameters)
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """The bytes that had been counted before each parameter."""
+        """For each parameter, the bytes that had been counted before it."""
         return tuple(itertools.accumulate((each.size for each in self.parameters), initial=0))[:-1]
 
     @property
     def crossing_place(self) -> int | None:
-        """The place among ``parameters`` of the one that filled the bucket; None where it never was full."""
+        """The index in ``parameters`` of the one that filled the bucket; None if it never was full."""
         ends = (start + each.size for start, each in zip(self.starts, self.parameters, strict=True))
         return next((place for place, end in enumerate(ends) if end >= self.cap), None)
 
     @property
     def crossing(self) -> CountedParameter | None:
-        """The parameter that filled the bucket; None where it never was full."""
+        """The parameter that filled the bucket; None if it never was full."""
         place = self.crossing_place
         return None if place is None else self.parameters[place]
 
@@ -106,8 +106,9 @@ class Bucket:
 class Split:
     """A graph and its buckets, nearest the output first.
 
-    ``first_cap`` and ``cap`` are bytes. ``results`` are what the graph returns. ``missed`` are parameters
-    that the graph uses and DDP reduces, but that no bucket counted. ``graph`` is the code as captured.
+    ``first_cap`` and ``cap`` are bytes. ``results`` are the values that the graph returns. ``missed`` are
+    parameters that the graph uses and DDP reduces, but that no bucket counted. ``graph`` is the code as
+    captured.
     """
 
     first_cap: int
@@ -119,22 +120,22 @@ class Split:
 
     @property
     def names(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the parameters of each bucket."""
+        """The names of the parameters of each bucket."""
         return tuple(bucket.names for bucket in self.buckets)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Bytes of each bucket."""
+        """The bytes of each bucket."""
         return tuple(bucket.size for bucket in self.buckets)
 
     @property
     def crossings(self) -> tuple[Boundary, ...]:
-        """The values that go from one bucket to another, each once, those of the first buckets first."""
+        """The values that pass from one bucket to another, each once, in the order of the reading buckets."""
         between = (value for bucket in self.buckets for value in bucket.inputs if value.source is not None)
         return tuple(dict.fromkeys(between))
 
     def outputs(self, index: int) -> tuple[Boundary, ...]:
-        """What others need of a bucket: other buckets' inputs, and the graph's results, that it makes."""
+        """The values of bucket ``index`` that other buckets read or the graph returns."""
         used = (*self.crossings, *self.results)
         return tuple(dict.fromkeys(value for value in used if value.source == index))
 

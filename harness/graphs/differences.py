@@ -1,7 +1,7 @@
-"""What differs between an eager and a compiled run, said in terms of the user's function.
+"""Compares the observations of an eager and a compiled run, and describes each difference.
 
-``differences`` lists all of them; none hides another, but what follows from one at an earlier moment is left
-out.
+``differences`` lists all of them, each under the user's name of the output, input or gradient. No difference
+hides another, but an output or input that differs is not reported again for later moments.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 import torch
 
 from harness.graphs.aliasing import Aliases
-from harness.graphs.naming import joined
+from harness.graphs.leaf_names import joined
 from harness.graphs.observation import Moment, Observation
-from harness.graphs.places import Held
-from harness.graphs.snapshots import Snapshot
+from harness.graphs.rebindings import Rebinding
+from harness.graphs.snapshots import TensorSnapshot
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# What says where a tensor's data lies; a compiler may choose it for tensors that it makes.
+# Metadata that says where a tensor's data lies; a compiler may choose it for tensors that it makes.
 PLACE = ("storage_offset", "storage_bytes")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """One difference: of which output, input or gradient, and what."""
+class RunDifference:
+    """One difference: ``subject`` names the output, input or gradient, ``what`` says how it differs."""
 
     subject: str
     what: str
@@ -37,59 +37,64 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How close is close enough; None is what ``torch.testing.assert_close`` takes for the dtype."""
+    """Tolerances as in ``torch.testing.assert_close``; None stands for its default for the dtype."""
 
     rtol: float | None = None
     atol: float | None = None
 
 
-def differences(eager: Observation, compiled: Observation, tolerance: Tolerance) -> list[Difference]:
-    """All differences between two observations of one function on equal ground."""
+def differences(eager: Observation, compiled: Observation, tolerance: Tolerance) -> list[RunDifference]:
+    """All differences between two observations of one function on equal inputs."""
     if eager.structure != compiled.structure:
         what = f"eager returned {eager.structure}, compiled {compiled.structure}"
-        return [Difference("the outputs' structure", what)]
+        return [RunDifference("the outputs' structure", what)]
     found = list(_plain(eager, compiled))
-    # Memory that nobody has filled, around the inputs that a callable makes, begins with any values.
-    seen = {name for name, _ in _around(eager.began, compiled.began, tolerance)}
+    # Hidden memory of inputs that a callable makes may be uninitialised, and so differ from the start.
+    seen = {name for name, _ in _hidden_differences(eager.before_call, compiled.before_call, tolerance)}
     of_compiled = {moment.label: moment for moment in compiled.moments}
     for moment in eager.moments:
         if moment.label not in of_compiled:
-            continue  # a write to an output that is no tensor here, which is said already
+            continue  # the compiled output is not a tensor, which ``_plain`` has reported
         other = of_compiled[moment.label]
         fresh = [d for d in _moments(moment, other, eager, tolerance) if d.subject not in seen]
         found += fresh
         seen |= {difference.subject for difference in fresh}
-    found += _rebound(eager, compiled, tolerance)
+    found += _rebinding_differences(eager, compiled, tolerance)
     found += _aliases(eager, compiled)
     found += _gradients(eager, compiled, tolerance)
     return found
 
 
-def _plain(eager: Observation, compiled: Observation) -> Iterator[Difference]:
+def _plain(eager: Observation, compiled: Observation) -> Iterator[RunDifference]:
     for name in sorted(eager.plain.keys() | compiled.plain.keys()):
         if name not in eager.plain or name not in compiled.plain:
             said = [repr(run.plain[name]) if name in run.plain else "a tensor" for run in (compiled, eager)]
-            yield Difference(name, f"{said[0]} compiled, {said[1]} in eager")
+            yield RunDifference(name, f"{said[0]} compiled, {said[1]} in eager")
             continue
         one, other = eager.plain[name], compiled.plain[name]
         same = one == other or (one != one and other != other)  # a nan is not even itself
         if type(one) is not type(other) or not same:
-            yield Difference(name, f"{other!r} compiled, {one!r} in eager")
+            yield RunDifference(name, f"{other!r} compiled, {one!r} in eager")
 
 
-def _moments(eager: Moment, compiled: Moment, run: Observation, tolerance: Tolerance) -> Iterator[Difference]:
+def _moments(
+    eager: Moment, compiled: Moment, run: Observation, tolerance: Tolerance
+) -> Iterator[RunDifference]:
     if type(eager.error) is not type(compiled.error):
-        yield Difference(eager.label.removeprefix("after "), _errors(eager.error, compiled.error))
+        yield RunDifference(eager.label.removeprefix("after "), _errors(eager.error, compiled.error))
     first = eager.label == run.moments[0].label
     when = "" if first else f" {eager.label}"
     for name, snapshot in eager.outputs.items():
         if name in compiled.outputs:
             placed = bool(run.aliases[name].memory)
             for what in different(snapshot, compiled.outputs[name], tolerance, placed=placed):
-                yield Difference(name, what + when)
+                yield RunDifference(name, what + when)
     when = when or " after the call"
     found = list(_of_inputs(eager, compiled, tolerance))
-    yield from (Difference(name, what + when) for name, what in found or _around(eager, compiled, tolerance))
+    yield from (
+        RunDifference(name, what + when)
+        for name, what in found or _hidden_differences(eager, compiled, tolerance)
+    )
 
 
 def _of_inputs(eager: Moment, compiled: Moment, tolerance: Tolerance) -> Iterator[tuple[str, str]]:
@@ -101,30 +106,35 @@ def _of_inputs(eager: Moment, compiled: Moment, tolerance: Tolerance) -> Iterato
             yield name, what
 
 
-def _around(eager: Moment, compiled: Moment, tolerance: Tolerance) -> Iterator[tuple[str, str]]:
-    """Where the inputs differ, so does what shares memory with them: it is looked at where they do not."""
-    for name, snapshot in eager.around.items():
-        if name in compiled.around:
-            for what in different_values(snapshot, compiled.around[name], tolerance):
+def _hidden_differences(eager: Moment, compiled: Moment, tolerance: Tolerance) -> Iterator[tuple[str, str]]:
+    """The differences in hidden tensors, as (name, text).
+
+    Hidden tensors share memory with inputs, so that they differ wherever inputs do; ask if no input differs.
+    """
+    for name, snapshot in eager.hidden.items():
+        if name in compiled.hidden:
+            for what in different_values(snapshot, compiled.hidden[name], tolerance):
                 yield name, what
 
 
-def _rebound(eager: Observation, compiled: Observation, tolerance: Tolerance) -> Iterator[Difference]:
-    for name in sorted(eager.rebound.keys() | compiled.rebound.keys()):
-        one, other = eager.rebound.get(name), compiled.rebound.get(name)
-        known = name in eager.places
-        said = [_held(held, known) for held in (other, one)]
+def _rebinding_differences(
+    eager: Observation, compiled: Observation, tolerance: Tolerance
+) -> Iterator[RunDifference]:
+    for name in sorted(eager.rebindings.keys() | compiled.rebindings.keys()):
+        one, other = eager.rebindings.get(name), compiled.rebindings.get(name)
+        known = name in eager.bound
+        said = [_described_rebinding(held, known) for held in (other, one)]
         if said[0] != said[1]:
-            yield Difference(name, f"is {said[0]} compiled, {said[1]} in eager")
+            yield RunDifference(name, f"is {said[0]} compiled, {said[1]} in eager")
         elif (
             one is not None and other is not None and one.snapshot is not None and other.snapshot is not None
         ):
             for what in different(one.snapshot, other.snapshot, tolerance, placed=bool(one.memory)):
-                yield Difference(f"{name}, which is another tensor than before", what)
+                yield RunDifference(f"{name}, which is another tensor than before", what)
 
 
-def _held(held: Held | None, known: bool) -> str:
-    """What is in a place that is ``known`` from before the call, or that is not."""
+def _described_rebinding(held: Rebinding | None, known: bool) -> str:
+    """The content of a place after the call; ``known`` says whether the place existed before the call."""
     if held is None:
         return "what it was" if known else "not there"
     if held.gone:
@@ -142,7 +152,7 @@ def _errors(eager: Exception | None, compiled: Exception | None) -> str:
     return f"raised {said(compiled)} compiled, {said(eager)} in eager"
 
 
-def _aliases(eager: Observation, compiled: Observation) -> Iterator[Difference]:
+def _aliases(eager: Observation, compiled: Observation) -> Iterator[RunDifference]:
     inputs = eager.moments[0].inputs.keys()
     for name, wanted in eager.aliases.items():
         if name in compiled.aliases:
@@ -151,10 +161,11 @@ def _aliases(eager: Observation, compiled: Observation) -> Iterator[Difference]:
 
 def _aliases_of(
     name: str, eager: Aliases, compiled: Aliases, inputs: Collection[str]
-) -> Iterator[Difference]:
-    """A compiled function returns an input as the object that it is, but each other output as one of its own.
+) -> Iterator[RunDifference]:
+    """The differences in aliasing of one output.
 
-    So where eager returns one object twice, what autograd takes the two for is left open.
+    A compiled function returns an input as the same object, but every other output as a separate object. So
+    if eager returns one object twice, the view relation between the two is not compared.
     """
     twice = {other for other in eager.same if other not in inputs}
     for wanted, got, verb in (
@@ -167,7 +178,7 @@ def _aliases_of(
         (_only(eager.same, inputs), _only(compiled.same, inputs), "is the object of"),
     ):
         if wanted != got:
-            yield Difference(name, f"{verb} {joined(got)} compiled, {joined(wanted)} in eager")
+            yield RunDifference(name, f"{verb} {joined(got)} compiled, {joined(wanted)} in eager")
 
 
 def _only(names: Iterable[str], kept: Collection[str]) -> tuple[str, ...]:
@@ -178,30 +189,33 @@ def _without(names: Iterable[str], left_out: Collection[str]) -> tuple[str, ...]
     return tuple(name for name in names if name not in left_out)
 
 
-def _gradients(eager: Observation, compiled: Observation, tolerance: Tolerance) -> Iterator[Difference]:
-    """Of each leaf through each output and each written input.
+def _gradients(eager: Observation, compiled: Observation, tolerance: Tolerance) -> Iterator[RunDifference]:
+    """The differences in the gradients of each leaf through each output and each written input.
 
-    A compiled backward computes the gradients of all its inputs through all its outputs at once: zeros are
-    right where eager has none. But not for a leaf that eager never has any for: it knows that there is none,
-    and an optimizer tells None, which it passes over, from zeros.
+    A compiled backward computes the gradients of all its inputs through all its outputs at once, so that
+    zeros are accepted where eager has no gradient. They are not accepted for a leaf that has no gradient
+    through anything in eager: an optimizer skips a parameter whose gradient is None, but not one whose
+    gradient is zero.
     """
     for leaf in eager.leaves_without_gradient():
         if eager.all_written and leaf not in compiled.leaves_without_gradient():
-            yield Difference(f"gradient of {leaf}", "there is one compiled, none through anything in eager")
+            yield RunDifference(
+                f"gradient of {leaf}", "there is one compiled, none through anything in eager"
+            )
     for output, leaf in eager.gradients:
         one, other = eager.gradients[output, leaf], compiled.gradients.get((output, leaf))
         source = f"the written {output}" if output in eager.written else output
         subject = f"gradient of {leaf} through {source}"
         if one is None or other is None:
             if one is not other and not _is_zero(other):
-                yield Difference(subject, f"there is none {'compiled' if other is None else 'in eager'}")
+                yield RunDifference(subject, f"there is none {'compiled' if other is None else 'in eager'}")
             continue
         for what in different(one, other, tolerance, placed=False):
-            yield Difference(subject, what)
+            yield RunDifference(subject, what)
 
 
-def _is_zero(snapshot: Snapshot | None) -> bool:
-    """Whether there is a gradient and it is zero everywhere."""
+def _is_zero(snapshot: TensorSnapshot | None) -> bool:
+    """Whether there is a gradient and all its elements are zero."""
     if snapshot is None:
         return False
     if snapshot.values is None:
@@ -210,18 +224,18 @@ def _is_zero(snapshot: Snapshot | None) -> bool:
 
 
 def different(
-    eager: Snapshot, compiled: Snapshot, tolerance: Tolerance, *, placed: bool = True
+    eager: TensorSnapshot, compiled: TensorSnapshot, tolerance: Tolerance, *, placed: bool = True
 ) -> Iterator[str]:
-    """What differs between two snapshots, a text each.
+    """Describe the differences between two snapshots, one text per difference.
 
-    ``placed``: where in which storage the data lies counts as well.
+    ``placed``: whether the storage offset and the size of the storage are compared as well.
     """
     yield from _metadata(eager, compiled, placed, "")
     yield from different_values(eager, compiled, tolerance)
 
 
-def _metadata(eager: Snapshot, compiled: Snapshot, placed: bool, path: str) -> Iterator[str]:
-    """``path`` leads to a part of a wrapper subclass."""
+def _metadata(eager: TensorSnapshot, compiled: TensorSnapshot, placed: bool, path: str) -> Iterator[str]:
+    """The differences in metadata; ``path`` leads to a part of a wrapper subclass."""
     at = _at(path)
     for key, wanted in eager.metadata.items():
         got = compiled.metadata.get(key)
@@ -234,9 +248,9 @@ def _metadata(eager: Snapshot, compiled: Snapshot, placed: bool, path: str) -> I
 
 
 def different_values(
-    eager: Snapshot, compiled: Snapshot, tolerance: Tolerance, path: str = ""
+    eager: TensorSnapshot, compiled: TensorSnapshot, tolerance: Tolerance, path: str = ""
 ) -> Iterator[str]:
-    """What differs in the values alone; nothing is said of tensors that are not of one shape."""
+    """The differences in values alone; tensors of different shapes are not compared."""
     for name in eager.parts.keys() & compiled.parts.keys():
         yield from different_values(eager.parts[name], compiled.parts[name], tolerance, f"{path}.{name}")
     if eager.metadata["shape"] == compiled.metadata["shape"]:
@@ -278,7 +292,7 @@ def _close(compiled: torch.Tensor, eager: torch.Tensor, tolerance: Tolerance) ->
 
 
 def tolerances(dtype: torch.dtype, tolerance: Tolerance) -> tuple[float, float]:
-    """Relative and absolute tolerance for values of ``dtype``."""
+    """The relative and the absolute tolerance for values of ``dtype``."""
     if tolerance.rtol is not None and tolerance.atol is not None:
         return tolerance.rtol, tolerance.atol
     if not (dtype.is_floating_point or dtype.is_complex):

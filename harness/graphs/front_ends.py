@@ -1,7 +1,7 @@
-"""The way a function takes to the ahead-of-time compiler: a ``FrontEnd`` is a value that compiles it.
+"""``FrontEnd``: a way to compile a function ahead of time, such as ``aot_function`` or dynamo.
 
-``AotFunction`` calls the compiler itself. Others, through dynamo or through a cache, derive from ``FrontEnd``
-and are given to ``verify_aot(front_end=...)``.
+``AotFunction`` calls ``aot_function`` itself. Other ways, through dynamo or through a cache, derive from
+``FrontEnd`` and are given to ``verify_aot(front_end=...)``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """How a function is to be compiled. The compilers capture what they are given; use them as they are.
+    """The options for compiling one function.
+
+    Its compilers record the graphs that they are given; a front end must pass them on as they are.
 
     ``keep_input_mutations``: whether writes to inputs stay in the graph where they can
     (``keep_inference_input_mutations`` of torch).
@@ -44,11 +46,11 @@ class Compilation:
 
 
 class FrontEnd:
-    """Compiles functions one way.
+    """One way to compile functions; subclasses implement ``compile``.
 
-    ``runs`` is how often a function is compiled, called (twice or more) and compared in each round, always on
-    new copies of the inputs; ``shows_graphs`` whether the graphs are a function of the user's alone, so that
-    expected ones can be compared with them.
+    ``runs``: how often a function is compiled, called (twice or more) and compared in each round, each time
+    with new copies of the inputs. ``shows_graphs``: whether the graphs depend on the user's function alone,
+    so that they can be compared with expected ones.
     """
 
     name: ClassVar[str]
@@ -56,35 +58,36 @@ class FrontEnd:
     shows_graphs: ClassVar[bool] = True
 
     def compiles(self, number: int) -> bool:
-        """Whether run ``number`` of a round has to hand graphs to the compilers, or a cache may have them."""
+        """Whether run ``number`` of a round must call the compilers, not find their results in a cache."""
         return True
 
     def round(self) -> AbstractContextManager[None]:
-        """Held around all runs of a round, in which only the inputs are new: the place to make caches."""
+        """A context around all runs of a round, whose inputs differ in each run; the place to make caches."""
         return nullcontext()
 
     def run(self, number: int) -> AbstractContextManager[None]:
-        """Held around compilation, calls and backwards of run ``number`` of a round, 0 for the first.
+        """A context around compilation, calls and backwards of run ``number`` of a round, counted from 0.
 
-        The place to count what a cache did and to raise AssertionError where it should have done else.
+        The place to count what a cache did, and to raise AssertionError if it should have done something
+        else.
         """
         return nullcontext()
 
     def compile(self, function: Callable[..., Any], how: Compilation) -> Callable[..., Any]:
-        """``function``, a module or a callable of positional arguments, compiled when called, or before.
+        """``function``, a module or a callable of positional arguments, compiled now or at its first call.
 
-        For each later call a module has the same parameters and buffers, with the values of the first.
+        At each later call a module has the same parameters and buffers, with the values of the first call.
         """
         raise NotImplementedError
 
 
 class AotFunction(FrontEnd):
-    """Compiles by ``aot_function``, a module by ``aot_module``."""
+    """Compiles a function by ``aot_function`` and a module by ``aot_module``."""
 
     name = "aot_function"
 
     def compile(self, function: Callable[..., Any], how: Compilation) -> Callable[..., Any]:
-        """Compiled at its first call."""
+        """The function is compiled at its first call."""
         from torch._functorch.aot_autograd import aot_function, aot_module
 
         enter = aot_module if isinstance(function, torch.nn.Module) else aot_function

@@ -1,6 +1,7 @@
-"""What lies around the inputs of a function: memory that they do not show, and leaves that are none of them.
+"""Finds what a faulty compiled function may overwrite beside its inputs: memory around views, and leaves.
 
-A view shows a part of its storage; what a compiled function writes beside it, a caller finds later.
+A view shows a part of its storage. If a compiled function writes beside it, its caller finds that out later.
+The leaves are those that the arguments were computed from.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from harness.graphs.snapshots import reach
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
-def around(inputs: Sequence[Named], leaves: Sequence[Named]) -> list[Named]:
-    """A flat tensor of each storage that holds more than the inputs show of it, and the leaves.
+def hidden_tensors(inputs: Sequence[Named], leaves: Sequence[Named]) -> list[Named]:
+    """A flat tensor of each storage of which the inputs show only a part, and the leaves that are not inputs.
 
-    A storage that inputs of several dtypes lie in is left out, and a leaf that is an input.
+    A storage that is shared by inputs of several dtypes is left out.
     """
     by_storage: dict[int, list[Named]] = {}
     for name, tensor in inputs:
@@ -36,7 +37,7 @@ def around(inputs: Sequence[Named], leaves: Sequence[Named]) -> list[Named]:
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether the data lies in one storage that can be looked at."""
+    """Whether the tensor's data lies in one storage that can be read."""
     return not (
         is_lazy(tensor)
         or is_traceable_wrapper_subclass(tensor)
@@ -47,7 +48,7 @@ def _is_plain(tensor: torch.Tensor) -> bool:
 
 
 def _hidden(sharing: Sequence[Named]) -> list[Named]:
-    """The storage that these share, as a flat tensor, where they do not show all of it."""
+    """The storage that the tensors share, as a flat tensor, if they do not show all of it."""
     name, first = sharing[0]
     storage = first.untyped_storage()
     count = storage.nbytes() // first.element_size()

@@ -1,8 +1,8 @@
-"""What one run of a function shows: outputs, inputs afterwards, gradients, and what writing to outputs does.
+"""``observe`` runs a function once and records all that its caller can see, as an ``Observation``.
 
-Gradients are those of each output, and of each input that the function wrote to: a caller may go on with it.
-
-Two runs, eager and compiled, are observed in the same way and their ``Observation``s compared.
+Recorded are the outputs, the inputs after the call, the gradients, and the effects of writes to the outputs.
+Gradients are taken through each output, and through each input that the function wrote to, since a caller may
+go on computing with it. An eager and a compiled run are observed alike, and their observations compared.
 """
 
 from __future__ import annotations
@@ -16,63 +16,63 @@ from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_structure
 
 from harness.graphs.aliasing import Aliases, Named, aliases_of
-from harness.graphs.naming import named_outputs
-from harness.graphs.places import Held, rebound
-from harness.graphs.snapshots import Snapshot, snapshot, snapshots
+from harness.graphs.leaf_names import named_outputs
+from harness.graphs.rebindings import Rebinding, rebindings
+from harness.graphs.snapshots import TensorSnapshot, snapshot, snapshots
 from harness.graphs.subclasses import sharded_as
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# Weights of an output's elements on the way to a gradient repeat after this many: a prime, so that rows
-# of usual sizes get different ones. As quarters they are exact in every floating dtype.
+# The weights of an output's elements repeat after this many elements: a prime, so that the rows of usual
+# sizes get different weights. The weights are multiples of 1/4, which every floating dtype holds exactly.
 WEIGHTS = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Everything that the caller of a function can see at one moment, by name.
+    """Snapshots of all tensors that the caller can see at one moment, by name.
 
-    ``around``: what lies around the inputs, of which the values count. ``error`` is what the step that led
-    here raised.
+    ``hidden`` are the tensors of ``hidden_memory``, of which only the values are compared. ``error`` is what
+    the write that led to this moment raised.
     """
 
     label: str
-    outputs: dict[str, Snapshot]
-    inputs: dict[str, Snapshot]
-    around: dict[str, Snapshot]
+    outputs: dict[str, TensorSnapshot]
+    inputs: dict[str, TensorSnapshot]
+    hidden: dict[str, TensorSnapshot]
     error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One run.
+    """The record of one run.
 
-    ``began`` is the moment before the call, and ``places`` the names of what stood where. ``rebound``: the
-    places that hold another object since the call.
-    ``plain`` holds the outputs that are no tensors. ``gradients`` are by output and leaf, and by input and
-    leaf for the inputs that ``written`` names: those that the function wrote to, and whose backward ran.
-    ``all_written``: there are no others that it wrote to.
+    ``before_call`` is the moment before the call. ``bound`` are the names of the places, in the arguments and
+    in a module, that held an object then, and ``rebindings`` the places that hold another object after the
+    call. ``plain`` are the outputs that are not tensors. ``gradients`` are by output and leaf, and by input
+    and leaf for the inputs that ``written`` names: those that the function wrote to and whose backward ran.
+    ``all_written``: it wrote to no other inputs that a backward could start from.
     """
 
-    began: Moment
-    places: Collection[str]
-    rebound: dict[str, Held]
+    before_call: Moment
+    bound: Collection[str]
+    rebindings: dict[str, Rebinding]
     structure: Any
     plain: dict[str, Any]
     aliases: dict[str, Aliases]
     moments: tuple[Moment, ...]
-    gradients: dict[tuple[str, str], Snapshot | None]
+    gradients: dict[tuple[str, str], TensorSnapshot | None]
     written: tuple[str, ...]
     all_written: bool
     returned: Any
 
     def leaves_without_gradient(self) -> list[str]:
-        """The leaves that none of ``gradients`` arrived in."""
+        """The leaves that received no gradient through any output or written input."""
         reached = {leaf for (_, leaf), found in self.gradients.items() if found is not None}
         return [leaf for leaf in dict.fromkeys(leaf for _, leaf in self.gradients) if leaf not in reached]
 
     def computed_gradients(self) -> list[tuple[str, str]]:
-        """The gradients, by output and leaf, through outputs that are more than views of inputs."""
+        """The (output, leaf) pairs with a gradient, without outputs that are inputs or views of inputs."""
         inputs = self.moments[0].inputs.keys()
         return [
             (output, leaf)
@@ -82,57 +82,63 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What a function is run on: its arguments, and by name all tensors among or behind them.
+class PreparedCall:
+    """A function with the arguments for one call of it, and all tensors that are observed in it, by name.
 
-    ``function`` is the one that the ground is for; a module's tensors are part of the ground.
-    ``inputs`` are the tensors that the function can write to; ``leaves`` those that gradients arrive in;
-    ``around`` what else of theirs a faulty compiler can write to. ``places`` says what stands where in the
-    arguments, and in a module, when it is called.
+    ``function`` is the user's function or the copy of a module. ``inputs`` are the tensors that it can write
+    to, a module's own included. ``leaves`` are those that receive gradients. ``hidden`` are other tensors
+    that a faulty compiler can write to. ``bindings`` returns the objects in the arguments' containers and in
+    a module, by name, at the time of the call to it.
     """
 
     function: Callable[..., Any]
     arguments: Sequence[Any]
     inputs: Sequence[Named]
     leaves: Sequence[Named]
-    around: Sequence[Named] = ()
-    places: Callable[[], dict[str, Any]] = dict
+    hidden: Sequence[Named] = ()
+    bindings: Callable[[], dict[str, Any]] = dict
 
 
 def observe(
-    function: Callable[..., Any], ground: Ground, *, write: bool, written: Collection[str] | None = None
+    function: Callable[..., Any],
+    prepared: PreparedCall,
+    *,
+    write: bool,
+    written: Collection[str] | None = None,
 ) -> Observation:
-    """Run ``function`` on ``ground``, then backward from each output, then with ``write`` write to each.
+    """Run ``function`` on the prepared arguments, then backward from each output.
 
-    ``written``: the inputs to run backward from as well. None: those that the function wrote to, where their
-    backward runs. What the function or another backward raises comes through; what a write raises is part of
-    the observation.
+    With ``write``, each output is written to afterwards.
+
+    ``written``: the names of the inputs to run backward from as well; None: those that the function wrote to,
+    if their backward runs. Errors of the function or of other backwards are raised; an error of a write is
+    part of the observation.
     """
-    versions = {name: _version(tensor) for name, tensor in ground.inputs}
-    places = ground.places()
-    began = _moment("before the call", [], ground)
-    returned = function(*ground.arguments)
+    versions = {name: _version(tensor) for name, tensor in prepared.inputs}
+    bound = prepared.bindings()
+    before_call = _moment("before the call", [], prepared)
+    returned = function(*prepared.arguments)
     leaves = named_outputs(returned)
     outputs = [(name, value) for name, value in leaves if isinstance(value, torch.Tensor)]
-    aliases = aliases_of(ground.inputs, outputs)
-    rebound_places = rebound(places, ground.places(), ground.inputs, outputs)
-    moments = [_moment("after the call", outputs, ground)]
-    gradients = _gradients(outputs, ground.leaves)
-    computed = _computed_inputs(moments[0], outputs, ground)
+    aliases = aliases_of(prepared.inputs, outputs)
+    rebound = rebindings(bound, prepared.bindings(), prepared.inputs, outputs)
+    moments = [_moment("after the call", outputs, prepared)]
+    gradients = _gradients(outputs, prepared.leaves)
+    computed = _computed_inputs(moments[0], outputs, prepared)
     candidates = [(name, tensor) for name, tensor in computed if versions[name] != _version(tensor)]
     if written is None:
-        through = _gradients_of_those_that_run(candidates, ground.leaves)
+        through = _gradients_of_those_that_run(candidates, prepared.leaves)
     else:
-        through = _gradients([each for each in computed if each[0] in written], ground.leaves)
+        through = _gradients([each for each in computed if each[0] in written], prepared.leaves)
     gradients |= through
     written = tuple(dict.fromkeys(name for name, _ in through))
-    moments.append(_moment("after the backward", outputs, ground))
+    moments.append(_moment("after the backward", outputs, prepared))
     if write:
-        moments += [_written(name, output, outputs, ground) for name, output in outputs]
+        moments += [_written(name, output, outputs, prepared) for name, output in outputs]
     return Observation(
-        began=began,
-        places=places.keys(),
-        rebound=rebound_places,
+        before_call=before_call,
+        bound=bound.keys(),
+        rebindings=rebound,
         structure=_structure(returned),
         plain={name: value for name, value in leaves if not isinstance(value, torch.Tensor)},
         aliases=aliases,
@@ -145,18 +151,16 @@ def observe(
 
 
 def _version(tensor: torch.Tensor) -> int:
-    """How often ``tensor`` or what it shares its memory with has been written to; an inference tensor or
-    one without sizes: 0.
-    """
+    """How often ``tensor`` or a tensor in its memory was written to; 0 for inference and lazy tensors."""
     return 0 if is_lazy(tensor) or tensor.is_inference() else int(tensor._version)
 
 
-def _computed_inputs(now: Moment, outputs: Sequence[Named], ground: Ground) -> list[Named]:
-    """The inputs that a backward can start from, without those that are outputs too."""
+def _computed_inputs(now: Moment, outputs: Sequence[Named], prepared: PreparedCall) -> list[Named]:
+    """The inputs that a backward can start from, except those that are also outputs."""
     returned = {id(tensor) for _, tensor in outputs}
     return [
         (name, tensor)
-        for name, tensor in ground.inputs
+        for name, tensor in prepared.inputs
         if id(tensor) not in returned
         and name in now.inputs
         and (now.inputs[name].metadata["requires_grad"], now.inputs[name].metadata["is_leaf"])
@@ -165,7 +169,7 @@ def _computed_inputs(now: Moment, outputs: Sequence[Named], ground: Ground) -> l
 
 
 def _structure(value: Any) -> Any:
-    """The containers of ``value``; a tuple counts as a list: a compiled function returns lists for both."""
+    """The containers of ``value``. A tuple counts as a list: a compiled function returns lists for both."""
     if type(value) in (list, tuple):
         return [_structure(item) for item in value]
     if isinstance(value, dict):
@@ -173,13 +177,17 @@ def _structure(value: Any) -> Any:
     return str(tree_structure(value))
 
 
-def _moment(label: str, outputs: Sequence[Named], ground: Ground, error: Exception | None = None) -> Moment:
-    return Moment(label, snapshots(outputs), snapshots(ground.inputs), snapshots(ground.around), error)
+def _moment(
+    label: str, outputs: Sequence[Named], prepared: PreparedCall, error: Exception | None = None
+) -> Moment:
+    return Moment(label, snapshots(outputs), snapshots(prepared.inputs), snapshots(prepared.hidden), error)
 
 
-def _gradients(outputs: Sequence[Named], leaves: Sequence[Named]) -> dict[tuple[str, str], Snapshot | None]:
-    """What each output alone sends back to each leaf."""
-    found: dict[tuple[str, str], Snapshot | None] = {}
+def _gradients(
+    outputs: Sequence[Named], leaves: Sequence[Named]
+) -> dict[tuple[str, str], TensorSnapshot | None]:
+    """The gradient of each leaf through each output alone."""
+    found: dict[tuple[str, str], TensorSnapshot | None] = {}
     for name, output in outputs:
         if output.requires_grad:
             _backward(output)
@@ -191,9 +199,9 @@ def _gradients(outputs: Sequence[Named], leaves: Sequence[Named]) -> dict[tuple[
 
 def _gradients_of_those_that_run(
     inputs: Sequence[Named], leaves: Sequence[Named]
-) -> dict[tuple[str, str], Snapshot | None]:
-    """``_gradients``, without those inputs whose history a later write has made useless for a backward."""
-    found: dict[tuple[str, str], Snapshot | None] = {}
+) -> dict[tuple[str, str], TensorSnapshot | None]:
+    """``_gradients``, without the inputs whose backward fails since a write has changed a saved tensor."""
+    found: dict[tuple[str, str], TensorSnapshot | None] = {}
     for named in inputs:
         try:
             found |= _gradients([named], leaves)
@@ -204,7 +212,7 @@ def _gradients_of_those_that_run(
 
 
 def _backward(output: torch.Tensor) -> None:
-    """Backward from ``weighted_sum``; a DTensor's gradient has its placements, which a sum would not keep."""
+    """Backward from ``weighted_sum``; from a DTensor directly, since a sum would lose its placements."""
     sharded = sharded_as(output, _weights(output)) if output.layout == torch.strided else None
     if sharded is None:
         weighted_sum(output).backward(retain_graph=True)
@@ -213,7 +221,7 @@ def _backward(output: torch.Tensor) -> None:
 
 
 def weighted_sum(output: torch.Tensor) -> torch.Tensor:
-    """A real number whose gradient differs from element to element, so that none can stand for another."""
+    """A real number whose gradient differs from element to element, so that swapped ones are noticed."""
     if output.layout != torch.strided:
         return output.sum()
     total = (output * _weights(output)).sum()
@@ -225,10 +233,10 @@ def _weights(output: torch.Tensor) -> torch.Tensor:
     return (weights.reshape(output.shape) / 4).to(output.dtype)
 
 
-def _written(name: str, output: torch.Tensor, outputs: Sequence[Named], ground: Ground) -> Moment:
+def _written(name: str, output: torch.Tensor, outputs: Sequence[Named], prepared: PreparedCall) -> Moment:
     error: Exception | None = None
     try:
         output.mul_(2)
     except RuntimeError as raised:
         error = raised
-    return _moment(f"after writing to {name}", outputs, ground, error)
+    return _moment(f"after writing to {name}", outputs, prepared, error)

@@ -1,7 +1,7 @@
-"""``ViewProgram``: a function of views and writes, and what makes its inputs, both as source.
+"""``ViewProgram``: a function of views and writes with its inputs, as source code that can be verified.
 
-A program that fails is made smaller by itself, and the message ends with a script that shows the failure
-without this module.
+If the verification fails, the program is reduced to a smaller one that fails too, and the message ends with a
+script that reproduces the failure without this module.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import torch
 
 from harness.errors import UsageError
 from harness.graphs.aot import verify_aot
-from harness.graphs.sources import Unwritten, written
+from harness.graphs.python_expressions import NoExpression, expression_of
 from harness.graphs.verified import Verified
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 INDENT = "    "
-# How many smaller programs are tried, once one has failed.
+# How many smaller programs are tried after a program has failed.
 ATTEMPTS = 40
-# Characters of an option that cannot be written.
+# Characters shown of an option that has no source form.
 DESCRIBED = 80
 
 
@@ -43,16 +43,16 @@ class ViewProgram:
     outputs: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """The statements alone; a failure has the whole script."""
+        """The statements only; the message of a failure contains the whole script."""
         return f"<program of {len(self.body)} statements: {'; '.join(self.body)}>"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """As hypothesis prints it."""
+        """Print the program for hypothesis."""
         printer.text(repr(self))
 
     @property
     def source(self) -> str:
-        """The function ``f`` and the callable ``inputs`` that makes its leaves and arguments."""
+        """The source of the function ``f`` and of the callable ``inputs`` that makes its inputs."""
         lines = [
             f"def f({', '.join(self.parameters)}):",
             *(INDENT + line for line in self.body),
@@ -65,16 +65,16 @@ class ViewProgram:
         return "\n".join(lines)
 
     def script(self, **options: Any) -> str:
-        """A program of its own that verifies this one with ``options`` of ``verify_aot``.
+        """A complete script that verifies this program with ``options`` of ``verify_aot``.
 
-        An option that cannot be written as source is left out, and a comment says what to put there.
+        An option that has no source form is left out, and a comment says which one to add.
         """
         imports: set[str] = set()
         given, missing = "", []
         for name, value in options.items():
             try:
-                expression = written(value)
-            except Unwritten:
+                expression = expression_of(value)
+            except NoExpression:
                 missing.append(f"# Add {name}=, as the test has it: {_described(value)}")
                 continue
             imports |= expression.imports
@@ -83,7 +83,7 @@ class ViewProgram:
         return "\n".join([*head, "", self.source, "", *missing, f"verify_aot(f, inputs{given})", ""])
 
     def functions(self) -> tuple[Callable[..., Any], Callable[[], Any]]:
-        """``f`` and ``inputs``."""
+        """The functions ``f`` and ``inputs`` that the source defines."""
         name = f"<view program {hash(self.source):x}>"
         linecache.cache[name] = (len(self.source), None, self.source.splitlines(True), name)
         scope: dict[str, Any] = {"torch": torch}
@@ -93,7 +93,8 @@ class ViewProgram:
     def runs_in_eager(self) -> bool:
         """Whether eager can run the program and all its backwards.
 
-        A write to what a backward has saved makes an error of the backward; no compiled function raises it.
+        A backward in eager fails after a write to a tensor that was saved for it; a compiled function does
+        not raise that error.
         """
         function, inputs = self.functions()
         try:
@@ -101,16 +102,17 @@ class ViewProgram:
             for output in function(*arguments):
                 if output.requires_grad:
                     output.sum().backward(retain_graph=True)
-        except (RuntimeError, IndexError, NameError):  # the last where a line was left out
+        except (RuntimeError, IndexError, NameError):  # NameError: a line was left out
             return False
         return True
 
     def verify(self, *, known: Callable[[Exception], bool] | None = None, **options: Any) -> Verified:
-        """``verify_aot`` with ``options``; AssertionError, by the same error of the smallest program found.
+        """Run ``verify_aot`` with ``options``; AssertionError if it fails, for the smallest failing program.
 
-        Its message ends with that program's script. A program is as bad as this one where its error is of
-        the same type. An error that is ``known`` is raised as it is, and no program that fails with one is
-        taken for a smaller one; a UsageError is raised as it is.
+        The message ends with that program's script, and the verification's error is its cause. A smaller
+        program counts as failing if its error has the same type as this program's. An error for which
+        ``known`` returns True is raised unchanged, and a program that fails with one does not count as
+        failing. A UsageError is raised unchanged.
         """
         options.setdefault("test_mutation", True)
         found = self._tried(options)
@@ -129,7 +131,7 @@ class ViewProgram:
         raise AssertionError(f"{error}\n\n{smallest.script(**options)}") from error
 
     def _tried(self, options: Mapping[str, Any]) -> Verified | Exception:
-        """What came of the verification."""
+        """The result of the verification, or the error that it raised."""
         function, inputs = self.functions()
         try:
             return verify_aot(function, inputs, **options)
@@ -139,7 +141,7 @@ class ViewProgram:
     def reduced(self, fails: Callable[[ViewProgram], bool], attempts: int = ATTEMPTS) -> ViewProgram:
         """The smallest program found that still ``fails``, by leaving out one line or output at a time.
 
-        Hypothesis shrinks by drawing anew, in many times as many attempts.
+        Hypothesis would shrink by drawing new programs, which takes many times as many attempts.
         """
         smallest, candidates = self, list(self._smaller())
         while candidates and attempts:
@@ -150,7 +152,7 @@ class ViewProgram:
         return smallest
 
     def _smaller(self) -> Iterator[ViewProgram]:
-        """The programs with one line or one output less, from the last on."""
+        """The programs with one line or one output less; the last line is left out first."""
         for index in reversed(range(len(self.body))):
             yield replace(self, body=_without(self.body, index))
         for index in range(len(self.outputs)):

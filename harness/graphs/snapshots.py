@@ -1,4 +1,4 @@
-"""``Snapshot``: a tensor as it was at one moment, to be compared after it has changed."""
+"""``TensorSnapshot``: a tensor's metadata and values at one moment, to compare after it has changed."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A tensor as it was at one moment. ``values`` is None where its storage holds no data for it.
+class TensorSnapshot:
+    """A tensor at one moment. ``values`` is None if its storage does not hold its data.
 
-    ``parts`` are a wrapper subclass's tensors, ``context`` is what else makes it.
+    ``parts`` are the tensors inside a wrapper subclass, and ``context`` is the rest that is needed to rebuild
+    it.
     """
 
     metadata: dict[str, Any]
     values: torch.Tensor | None
-    parts: dict[str, Snapshot] = field(default_factory=dict)
+    parts: dict[str, TensorSnapshot] = field(default_factory=dict)
     context: Any = None
 
 
-def snapshots(named: Sequence[Named]) -> dict[str, Snapshot]:
-    """A snapshot of each, by name; a lazy module's parameters that have no sizes yet are left out."""
+def snapshots(named: Sequence[Named]) -> dict[str, TensorSnapshot]:
+    """The snapshot of each tensor by name; lazy parameters, which have no size yet, are left out."""
     return {name: snapshot(tensor) for name, tensor in named if not is_lazy(tensor)}
 
 
-def snapshot(tensor: torch.Tensor) -> Snapshot:
-    """``tensor`` as it is now."""
+def snapshot(tensor: torch.Tensor) -> TensorSnapshot:
+    """The snapshot of ``tensor`` as it is now."""
     metadata = {
         "type": type(tensor),
         "dtype": tensor.dtype,
@@ -50,15 +51,15 @@ def snapshot(tensor: torch.Tensor) -> Snapshot:
         # Its own storage is a pretence; those of its parts count.
         parts = parts_of(tensor)
         inside = {name: snapshot(part) for name, part in parts.tensors.items()}
-        return Snapshot(metadata, None, inside, (parts.context, *parts.others.items()))
+        return TensorSnapshot(metadata, None, inside, (parts.context, *parts.others.items()))
     if tensor.layout == torch.strided:
         metadata["storage_offset"] = tensor.storage_offset()
         metadata["storage_bytes"] = tensor.untyped_storage().nbytes()
-    return Snapshot(metadata, _values(tensor))
+    return TensorSnapshot(metadata, _values(tensor))
 
 
 def _of_autograd(tensor: torch.Tensor) -> dict[str, Any]:
-    """Whether ``tensor`` requires grad and is a leaf; where a write has made a view invalid, that."""
+    """``requires_grad`` and ``is_leaf``, or autograd's error if a write has made the view invalid."""
     try:
         return {"requires_grad": tensor.requires_grad, "is_leaf": tensor.is_leaf}
     except RuntimeError as refusal:
@@ -66,7 +67,7 @@ def _of_autograd(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def _telling_strides(tensor: torch.Tensor) -> tuple[int | None, ...]:
-    """The strides; None where the size is 1, and in all of an empty tensor: they lead nowhere there."""
+    """The strides, with None where they do not matter: for dimensions of size 1, and in an empty tensor."""
     telling = tensor.numel() > 0
     strides = zip(tensor.shape, tensor.stride(), strict=True)
     return tuple(int(stride) if telling and size != 1 else None for size, stride in strides)
@@ -86,7 +87,7 @@ def _values(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def reach(tensor: torch.Tensor) -> int:
-    """How many elements of its storage, from the storage's first on, ``tensor`` needs."""
+    """How many elements its storage must have for ``tensor``, counted from the start of the storage."""
     if not tensor.numel():
         return 0
     last = sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride(), strict=True))

@@ -1,4 +1,4 @@
-"""What a traceable wrapper subclass of Tensor is made of."""
+"""Takes traceable wrapper subclasses of Tensor apart, and shards plain tensors like a given DTensor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The tensors in a wrapper, its parts that are none (a DTensor's mesh, since torch 2.12), the context."""
+    """What a wrapper subclass is rebuilt from: its tensors, its other parts, and its context.
+
+    ``others`` are parts that are not tensors, such as a DTensor's mesh since torch 2.12.
+    """
 
     tensors: dict[str, torch.Tensor]
     others: dict[str, Any]
@@ -21,7 +24,7 @@ class Parts:
 
 
 def parts_of(wrapper: Any) -> Parts:
-    """By its ``__tensor_flatten__``."""
+    """The parts of ``wrapper``, according to its ``__tensor_flatten__``."""
     names, context = wrapper.__tensor_flatten__()
     parts = {name: getattr(wrapper, name) for name in names}
     tensors = {name: part for name, part in parts.items() if isinstance(part, torch.Tensor)}
@@ -29,9 +32,9 @@ def parts_of(wrapper: Any) -> Parts:
 
 
 def sharded_as(tensor: Any, plain: torch.Tensor) -> torch.Tensor | None:
-    """``plain``, of a DTensor's size, as a DTensor of its placements; None where ``tensor`` is no DTensor.
+    """``plain`` as a DTensor with the placements of ``tensor``; None if ``tensor`` is not a DTensor.
 
-    What a DTensor holds as parts of a sum is replicated.
+    ``plain`` has the size of the whole DTensor. Partial placements become replicated ones.
     """
     module = sys.modules.get("torch.distributed.tensor")  # where there is a DTensor, it is imported
     if module is None or not isinstance(tensor, module.DTensor):

@@ -1,15 +1,15 @@
-"""``graph_text``: a graph as lines of text that stay the same from run to run, machine to machine.
+"""``graph_text`` prints a graph as text that is the same in every run and on every machine.
 
-What ``GraphModule.code`` prints also depends on the device and on the release of torch (it marks where names
-are dropped, and has changed how it prints a return); what is printed here depends on the graph alone::
+The output of ``GraphModule.code`` also depends on the device and on the release of torch (it marks where
+names are dropped, and the way that it prints a return has changed). This text depends on the graph alone::
 
     forward(primals_1)
       clone = aten.clone.default(primals_1)
       mul = aten.mul.Tensor(clone, 2)
       return (mul,)
 
-Devices are numbered in the order in which the graph names them. A graph's own graph modules, the branches of
-a ``cond`` for example, follow it under their names.
+Devices are numbered in the order in which the graph names them. Nested graph modules, such as the branches of
+a ``cond``, follow the graph under their names.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ def graph_text(
     shapes: bool = False,
     graph: torch.fx.Graph | None = None,
 ) -> str:
-    """The module's graph as text under ``name``; with ``shapes``, dtype and sizes stand beside each value.
+    """The module's graph as text under ``name``; with ``shapes``, each value has its dtype and sizes.
 
-    Shapes come from what the compiler left in ``node.meta["val"]``; a node without it has none. ``graph`` is
-    printed instead of the module's, if given.
+    Shapes come from ``node.meta["val"]``, which the compiler sets; nodes without it are shown without. If
+    ``graph`` is given, it is printed in place of the module's own graph.
     """
     return "\n".join(_Printer(shapes).lines(module, name, module.graph if graph is None else graph))
 
 
 class _Printer:
-    """One graph's text; it remembers which devices were named."""
+    """Prints one graph and its nested graphs; it numbers the devices that it meets."""
 
     def __init__(self, shapes: bool) -> None:
         self._shapes = shapes
@@ -104,7 +104,7 @@ class _Printer:
 
 
 def _wrapped(line: str, indent: str = INDENT) -> Iterator[str]:
-    """``line`` in pieces that fit in ``WIDTH``, cut at spaces."""
+    """``line`` cut at spaces into pieces that fit in ``WIDTH``."""
     yield from textwrap.wrap(
         line,
         WIDTH,
@@ -116,7 +116,7 @@ def _wrapped(line: str, indent: str = INDENT) -> Iterator[str]:
 
 
 def _function_name(function: Any) -> str:
-    """``aten.mul.Tensor``, ``operator.getitem``, ``cond``: an operator's name as it is called."""
+    """The name of an operator or function in a call: ``aten.mul.Tensor``, ``operator.getitem``, ``cond``."""
     if isinstance(function, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         return str(function)
     module = getattr(function, "__module__", None) or ""

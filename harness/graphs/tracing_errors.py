@@ -1,4 +1,4 @@
-"""What torch's tracers raise, by its meaning for whoever wrote the function that was traced."""
+"""The errors of torch's tracers, grouped by what they mean for the author of the traced function."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-#: A number was decided by, or returned, that is only in a tensor.
+#: The function branched on, or returned, a number that is only known from a tensor's data.
 DECISIONS = (GuardOnDataDependentSymNode, DataDependentOutputException)
 #: A size or a number is only known once there is data.
 UNBACKED = (*DECISIONS, DynamicOutputShapeException)
@@ -17,5 +17,5 @@ _CAPTURED = "Please convert all Tensors to FakeTensors first"
 
 
 def is_of_captured_tensor(error: BaseException) -> bool:
-    """Whether a trace met a tensor that was not given to it, one of a variable around the function."""
+    """Whether the trace met a tensor that was not an argument, such as one that the function captures."""
     return isinstance(error, AssertionError) and _CAPTURED in str(error)

@@ -1,4 +1,4 @@
-"""``Verified``: what ``verify_aot`` hands back of a function that compiles right: its graphs."""
+"""``Verified``: the result of a successful ``verify_aot``, with the captured graphs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What ``verify_aot`` found in order.
+    """The graphs and the returned value of a successful verification.
 
     ``graphs`` are those of the last round's first run, in the order in which they were compiled for its first
-    call, and ``returned`` is what the compiled function returned there. A graph that was not made is None,
-    its text "".
+    call, and ``returned`` is what the compiled function returned there. The properties for a graph that was
+    not compiled are None, and "" for its text.
     """
 
     graphs: tuple[CapturedGraph, ...]
@@ -36,12 +36,12 @@ class Verified:
 
     @property
     def joint(self) -> torch.fx.GraphModule | None:
-        """The graph of forward and backward, before it was cut in two."""
+        """The graph of forward and backward together, before the partitioner split it."""
         return self._module("joint")
 
     @property
     def forward_text(self) -> str:
-        """``forward`` as ``graph_text`` prints it; its first word is the role, forward or inference."""
+        """``forward`` as ``graph_text`` prints it; its first word is the role: forward or inference."""
         return self._text("forward", "inference")
 
     @property
@@ -55,7 +55,7 @@ class Verified:
         return self._text("joint")
 
     def graph(self, *roles: Role) -> CapturedGraph | None:
-        """The last graph that had one of ``roles``."""
+        """The last compiled graph that has one of ``roles``."""
         return next((graph for graph in reversed(self.graphs) if graph.role in roles), None)
 
     def _module(self, *roles: Role) -> torch.fx.GraphModule | None:

@@ -1,4 +1,4 @@
-"""``Verifier``: the runs of one verification, eager and compiled, and what is said of their differences."""
+"""``Verifier`` makes the eager and compiled runs of one ``verify_aot`` call and reports their differences."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import torch
 import torch._functorch.config
 
 from harness.errors import UsageError
-from harness.graphs.calls import Call, FirstOutputs
+from harness.graphs.call_checks import CallGraphs, FirstOutputs
 from harness.graphs.capture import Capture
 from harness.graphs.compilers import Compilers
-from harness.graphs.differences import Difference, Tolerance, differences, different
+from harness.graphs.differences import RunDifference, Tolerance, differences, different
+from harness.graphs.expected_errors import ExpectedError
+from harness.graphs.fresh_inputs import FreshInputs, can_be_called_again
 from harness.graphs.front_ends import Compilation, FrontEnd
-from harness.graphs.grounds import Grounds, is_restorable
-from harness.graphs.observation import Ground, Moment, Observation, observe
-from harness.graphs.refusals import Refusal
+from harness.graphs.observation import Moment, Observation, PreparedCall, observe
 from harness.graphs.tracing_errors import UNBACKED, is_of_captured_tensor
 from harness.graphs.verified import Verified
 from harness.seeding import append_to_message
@@ -33,24 +33,28 @@ NOTHING_COMPILED = "no graph came to the compilers: what ran is not compiled cod
 class UnbackedSize(UsageError):
     """A function needs a size or number that depends on data, so that it cannot be compiled ahead of time.
 
-    The function's author's fault, or the choice of what to compile; torch's own error is its cause.
+    The cause is in the function or in the choice to compile it, not in the compiler. Torch's own error is the
+    ``__cause__``.
     """
 
 
 class Differs(AssertionError):
-    """A compiled function does something else than the function: the compiler's fault.
+    """A compiled function behaves differently from the function in eager: the compiler is wrong.
 
     ``differences`` are those that the message lists.
     """
 
-    def __init__(self, message: str, differences: Sequence[Difference]) -> None:
+    def __init__(self, message: str, differences: Sequence[RunDifference]) -> None:
         super().__init__(message)
         self.differences = tuple(differences)
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
-    """Which run of which round, and its graphs."""
+class _VerificationRun:
+    """One run of a round, with the graphs that it captured.
+
+    ``keep``: whether input mutations stay in the graph. ``number`` counts the runs of a round from 0.
+    """
 
     keep: bool
     number: int
@@ -58,32 +62,32 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Compiled:
-    """What a run compiled, and called on its first ground."""
+class _CompiledFunction:
+    """The compiled function of a run, and the prepared call with which it was called first."""
 
-    run: _Run
-    ground: Ground
+    run: _VerificationRun
+    prepared: PreparedCall
     function: Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """The arguments of one verification, as ``verify_aot`` has checked them."""
+    """The checked arguments of one ``verify_aot`` call; ``round`` runs the verification."""
 
     function: Callable[..., Any]
-    grounds: Grounds
-    more_grounds: Sequence[Grounds]
+    inputs: FreshInputs
+    more_inputs: Sequence[FreshInputs]
     compilers: Compilers
     dynamic: bool
     write: bool
     mutation_gradients: bool
     tolerance: Tolerance
-    refusal: Refusal | None
+    expected_error: ExpectedError | None
     debug_assert: bool
     front_end: FrontEnd
 
     def round(self, keep: bool) -> Verified:
-        """All runs of one round; what the first found."""
+        """Make all runs of one round and return the result of the first run."""
         with self.front_end.round():
             first, *_ = [self._run(keep, number) for number in range(self.front_end.runs)]
         return first
@@ -91,110 +95,119 @@ class Verifier:
     def _run(self, keep: bool, number: int) -> Verified:
         capture = Capture()
         compilation = Compilation(capture.around(self.compilers), self.dynamic, keep)
-        if self.refusal is not None:
-            self.refusal.check(
-                self._name(), lambda: self._eager(self.grounds), lambda: self._compiled(compilation)
+        if self.expected_error is not None:
+            self.expected_error.check(
+                self._name(),
+                lambda: self._observe_eager(self.inputs),
+                lambda: self._compile_and_observe(compilation),
             )
             return Verified(tuple(capture.graphs), None)
-        eager, run = self._eager(self.grounds), _Run(keep, number, capture)
+        eager, run = self._observe_eager(self.inputs), _VerificationRun(keep, number, capture)
         with self.front_end.run(number):
-            call = Call(capture)
-            ground, function, first = self._compiled(compilation, eager.written)
-            found = list(call.idle(first))
+            call = CallGraphs(capture)
+            prepared, function, first = self._compile_and_observe(compilation, eager.written)
+            found = list(call.not_run(first))
             if not capture.graphs and self.front_end.compiles(number):
-                found.append(Difference("compilation", NOTHING_COMPILED))
-            self._judge(run, self.grounds, eager, first, found)
+                found.append(RunDifference("compilation", NOTHING_COMPILED))
+            self._require_no_difference(run, self.inputs, eager, first, found)
             verified = Verified(tuple(capture.graphs), first.returned)
-            compiled = _Compiled(run, ground, function)
-            if is_restorable(self.function, ground):
-                self._second(compiled, eager, first)
-            for index, grounds in enumerate(self.more_grounds):
-                self._further(compiled, grounds, f"more_inputs[{index}]")
+            compiled = _CompiledFunction(run, prepared, function)
+            if can_be_called_again(self.function, prepared):
+                self._call_again(compiled, eager, first)
+            for index, inputs in enumerate(self.more_inputs):
+                self._call_with_more_inputs(compiled, inputs, f"more_inputs[{index}]")
         return verified
 
-    def _second(self, compiled: _Compiled, eager: Observation, first: Observation) -> None:
-        """The same call again, on new ground: what was compiled may have kept something of the first."""
-        outputs, call = FirstOutputs(eager, first), Call(compiled.run.capture)
-        second = self._again(compiled, self.grounds, eager, "second call")
-        found = [*call.idle(second), *outputs.touched(second, "second")]
-        if call.more_graphs():
-            found.append(Difference("compilation", f"{len(call.more_graphs())} more graphs were compiled"))
-        self._judge(compiled.run, self.grounds, eager, second, found, "second call")
+    def _call_again(self, compiled: _CompiledFunction, eager: Observation, first: Observation) -> None:
+        """Call again with fresh inputs: the compiled function may have kept something from its first call."""
+        outputs, call = FirstOutputs(eager, first), CallGraphs(compiled.run.capture)
+        second = self._observe_later_call(compiled, self.inputs, eager, "second call")
+        found = [*call.not_run(second), *outputs.touched_by(second, "second")]
+        if call.newly_compiled():
+            found.append(
+                RunDifference("compilation", f"{len(call.newly_compiled())} more graphs were compiled")
+            )
+        self._require_no_difference(compiled.run, self.inputs, eager, second, found, "second call")
 
-    def _further(self, compiled: _Compiled, grounds: Grounds, what: str) -> None:
-        """A call with other inputs, for which a front end may compile anew."""
-        if not is_restorable(self.function, compiled.ground):
+    def _call_with_more_inputs(self, compiled: _CompiledFunction, inputs: FreshInputs, what: str) -> None:
+        """Call with other inputs; the front end may compile another graph for them."""
+        if not can_be_called_again(self.function, compiled.prepared):
             raise UsageError(
                 f"more_inputs=: {self._name()} cannot be called again, since its call gives a parameter or "
                 "buffer other sizes or another part in autograd: leave them out"
             )
-        eager, call = self._eager(grounds), Call(compiled.run.capture)
-        further = self._again(compiled, grounds, eager, what)
-        found = [] if call.more_graphs() else list(call.idle(further))
-        self._judge(compiled.run, grounds, eager, further, found, what)
+        eager, call = self._observe_eager(inputs), CallGraphs(compiled.run.capture)
+        further = self._observe_later_call(compiled, inputs, eager, what)
+        found = [] if call.newly_compiled() else list(call.not_run(further))
+        self._require_no_difference(compiled.run, inputs, eager, further, found, what)
 
-    def _judge(
+    def _require_no_difference(
         self,
-        run: _Run,
-        grounds: Grounds,
+        run: _VerificationRun,
+        inputs: FreshInputs,
         eager: Observation,
         compiled: Observation,
-        found: Sequence[Difference],
+        found: Sequence[RunDifference],
         what: str = "",
     ) -> None:
-        """Differs for what was ``found`` and what differs, in the call that is ``what``."""
-        if grounds.are_made:
-            require_equal_beginnings(eager.began, compiled.began)
+        """Raise ``Differs`` for the differences in ``found`` and those between the two observations.
+
+        ``what`` names the call in the message.
+        """
+        if inputs.come_from_callable:
+            require_equal_beginnings(eager.before_call, compiled.before_call)
         found = [*found, *differences(eager, compiled, self.tolerance)]
         if found:
             raise Differs(self._message(found, run, what), found)
 
-    def _eager(self, grounds: Grounds) -> Observation:
+    def _observe_eager(self, inputs: FreshInputs) -> Observation:
         # Each run draws its random numbers from where the caller's generator stands.
         with torch.random.fork_rng():
-            ground = grounds.make(self.function)
+            prepared = inputs.prepare(self.function)
             try:
                 written = None if self.mutation_gradients else ()
-                observed = observe(ground.function, ground, write=self.write, written=written)
+                observed = observe(prepared.function, prepared, write=self.write, written=written)
             except Exception as error:
-                known = "nothing was compiled yet" if grounds is self.grounds else "of more_inputs="
+                known = "nothing was compiled yet" if inputs is self.inputs else "of more_inputs="
                 add_note(error, f"This is the function itself, in eager: {known}.")
                 raise
         require_known(observed.plain)
         return observed
 
-    def _compiled(
+    def _compile_and_observe(
         self, compilation: Compilation, written: Collection[str] = ()
-    ) -> tuple[Ground, Callable[..., Any], Observation]:
-        """What was compiled and called first on its ground, the compiled function, and what its call did."""
+    ) -> tuple[PreparedCall, Callable[..., Any], Observation]:
+        """Compile and call once; returns the prepared call, the compiled function, and what was observed."""
         with torch.random.fork_rng(), self._settings():
-            ground = self.grounds.make(self.function)
-            with self._told(ground):
-                compiled = self.front_end.compile(ground.function, compilation)
-                observed = observe(compiled, ground, write=self.write, written=written)
-        return ground, compiled, observed
+            prepared = self.inputs.prepare(self.function)
+            with self._explained(prepared):
+                compiled = self.front_end.compile(prepared.function, compilation)
+                observed = observe(compiled, prepared, write=self.write, written=written)
+        return prepared, compiled, observed
 
-    def _again(self, compiled: _Compiled, grounds: Grounds, eager: Observation, what: str) -> Observation:
-        """A later call."""
+    def _observe_later_call(
+        self, compiled: _CompiledFunction, inputs: FreshInputs, eager: Observation, what: str
+    ) -> Observation:
+        """Observe a call of a function that was already compiled and called."""
         with torch.random.fork_rng(), self._settings():
-            ground = grounds.make(self.function, compiled.ground)
+            prepared = inputs.prepare(self.function, compiled.prepared)
             try:
-                with self._told(ground):
-                    return observe(compiled.function, ground, write=self.write, written=eager.written)
+                with self._explained(prepared):
+                    return observe(compiled.function, prepared, write=self.write, written=eager.written)
             except Exception as error:
                 add_note(error, f"This is a later call of what was compiled: {what}.")
                 raise
 
     def _settings(self) -> AbstractContextManager[None]:
-        # A backward for each output keeps the buffers that a compiled backward would like to reuse.
+        # Backward runs once for each output, so that no run may reuse (donate) the saved buffers.
         patched: AbstractContextManager[None] = torch._functorch.config.patch(
             debug_assert=self.debug_assert, donated_buffer=False
         )
         return patched
 
     @contextmanager
-    def _told(self, ground: Ground) -> Iterator[None]:
-        """A region whose errors are the function's author's where torch's are that in other words."""
+    def _explained(self, prepared: PreparedCall) -> Iterator[None]:
+        """A context that turns torch's errors about mistakes in the user's function into UsageErrors."""
         try:
             yield
         except UNBACKED as error:
@@ -204,8 +217,8 @@ class Verifier:
                 f"ahead of time cannot have ({error}): leave that out, or compute it outside{advice}"
             ) from error
         except AssertionError as error:
-            # Of an argument of another layout torch says the same.
-            strided = all(tensor.layout == torch.strided for _, tensor in ground.inputs)
+            # Torch raises the same error for an argument that is not strided.
+            strided = all(tensor.layout == torch.strided for _, tensor in prepared.inputs)
             if not (strided and is_of_captured_tensor(error)):
                 raise
             raise UsageError(
@@ -216,7 +229,7 @@ class Verifier:
     def _name(self) -> str:
         return getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
 
-    def _message(self, found: Sequence[Difference], run: _Run, what: str) -> str:
+    def _message(self, found: Sequence[RunDifference], run: _VerificationRun, what: str) -> str:
         said = [f"backend {self.compilers.name!r}", "dynamic" if self.dynamic else "static"]
         said.append("input mutations in the graph" if run.keep else "input mutations after the graph")
         if self.front_end.runs > 1:
@@ -229,7 +242,7 @@ class Verifier:
 
 
 def require_known(plain: Mapping[str, Any]) -> None:
-    """UsageError for an output that no compiled function can return."""
+    """UsageError for an output of a type that no compiled function can return."""
     for name, value in plain.items():
         if not isinstance(value, PLAIN):
             raise UsageError(
@@ -239,7 +252,7 @@ def require_known(plain: Mapping[str, Any]) -> None:
 
 
 def require_equal_beginnings(eager: Moment, compiled: Moment) -> None:
-    """UsageError where a callable made other inputs for one side than for the other."""
+    """UsageError if the user's callable made other inputs for the eager call than for the compiled one."""
     exact = Tolerance(0, 0)
     for name, snapshot in eager.inputs.items():
         other = compiled.inputs.get(name)
@@ -252,7 +265,7 @@ def require_equal_beginnings(eager: Moment, compiled: Moment) -> None:
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Show ``note`` with ``error``."""
+    """Add ``note`` to what is shown with ``error``."""
     if hasattr(error, "add_note"):
         error.add_note(note)
     else:

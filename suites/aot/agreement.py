@@ -19,9 +19,9 @@ from torch._functorch.aot_autograd import aot_function
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from harness.graphs.calls import FirstOutputs
-from harness.graphs.differences import Difference, Tolerance, differences
-from harness.graphs.grounds import Grounds
+from harness.graphs.call_checks import FirstOutputs
+from harness.graphs.differences import RunDifference, Tolerance, differences
+from harness.graphs.fresh_inputs import FreshInputs
 from harness.graphs.observation import Observation, observe
 from harness.seeding import seed_all
 
@@ -144,14 +144,14 @@ def _check_call(call: Call, counted: Counted, judge: _Judge) -> None:
     except Exception:  # noqa: BLE001 - the function asks something of its values, and may say so as it likes
         return
     second = _observed(call, compiled)
-    judge.check(eager, second, outputs.touched(second, "second"))
+    judge.check(eager, second, outputs.touched_by(second, "second"))
     _check_counts(counted, calls=2)
 
 
 def _observed(call: Call, function: Callable[..., Any]) -> Observation:
-    ground = Grounds(call.tensors).make(call.function)
+    prepared = FreshInputs(call.tensors).prepare(call.function)
     seed_all(DRAWS)
-    return observe(function, ground, write=False)
+    return observe(function, prepared, write=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +161,14 @@ class _Judge:
     tolerance: Tolerance
     compare_values: bool
 
-    def check(self, eager: Observation, compiled: Observation, more: Iterable[Difference] = ()) -> None:
+    def check(self, eager: Observation, compiled: Observation, more: Iterable[RunDifference] = ()) -> None:
         """AssertionError with all differences, ``more`` among them, a line each."""
         found = [each for each in differences(eager, compiled, self.tolerance) if self._counts(each)]
         found += more
         if found:
             raise AssertionError("compiled differs from eager:\n" + "\n".join(f"  {each}" for each in found))
 
-    def _counts(self, difference: Difference) -> bool:
+    def _counts(self, difference: RunDifference) -> bool:
         return self.compare_values or not difference.what.startswith("values differ")
 
 

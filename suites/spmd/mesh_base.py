@@ -23,7 +23,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness import DTensorContinuousTestBase
 from harness.graphs import collectives, unwaited, wait_for_works
-from harness.graphs.waits import waits
+from harness.graphs.collective_waits import waits
 from suites.spmd.mesh_programs import Arrays, Axis, Program
 
 #: What is added to the inputs that a program is traced on, and to those that it then runs on: recorded values

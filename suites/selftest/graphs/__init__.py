@@ -1,1 +1,1 @@
-"""Self-tests of the capture helpers."""
+"""Self-tests of ``harness.graphs``."""

@@ -1,8 +1,7 @@
-"""``verify_aot``: what is right passes and is reported, and what cannot be verified is refused."""
+"""``verify_aot`` accepts correctly compiled functions, returns their graphs, and refuses bad arguments."""
 
 from __future__ import annotations
 
-import itertools
 import re
 import unittest
 from collections.abc import Sequence
@@ -11,16 +10,15 @@ from unittest import mock
 
 import torch
 
-from harness import UsageError
-from harness.graphs import AotFunction, UnbackedSize, nop, verify_aot
+from harness.graphs import AotFunction, nop, verify_aot
 from suites.selftest.graphs.verifying import Function, VerifyTestCase, inputs, products, writes
 
 
 class RightTest(VerifyTestCase):
-    """What is right passes, and is reported."""
+    """Functions that are compiled correctly."""
 
     def test_graphs(self) -> None:
-        """Forward, backward and joint graph of the last round, as modules and as text."""
+        """The result has the forward, backward and joint graph of the last round, as modules and as text."""
         result = verify_aot(writes, inputs(), requires_grad=True, test_mutation=True)
         self.assertExpectedInline(
             result.forward_text,
@@ -48,7 +46,7 @@ backward(primals_2, mul, tangents_1, tangents_2)
             self.assertIsInstance(module, torch.fx.GraphModule)
 
     def test_inference(self) -> None:
-        """Without a backward there is one graph, also under ``forward``."""
+        """Without a backward there is one graph, which is also the ``forward``."""
         result = verify_aot(writes, inputs(), keep_input_mutations=True)
         self.assertTrue(result.forward_text.startswith("inference("))
         self.assertIn("aten.copy_.default(arg0_1, mul)", result.forward_text)
@@ -56,13 +54,13 @@ backward(primals_2, mul, tangents_1, tangents_2)
         self.assertEqual(result.backward_text, "")
 
     def test_inputs_are_left_alone(self) -> None:
-        """Each run has copies of its own."""
+        """The given inputs are not changed by a function that writes to its arguments."""
         given = inputs()
         verify_aot(writes, given)
         self.assertEqual(given, inputs())
 
     def test_backends(self) -> None:
-        """By name, one compiler, a pair."""
+        """A backend is a name, one compiler, or a pair, which compile the forward and the backward."""
         seen: list[str] = []
 
         def forward(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Function:
@@ -87,12 +85,12 @@ backward(primals_2, mul, tangents_1, tangents_2)
         self.assertEqual(seen, ["forward", "backward"] * 2)
 
     def test_inductor(self) -> None:
-        """The backend that makes code."""
+        """A function compiled by inductor is verified, too."""
         result = verify_aot(writes, inputs(), requires_grad=True, backend="inductor", test_mutation=True)
         self.assertEqual(result.returned[1].shape, (2, 2))
 
     def test_random_numbers(self) -> None:
-        """Each backend draws those that eager draws, with a backward and without."""
+        """Each backend draws the random numbers that eager draws, with a backward and without."""
 
         def drops(a: torch.Tensor) -> torch.Tensor:
             return torch.nn.functional.dropout(a, 0.5) * torch.rand(2, 2)
@@ -102,19 +100,19 @@ backward(primals_2, mul, tangents_1, tangents_2)
                 verify_aot(drops, inputs()[:1], backend=backend, requires_grad=requires_grad)
 
     def test_dynamic(self) -> None:
-        """Sizes are symbols."""
+        """With ``dynamic`` the sizes in the graph are symbols."""
         result = verify_aot(lambda a: a.expand(a.shape[0], a.shape[0]) + 1, [torch.ones(3)], dynamic=True)
         self.assertIn("aten.sym_size.int(arg", result.forward_text)
 
     def test_containers_and_modules(self) -> None:
-        """Dictionaries in and out; a module's own parameters and buffers."""
+        """Arguments and outputs may be dictionaries; a module's parameters and buffers are not changed."""
         verify_aot(products, [torch.ones(2, requires_grad=True), {"x": torch.ones(2)}])
         module = torch.nn.BatchNorm1d(3)
         verify_aot(module, [torch.randn(4, 3)])
         self.assertEqual(module.num_batches_tracked, 0)
 
     def test_arguments_of_a_module(self) -> None:
-        """Its own parameter as an argument is the parameter, on both sides."""
+        """A module's parameter that is also its argument is its own parameter, in eager and compiled."""
         module = torch.nn.Linear(2, 2)
         seen = []
 
@@ -128,18 +126,18 @@ backward(primals_2, mul, tangents_1, tangents_2)
         self.assertEqual(set(seen), {True})
 
     def test_numbers(self) -> None:
-        """Beside tensors; a nan is as much the same as any other."""
+        """Outputs that are not tensors are compared by value, and nan equals nan."""
         result = verify_aot(lambda a: (a + 1, 3, float("nan"), None), [torch.ones(2)])
         self.assertEqual(result.returned[1], 3)
 
     def test_leaf_views(self) -> None:
-        """Arguments that are leaves and views are written to as others are."""
+        """An argument that is both a leaf and a view may be written to."""
         verify_aot(
             lambda a: a.mul_(2), [torch.arange(4.0).reshape(2, 2).requires_grad_()], test_mutation=True
         )
 
     def test_callable_inputs(self) -> None:
-        """Made anew for each side, with the leaves that gradients are read off."""
+        """A callable makes the inputs of each call anew, with the leaves that gradients are read from."""
         made = []
 
         def make() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -157,61 +155,10 @@ backward(primals_2, mul, tangents_1, tangents_2)
 
 
 class UsageTest(VerifyTestCase):
-    """What cannot be verified is refused in one line."""
-
-    def refused(self, text: str, *arguments: Any, **options: Any) -> None:
-        """A UsageError with ``text``."""
-        with self.assertRaisesRegex(UsageError, text):
-            verify_aot(*arguments, **options)
-
-    def test_inputs(self) -> None:
-        """Neither a list nor a callable; an integer that shall require grad; too few flags."""
-        self.refused("inputs is a Tensor: give a list", writes, torch.ones(2))
-        self.refused(
-            "tensor 1 of the inputs is int64 and cannot require grad",
-            lambda a, index: a[index],
-            [torch.ones(3), torch.tensor([1])],
-            requires_grad=True,
-        )
-        self.refused("has 1 values for 2 tensors", writes, inputs(), requires_grad=[True])
-        self.refused("has to return a pair", writes, inputs)
-        self.refused("let the callable make them so", writes, inputs, requires_grad=True)
-        self.refused("function=3: give a callable or a module", 3, inputs())
-        self.refused("requires_grad=1: give True, False, or a list", writes, inputs(), requires_grad=1)
-
-        def computed() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-            x = torch.ones(2, requires_grad=True) * 2
-            return [x], [x, x]
-
-        self.refused(r"leaf \[0\] that the callable inputs= makes is computed", writes, computed)
-
-        def unnamed() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-            x, y = inputs()
-            return [x.requires_grad_()], [x * 1, y.requires_grad_()]
-
-        self.refused(r"input 1 \(b\) that the callable inputs= makes is a leaf that", writes, unnamed)
-
-    def test_inputs_that_differ(self) -> None:
-        """Made anew with other values; random ones are the same, and memory that nobody sees may be any."""
-        made = itertools.count()
-
-        def other() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-            return [], [torch.ones(2, 2), torch.full((2, 2), float(next(made)))]
-
-        def alike() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-            around = torch.full((4, 3), float(next(made)))
-            around[:, :2] = 1
-            return [], [torch.rand(2, 2), around[:2, :2]]
-
-        self.refused(
-            r"makes other values each time: input 1 \(b\): values differ: at \[0, 0\] 1.0 compiled, 0.0",
-            writes,
-            other,
-        )
-        verify_aot(writes, alike)
+    """Arguments that ``verify_aot`` refuses with a UsageError."""
 
     def test_options(self) -> None:
-        """Of a wrong kind."""
+        """An option of a wrong kind is refused, and the message says what to give."""
         for name, value in (
             ("raises", 3),
             ("raises", (ValueError, TypeError)),
@@ -222,65 +169,18 @@ class UsageTest(VerifyTestCase):
             ("partitioner", "min_cut"),
         ):
             with self.subTest(name, value=value):
-                self.refused(f"^{name}={re.escape(repr(value))}: give ", writes, inputs(), **{name: value})
+                self.assertRefused(
+                    f"^{name}={re.escape(repr(value))}: give ", writes, inputs(), **{name: value}
+                )
         for regex in ("(", 3):
-            self.refused("give a regular expres", writes, inputs(), raises=ValueError, raises_regex=regex)
+            self.assertRefused(
+                "give a regular expres", writes, inputs(), raises=ValueError, raises_regex=regex
+            )
 
-    def test_subclasses(self) -> None:
-        """A function for a list, a mode for a callable."""
-        self.refused("has to be a function", writes, inputs(), subclasses=torch.no_grad)
-        self.refused("has to be a context manager class", writes, inputs, subclasses=torch.clone)
-
-    def test_outputs(self) -> None:
-        """A function that returns what no graph can."""
-        self.refused(
-            r"output\['kind'\] is a object: a function that is compiled ahead of time returns tensors",
-            lambda a: {"kind": object()},
-            [torch.ones(2)],
-        )
-
-    def test_captured_tensors(self) -> None:
-        """Torch raises an AssertionError, which would pass for a difference."""
-        scale = torch.ones(2)
-        self.refused(
-            r"(?s)a tensor that is neither an argument nor .*: make it one of these \(.*FakeTensors first",
-            lambda a: a * scale,
-            [torch.ones(2)],
-        )
-
-    def test_other_layouts(self) -> None:
-        """Of an argument that is not strided torch says the same: its own words are as good."""
-        given = torch.eye(2).to_sparse()
-        scale = torch.ones(2, 2)
-        with self.assertRaisesRegex(AssertionError, "FakeTensors first") as caught:
-            verify_aot(lambda a: a * scale, [given])
-        self.assertNotIsInstance(caught.exception, UsageError)
-
-    def test_unbacked_sizes(self) -> None:
-        """A size, or a number, that depends on data: torch's own error is the cause."""
-        functions = (lambda a: a * 2 if a.sum() > 3 else a, lambda a: a[: int(a.sum())])
-        for function, dynamic in (
-            *((f, d) for f in functions for d in (False, True)),
-            (torch.nonzero, False),
-        ):
-            with self.assertRaisesRegex(UnbackedSize, "only known from data") as caught:
-                verify_aot(function, [torch.ones(4)], dynamic=dynamic)
-            self.assertIsNotNone(caught.exception.__cause__)
-            self.assertEqual("compute it outside, or try dynamic=True" in str(caught.exception), not dynamic)
-        # With symbolic sizes a graph may have one that is none of the inputs'.
-        result = verify_aot(torch.nonzero, [torch.ones(4)], dynamic=True)
-        self.assertEqual(result.returned.shape, (4, 1))
-
-    def test_backends(self) -> None:
-        """Unknown names, what is no compiler, and a compiler that returns nothing."""
-        self.refused(
-            "backend='fast' is not known here: give one of 'nop', 'aot_eager'",
-            writes,
-            inputs(),
-            backend="fast",
-        )
-        self.refused("backend=3: give a name", writes, inputs(), backend=3)
-        self.refused(
+    def test_wrong_types(self) -> None:
+        """A function that is not callable, and a compiler that returns nothing, are refused."""
+        self.assertRefused("function=3: give a callable or a module", 3, inputs())
+        self.assertRefused(
             "inference compiler returned a NoneType", writes, inputs(), backend=lambda graph, example: None
         )
 

@@ -1,4 +1,4 @@
-"""Each fault that is planted before ``verify_aot`` is found, and its message says where it is."""
+"""``verify_aot`` finds each planted fault of a compiler, and its message says where the fault is."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from suites.selftest.graphs.verifying import (
     writes,
 )
 
-# What is said of a write to the first argument of ``writes`` that did not happen.
+# The difference that is reported when the write to the first argument of ``writes`` is lost.
 LOST_WRITE = (
     "input 0 (a): values differ: at [0, 0] 1.0 compiled, 2.0 in eager (4 of 4 elements) after the call"
 )
 
 
 class FaultTest(VerifyTestCase):
-    """Each fault is found, and the message says where."""
+    """One kind of fault in each test."""
 
     def test_eager_returned(self) -> None:
-        """What ran is not compiled code, though it is all the same."""
+        """Eager code that runs in place of compiled code is found, although all results are equal."""
         self.assertDiffers(
             "compilation: no graph came to the compilers: what ran is not compiled code",
             front_end=Changed(lambda compiled, eager, arguments: eager(*arguments)),
@@ -50,7 +50,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_eager_copies(self) -> None:
-        """Of outputs that alias nothing any more."""
+        """Outputs that are copies, and so alias nothing any more, are found."""
         message = self.assertDiffers(
             "output 0: shares memory with nothing compiled, input 0 (a) in eager",
             "output 1: shares memory with nothing compiled, output 2 in eager",
@@ -64,7 +64,7 @@ class FaultTest(VerifyTestCase):
         self.assertIn("\nforward(primals_1, primals_2)\n", message)
 
     def test_lost_mutation(self) -> None:
-        """In the graph and after it."""
+        """A write to an input that is lost is found, whether it belongs in the graph or after it."""
 
         def without_copy(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Function:
             for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
@@ -88,7 +88,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_lost_metadata_mutation(self) -> None:
-        """Of an input's sizes and strides."""
+        """A lost change of an input's sizes and strides is found."""
 
         def transposes(a: torch.Tensor) -> torch.Tensor:
             a.t_()
@@ -105,7 +105,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_lost_alias(self) -> None:
-        """Between an output and an input, and between outputs; writing shows it as well."""
+        """A lost alias of an input or another output is found by its storage and by a write to the output."""
         self.assertDiffers(
             "output 0: shares memory with nothing compiled, input 0 (a) in eager",
             "input 0 (a): values differ: at [0, 0] 2.0 compiled, 4.0 in eager (4 of 4 elements) "
@@ -118,7 +118,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_alias_too_many(self) -> None:
-        """Two outputs that have nothing to do with each other share memory."""
+        """Two outputs that share memory only when compiled are found."""
         self.assertDiffers(
             "output 0: shares memory with output 1 compiled, nothing in eager",
             "output 1: shares memory with output 0 compiled, nothing in eager",
@@ -128,7 +128,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_returned_input(self) -> None:
-        """An output that is the input itself."""
+        """An output that is a view of an input, where eager returns the input itself, is found."""
         self.assertDiffers(
             "output 0: is the object of nothing compiled, input 0 (a) in eager",
             function=lambda a, b: (a, a * b),
@@ -137,7 +137,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_gradients(self) -> None:
-        """Doubled, dropped, exchanged, not zero, of another dtype."""
+        """A gradient that is doubled, missing, zero, or exchanged for another is found."""
 
         def exchange(gradients: list[Any]) -> None:
             gradients.reverse()
@@ -165,7 +165,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_zeros_for_no_gradient(self) -> None:
-        """Of an argument that nothing depends on; of one that something does they are what a graph gives."""
+        """A gradient that no output has in eager is a fault; zeros through one of several outputs are not."""
 
         def first(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
             return a * 2
@@ -180,7 +180,7 @@ class FaultTest(VerifyTestCase):
         verify_aot(first, inputs(), requires_grad=True)
 
     def test_gradient_through_written_input(self) -> None:
-        """A caller goes on with an argument that was written to: what flows back through it counts."""
+        """A wrong gradient through a written input is found, unless ``mutation_gradients`` is off."""
 
         def adds(a: torch.Tensor, b: torch.Tensor) -> None:
             a.add_(b)
@@ -203,7 +203,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_distributed_tensors(self) -> None:
-        """Are copied and compared by their parts, some of which are no tensors."""
+        """DTensors are copied and compared by their parts, some of which are not tensors."""
         store = torch.distributed.HashStore()
         torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
         self.addCleanup(torch.distributed.destroy_process_group)
@@ -225,7 +225,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_gradient_of_one_output(self) -> None:
-        """What reaches a leaf through one output is not confused with what does through another."""
+        """Gradients are compared for each output: faults that cancel in the sum of outputs are found."""
 
         def two(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             return a * 2, a * 3
@@ -247,7 +247,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_metadata(self) -> None:
-        """Stride, dtype, requires_grad, is_leaf, type, shape."""
+        """An output with another stride, dtype, requires_grad, is_leaf, type or shape is found."""
 
         class Other(torch.Tensor):  # type: ignore[misc]  # torch is untyped to mypy here
             pass
@@ -267,7 +267,7 @@ class FaultTest(VerifyTestCase):
                 self.assertDiffers(f"output 1: {text}", front_end=on_outputs(put(1, change)))
 
     def test_values(self) -> None:
-        """The first element that differs, in the dtype's tolerance; by the output's own name."""
+        """The message names the output and its first element that differs beyond the dtype's tolerance."""
 
         def change(output: torch.Tensor) -> torch.Tensor:
             return output + torch.tensor([[0.0, 0.0], [1e-9, 1.0]])
@@ -291,7 +291,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_tolerances(self) -> None:
-        """As given."""
+        """``rtol`` and ``atol`` replace the dtype's tolerances, and have to be given together."""
         front_end = on_outputs(put(0, lambda output: output + 1e-3))
         given: dict[str, Any] = {
             "function": lambda a, b: (a * b,),
@@ -304,7 +304,7 @@ class FaultTest(VerifyTestCase):
             verify_aot(writes, inputs(), rtol=0)
 
     def test_structure(self) -> None:
-        """An output too few, and a number in the place of a tensor."""
+        """A missing output, and a number in the place of a tensor, are found."""
         message = self.assertDiffers(front_end=on_outputs(lambda outputs: outputs.pop()))
         self.assertIn("the outputs' structure: eager returned ['*', '*', '*'], compiled ['*', '*']", message)
         self.assertDiffers(
@@ -312,7 +312,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_swallowed_error(self) -> None:
-        """Something goes wrong in the compiled code, and eager steps in."""
+        """A front end that runs eager code after an error of the compiled code is found."""
 
         def broken(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Function:
             def run(*arguments: Any) -> Any:
@@ -336,7 +336,7 @@ class FaultTest(VerifyTestCase):
         )
 
     def test_every_difference_is_listed(self) -> None:
-        """One does not hide another."""
+        """Of several differences each is listed."""
 
         def change(outputs: list[Any]) -> None:
             outputs[0] = outputs[0].clone()
@@ -351,7 +351,7 @@ class FaultTest(VerifyTestCase):
             self.assertIn(text, message)
 
     def test_later_runs(self) -> None:
-        """A front end's second run is compared as the first."""
+        """A fault in a front end's second run is found."""
 
         class Twice(AotFunction):
             runs = 2

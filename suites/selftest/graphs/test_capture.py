@@ -1,4 +1,4 @@
-"""``Capture`` and ``Compilers``: what goes around a compiler."""
+"""``Capture``: the graphs that were given to the compilers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from harness.graphs import Capture, Compilers, compilers_of, nop
 
 
 class CaptureTest(DynamoTestCase):
-    """The graphs as the compilers got them."""
+    """The captured graphs of functions that AOTAutograd compiles."""
 
     def compiled(self, compilers: Compilers) -> tuple[Callable[..., Any], Capture]:
-        """A function of one tensor, and what captures its graphs."""
+        """A compiled function of one tensor, and the capture of its graphs."""
         capture = Capture()
         around = capture.around(compilers)
         function = aot_function(
@@ -30,7 +30,7 @@ class CaptureTest(DynamoTestCase):
         return function, capture
 
     def test_roles(self) -> None:
-        """In the order in which they come, with what goes in and out, and how often each ran."""
+        """Graphs are in the order of compilation, with role, inputs and outputs; ``ran`` lists each run."""
         function, capture = self.compiled(compilers_of("nop"))
         x = torch.ones(2, requires_grad=True)
         function(x)
@@ -48,7 +48,7 @@ class CaptureTest(DynamoTestCase):
         self.assertEqual([graph.role for graph in capture.graphs], ["inference"])
 
     def test_as_it_was(self) -> None:
-        """Of a compiler that changes its graph, the graph before, with the metadata of its nodes."""
+        """A graph that its compiler changes is kept as it was before, with the metadata of its nodes."""
 
         def ruins(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
             for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default):
@@ -64,7 +64,7 @@ class CaptureTest(DynamoTestCase):
         self.assertTrue(all("val" in node.meta for node in graph.placeholders))
 
     def test_graphs_within(self) -> None:
-        """Are as they were as well: the branches of a ``cond``, and those of a ``cond`` in one."""
+        """Nested graphs that a compiler changes, such as branches of a ``cond``, are kept as they were."""
 
         def ruins(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
             for module in graph.modules():
@@ -93,7 +93,7 @@ class CaptureTest(DynamoTestCase):
         self.assertEqual(graph.module(x), (x.sin(),))
 
     def test_boxed(self) -> None:
-        """A compiled function that takes a list is given one."""
+        """A compiled function that takes its inputs as a list is given a list."""
         given = []
 
         def boxing(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
@@ -109,7 +109,7 @@ class CaptureTest(DynamoTestCase):
         self.assertEqual(given, [list])
 
     def test_separate_compilers(self) -> None:
-        """Each role has its own, the graphs without a backward too."""
+        """Forward, backward and inference graphs are compiled by their own compilers."""
         seen: list[str] = []
 
         def named(name: str) -> Callable[..., Any]:
@@ -125,12 +125,6 @@ class CaptureTest(DynamoTestCase):
         function, _ = self.compiled(compilers)
         function(torch.ones(2))
         self.assertEqual(seen, ["forward", "backward", "inference"])
-
-    def test_names(self) -> None:
-        """What a backend is called in a message."""
-        self.assertEqual(compilers_of(nop).name, "nop")
-        self.assertEqual(compilers_of((nop, print)).name, "(nop, print)")
-        self.assertEqual(compilers_of("inductor").name, "inductor")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Collectives of a graph: recognised, counted, weighed, printed."""
+"""The collectives of a graph: names, payloads, groups and waits, their counts, and their table."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from harness.ranks.local import rank
 
 
 def traced(program: Callable[..., Any], *inputs: torch.Tensor, mode: str = "fake") -> GraphModule:
-    """A program's graph."""
+    """The program's graph."""
     module: GraphModule = make_fx(program, tracing_mode=mode)(*(inputs or (torch.ones(4, 3),)))
     return module
 
 
 def functional(tensor: torch.Tensor) -> Any:
-    """One of each kind, on a group of two."""
+    """Functional collectives of several kinds, on a group of two."""
     group: Any = dist.group.WORLD
     total = funcol.all_reduce(tensor, "sum", group)
     whole = torch.ops._c10d_functional.all_gather_into_tensor(total, 2, group.group_name)
@@ -43,7 +43,7 @@ def functional(tensor: torch.Tensor) -> Any:
 
 
 def plain(tensor: torch.Tensor) -> Any:
-    """Plain ones; a barrier has no data."""
+    """Plain collectives, among them a barrier, which has no data."""
     own, parts = tensor.clone(), [torch.empty_like(tensor) for _ in range(2)]
     dist.all_reduce(own)
     dist.broadcast(own, 0)
@@ -54,13 +54,14 @@ def plain(tensor: torch.Tensor) -> Any:
 
 
 class CollectivesTest(unittest.TestCase):
-    """Graphs on a group of two that has no peers."""
+    """Graphs traced on a group of two that has no peers."""
 
     def setUp(self) -> None:
         rank.init_group(2)
         self.addCleanup(dist.destroy_process_group)
 
     def test_functional(self) -> None:
+        """Each functional collective has its name, payload, reduction and group, and is waited for."""
         graph = traced(functional)
         found = [(each.name, each.payload_bytes, each.reduction) for each in collectives_of(graph)]
         rows = 4 * 3
@@ -79,6 +80,7 @@ class CollectivesTest(unittest.TestCase):
         self.assertEqual(count_collectives(graph), {name: 1 for name, *_ in expected})
 
     def test_plain(self) -> None:
+        """Each plain collective has the name of its function in ``torch.distributed``, and its payload."""
         graph = traced(plain)
         found = [(each.name, each.payload_bytes) for each in collectives_of(graph)]
         rows = 4 * 4 * 3
@@ -93,11 +95,13 @@ class CollectivesTest(unittest.TestCase):
         self.assertEqual({each.group for each in collectives_of(graph)}, {dist.group.WORLD.group_name})
 
     def test_shapes_and_dtypes(self) -> None:
+        """A coalesced collective has the shapes and dtypes of all its tensors."""
         several = next(each for each in collectives_of(traced(functional)) if "coalesced" in each.name)
         self.assertEqual(several.shapes, ((4, 3), (4, 3)))
         self.assertEqual(several.dtypes, (torch.float32, torch.float64))
 
     def test_waits_taken_out(self) -> None:
+        """A collective whose result is read too early is marked in its value and in the table."""
         graph = traced(lambda tensor: funcol.all_reduce(tensor, "sum", dist.group.WORLD) * 2)
         self.assertEqual([each.waited for each in collectives_of(graph)], [True])
         broken = without_waits(graph)
@@ -105,11 +109,13 @@ class CollectivesTest(unittest.TestCase):
         self.assertIn("NO", summarize_collectives(broken))
 
     def test_graph_or_its_module(self) -> None:
+        """A graph and its module give the same collectives."""
         module = traced(functional)
         self.assertEqual(collectives_of(module.graph), collectives_of(module))
         self.assertEqual(count_collectives(module.graph), count_collectives(module))
 
     def test_nested_modules(self) -> None:
+        """The collectives of nested graph modules count, if the module is given and not its graph alone."""
         inner = traced(lambda tensor: funcol.all_reduce(tensor, "sum", dist.group.WORLD))
         outer = torch.fx.Graph()
         given = outer.placeholder("given")
@@ -120,6 +126,8 @@ class CollectivesTest(unittest.TestCase):
         self.assertEqual(count_collectives(module.graph), {}, "a graph alone knows nothing of modules")
 
     def test_summary(self) -> None:
+        """The table has one line per collective, and a last line with the counts and the total."""
+
         def twice(tensor: torch.Tensor) -> torch.Tensor:
             group: Any = dist.group.WORLD
             return funcol.broadcast(funcol.all_reduce(tensor, "sum", group), 0, group)
@@ -136,12 +144,14 @@ class CollectivesTest(unittest.TestCase):
         )
 
     def test_none(self) -> None:
+        """A graph without collectives has a table that says so."""
         graph = traced(lambda tensor: tensor * 2)
         self.assertEqual(collectives_of(graph), ())
         self.assertEqual(communication_bytes(graph), 0)
         self.assertEqual(summarize_collectives(graph).splitlines()[-1], "no collectives: 0 bytes")
 
     def test_refused(self) -> None:
+        """A collective of unknown size, and what is not a graph, raise a UsageError."""
         symbolic = traced(lambda t: funcol.all_reduce(t * 2, "sum", dist.group.WORLD), mode="symbolic")
         self.assertEqual(count_collectives(symbolic), {"all_reduce": 1})
         with self.assertRaisesRegex(UsageError, "mul has a symbolic shape: trace with static ones"):

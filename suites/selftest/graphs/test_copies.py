@@ -1,4 +1,4 @@
-"""``Copier``: copies are independent of the originals and related to each other as these are."""
+"""``Copier``: copies are independent of the originals and alias each other as the originals do."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def share(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 class CopierTest(TestCase):
-    """One relation after the other."""
+    """Copies of tensors, containers and modules."""
 
     def assertAlike(self, copy: torch.Tensor, original: torch.Tensor) -> None:
-        """Of equal values, dtype, layout in memory, and part in autograd; in a storage of its own."""
+        """The copy has the original's values, dtype, strides and autograd metadata, in its own storage."""
         self.assertEqual(copy.detach(), original.detach(), exact_stride=True)
         self.assertFalse(share(copy, original))
         for name in ("requires_grad", "is_leaf"):
@@ -36,7 +36,7 @@ class CopierTest(TestCase):
         self.assertIs(type(copy), type(original))
 
     def test_plain(self) -> None:
-        """With and without grad, computed, parameters, strides, offsets, conjugates, other dtypes."""
+        """Copies of many kinds of single tensors are like their originals."""
         base = torch.arange(12.0).reshape(3, 4)
         plain = [
             base,
@@ -53,7 +53,7 @@ class CopierTest(TestCase):
             self.assertAlike(copy, original)
 
     def test_shared_storage(self) -> None:
-        """Tensors without a base that share a storage share one."""
+        """Tensors that share a storage without being views share one in the copy."""
         x = torch.arange(6.0)
         one, other = Copier().tree([x.detach()[2:], x.detach()[:4]])
         self.assertTrue(share(one, other))
@@ -62,7 +62,7 @@ class CopierTest(TestCase):
         self.assertEqual(x[2], 2)
 
     def test_views(self) -> None:
-        """Are views of the base's copy for autograd as well, and gradients arrive in the base's leaf."""
+        """A view's copy is a view of the base's copy for autograd, and gradients reach the base's leaf."""
         leaf = grown(2, 3)
         base = leaf * 1
         given = [base.t(), base, base[0]]
@@ -80,14 +80,14 @@ class CopierTest(TestCase):
         self.assertEqual(copied_leaf.grad, torch.tensor([[2.0] * 3, [1.0] * 3]))
 
     def test_detached_alias(self) -> None:
-        """Shares the storage of a computed tensor, and not its history."""
+        """A detached tensor's copy shares the storage of the other copy, and requires no grad."""
         base = grown(3) * 1
         copied, detached = Copier().tree([base, base.detach()])
         self.assertTrue(share(copied, detached))
         self.assertFalse(detached.requires_grad)
 
     def test_view_under_no_grad(self) -> None:
-        """As autograd sees it."""
+        """The copy of a view taken under ``no_grad`` has the same autograd metadata."""
         base = grown(3) * 1
         with torch.no_grad():
             view = base[1:]
@@ -95,14 +95,14 @@ class CopierTest(TestCase):
         self.assertAlike(copy, view)
 
     def test_twice(self) -> None:
-        """One object is one object, in containers too; what is no tensor is passed on."""
+        """A tensor that occurs twice is copied once, in containers too; other objects are passed on."""
         x, other = torch.ones(2), object()
         one, inside = Copier().tree([x, {"x": (x,), "other": other}])
         self.assertIs(inside["x"][0], one)
         self.assertIs(inside["other"], other)
 
     def test_writable(self) -> None:
-        """No leaf, whatever aliases it."""
+        """With ``writable`` a copy that requires grad is not a leaf, and its aliases share its memory."""
         leaf = grown(4)
         copier = Copier(writable=True)
         copy, half = copier.tree([leaf, leaf[2:]])
@@ -113,7 +113,7 @@ class CopierTest(TestCase):
         self.assertEqual(leaf.detach(), torch.tensor([1.0, 2, 3, 4]))
 
     def test_writable_leaf_views(self) -> None:
-        """Of bases that do not require grad: they share memory still, and are written to."""
+        """With ``writable``, leaf views of a base without grad may be written to, and share its memory."""
         plain = torch.arange(4.0)
         for what, leaf, beside in (
             ("alone", torch.arange(4.0).reshape(2, 2).requires_grad_(), None),
@@ -134,7 +134,7 @@ class CopierTest(TestCase):
                 self.assertEqual(behind.grad, torch.full_like(leaf, 2))
 
     def test_requires_grad(self) -> None:
-        """Set on the copies, of views of what does not require grad too."""
+        """``requires_grad`` sets the flag of copies, also of views of a base without grad."""
         x, y = torch.arange(4.0), grown(2)
         view = x.view(2, 2)
         copier = Copier(requires_grad={id(view): True, id(y): False})
@@ -143,7 +143,7 @@ class CopierTest(TestCase):
         self.assertEqual(len(copier.leaves), 1)
 
     def test_modules(self) -> None:
-        """A module's tensors and others stay related; they are copied as they are, and without gradients."""
+        """A module's tensors alias the other copies, and the Copier's options do not apply to them."""
 
         class Module(torch.nn.Module):  # type: ignore[misc]  # torch is untyped to mypy here
             def __init__(self) -> None:
@@ -179,7 +179,7 @@ class CopierTest(TestCase):
         self.assertFalse(share(copy.plain, module.plain))
 
     def test_lazy_modules(self) -> None:
-        """Have parameters without sizes, which are copied as they are."""
+        """A lazy module is copied, and a call of the copy leaves the original without sizes."""
         module = torch.nn.LazyLinear(2)
         copy = Copier().module(module)
         copy(torch.ones(1, 3))
@@ -187,14 +187,14 @@ class CopierTest(TestCase):
         self.assertEqual(copy.weight.shape, (2, 3))
 
     def test_given_up_storage(self) -> None:
-        """A tensor that holds no data."""
+        """A tensor whose storage was freed has a copy whose storage is empty, too."""
         x = torch.zeros(8)
         x.untyped_storage().resize_(0)
         copy = Copier().tensor(x)
         self.assertEqual((copy.untyped_storage().nbytes(), copy.shape), (0, (8,)))
 
     def test_subclasses(self) -> None:
-        """Wrapper subclasses part by part; views of them; plain tensors that are to be wrapped."""
+        """Wrapper subclasses and their views are copied by parts; ``wrap`` makes them from plain tensors."""
         two = TwoTensor(torch.ones(2, 2), torch.zeros(2, 2)).requires_grad_()
         copy = Copier().tensor(two)
         self.assertEqual((type(copy), copy.requires_grad, copy.is_leaf), (TwoTensor, True, True))
@@ -211,14 +211,14 @@ class CopierTest(TestCase):
         self.assertTrue(base.is_leaf)
 
     def test_sparse(self) -> None:
-        """Copied whole."""
+        """A sparse tensor is copied."""
         x = torch.eye(2).to_sparse()
         copy = Copier().tensor(x)
         self.assertIsNot(copy, x)
         self.assertEqual(copy.to_dense(), torch.eye(2))
 
     def test_refused(self) -> None:
-        """A wrapper that changes what it wraps."""
+        """A ``wrap`` function that changes the shape is refused."""
         with self.assertRaisesRegex(UsageError, r"an input cannot be copied \(shape \(1,\) for \(2,\)\)"):
             Copier(wrap=lambda tensor: tensor[:1]).tensor(torch.ones(2))
 

@@ -1,4 +1,4 @@
-"""The model of the bucketing rule: by examples worked out by hand, and by what must hold of any model."""
+"""The model of DDPOptimizer's bucketing rule: examples worked out by hand, and properties of all models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.graphs.ddp_bucketing import (
 
 
 def chain(*weights: tuple[Weight, ...]) -> list[Step]:
-    """Steps that each read the one before, the last of which the caller reads."""
+    """Steps each of which reads the one before; the caller reads the last."""
     last = len(weights) - 1
     return [
         Step(each, readers=(CALLER if index == last else index + 1,)) for index, each in enumerate(weights)
@@ -28,12 +28,12 @@ def chain(*weights: tuple[Weight, ...]) -> list[Step]:
 
 
 def of(*sizes: int) -> tuple[Weight, ...]:
-    """Weights called after their bytes."""
+    """Weights that are named after their sizes."""
     return tuple(Weight(str(size), size) for size in sizes)
 
 
 class ExamplesTest(unittest.TestCase):
-    """Small models whose buckets can be counted on fingers."""
+    """Small models whose buckets were worked out by hand."""
 
     def check(
         self,
@@ -43,53 +43,53 @@ class ExamplesTest(unittest.TestCase):
         first_cap: int = 5,
         deviations: Deviations = DOCUMENTED,
     ) -> None:
-        """``expected``: the names of each bucket, with spaces between."""
+        """Require these buckets; ``expected`` has each bucket's parameter names, separated by spaces."""
         found = expected_buckets(steps, cap, first_cap, deviations)
         self.assertEqual([" ".join(bucket.names) for bucket in found], expected)
 
     def test_backwards(self) -> None:
-        """From the last step to the first; within a step in the order of its arguments."""
+        """Buckets go from the last step to the first, and within a step in the order of its arguments."""
         self.check(chain(of(11, 1), of(12, 2), of(13, 3)), ["13 3", "12 2", "11 1"])
 
     def test_first_limit(self) -> None:
-        """It is for the first bucket alone; a bucket is full when it has reached its limit."""
+        """The first limit is for the first bucket alone; a bucket is full when it reaches its limit."""
         self.check(chain(of(9), of(1), of(4), of(5)), ["5", "4 1 9"])
         self.check(chain(of(9), of(6), of(4), of(5)), ["5", "4 6", "9"])
         self.check(chain(of(9), of(6), of(3), of(4)), ["4 3", "6 9"])
 
     def test_a_step_is_not_torn(self) -> None:
-        """All parameters of one operator are in one bucket."""
+        """All parameters of one step are in one bucket."""
         self.check(chain(of(7), of(8, 9, 6)), ["8 9 6", "7"])
 
     def test_steps_without_parameters(self) -> None:
-        """Belong to the bucket that is not yet full; ahead of everything they are no bucket."""
+        """Steps without parameters join the open bucket; ahead of all others they are no bucket."""
         found = expected_buckets(chain((), (), of(12), (), of(13), ()), 10, 5)
         self.assertEqual([bucket.steps for bucket in found], [(5, 4), (3, 2, 1, 0)])
 
     def test_what_does_not_count(self) -> None:
-        """Frozen and ignored parameters; their steps are in buckets all the same."""
+        """Frozen and ignored parameters do not count, but their steps are in some bucket."""
         frozen, ignored = Weight("frozen", 50, trainable=False), Weight("ignored", 50, ignored=True)
         self.check(chain((frozen,), of(3), (ignored,), of(4)), ["4 3"])
         self.check(chain((frozen,), of(5), (ignored,), of(6)), ["6", "5"])
 
     def test_no_parameters_at_all(self) -> None:
-        """One bucket with nothing in it."""
+        """A model without parameters has one empty bucket."""
         self.check(chain((), ()), [""])
         self.check([], [""])
 
     def test_used_twice(self) -> None:
-        """Counts once, where its gradient comes first."""
+        """A parameter that is used twice counts once, with the last step that uses it."""
         tied = Weight("tied", 6)
         self.check(chain((tied,), of(5), (tied,)), ["tied", "5"])
         self.check(chain((tied, tied), of(5)), ["5", "tied"])
 
     def test_by_keyword(self) -> None:
-        """Counts as any other."""
+        """A parameter that is given by keyword counts like any other."""
         steps = [Step(of(4), readers=(1,)), Step((), aside=of(7), readers=(CALLER,))]
         self.check(steps, ["7", "4"])
 
     def test_useless_pieces(self) -> None:
-        """A full bucket that nobody reads from goes on until somebody does."""
+        """A full bucket whose results nobody reads takes further steps until somebody does."""
         steps = [
             Step(of(8), readers=(1, CALLER)),
             Step(of(7), readers=(2,)),
@@ -99,7 +99,7 @@ class ExamplesTest(unittest.TestCase):
         self.check([Step(of(11), readers=(1,)), *steps[1:2], Step(of(6), readers=(CALLER,))], ["6", "7 11"])
 
     def test_deviations(self) -> None:
-        """Each by itself."""
+        """Each deviation from the documentation changes the buckets by itself."""
         tied, ignored = Weight("tied", 6), Weight("ignored", 6, ignored=True)
         self.check(
             chain((tied,), (tied, tied)), ["tied tied", "tied"], 10, 5, Deviations(counts_each_use=True)
@@ -109,7 +109,7 @@ class ExamplesTest(unittest.TestCase):
         self.check(steps, ["4"], 10, 5, Deviations(misses_aside=True))
 
     def test_mistakes(self) -> None:
-        """Say what to do."""
+        """A first limit above the other one, and a reader that is not a later step, raise a UsageError."""
         with self.assertRaisesRegex(UsageError, "bucket_cap_mb of at least 1"):
             expected_buckets([], cap=4, first_cap=5)
         for reader in (0, 1, -2):
@@ -122,7 +122,7 @@ WEIGHTS = st.builds(Weight, st.sampled_from("abcdefgh"), st.integers(1, 12), st.
 
 @st.composite
 def models(draw: st.DrawFn) -> list[Step]:
-    """Steps with any parameters, read by any later ones."""
+    """Steps with random parameters, read by random later steps."""
     count = draw(st.integers(1, 12))
     sizes = {name: draw(st.integers(1, 12)) for name in "abcdefgh"}
     weights = WEIGHTS.map(lambda w: Weight(w.name, sizes[w.name], w.name < "g", w.name in "bd"))
@@ -141,14 +141,14 @@ DEVIATIONS = st.builds(Deviations, st.booleans(), st.booleans(), st.booleans())
 
 
 class PropertiesTest(unittest.TestCase):
-    """What holds of every model, found by other means than the rule's own walk."""
+    """Properties that hold for every model, computed in another way than by the rule."""
 
     @bounded(200)
     @given(models(), CAPS, DEVIATIONS)
     def test_every_step_once_backwards(
         self, steps: list[Step], caps: tuple[int, int], deviations: Deviations
     ) -> None:
-        """Buckets share the steps out, in the order of the backward."""
+        """Each step is in exactly one bucket, in the order of the backward."""
         found = expected_buckets(steps, *caps, deviations)
         self.assertEqual(
             [index for bucket in found for index in bucket.steps], list(reversed(range(len(steps))))
@@ -157,7 +157,7 @@ class PropertiesTest(unittest.TestCase):
     @bounded(200)
     @given(models(), CAPS)
     def test_documented_parameters_once(self, steps: list[Step], caps: tuple[int, int]) -> None:
-        """Each parameter that DDP reduces counts in exactly one bucket, no other in any."""
+        """Each parameter that DDP reduces counts in exactly one bucket, and no other parameter counts."""
         found = expected_buckets(steps, *caps)
         names = [name for bucket in found for name in bucket.names]
         used = {w.name for s in steps for w in (*s.weights, *s.aside) if w.trainable and not w.ignored}
@@ -168,7 +168,7 @@ class PropertiesTest(unittest.TestCase):
     def test_full_but_no_fuller(
         self, steps: list[Step], caps: tuple[int, int], deviations: Deviations
     ) -> None:
-        """Each bucket but the last has its limit; without its last step it had not, or gave nothing."""
+        """Each bucket but the last reached its limit, and only its last step filled it or made it useful."""
         found = expected_buckets(steps, *caps, deviations)
         for index, bucket in enumerate(found[:-1]):
             cap = caps[1] if index == 0 else caps[0]
@@ -191,7 +191,7 @@ class PropertiesTest(unittest.TestCase):
     @bounded(200)
     @given(models(), DEVIATIONS)
     def test_limits_out_of_reach(self, steps: list[Step], deviations: Deviations) -> None:
-        """One bucket."""
+        """With limits that are never reached there is one bucket."""
         self.assertEqual(len(expected_buckets(steps, 10**6, 10**6, deviations)), 1)
 
 

@@ -1,4 +1,4 @@
-"""What is captured of DDPOptimizer's work: against models whose buckets are known beforehand."""
+"""The splits captured from DDPOptimizer, for models whose buckets are known beforehand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WIDTH = 512
 
 
 class UnderDDP(nn.Module):  # type: ignore[misc]  # torch is not followed
-    """What DDPOptimizer takes for DDP: no process group is needed to split."""
+    """A stand-in for DDP that DDPOptimizer accepts, without a process group."""
 
     def __init__(self, module: nn.Module, cap: int = MIB) -> None:
         super().__init__()
@@ -35,13 +35,13 @@ class UnderDDP(nn.Module):  # type: ignore[misc]  # torch is not followed
 
     @torch._dynamo.disable(recursive=False)  # type: ignore[untyped-decorator]  # torch is not followed
     def forward(self, *inputs: Any) -> Any:
-        """The module's own, with the mark that it is DDP's."""
+        """Run the module's forward while this object is the active DDP module."""
         with mock.patch.object(DistributedDataParallel, "_active_ddp_module", self):
             return self.module(*inputs)
 
 
 class Body(nn.Module):  # type: ignore[misc]  # as above
-    """A module whose forward is a function of it."""
+    """A module whose forward is the given function."""
 
     def __init__(self, forward: Callable[..., Any], **children: Any) -> None:
         super().__init__()
@@ -50,45 +50,45 @@ class Body(nn.Module):  # type: ignore[misc]  # as above
         self.body = forward
 
     def forward(self, *inputs: Any) -> Any:
-        """The function's result."""
+        """Call the function with the module itself and the inputs."""
         return self.body(self, *inputs)
 
 
 class Held(nn.Module):  # type: ignore[misc]  # as above
-    """A module that fx can trace, with a parameter of its own."""
+    """A module with one parameter that fx can trace symbolically."""
 
     def __init__(self) -> None:
         super().__init__()
         self.w = nn.Parameter(torch.ones(4))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The product."""
+        """Multiply by the parameter."""
         return x * self.w
 
 
 def weight() -> nn.Parameter:
-    """1 MiB."""
+    """A square parameter of 1 MiB."""
     return nn.Parameter(torch.randn(WIDTH, WIDTH) / WIDTH)
 
 
 def layers(count: int) -> nn.Module:
-    """A module of its own with linear layers of just over 1 MiB."""
+    """A module around ``count`` linear layers of slightly more than 1 MiB each."""
     net = nn.Sequential(*(nn.Linear(WIDTH, WIDTH) for _ in range(count)))
     return Body(lambda self, x: self.net(x).relu(), net=net)
 
 
 class CaptureTest(TestCase):
-    """Each test compiles; nothing is compiled when it starts."""
+    """Splits of compiled models; each test starts with a compiler that has compiled nothing."""
 
     def setUp(self) -> None:
-        """The compiler forgets what it knows."""
+        """Reset the compiler."""
         super().setUp()
         around = clean_compiler()
         around.__enter__()
         self.addCleanup(around.__exit__, None, None, None)
 
     def split(self, model: nn.Module, *inputs: Any, **options: Any) -> Split:
-        """The one split of a model, which computes what it computes uncompiled."""
+        """The single split of a model, whose compiled results must equal its eager results."""
         expected = model(*inputs)
         with captured_splits() as splits:
             actual = torch.compile(UnderDDP(model), **{"backend": "eager", **options})(*inputs)
@@ -97,7 +97,7 @@ class CaptureTest(TestCase):
         return split
 
     def test_layers(self) -> None:
-        """A bucket each, nearest the output first, with the tensor that goes from one to the next."""
+        """Each layer is a bucket, nearest the output first, with the tensor that passes between buckets."""
         split = self.split(layers(3), torch.randn(2, WIDTH))
         self.assertEqual(split.names, tuple((f"net.{n}.weight", f"net.{n}.bias") for n in (2, 1, 0)))
         self.assertEqual(split.sizes, (MIB + 4 * WIDTH,) * 3)
@@ -116,19 +116,19 @@ class CaptureTest(TestCase):
         self.assertEqual(split.missed, ())
 
     def test_graphs(self) -> None:
-        """Each bucket has its own code and the split that of the whole."""
+        """Each bucket has the code of its own graph, and the split that of the whole graph."""
         split = self.split(layers(2), torch.randn(2, WIDTH))
         for bucket, relus in zip(split.buckets, (1, 0), strict=True):
             self.assertEqual(self.calls(bucket.graph), (1, relus))
         self.assertEqual(self.calls(split.graph), (2, 1))
 
     def calls(self, code: str) -> tuple[int, int]:
-        """How often a graph calls linear and relu, its comments left out."""
+        """How often a graph's code calls linear and relu, without its comments."""
         lines = [line for line in code.splitlines() if not line.lstrip().startswith("#")]
         return sum("linear(" in line for line in lines), sum("relu(" in line for line in lines)
 
     def test_one_bucket(self) -> None:
-        """A graph that stays whole is a split as well, whatever the backend makes of it."""
+        """A graph that is not split is captured as one bucket, whatever the backend does with it."""
         model = Body(lambda self, x: self.layer(x).relu(), layer=nn.Linear(4, 4))
         for backend in ("eager", "aot_eager"):
             torch._dynamo.reset()
@@ -137,13 +137,13 @@ class CaptureTest(TestCase):
             self.assertEqual((split.crossings, split.buckets[0].crossing), ((), None))
 
     def test_symbolic_size(self) -> None:
-        """Goes into the buckets that need it, by name."""
+        """A symbolic size is an input of each bucket that needs it."""
         split = self.split(layers(2), torch.randn(3, WIDTH), dynamic=True)
         (rows,) = {value.shape[0] for value in split.crossings}
         self.assertIn(Boundary(str(rows), (), "int"), split.buckets[0].inputs)
 
     def test_size_that_a_bucket_makes(self) -> None:
-        """Crosses as a number of its own, from where it was made."""
+        """A size that depends on data passes between buckets as an int, from the bucket that computes it."""
 
         def body(self: Any, x: Tensor, counts: Tensor) -> Tensor:
             (count,) = counts.tolist()
@@ -155,7 +155,7 @@ class CaptureTest(TestCase):
         self.assertEqual([(v.dtype, v.source) for v in split.crossings], [("float32", 1), ("int", 1)])
 
     def test_several_results(self) -> None:
-        """Values that several buckets or the caller need are named alike everywhere."""
+        """A value that several buckets or the caller read has the same name everywhere."""
 
         def body(self: Any, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             low = x @ self.a
@@ -170,7 +170,7 @@ class CaptureTest(TestCase):
         self.assertEqual((split.outputs(2), split.outputs(1)), ((low,), (high,)))
 
     def test_names_and_frozen_parameters(self) -> None:
-        """A parameter has its name in the DDP module; buffers are inputs from outside, frozen ones too."""
+        """Parameters have their names in the DDP module, and frozen ones are not counted."""
         norm = nn.BatchNorm1d(WIDTH, track_running_stats=False)
         model = Body(
             lambda self, x: self.inner.norm(x @ self.own) @ self.frozen,
@@ -183,7 +183,7 @@ class CaptureTest(TestCase):
         self.assertEqual(split.missed, ())
 
     def test_ignored_and_missed(self) -> None:
-        """Marks that DDP put on parameters, and parameters that the optimizer does not see."""
+        """Parameters that DDP ignores are marked, and those that the optimizer overlooks are listed."""
         model = Body(lambda self, x: linear(x @ self.a, weight=self.b), a=weight(), b=weight())
         ignore = DistributedDataParallel._set_params_and_buffers_to_ignore_for_model
         ignore(model, ["a"])
@@ -192,7 +192,7 @@ class CaptureTest(TestCase):
         self.assertEqual([p.name for p in split.missed], ["b"])
 
     def test_checkpointed_region(self) -> None:
-        """An operator of higher order is one operator, and its parameters count."""
+        """A checkpointed region is one operator, and its parameters count."""
         model = Body(
             lambda self, x: (
                 checkpoint(lambda y: (y @ self.a).sin() @ self.b, x, use_reentrant=False).cos() @ self.c
@@ -206,7 +206,7 @@ class CaptureTest(TestCase):
         self.assertEqual(split.buckets[1].ops, ("tag_activation_checkpoint", "getitem", "cos"))
 
     def test_extended_bucket(self) -> None:
-        """A full bucket from which nobody reads takes more."""
+        """A full bucket whose results nobody reads takes further operators."""
         model = Body(
             lambda self, x: (x.sin() @ self.a, self.seen.copy_((self.b * 2).sum(0)))[0],
             a=weight(),
@@ -219,7 +219,7 @@ class CaptureTest(TestCase):
         self.assertEqual(split.buckets[0].extended_by, 1)
 
     def test_recompiled(self) -> None:
-        """Another graph is another split."""
+        """A recompilation is captured as another split."""
         model = UnderDDP(layers(2))
         compiled = torch.compile(model, backend="eager")
         with captured_splits() as splits:
@@ -230,7 +230,7 @@ class CaptureTest(TestCase):
         self.assertNotEqual(splits[0].results[0].shape, splits[1].results[0].shape)
 
     def test_hand_made_optimizer(self) -> None:
-        """Without an active module, parameters are named after their place."""
+        """Without an active DDP module, parameters are named after the place where dynamo found them."""
         model = layers(2)
         optimizer = DDPOptimizer(MIB, lambda graph, inputs: graph.forward, first_bucket_cap=8)
         with captured_splits() as splits:
@@ -241,7 +241,7 @@ class CaptureTest(TestCase):
         self.assertEqual(splits[0].first_cap, 8)
 
     def test_modules_in_the_graph(self) -> None:
-        """A graph that calls modules itself, as symbolic tracing makes it, names their parameters too."""
+        """Parameters of modules that a graph itself calls are named after their path in its module."""
         graph = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(4, 4), nn.ReLU()))
         held = torch.fx.symbolic_trace(Held())
         next(iter(held.graph.nodes)).meta["example_value"] = torch.ones(2, 4)
@@ -252,7 +252,7 @@ class CaptureTest(TestCase):
         self.assertEqual([s.names for s in splits], [(("0.weight", "0.bias"),), (("w",),)])
 
     def test_failure_of_the_backend(self) -> None:
-        """Is the test's own, leaves no record, and leaves the optimizer as it was."""
+        """An error of the backend is raised, nothing is recorded, and the optimizer keeps its compiler."""
 
         def fails(graph: Any, inputs: Any) -> Any:
             raise ZeroDivisionError
@@ -265,7 +265,7 @@ class CaptureTest(TestCase):
         self.assertIs(optimizer.backend_compile_fn, fails)
 
     def test_region(self) -> None:
-        """Outside of it nothing is recorded, and regions within one another both record."""
+        """Nothing is recorded outside of the context, and nested contexts both record."""
         original = DDPOptimizer.compile_fn
         model = layers(1)
         with captured_splits() as outer:
@@ -278,7 +278,7 @@ class CaptureTest(TestCase):
         self.assertEqual(outer[0], inner[0])
 
     def test_model_by_itself(self) -> None:
-        """Is split as it is in DDP, with keyword arguments too; nothing of it is left in the compiler."""
+        """``splits_of`` splits a model as under DDP, with keyword arguments too; no module stays active."""
         model, x = layers(2), torch.randn(2, WIDTH)
         expected = self.split(model, x)
         self.assertEqual(splits_of(model, x, bucket_cap_mb=1), [expected])
@@ -287,7 +287,7 @@ class CaptureTest(TestCase):
         self.assertIsNone(DistributedDataParallel._active_ddp_module)
 
     def test_cap_below_the_first_bucket(self) -> None:
-        """Says what the least is."""
+        """A cap below the first bucket's or not finite, and what is not a module, raise a UsageError."""
         for cap in (0.5, float("nan"), float("inf")):
             with self.assertRaisesRegex(UsageError, "no less than 1$"):
                 splits_of(layers(1), torch.randn(2, WIDTH), bucket_cap_mb=cap)
@@ -295,13 +295,13 @@ class CaptureTest(TestCase):
             splits_of(lambda x: x, torch.randn(2))
 
     def test_switched_off(self) -> None:
-        """Where DDPOptimizer is not asked there is nothing to record."""
+        """Without ``optimize_ddp`` nothing is recorded."""
         with captured_splits() as splits, torch._dynamo.config.patch(optimize_ddp=False):
             torch.compile(UnderDDP(layers(2)), backend="eager")(torch.randn(2, WIDTH))
         self.assertEqual(splits, [])
 
     def test_planted_faults(self) -> None:
-        """A split that is wrong is seen to be."""
+        """A split that a planted fault changed differs from the correct one."""
         model = layers(2)
         right = self.split(model, torch.randn(2, WIDTH))
         faults: dict[str, Callable[[], Any]] = {

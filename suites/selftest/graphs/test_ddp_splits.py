@@ -1,4 +1,4 @@
-"""Captured splits as values: what they tell, and how they are written and read again."""
+"""Captured splits as values: their properties, their text, and their JSON form."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ SPLIT = Split(
 
 
 class ValuesTest(unittest.TestCase):
-    """What a split tells."""
+    """The properties and the text of a split."""
 
     def test_buckets(self) -> None:
-        """Names and bytes, bucket by bucket."""
+        """A split gives the names and the bytes of each bucket."""
         self.assertEqual(SPLIT.names, (("b.weight", "b.bias"), ("a.bias",)))
         self.assertEqual(SPLIT.sizes, (MIB + 32, 32))
 
     def test_crossing(self) -> None:
-        """The parameter with which the cap was reached; none where it never was."""
+        """The crossing parameter is the one that filled the bucket, or None if it never was full."""
         self.assertEqual(SPLIT.buckets[0].crossing, parameter("b.weight", MIB))
         self.assertIsNone(SPLIT.buckets[1].crossing)
         late = bucket(100, parameter("p", 60), parameter("q", 40), parameter("r", 40))
@@ -64,20 +64,20 @@ class ValuesTest(unittest.TestCase):
         self.assertIsNone(bucket(100).crossing)
 
     def test_boundaries(self) -> None:
-        """What goes between buckets, and what each gives to others and to the caller, each once."""
+        """Values that pass between buckets, and those that each bucket gives away, are listed once."""
         self.assertEqual(SPLIT.crossings, (MIDDLE,))
         self.assertEqual(SPLIT.outputs(0), (RESULT,))
         self.assertEqual(SPLIT.outputs(1), (MIDDLE,))
 
     def test_frozen(self) -> None:
-        """It is a value: it cannot be changed, and is equal to its like."""
+        """A split cannot be changed, and equals a split with the same fields."""
         with self.assertRaises(dataclasses.FrozenInstanceError):
             SPLIT.cap = 1  # type: ignore[misc]  # that is the test
         self.assertEqual(SPLIT, dataclasses.replace(SPLIT))
         self.assertEqual(len({SPLIT, dataclasses.replace(SPLIT)}), 1)
 
     def test_text(self) -> None:
-        """All of it but the code, a line a thing."""
+        """The text has a line for each parameter and value, and no code."""
         self.assertEqual(
             str(SPLIT).splitlines(),
             [
@@ -97,7 +97,7 @@ class ValuesTest(unittest.TestCase):
         )
 
     def test_text_of_an_extended_bucket(self) -> None:
-        """Says by how much."""
+        """The text says how many operators a full bucket took."""
         extended = dataclasses.replace(SPLIT.buckets[0], extended_by=2)
         text = str(dataclasses.replace(SPLIT, buckets=(extended,)))
         self.assertIn("1 bucket, nearest", text)
@@ -105,15 +105,15 @@ class ValuesTest(unittest.TestCase):
 
 
 class JsonTest(unittest.TestCase):
-    """Splits in a file."""
+    """Splits as JSON text."""
 
     def test_round_trip(self) -> None:
-        """What is read is what was written."""
+        """Splits that are written and read again are equal."""
         for splits in ((), (SPLIT,), (SPLIT, dataclasses.replace(SPLIT, cap=2 * MIB))):
             self.assertEqual(splits_from_json(splits_to_json(splits)), splits)
 
     def test_other_texts(self) -> None:
-        """Are a mistake of the user's."""
+        """Any other text raises a UsageError."""
         unknown = json.loads(splits_to_json([SPLIT]))
         unknown[0]["colour"] = "red"
         for text in ("", "nothing", "3", '{"a": 1}', "[3]", '[{"cap": 3}]', json.dumps(unknown)):
@@ -121,7 +121,7 @@ class JsonTest(unittest.TestCase):
                 splits_from_json(text)
 
     def test_without_torch(self) -> None:
-        """Whoever reads or draws a split needs no torch."""
+        """Reading a split does not import torch."""
         code = (
             "import sys, harness.graphs.ddp_splits, harness.graphs.ddp_bucketing;"
             "assert not any(name.split('.')[0] == 'torch' for name in sys.modules)"

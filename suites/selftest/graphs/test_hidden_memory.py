@@ -1,4 +1,4 @@
-"""What lies around inputs is compared: memory that they do not show, and leaves that are none of them."""
+"""Memory that inputs do not show, and leaves that are not inputs, are found and compared."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 from harness import TestCase
 from harness.graphs import verify_aot
-from harness.graphs.hidden_memory import around
+from harness.graphs.hidden_memory import hidden_tensors
 from suites.selftest.graphs.verifying import Changed, Function, VerifyTestCase
 
 
 def column(*leaves: torch.Tensor) -> list[torch.Tensor]:
-    """One of two."""
+    """One column of a matrix of two."""
     return [torch.ones(3, 2)[:, 0]]
 
 
 def doubles(a: torch.Tensor) -> None:
-    """Writes to its argument."""
+    """Write to the argument."""
     a.mul_(2)
 
 
 def also(change: Callable[[torch.Tensor], Any]) -> Changed:
-    """A compiled function that writes somewhere else as well."""
+    """A front end whose compiled functions also apply ``change`` to their first argument."""
 
     def call(compiled: Function, eager: Function, arguments: tuple[Any, ...]) -> Any:
         out = compiled(*arguments)
@@ -38,10 +38,10 @@ def also(change: Callable[[torch.Tensor], Any]) -> Changed:
 
 
 class SurroundingsTest(VerifyTestCase):
-    """``verify_aot`` with writes beside the inputs."""
+    """``verify_aot`` with compiled functions that write to hidden tensors."""
 
     def test_beside_a_view(self) -> None:
-        """Of a list's view, by the whole storage; nothing is said of it where the view itself differs."""
+        """A write beside a view is found, but not reported where the view itself differs."""
         verify_aot(doubles, column())
         plain: dict[str, Any] = {"function": doubles, "requires_grad": None, "test_mutation": False}
         self.assertDiffers(
@@ -60,7 +60,7 @@ class SurroundingsTest(VerifyTestCase):
         self.assertNotIn("around", message)
 
     def test_leaves(self) -> None:
-        """What an argument is computed from, of a list's and of a callable's."""
+        """A write to the leaf that an argument is computed from is found."""
         leaf: list[torch.Tensor] = []
 
         def made() -> tuple[Sequence[Any], Sequence[Any]]:
@@ -76,11 +76,11 @@ class SurroundingsTest(VerifyTestCase):
         )
 
 
-class AroundTest(TestCase):
-    """``around``."""
+class HiddenTensorsTest(TestCase):
+    """``hidden_tensors``."""
 
     def test_storages(self) -> None:
-        """Which have more to show."""
+        """A storage is returned if inputs of one dtype show only a part of it and its data can be read."""
         x = torch.arange(4.0)
         given_up = torch.zeros(8)
         given_up.untyped_storage().resize_(0)
@@ -99,15 +99,15 @@ class AroundTest(TestCase):
             ("nothing of it", [x[:0]], ["the memory around 0"]),
         ):
             with self.subTest(what):
-                found = around([(str(index), tensor) for index, tensor in enumerate(tensors)], [])
+                found = hidden_tensors([(str(index), tensor) for index, tensor in enumerate(tensors)], [])
                 self.assertEqual([name for name, _ in found], names)
-        ((_, flat),) = around([("x", x[1:])], [])
+        ((_, flat),) = hidden_tensors([("x", x[1:])], [])
         self.assertEqual(flat, x)
 
     def test_leaves(self) -> None:
-        """Those that are no inputs, by a name of their own."""
+        """Leaves that are not inputs are returned, under names that no input has."""
         x, y, z = torch.ones(1), torch.ones(1), torch.ones(1)
-        found = around([("x", x), ("y", y)], [("x", x), ("y", z), ("leaf", z)])
+        found = hidden_tensors([("x", x), ("y", y)], [("x", x), ("y", z), ("leaf", z)])
         self.assertEqual([name for name, _ in found], ["the leaf behind y", "leaf"])
 
 

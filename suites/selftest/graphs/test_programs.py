@@ -1,4 +1,4 @@
-"""``ViewProgram``: what fails is made small, and its script shows it."""
+"""``ViewProgram``: its source, its verification, and the reduction of a program that fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.graphs import Compilers, ViewProgram, nop
 
 
 def loses_sines(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
-    """A faulty compiler: the sine of a number is the number."""
+    """A faulty compiler that replaces the sine of a value by the value."""
     for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default):
         node.replace_all_uses_with(node.args[0])
     graph.recompile()
@@ -31,10 +31,10 @@ PROGRAM = ViewProgram(
 
 
 class ViewProgramTest(DynamoTestCase):
-    """One program."""
+    """A program of five statements."""
 
     def test_source(self) -> None:
-        """Functions as they are written."""
+        """The source defines ``f`` and ``inputs`` with the program's lines."""
         self.assertExpectedInline(
             PROGRAM.source,
             """\
@@ -57,12 +57,12 @@ def inputs():
         self.assertTrue(leaf.is_leaf)
 
     def test_verified(self) -> None:
-        """By ``verify_aot``."""
+        """A correct program is verified with the options given."""
         result = PROGRAM.verify(dynamic=True)
         self.assertIn("aten.sin.default", result.forward_text)
 
     def test_failure(self) -> None:
-        """Of the smallest program that fails in the same way, with a script that does as well."""
+        """The error has the script of a smaller program, and the script fails in the same way."""
         with self.assertRaises(AssertionError) as caught:
             PROGRAM.verify(backend=loses_sines)
         script = str(caught.exception)[str(caught.exception).index("import torch") :]
@@ -91,10 +91,10 @@ verify_aot(f, inputs, backend=loses_sines, test_mutation=True)
             exec(script, {})
 
     def test_known(self) -> None:
-        """A known error comes as it is; a smaller program that has one is passed over."""
+        """A known error is raised unchanged, and a program that fails with one is not taken as smaller."""
 
         class Odd(AssertionError):
-            """Of a graph without products: another type of error than the program's."""
+            """The error for a graph without products: of another type than the program's."""
 
         def fails(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
             count = len(graph.graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor))
@@ -107,12 +107,12 @@ verify_aot(f, inputs, backend=loses_sines, test_mutation=True)
                 PROGRAM.verify(backend=fails, known=lambda error, known=known: str(error) == known)  # type: ignore[misc]  # it infers no lambda with a default
 
     def test_usage_errors(self) -> None:
-        """Are nobody's finding."""
+        """A UsageError is raised unchanged."""
         with self.assertRaisesRegex(UsageError, "^backend=3: give a name"):
             PROGRAM.verify(backend=3)
 
     def test_options_that_have_no_source(self) -> None:
-        """Stand in a comment, which says what to put there."""
+        """An option without a source form stands in a comment that says what to add."""
         script = PROGRAM.script(backend=Compilers("mine", nop, nop), dynamic=True, decompositions={3: nop})
         *_, first, second, call, end = script.split("\n")
         self.assertIn(
@@ -123,7 +123,7 @@ verify_aot(f, inputs, backend=loses_sines, test_mutation=True)
         compile(script, "script", "exec")
 
     def test_runs_in_eager(self) -> None:
-        """Not where a backward needs what was written over."""
+        """A program does not run in eager if it writes to a tensor that a backward needs."""
         self.assertTrue(PROGRAM.runs_in_eager())
         over = ViewProgram(
             PROGRAM.setup, PROGRAM.leaves, ("y",), ("a",), ("t0 = a.sin()", "a.mul_(2)"), ("t0",)

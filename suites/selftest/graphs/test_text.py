@@ -1,4 +1,4 @@
-"""``graph_text``: what it prints, and that nothing else than the graph decides it."""
+"""``graph_text``: the text of a graph, which depends on the graph alone."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def traced(function: Any, *arguments: Any) -> torch.fx.GraphModule:
 
 
 class TextTest(TestCase):
-    """One line a node."""
+    """The text of traced graphs."""
 
     def test_lines(self) -> None:
-        """Operators with their overloads, constants, lists, dtypes, items, a returned container."""
+        """Operators with overloads, constants, lists, dtypes, items and returned containers are printed."""
 
         def f(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             values, _ = torch.max(x, 0)
@@ -42,7 +42,7 @@ forward(x_1)
         )
 
     def test_line_numbers(self) -> None:
-        """The same function on other lines has the same text."""
+        """The same function on other source lines has the same text."""
         texts = {
             graph_text(traced(function, torch.ones(2)))
             for function in (
@@ -56,7 +56,7 @@ forward(x_1)
         self.assertEqual(len(texts), 1)
 
     def test_devices(self) -> None:
-        """By number: the text is the same on all, and a copy between two shows."""
+        """Devices are numbered, so that the text is the same on all of them, but copies between two show."""
 
         def f(device: str) -> str:
             return graph_text(traced(lambda: torch.ones(2, device=device).to("meta")))
@@ -76,7 +76,7 @@ forward()
         self.assertEqual(on_meta, graph_text(traced(lambda: torch.ones(2))))
 
     def test_shapes(self) -> None:
-        """On demand, from what tracing left."""
+        """With ``shapes`` each value has the dtype and sizes that tracing recorded."""
         self.assertExpectedInline(
             graph_text(traced(lambda x: x @ x.t(), torch.ones(2, 3)), name="product", shapes=True),
             """\
@@ -93,7 +93,7 @@ product(x_1: float32[2, 3])
         self.assertEqual("".join(text.split()).count("x_1,"), 39)
 
     def test_sub_graphs(self) -> None:
-        """Follow their graph."""
+        """Nested graphs follow their graph."""
 
         def f(x: torch.Tensor) -> Any:
             return torch.cond(x.sum() > 4, lambda x: (x.sin(),), lambda x: (x.cos(),), (x,))
@@ -120,7 +120,7 @@ forward.false_graph_0(arg0_1)
         )
 
     def test_other_nodes(self) -> None:
-        """Modules, methods, attributes, keyword arguments, slices, functions of Python."""
+        """Modules, methods, attributes, keyword arguments, slices and Python functions are printed."""
 
         class Module(torch.nn.Module):  # type: ignore[misc]  # torch is untyped to mypy here
             def __init__(self) -> None:

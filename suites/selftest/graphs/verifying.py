@@ -1,4 +1,4 @@
-"""Functions to verify, and faults to plant before the verifier."""
+"""What the self-tests of ``verify_aot`` share: functions to verify, faults to plant, and a test case."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ from typing import Any
 
 import torch
 
-from harness import DynamoTestCase
+from harness import DynamoTestCase, UsageError
 from harness.graphs import AotFunction, Compilation, Compilers, FrontEnd, nop, verify_aot
 
 Function = Callable[..., Any]
 
 
 def writes(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Writes to ``a``; returns a view of it, something new, and a view of that."""
+    """Write to ``a``; return a view of it, a product, and a view of the product."""
     a.mul_(2)
     product = a * b
     return a.view(-1), product, product.t()
 
 
 def products(weight: torch.Tensor, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Two outputs by name."""
+    """Two outputs in a dictionary."""
     return {"loss": (weight * batch["x"]).sum(), "twice": 2 * weight}
+
+
+def triple(a: torch.Tensor) -> torch.Tensor:
+    """One new tensor."""
+    return a * 3
 
 
 def inputs() -> list[torch.Tensor]:
@@ -31,10 +36,7 @@ def inputs() -> list[torch.Tensor]:
 
 
 class Changed(FrontEnd):
-    """``AotFunction`` whose compiled functions do something else as well.
-
-    ``call(compiled, eager, arguments)`` is what happens in the place of a call.
-    """
+    """``AotFunction`` with a fault: ``call(compiled, eager, arguments)`` runs in the place of each call."""
 
     name = "changed"
 
@@ -42,13 +44,13 @@ class Changed(FrontEnd):
         self.call = call
 
     def compile(self, function: Function, how: Compilation) -> Function:
-        """Both functions are given to ``call``."""
+        """Compile, and return a function that calls ``call``."""
         compiled = AotFunction().compile(function, how)
         return lambda *arguments: self.call(compiled, function, arguments)
 
 
 def on_outputs(change: Callable[[list[Any]], None]) -> FrontEnd:
-    """A front end after whose calls ``change`` has its way with the list of outputs."""
+    """A front end that applies ``change`` to the list of outputs of each call."""
 
     def call(compiled: Function, eager: Function, arguments: tuple[Any, ...]) -> Any:
         outputs = list(compiled(*arguments))
@@ -59,7 +61,7 @@ def on_outputs(change: Callable[[list[Any]], None]) -> FrontEnd:
 
 
 def on_gradients(change: Callable[[list[Any]], None]) -> Compilers:
-    """A backend after whose backwards ``change`` has its way with the list of gradients."""
+    """A backend that applies ``change`` to the list of gradients of each backward."""
 
     def backward(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Function:
         def run(*arguments: Any) -> list[Any]:
@@ -73,7 +75,7 @@ def on_gradients(change: Callable[[list[Any]], None]) -> Compilers:
 
 
 def put(index: int, change: Callable[[Any], Any]) -> Callable[[list[Any]], None]:
-    """Replaces one item of a list."""
+    """A change that replaces the item ``index`` of a list by ``change(item)``."""
 
     def replace(values: list[Any]) -> None:
         values[index] = change(values[index])
@@ -81,11 +83,29 @@ def put(index: int, change: Callable[[Any], Any]) -> Callable[[list[Any]], None]
     return replace
 
 
+def from_second_on(change: Callable[[list[Any], list[Any]], list[Any]]) -> Function:
+    """A backend whose graphs return ``change(first outputs, outputs)`` from the second call on."""
+
+    def compiler(graph: torch.fx.GraphModule, example: Sequence[Any]) -> Function:
+        first: list[Any] = []
+
+        def run(*arguments: Any) -> list[Any]:
+            outputs = list(graph(*arguments))
+            if first:
+                return change(first, outputs)
+            first[:] = outputs
+            return outputs
+
+        return run
+
+    return compiler
+
+
 class VerifyTestCase(DynamoTestCase):
-    """Asks for a difference by its text."""
+    """Assertions on verifications that fail."""
 
     def assertDiffers(self, *texts: str, function: Function = writes, **options: Any) -> str:
-        """Verification fails, with these texts each on a line of its own; returns the whole message."""
+        """``verify_aot`` fails and its message has each of these texts as a line; returns the message."""
         given = {"inputs": inputs(), "requires_grad": True, "test_mutation": True, **options}
         with self.assertRaises(AssertionError) as caught:
             verify_aot(function, **given)
@@ -93,3 +113,8 @@ class VerifyTestCase(DynamoTestCase):
         for text in texts:
             self.assertIn(f"  {text}", message.split("\n"))
         return message
+
+    def assertRefused(self, text: str, *arguments: Any, **options: Any) -> None:
+        """``verify_aot`` raises a UsageError whose text matches ``text``."""
+        with self.assertRaisesRegex(UsageError, text):
+            verify_aot(*arguments, **options)

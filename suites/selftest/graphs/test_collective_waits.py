@@ -1,4 +1,4 @@
-"""What reads a collective's result too early is found in a graph, put there, and put right."""
+"""Reads of a collective's result before its wait: found in graphs, planted, and repaired."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import torch.distributed._functional_collectives as funcol
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness import UsageError
-from harness.graphs import waits
-from harness.graphs.waits import collectives, unwaited, wait_for_works, without_waits
-from harness.ranks.local import rank
+from harness.graphs import collective_waits
+from harness.graphs.collective_waits import collectives, unwaited, wait_for_works, without_waits
+from harness.ranks.local import rank as local
 
 
 def traced(program: Callable[..., Any], *inputs: torch.Tensor) -> torch.fx.GraphModule:
@@ -24,14 +24,14 @@ def traced(program: Callable[..., Any], *inputs: torch.Tensor) -> torch.fx.Graph
 
 
 def reduced_twice(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """A sum and two that go together, each of them used."""
+    """A single all-reduce and a coalesced one of two tensors, with a use of each result."""
     group: Any = dist.group.WORLD
     alone = funcol.all_reduce(tensor, "sum", group)
     return [one * 2 for one in (alone, *funcol.all_reduce_coalesced([tensor, tensor + 1], "sum", group))]
 
 
 def in_place(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """Plain collectives: with results beside their Work, and with a Work alone."""
+    """Plain collectives: two with a result beside their Work, and one with a Work alone."""
     own, parts, both = tensor.clone(), [torch.empty(4), torch.empty(4)], torch.empty(4)
     dist.broadcast(own, 0)
     dist.all_gather(parts, own)
@@ -40,32 +40,32 @@ def in_place(tensor: torch.Tensor) -> list[torch.Tensor]:
 
 
 class GraphTest(unittest.TestCase):
-    """Graphs of collectives on a group that has no peers: nothing here depends on what they compute."""
+    """Graphs of collectives on a group without peers: only the graphs matter here, not their results."""
 
     def setUp(self) -> None:
-        rank.init_group(2)
+        local.init_group(2)
         self.addCleanup(dist.destroy_process_group)
 
     def check(self, module: torch.fx.GraphModule, *found: tuple[str, str]) -> None:
-        """Exactly these (collective, reader) are found, by their names."""
+        """Require exactly these pairs of names, (collective, reader), from ``unwaited``."""
         self.assertEqual([(one.collective.name, one.reader.name) for one in unwaited(module.graph)], [*found])
 
 
 class UnwaitedTest(GraphTest):
-    """What ``unwaited`` finds."""
+    """``unwaited``, ``collectives`` and ``waits``."""
 
     def test_functional(self) -> None:
-        """Nothing in a graph as ``make_fx`` makes it, whatever it traces with."""
+        """Functional collectives traced by ``make_fx`` are not read too early, in any tracing mode."""
         for mode in ("real", "fake", "symbolic"):
             module = make_fx(reduced_twice, tracing_mode=mode)(torch.ones(4))
             self.check(module)
             self.assertEqual(
                 [node.name for node in collectives(module.graph)], ["all_reduce", "all_reduce_coalesced"]
             )
-            self.assertEqual(len(waits.waits(module.graph)), 3)
+            self.assertEqual(len(collective_waits.waits(module.graph)), 3)
 
     def test_dynamo(self) -> None:
-        """Dynamo's graphs call operators without an overload."""
+        """Graphs of dynamo, which call operators without an overload, are read as well."""
         seen: list[torch.fx.GraphModule] = []
 
         def backend(module: torch.fx.GraphModule, _: object) -> Any:
@@ -85,7 +85,7 @@ class UnwaitedTest(GraphTest):
         )
 
     def test_wait_after_reader(self) -> None:
-        """A wait that comes after the use is too late."""
+        """A wait that comes after the use of the result is too late."""
         module = traced(reduced_twice)
         nodes = {node.name: node for node in module.graph.nodes}
         nodes["mul"].args = (nodes["all_reduce"], 2)
@@ -93,14 +93,14 @@ class UnwaitedTest(GraphTest):
         self.check(module, ("all_reduce", "mul"))
 
     def test_reader_after_wait(self) -> None:
-        """A wait fills the collective's own result, which may be read from then on."""
+        """After a wait the collective's own node may be used, as well as the wait's."""
         module = traced(reduced_twice)
         nodes = {node.name: node for node in module.graph.nodes}
         nodes["mul"].args = (nodes["all_reduce"], 2)
         self.check(module)
 
     def test_wait_for_another(self) -> None:
-        """In a list, each result needs a wait of its own."""
+        """Each result of a coalesced collective needs a wait of its own."""
         module = traced(reduced_twice)
         nodes = {node.name: node for node in module.graph.nodes}
         nodes["wait_tensor_2"].args = (nodes["getitem"],)
@@ -108,13 +108,13 @@ class UnwaitedTest(GraphTest):
         self.check(module, ("all_reduce_coalesced", "mul_2"))
 
     def test_returned(self) -> None:
-        """What a graph returns is read."""
+        """Returning an unwaited result from the graph is a read that comes too early."""
         op = torch.ops._c10d_functional.all_reduce
         module = make_fx(lambda t: op(t, "sum", "0"), tracing_mode="fake")(torch.ones(4))
         self.check(module, ("all_reduce", "output"))
 
     def test_plain(self) -> None:
-        """All results of plain collectives; reading by the name of the tensor that was given."""
+        """Reads of all results of plain collectives are found, also through a tensor given to be filled."""
         module = traced(in_place)
         self.assertEqual(
             [node.name for node in collectives(module.graph)], ["broadcast_", "allgather_", "alltoall_base_"]
@@ -129,7 +129,7 @@ class UnwaitedTest(GraphTest):
         )
 
     def test_what_is_no_collective(self) -> None:
-        """Other operators and methods, an item of something else."""
+        """Other operators have nothing to wait for, and a barrier has no result to read."""
         self.check(traced(lambda t: t.chunk(2)[0].sum()))
         barrier = traced(lambda t: (dist.barrier(), t + 1)[1])
         self.assertEqual(len(collectives(barrier.graph)), 1)
@@ -137,10 +137,10 @@ class UnwaitedTest(GraphTest):
 
 
 class WithoutWaitsTest(GraphTest):
-    """What ``without_waits`` makes."""
+    """``without_waits``."""
 
     def test_results(self) -> None:
-        """The module's own results, and what is pending; the module itself stays as it was."""
+        """The copy returns the module's results and the unwaited ones; the module itself stays as it was."""
         module = traced(reduced_twice)
         broken = without_waits(module)
         self.check(
@@ -159,7 +159,7 @@ class WithoutWaitsTest(GraphTest):
         self.assertEqual(torch._C._distributed_c10d._get_work_registry_size(), 0)
 
     def test_structured_output(self) -> None:
-        """Comes flat."""
+        """A nested output is returned as a flat list."""
         op = funcol.all_reduce
         module = make_fx(lambda one, many: {"sum": op(one, "sum", dist.group.WORLD), "rest": many})(
             torch.ones(2), [torch.ones(1)]
@@ -169,16 +169,16 @@ class WithoutWaitsTest(GraphTest):
         torch.ops._c10d_functional.wait_tensor(pending[0])
 
     def test_nothing_to_take_out(self) -> None:
-        """A graph that never waits is refused."""
+        """A graph without a wait is refused."""
         with self.assertRaisesRegex(UsageError, "no wait_tensor"):
             without_waits(traced(lambda t: t + 1))
 
 
 class WaitForWorksTest(GraphTest):
-    """What ``wait_for_works`` adds."""
+    """``wait_for_works``."""
 
     def test_plain(self) -> None:
-        """A wait behind each plain collective, once."""
+        """A wait is added behind each plain collective that has none, so that a second call adds nothing."""
         module = traced(in_place)
         self.assertEqual(wait_for_works(module), 3)
         self.check(module)
@@ -187,7 +187,7 @@ class WaitForWorksTest(GraphTest):
         self.assertEqual([one.shape for one in module(torch.ones(4))], [(4,)] * 4)
 
     def test_functional(self) -> None:
-        """Has its own."""
+        """Functional collectives get no further wait."""
         module = traced(reduced_twice)
         self.assertEqual(wait_for_works(module), 0)
 

@@ -1,4 +1,4 @@
-"""Values as source: what is written leads back to the value, and what would not is not written."""
+"""Values written as Python expressions that evaluate to them again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import torch
 
 from harness import TestCase
 from harness.graphs import AotFunction, Compilers, nop
-from harness.graphs.sources import Unwritten, written
+from harness.graphs.python_expressions import NoExpression, expression_of
 
 
 class Outer:
-    """A class around another."""
+    """A class with classes inside."""
 
     class Inner:
-        """Made without arguments."""
+        """A class whose constructor takes no arguments."""
 
         def __eq__(self, other: object) -> bool:
             return type(other) is type(self)
@@ -26,17 +26,17 @@ class Outer:
         __hash__ = object.__hash__
 
     class Configured:
-        """Made with an argument, or without."""
+        """A class whose constructor has an optional argument."""
 
         def __init__(self, value: int = 3) -> None:
             self.value = value
 
 
-class SourceTest(TestCase):
-    """``written``."""
+class ExpressionTest(TestCase):
+    """``expression_of``."""
 
     def test_back(self) -> None:
-        """Evaluated after the imports, the text is the value again."""
+        """Evaluated after its imports, the expression is equal to the value."""
         for value, text in (
             (None, "None"),
             (True, "True"),
@@ -52,15 +52,15 @@ class SourceTest(TestCase):
             (Outer.Inner(), "Outer.Inner()"),
         ):
             with self.subTest(value=value):
-                source = written(value)
+                source = expression_of(value)
                 scope: dict[str, Any] = {}
                 exec("\n".join(source.imports), scope)
                 self.assertEqual(eval(source.text, scope), value)
                 self.assertEqual(source.text, text)
-        self.assertEqual(written(AotFunction()).text, "AotFunction()")
+        self.assertEqual(expression_of(AotFunction()).text, "AotFunction()")
 
     def test_not_written(self) -> None:
-        """What a name would not lead back to."""
+        """There is no expression for a value that cannot be imported or rebuilt."""
 
         def local() -> None: ...
 
@@ -82,8 +82,8 @@ class SourceTest(TestCase):
             torch.ones(2),
             torch.sin,
         ):
-            with self.subTest(value=value), self.assertRaises(Unwritten):
-                written(value)
+            with self.subTest(value=value), self.assertRaises(NoExpression):
+                expression_of(value)
 
 
 if __name__ == "__main__":

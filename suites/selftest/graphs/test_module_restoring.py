@@ -1,4 +1,4 @@
-"""A copy of a module is made what it was before its call."""
+"""A module's copy is restored to its state before a call."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 from harness import TestCase
 from harness.graphs.copies import Copier
-from harness.graphs.modules import is_restorable, restore
-from harness.graphs.places import module_tensors
+from harness.graphs.module_restoring import is_restorable, restore
+from harness.graphs.rebindings import module_tensors
 
 
 class Inner(torch.nn.Module):  # type: ignore[misc]  # torch is untyped to mypy here
-    """A parameter, a buffer that is a view of it, one of more than it shows, and a count."""
+    """A module with a parameter, a buffer that is a view of it, a strided buffer, and a count."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,12 +28,12 @@ class Inner(torch.nn.Module):  # type: ignore[misc]  # torch is untyped to mypy 
 
 
 def outer() -> torch.nn.Module:
-    """One around another."""
+    """An ``Inner`` within another module."""
     return torch.nn.Sequential(Inner())
 
 
 def inner(module: torch.nn.Module) -> Inner:
-    """The one inside."""
+    """The ``Inner`` within a module."""
     found = module.get_submodule("0")
     assert isinstance(found, Inner)
     return found
@@ -43,7 +43,7 @@ class RestoreTest(TestCase):
     """``restore`` and ``is_restorable``."""
 
     def test_restored(self) -> None:
-        """Values, memory beside them, attributes, and the tensors themselves; related to the next copies."""
+        """The tensors are the same objects; all of their memory and plain attributes are restored."""
         original = outer()
         copy = Copier().module(original)
         tensors = dict(module_tensors(copy))
@@ -68,7 +68,7 @@ class RestoreTest(TestCase):
         self.assertEqual(inner(original).weight.detach(), torch.arange(4.0))
 
     def test_subclasses(self) -> None:
-        """Part by part."""
+        """A wrapper subclass is restored part by part."""
         original = torch.nn.Module()
         original.register_buffer("two", TwoTensor(torch.ones(2), torch.zeros(2)))
         copy = Copier().module(original)
@@ -78,7 +78,7 @@ class RestoreTest(TestCase):
         self.assertEqual((copy.two.a, copy.two.b), (torch.ones(2), torch.zeros(2)))
 
     def test_not_restorable(self) -> None:
-        """Other sizes, another part in autograd, less memory; parameters without sizes."""
+        """A copy with other sizes or autograd metadata or freed memory, or a lazy one, is not restorable."""
 
         def frees(module: Inner) -> None:
             module.part.untyped_storage().resize_(0)

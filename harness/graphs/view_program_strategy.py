@@ -1,7 +1,7 @@
-"""``view_programs``: random programs of views and writes, for hypothesis.
+"""``view_programs``: a hypothesis strategy for random programs of views and writes.
 
-What a compiler of functions gets wrong first is who sees a write: through views, of inputs that share a
-storage, detached or under ``no_grad``, before and after they are returned::
+The first thing that a compiler of functions gets wrong is which tensors see a write: through views, of inputs
+that share a storage, detached or under ``no_grad``, before and after they are returned::
 
     @bounded(100, phases=[Phase.generate])
     @given(view_programs())
@@ -37,22 +37,22 @@ VIEWS = (
     "{0}.expand(2, *{0}.shape)",
     "{0}.detach()",
 )
-#: Writes to ``{0}``, one of them by ``{1}``.
+#: Writes to ``{0}``, some of which read ``{1}``.
 WRITES = ("{0}.mul_(2)", "{0}.add_({1})", "{0}.copy_({1})", "{0}.zero_()", "{0}[0] = 7", "{0}.sin_()")
-#: Other sizes and strides for ``{0}`` itself.
+#: In-place changes of the sizes and strides of ``{0}``.
 METADATA = ("{0}.t_()", "{0}.unsqueeze_(0)", "{0}.squeeze_(0)", "{0}.transpose_(0, -1)")
 #: New tensors.
 COMPUTED = ("{0} + {1}", "{0} * 3", "{0} * {1}", "{0}.clone()", "{0}.sum()", "{0}.sin()")
-#: How an argument comes from a tensor that may have others.
+#: How an argument is made from a tensor, from which other arguments may be made too.
 ARGUMENTS = ("{0}", "{0}.view(-1)", "{0}[0]", "{0}[1:]", "{0}.t()", "{0}.detach()", "{0}[:, 0]")
 SHAPES = ((4,), (2, 2), (2, 3), (3,), (1, 3))
 
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """One drawn statement: a template, which tensors it is about, and whether it is under ``no_grad``.
+    """One drawn statement: a template, the indices of its two operands, and whether it is under ``no_grad``.
 
-    ``makes``: it makes a tensor, that is.
+    ``makes``: whether the statement assigns a new tensor.
     """
 
     template: str
@@ -65,7 +65,7 @@ class _Statement:
         return self.template in VIEWS or self.template in COMPUTED
 
     def line(self, name: str) -> str:
-        """The template that makes ``name``, in its region; views have none: eager takes those for leaves."""
+        """The statement as a line. Views are never under ``no_grad``: eager would take them for leaves."""
         line = f"{name} = {self.template}" if self.makes else self.template
         guarded = self.no_grad and self.template not in VIEWS + METADATA
         return f"with torch.no_grad(): {line}" if guarded else line
@@ -80,14 +80,16 @@ def view_programs(
     no_grad: bool = True,
     statements: int = 6,
 ) -> ViewProgram:
-    """Programs of up to ``statements`` lines on one to three arguments, which eager mode can run.
+    """Programs of up to ``statements`` lines on one to three arguments, which eager can run.
 
-    ``metadata``: whether arguments are given other sizes and strides. ``shared``: whether arguments may share
-    a storage, be the same or views. ``no_grad``: whether some statements are in such a region.
+    ``metadata``: whether some statements change an argument's sizes or strides in place. ``shared``: whether
+    arguments may share a storage, as views or as the same tensor. ``no_grad``: whether some statements are
+    under ``no_grad``.
 
-    Some things are not drawn, since torch gets them wrong whatever the compiler is: other sizes for what the
-    function made or has views of; beside other sizes, outputs that are arguments without grad; with shared
-    arguments, outputs that are views of these, and two with the storage of one tensor that the function made.
+    Some programs are not drawn, because torch gets them wrong whatever the compiler is: in-place changes of
+    metadata of tensors that the function made or that have views; beside such changes, outputs that are
+    arguments without grad; with shared arguments, outputs that are views of them, and two outputs in the
+    storage of one tensor that the function made.
     """
     setup, leaves, arguments = draw(_inputs(shared))
     parameters = tuple("abc"[: len(arguments)])
@@ -104,7 +106,7 @@ def view_programs(
 
 
 def _apart(names: Sequence[str], tensors: Mapping[str, torch.Tensor], parameters: Sequence[str]) -> list[str]:
-    """``names`` without views of shared arguments, and one at most of each tensor made in the function."""
+    """``names`` without views of shared arguments, and with one at most per tensor made in the function."""
     held = [storages(tensors[name]) for name in parameters]
     private = set().union(*(own for own in held if held.count(own) == 1))
     shared = set().union(*held) - private
@@ -131,7 +133,7 @@ def _statements(metadata: bool, no_grad: bool) -> st.SearchStrategy[_Statement]:
 
 @st.composite
 def _inputs(draw: st.DrawFn, shared: bool) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Lines, leaves and arguments: a leaf is never an argument itself, since no leaf may be written to."""
+    """Setup lines, leaves and arguments. A leaf is never an argument, since it cannot be written to."""
     setup, leaves = [], []
     made = draw(st.lists(st.tuples(st.sampled_from(SHAPES), st.booleans()), min_size=1, max_size=2))
     for index, (shape, grad) in enumerate(made):
@@ -166,7 +168,7 @@ def _has_views(name: str, names: Sequence[str], scope: Mapping[str, Any]) -> boo
 
 
 def _executed(line: str, scope: dict[str, Any]) -> bool:
-    """Whether ``line`` ran."""
+    """Whether ``line`` ran without an error of eager."""
     try:
         exec(line, scope)
     except (RuntimeError, IndexError):
@@ -177,7 +179,7 @@ def _executed(line: str, scope: dict[str, Any]) -> bool:
 def _body(
     setup: Sequence[str], arguments: Sequence[str], parameters: Sequence[str], drawn: Sequence[_Statement]
 ) -> tuple[tuple[str, ...], dict[str, torch.Tensor]]:
-    """The statements that eager can run, one after the other, and all tensors by name."""
+    """The statements that eager can run in sequence, and all tensors by name."""
     scope: dict[str, Any] = {"torch": torch}
     assignment = f"{', '.join(parameters)}, = {', '.join(arguments)},"
     exec("\n".join([*setup, assignment]), scope)

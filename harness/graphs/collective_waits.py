@@ -1,13 +1,13 @@
-"""Waits in a graph: whether every result of a collective is waited for before it is read.
+"""Checks that a graph waits for each collective before it reads the collective's result.
 
-A collective comes back before it is done. A graph that reads its result at once computes with whatever the
-memory holds by then: stale numbers, on some ranks, in some runs. Functional collectives
+A collective returns before it is done. A graph that reads its result at once computes with whatever is in the
+memory by then: wrong numbers, on some ranks, in some runs. Functional collectives
 (``torch.ops._c10d_functional``) are traced together with their ``wait_tensor``; the plain ones
 (``torch.distributed.broadcast`` and so on, ``torch.ops.c10d``) are traced without any wait by ``make_fx``.
 
-    unwaited(module.graph)       [] where nothing is read too early
-    wait_for_works(module)       makes a graph of plain collectives right
-    without_waits(module)        makes a graph of functional ones wrong, for a test that must notice
+    unwaited(module.graph)       the reads that come too early; [] for a correct graph
+    wait_for_works(module)       adds the missing waits to a graph of plain collectives
+    without_waits(module)        removes the waits of functional collectives, for a test that must notice
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ WAIT_TENSOR = "_c10d_functional::wait_tensor"
 # Plain operators that come back with a Work and write nothing.
 WRITE_NOTHING = ("c10d::barrier", "c10d::send")
 
-# Where in a node's output a value is: the indices that lead to it, none for the output itself.
+# The indices that lead to a value in a node's output; empty for the output itself.
 Path = tuple[int, ...]
 
 
 class Unwaited(NamedTuple):
-    """``reader`` takes a result of ``collective`` that nobody has waited for."""
+    """``reader`` uses a result of ``collective`` before a wait for it."""
 
     collective: Node
     reader: Node
@@ -48,17 +48,17 @@ def collectives(graph: Graph) -> list[Node]:
 
 
 def waits(graph: Graph) -> list[Node]:
-    """The nodes that wait: ``wait_tensor``, and the method ``wait`` of a plain collective's work."""
+    """The nodes that wait: calls of ``wait_tensor``, and of ``wait`` on the Work of a plain collective."""
     return [node for node in graph.nodes if _is_wait(node)]
 
 
 def unwaited(graph: Graph) -> list[Unwaited]:
-    """Each reading of a collective's result before a wait for it; none in a graph that is right.
+    """Each use of a collective's result before a wait for it; empty for a correct graph.
 
-    Taking a result out of a tuple reads nothing. Returning it from the graph does: a caller does not know
-    that it has to wait. A plain collective's results are also the tensors that it writes, which are those of
-    its first argument. Source: ``torch.distributed._functional_collectives``, whose tracing puts a wait
-    behind each result.
+    Taking a result out of a tuple does not count as a use. Returning it from the graph does, because the
+    caller does not know that it has to wait. The results of a plain collective include the tensors that it
+    writes to, which are those of its first argument. Source: ``torch.distributed._functional_collectives``,
+    whose tracing puts a wait behind each result.
     """
     order = {node: place for place, node in enumerate(graph.nodes)}
     found: dict[Unwaited, None] = {}  # a set that keeps the order
@@ -76,11 +76,11 @@ def unwaited(graph: Graph) -> list[Unwaited]:
 
 
 def without_waits(module: GraphModule) -> GraphModule:
-    """A copy that waits for nothing, and returns a pair: what ``module`` returns, and all unwaited results.
+    """A copy that never waits; it returns a pair: the outputs of ``module``, and the unwaited results.
 
-    The caller has to wait for the latter (``torch.ops._c10d_functional.wait_tensor``) before its process
-    group ends. The first of the pair is flat where ``module`` returns a nested structure. UsageError for a
-    module without a ``wait_tensor``.
+    The caller has to wait for the unwaited results (``torch.ops._c10d_functional.wait_tensor``) before its
+    process group is destroyed. The outputs are flat where ``module`` returns a nested structure. UsageError
+    for a module without a ``wait_tensor``.
     """
     broken = copy.deepcopy(module)
     graph = broken.graph
@@ -99,10 +99,10 @@ def without_waits(module: GraphModule) -> GraphModule:
 
 
 def wait_for_works(module: GraphModule) -> int:
-    """Puts a wait behind each plain collective that has none; how many. The module is changed and recompiled.
+    """Add a wait behind each plain collective that has none; returns the number of waits that were added.
 
-    For graphs that ``make_fx`` made of ``torch.distributed.broadcast`` and its like, in which the call of
-    ``wait`` is lost.
+    ``module`` is changed and recompiled. This is for graphs that ``make_fx`` made of
+    ``torch.distributed.broadcast`` and the like, where tracing loses the call of ``wait``.
     """
     graph, added = module.graph, 0
     for collective in filter(_is_plain, list(graph.nodes)):
@@ -121,7 +121,7 @@ def wait_for_works(module: GraphModule) -> int:
 
 
 def _uses(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
-    """(which part of its output, who uses it) for each use of a node, with indexings followed."""
+    """Each use of a node as (indices into its output, user); indexing is followed and is not itself a use."""
     for user in node.users:
         if user.target is operator.getitem and user.args[0] is node:
             yield from _uses(user, (*path, user.args[1]))
@@ -130,7 +130,7 @@ def _uses(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
 
 
 def _work(collective: Node) -> Path:
-    """Where a plain collective has its Work: alone, or last among its outputs."""
+    """The indices of the Work in a plain collective's output: it is the only output or the last one."""
     returns = collective.target._schema.returns
     return () if len(returns) == 1 else (len(returns) - 1,)
 
@@ -138,7 +138,7 @@ def _work(collective: Node) -> Path:
 def _readers_of_written(
     collective: Node, uses: list[tuple[Path, Node]], order: dict[Node, int]
 ) -> Iterator[Node]:
-    """Who uses what a plain collective has written, by its output or by its argument."""
+    """The nodes that use what a plain collective wrote, through its output or through its argument."""
     work = _work(collective)
     yield from (node for path, node in uses if path != work)
     if _operator(collective) in WRITE_NOTHING:
@@ -149,7 +149,7 @@ def _readers_of_written(
 
 
 def _return_as_it_stands(graph: Graph) -> None:
-    """Has the graph return its output node's argument, not the structure of the function that was traced."""
+    """Make the graph return its output node's argument without the traced function's pytree structure."""
     codegen: Any = graph._codegen
     if getattr(codegen, "pytree_info", None) is not None:
         codegen.pytree_info = codegen.pytree_info._replace(out_spec=None)
@@ -157,7 +157,7 @@ def _return_as_it_stands(graph: Graph) -> None:
 
 def _is_functional(node: Node) -> bool:
     namespace, _, name = _operator(node).partition("::")
-    # Names that begin with an underscore only wrap what a collective gave.
+    # Operators whose names begin with an underscore only wrap a collective's result.
     return namespace in FUNCTIONAL and name != "wait_tensor" and not name.startswith("_")
 
 
@@ -174,7 +174,7 @@ def _is_wait(node: Node) -> bool:
 
 
 def _operator(node: Node) -> str:
-    """``namespace::name`` of the operator that a node calls, with or without an overload; else nothing."""
+    """``namespace::name`` of the operator or overload that a node calls; "" for other nodes."""
     target: Any = node.target
     if node.op != "call_function":
         return ""

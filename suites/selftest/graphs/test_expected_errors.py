@@ -1,4 +1,4 @@
-"""``raises=``: what a function raises in eager it has to raise compiled, and nothing else will do."""
+"""``ExpectedError``: what a function raises in eager it has to raise compiled as well."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from harness.graphs import verify_aot
 from suites.selftest.graphs.verifying import Changed, VerifyTestCase, inputs, writes
 
 
-class RefusalTest(VerifyTestCase):
-    """``verify_aot`` of functions that are to raise."""
+class ExpectedErrorTest(VerifyTestCase):
+    """``verify_aot`` with ``raises=``."""
 
     def test_errors_of_both(self) -> None:
-        """A function that raises in eager has to raise compiled."""
+        """With ``raises`` both have to raise; without, eager's error is raised with a note."""
 
         def adds(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
             return a + b
@@ -35,7 +35,7 @@ class RefusalTest(VerifyTestCase):
             verify_aot(writes, inputs(), raises=RuntimeError)
 
     def test_errors_of_one_kind(self) -> None:
-        """Compiled it is of eager's type, or of one derived from that; both texts match."""
+        """The compiled error has eager's type or a subclass, and both texts match the pattern."""
 
         class Derived(IndexError):
             pass
@@ -86,7 +86,7 @@ class RefusalTest(VerifyTestCase):
             refused(KeyError("other"), IndexError)
 
     def test_usage_errors_are_not_what_is_raised(self) -> None:
-        """They come through ``raises=``, unless it asks for them."""
+        """A UsageError is raised unchanged, unless ``raises`` is one."""
         scale = torch.ones(2)
 
         def captures(a: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What inputs, outputs and leaves are called when the verifier speaks of them: by the user's names."""
+"""The names that the verifier's messages use for inputs, outputs and leaves: ``input 0 (batch)['x']``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 def named_leaves(prefix: str, value: Any) -> list[tuple[str, Any]]:
-    """The leaves of a container, each with ``prefix`` and its place in the container: ``output['loss']``."""
+    """The leaves of a container, each named ``prefix`` and its path in the container: ``output['loss']``."""
     leaves, _ = tree_flatten_with_path(value)
     return [(prefix + str(keystr(path)), leaf) for path, leaf in leaves]
 
 
 def named_inputs(function: Callable[..., Any], arguments: Sequence[Any]) -> list[tuple[str, Any]]:
-    """The leaves of ``arguments``: ``input 1 (mask)``, ``input 0 (batch)['x']``."""
+    """The leaves of ``arguments`` with names such as ``input 1 (mask)`` and ``input 0 (batch)['x']``."""
     names = parameter_names(function)
     named: list[tuple[str, Any]] = []
     for index, argument in enumerate(arguments):
@@ -29,7 +29,7 @@ def named_inputs(function: Callable[..., Any], arguments: Sequence[Any]) -> list
 
 
 def named_outputs(value: Any) -> list[tuple[str, Any]]:
-    """The leaves of what a function returned: ``the output``, ``output 1``, ``output['loss'][0]``."""
+    """The leaves of a returned value with names such as ``the output``, ``output 1``, ``output['loss']``."""
     if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
         return [pair for index, item in enumerate(value) for pair in named_leaves(f"output {index}", item)]
     named = named_leaves("output", value)
@@ -37,7 +37,7 @@ def named_outputs(value: Any) -> list[tuple[str, Any]]:
 
 
 def parameter_names(function: Callable[..., Any]) -> list[str]:
-    """The names of a function's positional parameters; empty where it does not say."""
+    """The names of a function's positional parameters; empty if it has no signature."""
     target = function.forward if isinstance(function, torch.nn.Module) else function
     try:
         parameters = inspect.signature(target).parameters.values()
@@ -48,7 +48,7 @@ def parameter_names(function: Callable[..., Any]) -> list[str]:
 
 
 def joined(names: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``; ``nothing`` for none."""
+    """The names as one phrase: ``a``, ``a and b``, ``a, b and c``, or ``nothing`` if there are none."""
     if len(names) < 2:
         return names[0] if names else "nothing"
     return f"{', '.join(names[:-1])} and {names[-1]}"

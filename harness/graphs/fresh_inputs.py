@@ -1,4 +1,4 @@
-"""``Grounds``: what each side of a verification runs on, made anew for each side and each run."""
+"""``FreshInputs`` makes new copies of ``verify_aot``'s inputs for each eager and each compiled call."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from harness.errors import UsageError
-from harness.graphs import modules
+from harness.graphs import module_restoring
 from harness.graphs.aliasing import Named
 from harness.graphs.copies import Copier, Wrapper
-from harness.graphs.hidden_memory import around
-from harness.graphs.naming import joined, named_inputs, named_leaves
-from harness.graphs.observation import Ground
-from harness.graphs.places import module_tensors, places_of
+from harness.graphs.hidden_memory import hidden_tensors
+from harness.graphs.leaf_names import joined, named_inputs, named_leaves
+from harness.graphs.observation import PreparedCall
+from harness.graphs.rebindings import bindings_of, module_tensors
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
-class Grounds:
-    """Makes ``Ground``s from ``verify_aot``'s arguments of the same names.
+class FreshInputs:
+    """Makes a ``PreparedCall`` for each call, from ``verify_aot``'s arguments of the same names.
 
-    ``writable``: no argument that requires grad is a leaf. UsageError where they do not fit together.
+    ``writable``: no argument that requires grad is a leaf. UsageError where the arguments contradict each
+    other.
     """
 
     def __init__(
@@ -62,17 +63,18 @@ class Grounds:
                 "inputs is a list: subclasses= has to be a function that makes a subclass tensor of a tensor"
             )
         self._wrap = subclasses
-        self._grad = _requirements(inputs, requires_grad)
+        self._grad = _requires_grad_by_id(inputs, requires_grad)
 
     @property
-    def are_made(self) -> bool:
-        """Whether the user's callable makes the inputs: nobody says that it makes the same each time."""
+    def come_from_callable(self) -> bool:
+        """Whether the user's callable makes the inputs; it may make different ones each time."""
         return callable(self._inputs)
 
-    def make(self, function: Callable[..., Any], earlier: Ground | None = None) -> Ground:
-        """New arguments for ``function``, and of a module a copy; its own tensors are part of the ground.
+    def prepare(self, function: Callable[..., Any], earlier: PreparedCall | None = None) -> PreparedCall:
+        """New arguments for ``function``; a module is copied, and its tensors count as inputs.
 
-        ``earlier``: a ground of ``function`` whose copy is to be called again; it is made what it was.
+        ``earlier``: a prepared call of ``function`` whose copy of the module is to be called again. The copy
+        is restored to its state before that call.
         """
         copier = Copier(wrap=self._wrap, writable=self._writable, requires_grad=self._grad)
         own = function
@@ -80,17 +82,17 @@ class Grounds:
             own = copier.module(function) if earlier is None else _restored(function, earlier, copier)
         originals: Sequence[Any] = ()
         if callable(self._inputs):
-            arguments, leaves = self._made(function)
+            arguments, leaves = self._from_callable(function)
         else:
             originals = self._inputs
             arguments, leaves = copier.tree(list(originals)), []
         names = _names_of_originals(function, originals)
         leaves += [(names[id(original)], leaf) for original, leaf in copier.leaves]
         inputs = [*_tensors(named_inputs(function, arguments)), *module_tensors(own)]
-        places = functools.partial(places_of, own, arguments)
-        return Ground(own, arguments, inputs, leaves, around(inputs, leaves), places)
+        bindings = functools.partial(bindings_of, own, arguments)
+        return PreparedCall(own, arguments, inputs, leaves, hidden_tensors(inputs, leaves), bindings)
 
-    def _made(self, function: Callable[..., Any]) -> tuple[Sequence[Any], list[Named]]:
+    def _from_callable(self, function: Callable[..., Any]) -> tuple[Sequence[Any], list[Named]]:
         with self._mode():
             made = self._inputs()
         if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], (list, tuple))):
@@ -113,20 +115,24 @@ class Grounds:
         return arguments, named
 
 
-def is_restorable(function: Callable[..., Any], ground: Ground) -> bool:
-    """Whether the ground's copy of ``function`` can be called again as if it had not been."""
-    return not isinstance(function, torch.nn.Module) or modules.is_restorable(function, dict(ground.inputs))
+def can_be_called_again(function: Callable[..., Any], prepared: PreparedCall) -> bool:
+    """Whether the copy of ``function`` in ``prepared`` can be restored to its state before its call."""
+    return not isinstance(function, torch.nn.Module) or module_restoring.is_restorable(
+        function, dict(prepared.inputs)
+    )
 
 
-def _restored(function: torch.nn.Module, earlier: Ground, copier: Copier) -> torch.nn.Module:
+def _restored(function: torch.nn.Module, earlier: PreparedCall, copier: Copier) -> torch.nn.Module:
     own = earlier.function
     assert isinstance(own, torch.nn.Module), "a module's copy is a module"
-    modules.restore(function, own, dict(earlier.inputs), copier)
+    module_restoring.restore(function, own, dict(earlier.inputs), copier)
     return own
 
 
-def _requirements(inputs: Sequence[Any], requires_grad: bool | Sequence[bool] | None) -> dict[int, bool]:
-    """By identity of the tensor, whether its copy requires grad; UsageError where it cannot."""
+def _requires_grad_by_id(
+    inputs: Sequence[Any], requires_grad: bool | Sequence[bool] | None
+) -> dict[int, bool]:
+    """By the ``id`` of each tensor, whether its copy requires grad; UsageError where it cannot."""
     if requires_grad is None:
         return {}
     if not isinstance(requires_grad, (bool, list, tuple)):
@@ -145,14 +151,14 @@ def _requirements(inputs: Sequence[Any], requires_grad: bool | Sequence[bool] | 
 
 
 def _names_of_originals(function: Callable[..., Any], inputs: Sequence[Any]) -> dict[int, str]:
-    """Names of the inputs and a module's tensors, and of the bases of those that are views, by identity."""
+    """The names by ``id`` of the inputs, of a module's tensors, and of the bases of those that are views."""
     named = [*_tensors(named_inputs(function, inputs)), *module_tensors(function)]
     by_base: dict[int, list[str]] = {}
     for name, tensor in named:
         if tensor._base is not None:
             by_base.setdefault(id(tensor._base), []).append(name)
     names = {base: f"the base of {joined(views)}" for base, views in by_base.items()}
-    for name, tensor in reversed(named):  # what occurs twice is called by its first place
+    for name, tensor in reversed(named):  # a tensor that occurs twice has the name of its first place
         names[id(tensor)] = name
     return names
 

@@ -1,4 +1,4 @@
-"""``view_programs``: what is drawn is asked for, runs in eager, and finds a faulty compiler."""
+"""``view_programs``: its programs have the features asked for, run in eager, and find a faulty compiler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import Phase, given
 from harness import DynamoTestCase, same_draws
 from harness.examples import bounded
 from harness.graphs import ViewProgram, view_programs
-from harness.graphs.draws import METADATA
+from harness.graphs.view_program_strategy import METADATA
 from suites.selftest.graphs.test_programs import loses_sines
 
 
@@ -18,14 +18,14 @@ class DrawnTest(DynamoTestCase):
     """``view_programs``."""
 
     def test_same_each_time(self) -> None:
-        """From one seed."""
+        """One seed always draws the same programs."""
         strategy = view_programs()
         sources = [program.source for program in same_draws(strategy, 20)]
         self.assertEqual(sources, [program.source for program in same_draws(strategy, 20)])
         self.assertGreater(len(set(sources)), 10)
 
     def test_kinds(self) -> None:
-        """What is switched off is not drawn; else it is."""
+        """Features that are switched off are not drawn, the others are."""
 
         def lines(**options: bool) -> str:
             programs = same_draws(view_programs(**options), 150)
@@ -42,7 +42,7 @@ class DrawnTest(DynamoTestCase):
     @bounded(40, phases=[Phase.generate])
     @given(view_programs())
     def test_runs(self, program: ViewProgram) -> None:
-        """In eager; a write is never to a leaf."""
+        """Every program runs in eager, and no argument is a leaf."""
         function, inputs = program.functions()
         leaves, arguments = inputs()
         for leaf, argument in itertools.product(leaves, arguments):
@@ -51,7 +51,7 @@ class DrawnTest(DynamoTestCase):
         self.assertEqual(len(outputs), len(program.outputs))
 
     def test_finds(self) -> None:
-        """A compiler with a fault, in a few dozen draws."""
+        """A few dozen draws find a faulty compiler."""
         failed = 0
         for program in same_draws(view_programs(shared=False, no_grad=False), 30):
             if any("sin" in line for line in program.body) and program.runs_in_eager():

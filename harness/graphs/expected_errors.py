@@ -1,4 +1,4 @@
-"""``Refusal``: the error that a function is to raise, in eager and compiled alike."""
+"""``ExpectedError``: the error that ``verify_aot(raises=...)`` expects in eager and compiled alike."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """An error of class ``kind`` whose text ``pattern`` is found in, unless that is None."""
+class ExpectedError:
+    """An error of class ``kind`` whose text contains a match of ``pattern``; None accepts any text."""
 
     kind: type[Exception]
     pattern: str | None = None
 
     def check(self, name: str, eager: Callable[[], Any], compiled: Callable[[], Any]) -> None:
-        """AssertionError unless both raise it, the second of the first's type or a type derived from that.
+        """AssertionError unless both callables raise the error, ``compiled`` with eager's type or a subclass.
 
-        What else they raise comes through, and a UsageError, unless it is one that is to be raised.
+        Errors that are not of class ``kind`` are raised unchanged. So is a UsageError, unless ``kind`` is
+        one.
         """
         first = self._raised(name, "in eager", eager)
         second = self._raised(name, "compiled", compiled)

@@ -1,4 +1,4 @@
-"""What a function rebinds in its arguments and its module is compared, beside what it writes to."""
+"""Objects that a function rebinds in its arguments and its module are found and compared."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import torch
 
 from harness import TestCase
 from harness.graphs import verify_aot
-from harness.graphs.places import places_of, rebound
+from harness.graphs.rebindings import bindings_of, rebindings
 from suites.selftest.graphs.verifying import Changed, Function, VerifyTestCase
 
 Batch = dict[str, Any]
 
 
 def ones() -> torch.Tensor:
-    """Two of them."""
+    """A tensor of two ones."""
     return torch.ones(2)
 
 
 class Counts(torch.nn.Module):  # type: ignore[misc]  # torch is untyped to mypy here
-    """Counts its calls in a buffer, which each replaces."""
+    """A module that counts its calls in a buffer, which each call replaces."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,16 +30,16 @@ class Counts(torch.nn.Module):  # type: ignore[misc]  # torch is untyped to mypy
         self.register_buffer("count", torch.zeros(()))
 
     def forward(self, a: torch.Tensor) -> torch.Tensor:
-        """A product beside the count."""
+        """Replace the count and return a product."""
         self.count = self.count + 1
         return a * 2
 
 
 class RebindingTest(VerifyTestCase):
-    """``verify_aot`` of functions that rebind, compiled to what does and to what does not."""
+    """``verify_aot`` with functions that rebind, and with compiled functions that do or do not."""
 
     def test_lost(self) -> None:
-        """Another tensor, another number, one more, one less: the graph knows nothing of them."""
+        """A replaced tensor or number, an added item and a removed one are found if lost when compiled."""
 
         def replaces(d: Batch) -> Any:
             d["x"] = d["x"] * 2
@@ -73,7 +73,7 @@ class RebindingTest(VerifyTestCase):
                 )
 
     def test_lost_buffer(self) -> None:
-        """Of a module."""
+        """A buffer that is not replaced is found."""
         self.assertDiffers(
             "buffer count: is what it was compiled, another tensor in eager",
             function=Counts(),
@@ -83,7 +83,7 @@ class RebindingTest(VerifyTestCase):
         )
 
     def test_done(self) -> None:
-        """As in eager, and with other values; a number that is not another is none."""
+        """Rebinding as in eager passes; another value, type or aliasing is found."""
 
         def function(d: Batch) -> Any:
             return d["x"] * 2
@@ -131,16 +131,16 @@ class RebindingTest(VerifyTestCase):
                 )
 
 
-class PlacesTest(TestCase):
-    """``places_of`` and ``rebound``."""
+class BindingsTest(TestCase):
+    """``bindings_of`` and ``rebindings``."""
 
     def test_names(self) -> None:
-        """Arguments in containers; a module's own tensors."""
-        places = places_of(Counts(), [[ones(), 3]])
+        """Items of containers and a module's own tensors have names."""
+        places = bindings_of(Counts(), [[ones(), 3]])
         self.assertEqual(list(places), ["input 0 (a)[0]", "input 0 (a)[1]", "buffer count"])
 
     def test_rebound(self) -> None:
-        """Equal values are one, equal objects without a value are two."""
+        """Equal plain values are no rebinding, other objects only if they are identical."""
         same: Any = object()
         for before, after, wanted in (
             (1, 1, False),
@@ -152,12 +152,12 @@ class PlacesTest(TestCase):
             (None, None, False),
         ):
             with self.subTest(before=before, after=after):
-                self.assertEqual(bool(rebound({"p": before}, {"p": after}, [], [])), wanted)
+                self.assertEqual(bool(rebindings({"p": before}, {"p": after}, [], [])), wanted)
         x, y = ones(), ones()
-        self.assertEqual(rebound({"x": x}, {"x": x}, [("x", x)], []), {})
-        held = rebound({"x": x}, {"x": y}, [("x", x)], [("the output", y)])["x"]
+        self.assertEqual(rebindings({"x": x}, {"x": x}, [("x", x)], []), {})
+        held = rebindings({"x": x}, {"x": y}, [("x", x)], [("the output", y)])["x"]
         self.assertEqual((held.gone, held.memory), (False, ("the output",)))
-        self.assertTrue(rebound({"x": x}, {}, [], [])["x"].gone)
+        self.assertTrue(rebindings({"x": x}, {}, [], [])["x"].gone)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What a call of a compiled function shows beside what it does: which code ran, and whose memory it used.
+"""Checks on one call of a compiled function: which graphs ran, and whether earlier outputs were overwritten.
 
-That what ran is what was compiled; that a second call compiles nothing more, and leaves the outputs of the
-first to their owner.
+A call has to run the code that was compiled. A later call of the same function must compile no further graph,
+and must neither change nor return the memory of the first call's outputs.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ import torch
 
 from harness.graphs.aliasing import Named, storages
 from harness.graphs.capture import Capture, CapturedGraph
-from harness.graphs.differences import Difference, Tolerance, different_values
-from harness.graphs.naming import joined, named_outputs
+from harness.graphs.differences import RunDifference, Tolerance, different_values
+from harness.graphs.leaf_names import joined, named_outputs
 from harness.graphs.observation import Observation
 from harness.graphs.snapshots import snapshots
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
-class Call:
-    """Watches a capture from now on, for one call and its backwards."""
+class CallGraphs:
+    """The graphs of a ``Capture`` that are compiled or run after this object is made, in one call."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
         self._graphs, self._ran = len(capture.graphs), len(capture.ran)
 
-    def idle(self, compiled: Observation) -> Iterator[Difference]:
-        """What shows that the compiled code is not what ran."""
+    def not_run(self, compiled: Observation) -> Iterator[RunDifference]:
+        """The differences that show that something else than the compiled code ran in the call."""
         calls = [graph for graph in self._capture.graphs if graph.role in ("forward", "inference")]
         ran = self._capture.ran[self._ran :]
         for graph in calls:
             if not any(graph is other for other in ran):
-                yield Difference(f"{graph.role} graph", "it was compiled and never ran")
+                yield RunDifference(f"{graph.role} graph", "it was compiled and never ran")
         wanted = any(graph.role == "forward" for graph in calls) and compiled.computed_gradients()
         if wanted and not any(graph.role == "backward" for graph in ran):
-            yield Difference("backward", "no compiled one ran: the gradients come from elsewhere")
+            yield RunDifference("backward", "no compiled one ran: the gradients come from elsewhere")
 
-    def more_graphs(self) -> list[CapturedGraph]:
-        """Those that were compiled since."""
+    def newly_compiled(self) -> list[CapturedGraph]:
+        """The graphs that were compiled since this object was made."""
         return self._capture.graphs[self._graphs :]
 
 
 class FirstOutputs:
-    """What a call returned, for the look whether a later one uses the same memory.
+    """The outputs of a first call, kept to find out whether a later call uses their memory.
 
-    Outputs that share memory with inputs are left out, and what eager returns each time, such as a tensor
-    that the function captures.
+    Outputs that share memory with inputs are left out, and so are tensors that eager returns in every call,
+    such as one that the function captures.
     """
 
     def __init__(self, eager: Observation, first: Observation) -> None:
-        inputs = first.began.inputs.keys()
+        inputs = first.before_call.inputs.keys()
         self._constant = _storages(_tensors(eager.returned))
         self._outputs = [
             (name, tensor)
@@ -61,17 +61,17 @@ class FirstOutputs:
         ]
         self._before = snapshots(self._outputs)
 
-    def touched(self, later: Observation, which: str) -> Iterator[Difference]:
-        """What the ``which`` call, which made ``later``, did to them."""
+    def touched_by(self, later: Observation, which: str) -> Iterator[RunDifference]:
+        """Differences that say that the ``which`` call, observed as ``later``, used the outputs' memory."""
         for name, now in snapshots(self._outputs).items():
             if list(different_values(self._before[name], now, Tolerance(0, 0))):
-                yield Difference(f"{name} of the first call", f"the {which} call changed its values")
-        inputs = later.began.inputs.keys()
+                yield RunDifference(f"{name} of the first call", f"the {which} call changed its values")
+        inputs = later.before_call.inputs.keys()
         for name, tensor in _tensors(later.returned):
             own = storages(tensor)
             shared = [f"{other} of the first call" for other, first in self._outputs if own & storages(first)]
             if shared and not inputs & set(later.aliases[name].memory):
-                yield Difference(name, f"shares memory with {joined(shared)}")
+                yield RunDifference(name, f"shares memory with {joined(shared)}")
 
 
 def _tensors(returned: Any) -> list[Named]:

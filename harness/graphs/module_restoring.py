@@ -1,4 +1,7 @@
-"""A module that was compiled, as it was before its call: for another one."""
+"""Restores a copied module that was compiled and called to its state before the call.
+
+A compiled function that is called a second time needs its module in the state of the first call.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,18 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from harness.graphs.copies import Copier
-from harness.graphs.places import VALUES, module_tensors
+from harness.graphs.rebindings import VALUES, module_tensors
 from harness.graphs.snapshots import snapshot
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
 def is_restorable(original: torch.nn.Module, tensors: Mapping[str, torch.Tensor]) -> bool:
-    """Whether a copy's ``tensors`` are still what the original's are, but for their values."""
+    """Whether the ``tensors`` of a called copy differ from the original's in nothing but values.
+
+    ``tensors`` are those that the copy was made with, by name. A module with lazy or sparse tensors cannot be
+    restored.
+    """
     return all(
         not is_lazy(tensor)
         and tensor.layout == torch.strided
@@ -27,10 +34,11 @@ def is_restorable(original: torch.nn.Module, tensors: Mapping[str, torch.Tensor]
 def restore(
     original: torch.nn.Module, copy: torch.nn.Module, tensors: Mapping[str, torch.Tensor], copier: Copier
 ) -> None:
-    """Make ``copy`` what it was: of the same ``tensors``, with the original's values and plain attributes.
+    """Give ``copy`` back its ``tensors``, with the values and plain attributes of ``original``.
 
-    The compiler may have kept the tensors, so that no others can stand for them. To ``copier`` they are the
-    copies of the original's. Plain attributes are what a call may count or switch with.
+    The tensors must be the same objects as before, because the compiler may have kept them. They are
+    registered with ``copier`` as the copies of the original's tensors. Plain attributes (numbers, strings)
+    are restored because a call may count or switch with them.
     """
     for name, tensor in module_tensors(original):
         _, _, path = name.partition(" ")
