@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from harness import mismatch
+from harness import tensor_difference
 from harness.comparison import (
     EXACT,
     FLOAT_TOLERANCES,
@@ -153,7 +153,7 @@ def _of_values(
 ) -> Difference | None:
     if torch.equal(x, y) or torch.allclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan):
         return None
-    return Difference(mismatch.described(x, y, rtol, atol, equal_nan=equal_nan))
+    return Difference(tensor_difference.described(x, y, rtol, atol, equal_nan=equal_nan))
 
 
 def _as_tensor(value: Any) -> torch.Tensor | None:

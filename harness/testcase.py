@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from harness.comparison import Comparison, Difference, Rules
-from harness.expectations import ExpectationTestCase
+from harness.expected_output import ExpectationTestCase
 from harness.parametrization import require_instantiated
 from harness.seeding import add_reproduction, base_seed, seed_all
 

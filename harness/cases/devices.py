@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.requirements import probe
-from harness.requirements.facts import UNCOUNTED_DEVICE_TYPES
+from harness.requirements.machine import UNCOUNTED_DEVICE_TYPES
 
 # Upstream's number of ranks of a DTensor test: enough for a 2 x 2 mesh.
 MOST_RANKS = 4

@@ -20,7 +20,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness import expect, surroundings
+from harness import accepted_output, surroundings
+from harness.accepted_output import Accepted
 from harness.cases import external_mode, verdict
 from harness.cases.modes import MODES, Job, Pooled, Running
 from harness.cases.rank_side import RankSide
@@ -293,7 +294,7 @@ class RankOrchestration(RankSide):
         """Writes the expected outputs that the ranks accepted, once, if they agree."""
         noted: list[Sequence[Any]] = [o.accepted for o in watched.outcomes]
         if any(noted):
-            expect.apply([[expect.Accepted.from_json(value) for value in values] for values in noted])
+            accepted_output.apply([[Accepted.from_json(value) for value in values] for values in noted])
 
 
 class MultiProcessTestCase(RankOrchestration, TestCase):

@@ -20,10 +20,10 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from harness.requirements import probes
-from harness.requirements.demands import Slow
-from harness.requirements.facts import MachineFacts, Occasion, occasion_from, wishes_from
+from harness.requirements.kinds import Importable, Requirement, WorldSizeDemand
+from harness.requirements.machine import MachineFacts, Occasion, occasion_from, wishes_from
 from harness.requirements.merged import Requirements, merge, unmet
-from harness.requirements.model import Importable, Requirement, WorldSizeDemand
+from harness.requirements.scheduling import Slow
 
 ATTRIBUTE = "__harness_requirements__"
 

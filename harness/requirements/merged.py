@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeVar
 
-from harness.requirements.demands import CpuSlots, Exclusive, Memory, Slow, Timeout
-from harness.requirements.facts import MachineFacts, Occasion
-from harness.requirements.model import (
+from harness.requirements.kinds import (
     AcceleratorPerRank,
     Accelerators,
     Backends,
@@ -23,6 +21,8 @@ from harness.requirements.model import (
     WorldSizeEven,
     WorldSizeMinimum,
 )
+from harness.requirements.machine import MachineFacts, Occasion
+from harness.requirements.scheduling import CpuSlots, Exclusive, Memory, Slow, Timeout
 
 Kind = TypeVar("Kind", bound=Requirement)
 

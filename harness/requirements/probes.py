@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import surroundings
-from harness.requirements.facts import MachineFacts
+from harness.requirements.machine import MachineFacts
 
 # Variables that change what is found: a process that sets another value must be probed anew.
 DEVICE_ENVIRONMENT = (

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from harness.requirements.names import listed
+from harness.requirements.argument_checks import listed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

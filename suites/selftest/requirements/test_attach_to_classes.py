@@ -8,7 +8,7 @@ from unittest import mock
 
 from harness import requirements as r
 from harness.requirements import probes
-from suites.selftest.test_requirements_attach import BARE, CPU, CUDA_2, run, skips
+from suites.selftest.requirements.test_attach import BARE, CPU, CUDA_2, run, skips
 
 
 class OnClasses(unittest.TestCase):

@@ -1,7 +1,7 @@
 """``ExpectationTestCase``: assertions on expected output, in the source or in a file beside it.
 
 In one process expecttest does the work; in a rank the assertion leaves a note for the parent
-(``harness.expect``).
+(``harness.accepted_output``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import expecttest
 
-from harness.expect import VARIABLE, Accepted, accepting, collector, write_expect_file
+from harness.accepted_output import VARIABLE, Accepted, accepting, current_outputs, write_expect_file
 
 __unittest = True  # For unittest, which then leaves this module's frames out of a failure's traceback.
 
@@ -31,8 +31,8 @@ class ExpectationTestCase(expecttest.TestCase):
         """Fail unless ``str(actual)`` is ``expect``, a triple-quoted literal in the call.
 
         With ``EXPECTTEST_ACCEPT=1`` the literal is replaced in the source instead; by ranks only once and if
-        they agree (``harness.expect``). ``skip`` is the number of callers between the literal and this
-        call. Lines that are comments (begin with #) or empty can be left out of both texts.
+        they agree (``harness.accepted_output``). ``skip`` is the number of callers between the literal and
+        this call. Lines that are comments (begin with #) or empty can be left out of both texts.
         """
         __tracebackhide__ = True
         text, literal = str(actual), expect
@@ -43,7 +43,7 @@ class ExpectationTestCase(expecttest.TestCase):
 
     def __note_inline(self, text: str, compared: str, literal: str, skip: int) -> bool:
         """Leave the assertion to the parent process; False where this process decides on it itself."""
-        notes = collector()
+        notes = current_outputs()
         if notes is None or not accepting():
             return False
         filters = getattr(self, "_expect_filters", None)
@@ -88,7 +88,7 @@ class ExpectationTestCase(expecttest.TestCase):
         return os.path.join(directory, f"{name}-{subname}.expect" if subname else f"{name}.expect")
 
     def __accept_file(self, path: str, subname: str | None, old: str | None, new: str) -> None:
-        notes = collector()
+        notes = current_outputs()
         if notes is not None:
             notes.add(Accepted(path, None, self.id(), subname, old, new))
         elif old != new:

@@ -12,8 +12,8 @@ from unittest import mock
 
 from harness import requirements as r
 from harness.requirements import probes
-from harness.requirements.facts import wishes_from
-from harness.requirements.model import NcclVersion
+from harness.requirements.kinds import NcclVersion
+from harness.requirements.machine import wishes_from
 
 CPU = r.MachineFacts()
 BARE = r.MachineFacts(backends=frozenset())

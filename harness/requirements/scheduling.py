@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.requirements.facts import MachineFacts, Occasion
-from harness.requirements.model import Requirement
+from harness.requirements.kinds import Requirement
+from harness.requirements.machine import MachineFacts, Occasion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 A requirement is data. Its `unmet(facts, occasion)` is pure and answers with the reason for a skip, or None
 where the test may run. What is not known (no world size yet, a module nobody looked for) is met for now.
-Demands on the scheduler, which skip next to nothing, stand in `demands.py`.
+Demands on the scheduler, which skip next to nothing, stand in `scheduling.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.requirements.facts import MachineFacts, Occasion
+from harness.requirements.machine import MachineFacts, Occasion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

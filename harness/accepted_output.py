@@ -3,10 +3,11 @@
 One process edits the source, as expecttest does it; N ranks that did so at once would tear it apart. So a
 rank only notes what it would write, and the parent writes once, after all ranks turned out to agree::
 
-    in each rank     with expect.collecting() as accepted:
+    in each rank     with accepted_output.collecting() as accepted:
                          <run the test method>
                      send [update.to_json() for update in accepted.updates]
-    in the parent    expect.apply([[Accepted.from_json(value) for value in values] for values in per_rank])
+    in the parent    per_rank = [[Accepted.from_json(value) for value in values] for values in received]
+                     accepted_output.apply(per_rank)
 
 ``apply`` fails with ``AcceptError``, an AssertionError, and writes nothing where ranks disagree. What a rank
 notes includes assertions that hold already: a rank for which the old text is right disagrees with one that
@@ -67,7 +68,7 @@ class Accepted:
         return cls(**value)
 
 
-class Collector:
+class AcceptedOutputs:
     """What the assertions of one rank would have written so far."""
 
     def __init__(self) -> None:
@@ -89,18 +90,18 @@ class Collector:
             )
 
 
-_collector: ContextVar[Collector | None] = ContextVar("harness_expect_collector", default=None)
+_current: ContextVar[AcceptedOutputs | None] = ContextVar("harness_accepted_outputs", default=None)
 
 
 @contextlib.contextmanager
-def collecting() -> Iterator[Collector]:
-    """Within, in this thread, accepted outputs are noted in the yielded collector and nothing is written."""
-    collector = Collector()
-    token = _collector.set(collector)
+def collecting() -> Iterator[AcceptedOutputs]:
+    """Within, in this thread, accepted outputs are noted in the yielded object and nothing is written."""
+    outputs = AcceptedOutputs()
+    token = _current.set(outputs)
     try:
-        yield collector
+        yield outputs
     finally:
-        _collector.reset(token)
+        _current.reset(token)
 
 
 def accepting() -> bool:
@@ -108,9 +109,9 @@ def accepting() -> bool:
     return bool(os.environ.get(VARIABLE))
 
 
-def collector() -> Collector | None:
-    """The collector that this thread's accepted outputs go to, None where they are written at once."""
-    return _collector.get()
+def current_outputs() -> AcceptedOutputs | None:
+    """Where this thread's accepted outputs are noted; None where they are written at once."""
+    return _current.get()
 
 
 def write_expect_file(path: str, text: str) -> None:

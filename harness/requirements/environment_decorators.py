@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-from harness.requirements import names
+from harness.requirements import argument_checks
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
@@ -27,7 +27,7 @@ def with_dist_debug_levels(levels: Iterable[str]) -> Callable[[Test], Test]:
     it ends. The first failure ends the test. There is a barrier only while there is a default process group.
     Returns what the last run returned. ValueError for an unknown level or none.
     """
-    wanted = names.check_debug_levels(levels)
+    wanted = argument_checks.check_debug_levels(levels)
 
     def decorate(test: Test) -> Test:
         @functools.wraps(test)

@@ -4,7 +4,7 @@ Each can stand on a test method and on a test class. Names and signatures are th
 `torch.testing._internal.common_distributed`, `common_utils` and `common_quantization`, and a test skips where
 it skips there, with one difference: `requires_world_size(n)` asks for n ranks, so it runs on a machine with
 no accelerator at all (`allow_cpu=False` has PyTorch's way). PyTorch reads `WORLD_SIZE` and `BACKEND`; here
-the test's own `world_size` and `backend` come first. Decorators of our own are in `own.py`.
+the test's own `world_size` and `backend` come first. Decorators of our own are in `harness_decorators.py`.
 
 Every wrong argument is a ValueError where the decorator is written.
 """
@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from harness.requirements import names, probes
+from harness.requirements import argument_checks, probes
 from harness.requirements.attach import require
-from harness.requirements.demands import Slow
-from harness.requirements.model import (
+from harness.requirements.kinds import (
     AcceleratorPerRank,
     Accelerators,
     Backends,
@@ -34,6 +33,7 @@ from harness.requirements.model import (
     WorldSizeMinimum,
     dotted,
 )
+from harness.requirements.scheduling import Slow
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
@@ -52,7 +52,7 @@ def skip_if_lt_x_gpu(x: int, *, allow_cpu: bool = False) -> Callable[[Test], Tes
 
 def at_least_x_gpu(x: int) -> bool:
     """Whether the machine has `x` accelerators of one type. Probes the machine now."""
-    wanted = names.check_count("x", x)
+    wanted = argument_checks.check_count("x", x)
     return 0 < probes.probe().countable_devices() >= wanted
 
 
@@ -80,7 +80,7 @@ def requires_world_size(n: int, *, allow_cpu: bool = True) -> Callable[[Test], T
 
     With `allow_cpu=False` the test skips on a machine that has none, as it does upstream.
     """
-    names.check_count("n", n, least=1)
+    argument_checks.check_count("n", n, least=1)
     demand = WorldSizeDemand(size=n, allow_cpu=allow_cpu, reason=f"runs on {n} ranks, one accelerator each")
 
     def decorate(test: Test) -> Test:
@@ -99,7 +99,7 @@ def require_n_gpus_for_nccl_backend(n: int, backend: str) -> Callable[[Test], Te
 def nccl_skip_if_lt_x_gpu(backend: str, x: int) -> Callable[[Test], Test]:
     """As `require_n_gpus_for_nccl_backend`, with the arguments the other way round."""
     requirement = _accelerators(x, device_type="cuda")
-    return require(requirement) if names.check_backends([backend]) == ("nccl",) else _as_it_is
+    return require(requirement) if argument_checks.check_backends([backend]) == ("nccl",) else _as_it_is
 
 
 def requires_gloo() -> Callable[[Test], Test]:
@@ -124,13 +124,13 @@ def requires_mpi() -> Callable[[Test], Test]:
 
 def requires_accelerator_dist_backend(backends: Sequence[str] | None = None) -> Callable[[Test], Test]:
     """Needs one of these backends for accelerators; by default any of nccl, xccl and hccl."""
-    return _backends(*(names.ACCELERATOR_BACKENDS if backends is None else backends))
+    return _backends(*(argument_checks.ACCELERATOR_BACKENDS if backends is None else backends))
 
 
 def requires_nccl_version(version: Sequence[int], msg: str) -> Callable[[Test], Test]:
     """Where there is a CUDA device, needs NCCL of that version or newer; `msg` says what for."""
-    wanted = names.check_version("version", version)
-    reason = f"needs NCCL {dotted(wanted)} or newer: {names.check_reason('msg', msg)}"
+    wanted = argument_checks.check_version("version", version)
+    reason = f"needs NCCL {dotted(wanted)} or newer: {argument_checks.check_reason('msg', msg)}"
     return require(NcclVersion(version=wanted, reason=reason, passes_in_sandcastle=True))
 
 
@@ -166,7 +166,9 @@ def skipIfRocm(func: Test, *, msg: str = ...) -> Test: ...
 def skipIfRocm(func: None = None, *, msg: str = ...) -> Callable[[Test], Test]: ...
 def skipIfRocm(func: Any = None, *, msg: str = "its author says so") -> Any:
     """Does not run on a ROCm build. Stands bare, or with the reason."""
-    decorator = require(NotOnRocm(reason=f"does not work on ROCm: {names.check_reason('msg', msg)}"))
+    decorator = require(
+        NotOnRocm(reason=f"does not work on ROCm: {argument_checks.check_reason('msg', msg)}")
+    )
     return decorator if func is None else decorator(func)
 
 
@@ -176,7 +178,7 @@ def skipIfWindows(func: Test, *, msg: str = ...) -> Test: ...
 def skipIfWindows(func: None = None, *, msg: str = ...) -> Callable[[Test], Test]: ...
 def skipIfWindows(func: Any = None, *, msg: str = "its author says so") -> Any:
     """Does not run on Windows. Stands bare, or with the reason."""
-    reason = f"does not work on Windows: {names.check_reason('msg', msg)}"
+    reason = f"does not work on Windows: {argument_checks.check_reason('msg', msg)}"
     decorator = require(NotOnPlatform(platform="win32", reason=reason))
     return decorator if func is None else decorator(func)
 
@@ -194,7 +196,7 @@ def skip_if_rocm_multiprocess(test: Test) -> Test:
 
 def skip_if_rocm_arch_multiprocess(arch: Sequence[str]) -> Callable[[Test], Test]:
     """Does not run where the first device is a ROCm one of these architectures, as ("gfx90a", "gfx942")."""
-    archs = names.listed(arch)
+    archs = argument_checks.listed(arch)
     if not archs or not all(isinstance(name, str) and name.startswith("gfx") for name in archs):
         raise ValueError(f"arch is {arch!r}; give ROCm architectures, as ('gfx90a', 'gfx942')")
     return require(NotOnRocm(archs=archs, reason=f"does not work on ROCm {', '.join(archs)}"))
@@ -202,14 +204,14 @@ def skip_if_rocm_arch_multiprocess(arch: Sequence[str]) -> Callable[[Test], Test
 
 def skip_if_rocm_ver_lessthan_multiprocess(version: Sequence[int] | None = None) -> Callable[[Test], Test]:
     """On a ROCm build, needs that version or newer; without a version the test never runs on ROCm."""
-    wanted = None if version is None else names.check_version("version", version)
+    wanted = None if version is None else argument_checks.check_version("version", version)
     reason = f"needs ROCm {dotted(wanted)} or newer" if wanted else "does not work on any ROCm"
     return require(RocmVersion(version=wanted, reason=reason))
 
 
 def skip_but_pass_in_sandcastle(reason: str) -> Callable[[Test], Test]:
     """Never runs; where `SANDCASTLE=1` a method passes without running, in place of the skip."""
-    return require(Skipped(reason=names.check_reason("reason", reason), passes_in_sandcastle=True))
+    return require(Skipped(reason=argument_checks.check_reason("reason", reason), passes_in_sandcastle=True))
 
 
 def skip_but_pass_in_sandcastle_if(condition: object, reason: str) -> Callable[[Test], Test]:
@@ -230,12 +232,12 @@ slow_test = slowTest
 
 def _accelerators(count: int, *, allow_cpu: bool = False, device_type: str | None = None) -> Accelerators:
     what = f"{device_type} device" if device_type else "accelerator"
-    reason = f"needs {names.check_count('x', count)} {what}{'' if count == 1 else 's'}"
+    reason = f"needs {argument_checks.check_count('x', count)} {what}{'' if count == 1 else 's'}"
     return Accelerators(count=count, allow_cpu=allow_cpu, device_type=device_type, reason=reason)
 
 
 def _backends(*wanted: str) -> Callable[[Test], Test]:
-    any_of = names.check_backends(wanted)
+    any_of = argument_checks.check_backends(wanted)
     reason = f"needs a torch build with the {' or '.join(any_of)} backend"
     return require(Backends(any_of=any_of, reason=reason, passes_in_sandcastle=True))
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from harness.requirements import names
+from harness.requirements import argument_checks
 from harness.requirements.attach import require
-from harness.requirements.demands import CpuSlots, Exclusive, Memory, Timeout
-from harness.requirements.model import Backends, DeviceTypes
+from harness.requirements.kinds import Backends, DeviceTypes
+from harness.requirements.scheduling import CpuSlots, Exclusive, Memory, Timeout
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 
 def timeout(seconds: float) -> Callable[[Test], Test]:
     """Gives the test that many seconds, in place of the run's default. A method's overrules its class's."""
-    limit = names.check_seconds("seconds", seconds)
+    limit = argument_checks.check_seconds("seconds", seconds)
     return require(Timeout(seconds=limit, reason=f"takes up to {limit:g} s"))
 
 
@@ -29,19 +29,19 @@ def exclusive(test: Test) -> Test:
 
 def cpu_slots(n: int) -> Callable[[Test], Test]:
     """Keeps `n` processors busy, in place of one for each rank."""
-    count = names.check_count("n", n, least=1)
+    count = argument_checks.check_count("n", n, least=1)
     return require(CpuSlots(count=count, reason=f"keeps {count} processors busy"))
 
 
 def memory_mb(n: int) -> Callable[[Test], Test]:
     """Needs `n` MiB at its peak, all ranks together. Skips on a machine that has less in all."""
-    size = names.check_count("n", n, least=1)
+    size = argument_checks.check_count("n", n, least=1)
     return require(Memory(mebibytes=size, reason=f"needs {size} MiB of memory"))
 
 
 def requires_backend(*backends: str) -> Callable[[Test], Test]:
     """Needs one of these process group backends. Two decorators, one above the other, need both."""
-    any_of = names.check_backends(backends)
+    any_of = argument_checks.check_backends(backends)
     return require(
         Backends(any_of=any_of, reason=f"needs a torch build with the {' or '.join(any_of)} backend")
     )
@@ -49,5 +49,5 @@ def requires_backend(*backends: str) -> Callable[[Test], Test]:
 
 def requires_device_type(*device_types: str) -> Callable[[Test], Test]:
     """Needs a device of one of these types ("cpu" always is). Two decorators need both."""
-    any_of = names.check_device_types(device_types)
+    any_of = argument_checks.check_device_types(device_types)
     return require(DeviceTypes(any_of=any_of, reason=f"needs a {' or '.join(any_of)} device"))
