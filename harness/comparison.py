@@ -16,17 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.tolerances import EXACT, PYTHON_FLOAT
+
 if TYPE_CHECKING:
     from harness.tensors import TensorComparison
 
 # unittest leaves frames of modules with this name out of a failure's traceback: the reader's line is the
 # assertion in the test, not the comparison under it.
 __unittest = True
-
-# Relative and absolute tolerance of Python floats and complex numbers: float32's, as upstream's TestCase
-# takes them, since a number in a test is nearly always compared with what came out of a float32 tensor.
-FLOAT_TOLERANCES = (1.3e-6, 1e-5)
-EXACT = (0.0, 0.0)
 
 BYTES = (str, bytes, bytearray, memoryview)
 
@@ -123,7 +120,7 @@ class Comparison:
         if x == y or (self.rules.equal_nan and _isnan(x) and _isnan(y)):
             return None
         exact = isinstance(x, int) and isinstance(y, int)
-        rtol, atol = self.rules.tolerances(EXACT if exact else FLOAT_TOLERANCES)
+        rtol, atol = self.rules.tolerances(EXACT if exact else PYTHON_FLOAT)
         apart, allowed = _distance(x, y), atol + rtol * _magnitude(y)
         if math.isfinite(apart) and apart <= allowed:
             return None

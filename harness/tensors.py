@@ -14,15 +14,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from harness import tensor_difference
-from harness.comparison import (
-    EXACT,
-    FLOAT_TOLERANCES,
-    Difference,
-    is_array,
-    is_number,
-    is_sequence,
-    is_tensor,
-)
+from harness.comparison import Difference, is_array, is_number, is_sequence, is_tensor
+from harness.tolerances import default_tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +80,7 @@ class TensorComparison:
             return self._dtensors(x, y, rules)
         if rules.exact_is_coalesced and _are_sparse(x, y) and x.is_coalesced() != y.is_coalesced():
             return Difference(f"is_coalesced() differs: {x.is_coalesced()} != {y.is_coalesced()}")
-        rtol, atol = rules.tolerances(_default_tolerances(x.dtype, y.dtype))
+        rtol, atol = rules.tolerances(_tolerances_of(x.dtype, y.dtype))
         if _are_plain(x, y, rules) and (x.is_floating_point() or x.is_complex() or rtol == atol == 0):
             return _of_values(x, y, rtol, atol, equal_nan=rules.equal_nan)
         return _verdict(*_comparable(x, y, rules), rules, rtol, atol)
@@ -236,24 +229,9 @@ def _is_dtensor(value: object) -> bool:
     return dtensor is not None and isinstance(value, dtensor)
 
 
-def _default_tolerances(x: torch.dtype, y: torch.dtype) -> tuple[float, float]:
-    """``(rtol, atol)`` by dtype as documented for ``torch.testing.assert_close``, the looser of the two."""
-    table = _tolerance_table()
-    first, second = table.get(x, EXACT), table.get(y, EXACT)
-    return max(first[0], second[0]), max(first[1], second[1])
-
-
 @functools.cache
-def _tolerance_table() -> dict[torch.dtype, tuple[float, float]]:
-    quantized = (torch.quint8, torch.quint4x2, torch.quint2x4, torch.qint8, torch.qint32)
-    return {
-        torch.float16: (1e-3, 1e-5),
-        torch.bfloat16: (1.6e-2, 1e-5),
-        torch.float64: (1e-7, 1e-7),
-        torch.complex32: (1e-3, 1e-5),
-        torch.complex128: (1e-7, 1e-7),
-        **dict.fromkeys((torch.float32, torch.complex64, *quantized), FLOAT_TOLERANCES),
-    }
+def _tolerances_of(*dtypes: torch.dtype) -> tuple[float, float]:
+    return default_tolerances(*(str(dtype).removeprefix("torch.") for dtype in dtypes))
 
 
 @functools.cache
