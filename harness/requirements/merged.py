@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass
 from typing import TypeVar
 
 from harness.requirements.kinds import (
     AcceleratorPerRank,
     Accelerators,
-    Backends,
-    DeviceTypes,
     Importable,
-    NotOnPlatform,
-    NotOnRocm,
     Requirement,
     WorldSizeDemand,
-    WorldSizeEven,
-    WorldSizeMinimum,
 )
 from harness.requirements.machine import MachineFacts, Occasion
 from harness.requirements.scheduling import CpuSlots, Exclusive, Memory, Slow, Timeout
@@ -38,18 +31,9 @@ class Requirements:
     items: tuple[Requirement, ...] = ()
     world_size: int | None = None
     """How many ranks to launch the test with; None leaves it to the class."""
-    min_world_size: int | None = None
-    """With fewer ranks than this the test skips; it says nothing on how many to launch."""
-    even_world_size: bool = False
     min_gpus: int = 0
     """Accelerators that the test occupies whatever its world size, of the type it asks for or of any."""
     gpu_per_rank: bool = False
-    allow_cpu: bool = True
-    """Whether none of the demands for accelerators rules out a machine that has none."""
-    backends: tuple[tuple[str, ...], ...] = ()
-    """Groups of alternatives: of each group one backend must be there."""
-    device_types: tuple[tuple[str, ...], ...] = ()
-    """Groups of alternatives: of each group one device type must be there."""
     slow: bool = False
     timeout_s: float | None = None
     exclusive: bool = False
@@ -57,15 +41,8 @@ class Requirements:
     """Processors that the test keeps busy; None means one for each rank."""
     memory_mb: int | None = None
     """Peak memory of all ranks together, MiB; None where nobody said."""
-    excluded_platforms: tuple[str, ...] = ()
-    """As sys.platform names them, and "rocm" where no ROCm build will do."""
     imports: tuple[str, ...] = ()
     """Modules outside our dependencies that must be importable."""
-
-    reasons: tuple[str, ...] = field(init=False, default=())
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reasons", tuple(item.reason for item in self.items))
 
     def gpus(self, world_size: int) -> int:
         """Accelerators that the test occupies when it runs with `world_size` ranks where there are any."""
@@ -85,34 +62,17 @@ def merge(on_method: Iterable[Requirement], on_class: Iterable[Requirement] = ()
 def _merged(method: tuple[Requirement, ...], cls: tuple[Requirement, ...]) -> Requirements:
     nearest, items = method + cls, cls + method
     sizes, timeouts = _of(WorldSizeDemand, nearest), _of(Timeout, nearest)
-    counts = _of(Accelerators, items)
-    device_types = tuple(item.any_of for item in _of(DeviceTypes, items))
-    per_rank = bool(_of(AcceleratorPerRank, items))
     return Requirements(
         items=items,
         world_size=sizes[0].size if sizes else None,
-        min_world_size=max((item.size for item in _of(WorldSizeMinimum, items)), default=None),
-        even_world_size=bool(_of(WorldSizeEven, items)),
-        min_gpus=max((item.count for item in counts), default=0),
-        gpu_per_rank=per_rank or bool(sizes),
-        allow_cpu=not per_rank
-        and all(item.allow_cpu or item.count == 0 for item in counts)
-        and all(item.allow_cpu for item in sizes)
-        and all("cpu" in group for group in device_types),
-        backends=tuple(item.any_of for item in _of(Backends, items)),
-        device_types=device_types,
+        min_gpus=max((item.count for item in _of(Accelerators, items)), default=0),
+        gpu_per_rank=bool(sizes) or bool(_of(AcceleratorPerRank, items)),
         slow=bool(_of(Slow, items)),
         timeout_s=timeouts[0].seconds if timeouts else None,
         exclusive=bool(_of(Exclusive, items)),
         cpu_slots=max((item.count for item in _of(CpuSlots, items)), default=None),
         memory_mb=max((item.mebibytes for item in _of(Memory, items)), default=None),
-        excluded_platforms=_unique(
-            chain(
-                (item.platform for item in _of(NotOnPlatform, items)),
-                ("rocm" for item in _of(NotOnRocm, items) if not item.archs),
-            )
-        ),
-        imports=_unique(item.module for item in _of(Importable, items)),
+        imports=tuple(dict.fromkeys(item.module for item in _of(Importable, items))),
     )
 
 
@@ -135,7 +95,3 @@ def unmet(requirements: Requirements, facts: MachineFacts, occasion: Occasion | 
 
 def _of(kind: type[Kind], items: tuple[Requirement, ...]) -> tuple[Kind, ...]:
     return tuple(item for item in items if isinstance(item, kind))
-
-
-def _unique(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(values))

@@ -1,54 +1,25 @@
-"""Which test skips on which machine: tables over decorator, machine, world size and environment."""
+"""Self-tests of harness.requirements.kinds: which test skips on which machine, in tables."""
 
 from __future__ import annotations
 
-import os
 import unittest
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
-from unittest import mock
 
 from harness import requirements as r
-from harness.requirements import probes
 from harness.requirements.kinds import NcclVersion
-from harness.requirements.machine import wishes_from
-
-CPU = r.MachineFacts()
-BARE = r.MachineFacts(backends=frozenset())
-CUDA_1 = r.MachineFacts(
-    accelerators=(("cuda", 1),), backends=frozenset({"gloo", "nccl"}), nccl_version=(2, 21, 5)
+from suites.selftest.requirements.sample_machines import (
+    BARE,
+    CPU,
+    CUDA_1,
+    CUDA_4,
+    HPU_8,
+    MAC,
+    OWN_2,
+    ROCM,
+    WINDOWS,
+    XPU_2,
+    Row,
+    VerdictTestCase,
 )
-CUDA_4 = r.MachineFacts(
-    accelerators=(("cuda", 4),), backends=frozenset({"gloo", "nccl"}), nccl_version=(2, 27, 3), multicast=True
-)
-ROCM = r.MachineFacts(
-    accelerators=(("cuda", 8),),
-    backends=frozenset({"gloo", "nccl"}),
-    rocm=True,
-    rocm_version=(6, 2),
-    rocm_arch="gfx942",
-)
-XPU_2 = r.MachineFacts(accelerators=(("xpu", 2),), backends=frozenset({"gloo", "xccl"}))
-HPU_8 = r.MachineFacts(accelerators=(("hpu", 8),), backends=frozenset({"gloo", "hccl"}))
-MAC = r.MachineFacts(accelerators=(("mps", 1),), platform="darwin")
-OWN_2 = r.MachineFacts(accelerators=(("npu", 2),))
-WINDOWS = r.MachineFacts(platform="win32", memory_mb=8000)
-
-Decorator = Callable[[Any], Any]
-
-
-@dataclass
-class Row:
-    """One test on one machine, and what it must say: part of the reason for a skip, or None."""
-
-    decorator: Decorator
-    facts: r.MachineFacts
-    expected: str | None
-    world_size: int | None = None
-    environ: dict[str, str] = field(default_factory=dict)
-
 
 ACCELERATORS = [
     Row(r.skip_if_lt_x_gpu(2), CPU, "needs 2 accelerators, found no accelerator"),
@@ -145,16 +116,7 @@ BUILDS = [
     Row(r.skipIfWindows, MAC, None),
 ]
 
-RUNS = [
-    Row(r.slowTest, CPU, "is slow"),
-    Row(r.slowTest, CPU, None, environ={"PYTORCH_TEST_WITH_SLOW": "1"}),
-    Row(r.slow_test, CPU, "is slow", environ={"PYTORCH_TEST_WITH_SLOW": "0"}),
-    Row(r.memory_mb(9000), WINDOWS, "needs 9000 MiB of memory, this machine has 8000 MiB"),
-    Row(r.memory_mb(8000), WINDOWS, None),
-    Row(r.memory_mb(9000), CPU, None),
-    Row(r.timeout(5), BARE, None),
-    Row(r.exclusive, BARE, None),
-    Row(r.cpu_slots(64), BARE, None),
+SANDCASTLE = [
     Row(r.skip_but_pass_in_sandcastle("broken"), CPU, "broken"),
     Row(r.skip_but_pass_in_sandcastle("broken"), CPU, None, environ={"SANDCASTLE": "1"}),
     Row(r.skip_but_pass_in_sandcastle_if(True, "odd"), CPU, "odd"),
@@ -164,184 +126,29 @@ RUNS = [
 ]
 
 
-@contextmanager
-def machine(facts: r.MachineFacts, environ: dict[str, str] | None = None) -> Iterator[None]:
-    """A machine with these facts and nothing but this environment."""
-    with (
-        mock.patch.object(probes, "probe", return_value=facts),
-        mock.patch.dict(os.environ, environ or {}, clear=True),
-    ):
-        yield
-
-
-def case_of(row: Row) -> unittest.TestCase:
-    """A plain unittest test with that decorator, which remembers in `ran` whether its body ran."""
-
-    class Plain(unittest.TestCase):
-        ran = False
-
-        @row.decorator
-        def test_it(self) -> None:
-            self.ran = True
-
-    test = Plain("test_it")
-    if row.world_size is not None:
-        test.world_size = row.world_size  # type: ignore[attr-defined]  # as the multi-process cases have it
-    return test
-
-
-def outcome(test: unittest.TestCase) -> str | None:
-    """The skip reason of a run through unittest, None for a pass; AssertionError for anything else."""
-    result = unittest.TestResult()
-    test.run(result)
-    if result.errors or result.failures:
-        raise AssertionError((result.errors + result.failures)[0][1])
-    return result.skipped[0][1] if result.skipped else None
-
-
-class Verdicts(unittest.TestCase):
-    """Each row three times: by calling the test, by asking before a launch, and by the pure function."""
-
-    def check(self, rows: list[Row]) -> None:
-        for row in rows:
-            with self.subTest(row=row), machine(row.facts, row.environ), mock.patch("sys.stderr"):
-                self.check_row(row)
-
-    def check_row(self, row: Row) -> None:
-        test = case_of(row)
-        requirements = r.requirements_of(type(test), "test_it")
-        occasion = r.occasion_from(row.environ, world_size=row.world_size)
-        verdicts = [outcome(test), r.reason_to_skip(test), r.unmet(requirements, row.facts, occasion)]
-        if row.expected is None:
-            self.assertEqual(verdicts, [None] * 3)
-            sandcastle = wishes_from(row.environ).sandcastle
-            self.assertNotEqual(test.ran, sandcastle)  # type: ignore[attr-defined]
-        else:
-            self.assertIn(row.expected, str(verdicts[0]))
-            self.assertEqual(verdicts, [verdicts[0]] * 3)
-            self.assertFalse(test.ran)  # type: ignore[attr-defined]
+class KindsTest(VerdictTestCase):
+    """The verdict of each kind of requirement, on machines that meet it and on machines that do not."""
 
     def test_accelerators(self) -> None:
+        """Requirements of devices by count and by type."""
         self.check(ACCELERATORS)
 
     def test_world_sizes(self) -> None:
+        """Requirements whose verdict depends on the number of ranks."""
         self.check(WORLD_SIZES)
 
     def test_builds(self) -> None:
+        """Requirements of the torch build and of the platform."""
         self.check(BUILDS)
 
-    def test_runs(self) -> None:
-        self.check(RUNS)
+    def test_sandcastle(self) -> None:
+        """Unconditional skips, and those that pass without running where SANDCASTLE=1."""
+        self.check(SANDCASTLE)
 
-
-class AtLeast(unittest.TestCase):
-    def test_counts_the_devices_that_can_be_asked_for(self) -> None:
-        for facts, count, expected in (
-            (CPU, 0, False),
-            (CPU, 1, False),
-            (CUDA_4, 4, True),
-            (CUDA_4, 5, False),
-            (XPU_2, 2, True),
-            (MAC, 1, False),
-        ):
-            with (
-                self.subTest(facts=facts, count=count),
-                mock.patch.object(probes, "probe", return_value=facts),
-            ):
-                self.assertIs(r.at_least_x_gpu(count), expected)
-
-
-class Unknown(unittest.TestCase):
-    """What nobody knows is no reason to skip, and where it must be known its absence is an error."""
-
-    def test_a_world_size_that_nobody_says(self) -> None:
-        for decorator in (r.skip_if_small_worldsize, r.skip_if_odd_worldsize):
-            test = case_of(Row(decorator, CPU, None))
-            with (
-                mock.patch.dict(os.environ, clear=True),
-                mock.patch.object(probes, "probe", return_value=CPU),
-            ):
-                self.assertIsNone(r.reason_to_skip(test))
-                with self.assertRaisesRegex(ValueError, "world_size attribute, or set WORLD_SIZE"):
-                    type(test).test_it(test)  # type: ignore[attr-defined]
-
-    def test_a_world_size_that_is_none(self) -> None:
-        test = case_of(Row(r.skip_if_odd_worldsize, CPU, None))
-        with (
-            machine(CPU, {"WORLD_SIZE": "three"}),
-            self.assertRaisesRegex(ValueError, "WORLD_SIZE is 'three'"),
-        ):
-            r.reason_to_skip(test)
-
-    def test_a_bad_world_size_hurts_only_the_tests_that_need_one(self) -> None:
-        with (
-            mock.patch.dict(os.environ, {"WORLD_SIZE": "three"}),
-            mock.patch.object(probes, "probe", return_value=CPU),
-        ):
-            self.assertIsNone(outcome(case_of(Row(r.requires_gloo(), CPU, None))))
-
-    def test_the_sentinel_of_an_unset_world_size_is_no_world_size(self) -> None:
-        test = case_of(Row(r.skip_if_odd_worldsize, CPU, None, world_size=-2))
-        with (
-            mock.patch.dict(os.environ, {"WORLD_SIZE": "3"}),
-            mock.patch.object(probes, "probe", return_value=CPU),
-        ):
-            self.assertIn("got 3", str(r.reason_to_skip(test)))
-
-    def test_the_test_says_its_world_size_as_text_and_its_backend(self) -> None:
-        class Plain(unittest.TestCase):
-            world_size = "3"
-            backend = "mpi"
-
-            @r.skip_if_odd_worldsize
-            def test_it(self) -> None:
-                pass
-
-        with (
-            mock.patch.dict(os.environ, {"BACKEND": "gloo"}),
-            mock.patch.object(probes, "probe", return_value=CPU),
-        ):
-            self.assertIsNone(r.reason_to_skip(Plain("test_it")))
-            with mock.patch.object(Plain, "backend", "gloo"):
-                self.assertIn("got 3", str(r.reason_to_skip(Plain("test_it"))))
-
-    def test_an_nccl_version_that_torch_does_not_tell(self) -> None:
+    def test_an_unknown_nccl_version_is_no_reason_to_skip(self) -> None:
+        """Where torch does not tell its NCCL version, the requirement of one is met."""
         facts = r.MachineFacts(accelerators=(("cuda", 1),), backends=frozenset({"nccl"}))
         self.assertIsNone(NcclVersion(version=(9,), reason="x").unmet(facts, r.Occasion()))
-
-    def test_multicast_is_asked_of_the_driver_only_when_the_test_is_called(self) -> None:
-        test = case_of(Row(r.requires_multicast_support(), CUDA_1, None))
-        with mock.patch.object(probes, "probe", return_value=CUDA_1):
-            with mock.patch.object(probes, "multicast_here", return_value=False) as asked:
-                self.assertIsNone(r.reason_to_skip(test))
-                asked.assert_not_called()
-                self.assertEqual(outcome(test), "needs CUDA devices with multicast")
-            with mock.patch.object(probes, "multicast_here", return_value=True):
-                self.assertIsNone(outcome(test))
-
-
-class Imports(unittest.TestCase):
-    def verdicts(self, decorator: Decorator, modules: dict[str, Any]) -> tuple[str | None, str | None]:
-        test = case_of(Row(decorator, CPU, None))
-        with mock.patch.dict("sys.modules", modules), mock.patch.object(probes, "probe", return_value=CPU):
-            return r.reason_to_skip(test), outcome(test)
-
-    def test_a_module_that_is_not_there(self) -> None:
-        for decorator, module in (
-            (r.import_transformers_or_skip(), "transformers"),
-            (r.skip_if_no_torchvision, "torchvision"),
-        ):
-            reason = f"needs the {module} package"
-            self.assertEqual(self.verdicts(decorator, {module: None}), (reason, reason))
-
-    def test_a_module_that_is_there(self) -> None:
-        present = {"transformers": mock.MagicMock(), "torchvision": mock.MagicMock()}
-        self.assertEqual(self.verdicts(r.import_transformers_or_skip(), present), (None, None))
-        self.assertEqual(self.verdicts(r.skip_if_no_torchvision, present), (None, None))
-
-    def test_a_module_that_lacks_a_name_is_found_out_where_it_is_used(self) -> None:
-        verdicts = self.verdicts(r.import_transformers_or_skip(), {"transformers": mock.Mock(spec=[])})
-        self.assertEqual(verdicts, (None, "needs the transformers package"))
 
 
 if __name__ == "__main__":

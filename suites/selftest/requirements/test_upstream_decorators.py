@@ -27,6 +27,7 @@ from torch.testing._internal import common_utils as theirs_utils
 
 from harness import requirements as ours
 from harness.requirements import probes
+from suites.selftest.requirements.sample_machines import CPU, CUDA_4, MAC, XPU_2
 
 RAN, SKIPPED, ERROR = "ran", "skipped", "error"
 
@@ -249,6 +250,23 @@ class SameVerdict(unittest.TestCase):
             with self.subTest(module=module), mock.patch.dict(sys.modules, {"transformers": module}):
                 factory = DECORATORS["import_transformers_or_skip"]
                 self.assertEqual(verdict(factory, ours), verdict(factory, Theirs()))
+
+
+class AtLeast(unittest.TestCase):
+    def test_counts_the_devices_that_can_be_asked_for(self) -> None:
+        for facts, count, expected in (
+            (CPU, 0, False),
+            (CPU, 1, False),
+            (CUDA_4, 4, True),
+            (CUDA_4, 5, False),
+            (XPU_2, 2, True),
+            (MAC, 1, False),
+        ):
+            with (
+                self.subTest(facts=facts, count=count),
+                mock.patch.object(probes, "probe", return_value=facts),
+            ):
+                self.assertIs(ours.at_least_x_gpu(count), expected)
 
 
 if __name__ == "__main__":
