@@ -1,7 +1,7 @@
-"""``results.jsonl``: one attempt a line, for scripts and for the next run's timings.
+"""``results.jsonl``: one line for each attempt, for scripts and for the next run's timings.
 
-The first line is the run, every other line an attempt, the last line the end, each a JSON object with
-``schema`` (1) and ``kind``:
+Each line is a JSON object with ``schema`` (1) and ``kind``. The first line describes the run, the last one
+its end, and each line between them an attempt:
 
 * ``run``: ``command``, ``argv``, ``seed``, ``shard`` ([i, n] or null), ``jobs``, ``total``, ``started_at``
   (seconds since the epoch), ``hostname``, ``python``, ``torch``, ``platform``, ``resumed``,
