@@ -1,7 +1,8 @@
-"""Comparison of tensors and arrays: with each other, with a number, with a sequence.
+"""Compares tensors and arrays with each other, with a number or with a sequence.
 
-The verdict is ``torch.testing.assert_close``'s. It takes a quarter of a millisecond, and most of a second
-the first time that it finds a difference, so ordinary tensors of one shape and dtype are judged without it.
+The verdict is that of ``torch.testing.assert_close``. A call of it takes a quarter of a millisecond, and most
+of a second the first time that it finds a difference, so ordinary tensors of one shape and dtype are compared
+without it.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class TensorComparison:
     def difference(self, x: Any, y: Any) -> Difference | None:
         """The first difference between ``x`` and ``y``, None where they are equal.
 
-        ValueError where a number is compared with other than one element, TypeError where a DTensor is
-        compared with what is none: both would be a guess at what the author meant.
+        ValueError where a number is compared with a tensor that has not exactly one element; TypeError where
+        a DTensor is compared with something else.
         """
         if _is_list_of_tensors(x) or _is_list_of_tensors(y):
             return self.whole.difference(*(t.unbind() if _is_list_of_tensors(t) else t for t in (x, y)))
@@ -46,7 +47,7 @@ class TensorComparison:
             return self._with_number(x, y)
         if is_sequence(other):
             return self._with_sequence(array, other, swapped=array is y)
-        # Something like unittest.mock.ANY may claim equality; an elementwise answer claims nothing.
+        # An object like unittest.mock.ANY equals anything. An elementwise answer is not True.
         if (x == y) is True:
             return None
         return Difference(f"{_described(x)} != {_described(y)}")
@@ -58,13 +59,13 @@ class TensorComparison:
         return self._tensors(a, b, self.whole.rules)
 
     def _with_number(self, x: Any, y: Any) -> Difference | None:
-        """A number compares with the one element by value: neither shape nor dtype has to fit."""
+        """Compares a number with the array's one element by value; shape and dtype do not matter."""
         return self.whole.difference(
             _only_element(x) if is_array(x) else x, _only_element(y) if is_array(y) else y
         )
 
     def _with_sequence(self, array: Any, other: Sequence[Any], *, swapped: bool) -> Difference | None:
-        """A sequence of numbers stands for the tensor that it spells, in the array's precision."""
+        """Compares an array with the tensor that the sequence describes, in the array's precision."""
         tensor = _as_tensor(array)
         spelled = None if tensor is None else _spelled(other, tensor)
         if tensor is not None and spelled is not None:
@@ -120,9 +121,9 @@ def _verdict(x: torch.Tensor, y: torch.Tensor, rules: Rules, rtol: float, atol: 
 
 
 def _comparable(x: torch.Tensor, y: torch.Tensor, rules: Rules) -> tuple[torch.Tensor, torch.Tensor]:
-    """The two in a form that ``assert_close`` takes: sparse ones coalesced, subclasses related."""
+    """Both tensors as ``assert_close`` accepts them: sparse ones coalesced, of related classes."""
     if _are_sparse(x, y) and not rules.exact_is_coalesced:
-        # Whether equal indices are summed yet is a matter of representation.
+        # Whether values of equal indices have been summed yet is only a matter of representation.
         x, y = x.coalesce(), y.coalesce()
     if not (isinstance(x, type(y)) or isinstance(y, type(x))):
         x, y = x.as_subclass(torch.Tensor), y.as_subclass(torch.Tensor)
@@ -130,9 +131,9 @@ def _comparable(x: torch.Tensor, y: torch.Tensor, rules: Rules) -> tuple[torch.T
 
 
 def _are_plain(x: torch.Tensor, y: torch.Tensor, rules: Rules) -> bool:
-    """Whether two ordinary tensors can differ in their values alone; where not, ``assert_close`` decides.
+    """Whether both are ordinary tensors that can differ only in values; if not, ``assert_close`` decides.
 
-    Subclasses stay out: to them these operators may mean a collective, or an entry in a record.
+    Subclasses are left to ``assert_close``: they may run a collective in an operator, or record it.
     """
     if type(x) not in _plain_types() or type(y) not in _plain_types() or rules.exact_stride:
         return False
@@ -150,7 +151,7 @@ def _of_values(
 
 
 def _as_tensor(value: Any) -> torch.Tensor | None:
-    """``value`` as a tensor, sharing memory where that can be; None for an array of a dtype torch has not."""
+    """``value`` as a tensor that shares its memory where possible; None for a dtype that torch lacks."""
     if is_tensor(value):
         return value
     if not value.dtype.isnative:
@@ -164,10 +165,10 @@ def _as_tensor(value: Any) -> torch.Tensor | None:
 
 
 def _spelled(sequence: Sequence[Any], like: torch.Tensor) -> torch.Tensor | None:
-    """The tensor that ``sequence`` spells out, on ``like``'s device; None where it spells none.
+    """The tensor that ``sequence`` describes, on ``like``'s device; None where it describes none.
 
-    It takes ``like``'s dtype only where no value can change by it: 1.5 stays unequal to an integer 1, and
-    -1 to an unsigned 255.
+    It gets ``like``'s dtype only where that changes no value: 1.5 stays unequal to an integer 1, and -1 to an
+    unsigned 255.
     """
     items = [_spelled_item(item) for item in sequence]
     try:
@@ -204,7 +205,7 @@ def _only_element(array: Any) -> Any:
 
 
 def _described(value: Any) -> str:
-    """One line on ``value``: a tensor's or array's repr may fill the screen and says nothing here."""
+    """One line about ``value``: the shape and dtype of a tensor or array, else the repr."""
     if is_array(value):
         return f"{type(value).__name__} of shape {tuple(value.shape)} and dtype {value.dtype}"
     return repr(value)
@@ -219,12 +220,12 @@ def _are_sparse(x: torch.Tensor, y: torch.Tensor) -> bool:
 
 
 def _is_list_of_tensors(value: Any) -> bool:
-    """Whether this is a nested tensor of the strided kind: it has few operators and is compared by part."""
+    """Whether this is a strided nested tensor, which has few operators and is compared part by part."""
     return is_tensor(value) and bool(value.is_nested and value.layout == torch.strided)
 
 
 def _is_dtensor(value: object) -> bool:
-    # As long as nobody has imported the module no value can be of its type.
+    # While nobody has imported the module, no value can be of its type.
     dtensor = getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
     return dtensor is not None and isinstance(value, dtensor)
 
@@ -241,6 +242,6 @@ def _plain_types() -> frozenset[type]:
 
 @functools.cache
 def _plain_dtypes() -> frozenset[torch.dtype]:
-    """Dtypes that ``torch.equal`` and ``torch.allclose`` take on every device."""
+    """The dtypes that ``torch.equal`` and ``torch.allclose`` accept on every device."""
     names = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
     return frozenset(getattr(torch, name) for name in names.split())

@@ -1,4 +1,4 @@
-"""All requirements of one test in one view, and the verdict over them."""
+"""`Requirements`: all requirements of one test, merged from its method and classes, and their verdict."""
 
 from __future__ import annotations
 
@@ -22,38 +22,39 @@ Kind = TypeVar("Kind", bound=Requirement)
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What one test asks for. Picklable, hashable, made without torch.
+    """All requirements of one test. The value is picklable and hashable, and is made without torch.
 
-    `items` has every single requirement, with its reason, in the order in which they are judged: the class's
-    before the method's, an outer decorator before an inner one. The other fields sum them up.
+    `items` has every requirement in the order in which they are checked: those of the class before those of
+    the method, those of an outer decorator before those of an inner one. The other fields sum them up.
     """
 
     items: tuple[Requirement, ...] = ()
     world_size: int | None = None
-    """How many ranks to launch the test with; None leaves it to the class."""
+    """The number of ranks to launch the test with; None leaves it to the class."""
     min_gpus: int = 0
-    """Accelerators that the test occupies whatever its world size, of the type it asks for or of any."""
+    """The number of accelerators that the test occupies at any world size."""
     gpu_per_rank: bool = False
+    """Whether the test occupies one accelerator for each rank."""
     slow: bool = False
     timeout_s: float | None = None
     exclusive: bool = False
     cpu_slots: int | None = None
-    """Processors that the test keeps busy; None means one for each rank."""
+    """The number of processors that the test keeps busy; None derives it from the number of ranks."""
     memory_mb: int | None = None
-    """Peak memory of all ranks together, MiB; None where nobody said."""
+    """The peak memory of all ranks together, in MiB; None where it is not known."""
     imports: tuple[str, ...] = ()
-    """Modules outside our dependencies that must be importable."""
+    """The modules that the harness does not depend on and the test imports."""
 
     def gpus(self, world_size: int) -> int:
-        """Accelerators that the test occupies when it runs with `world_size` ranks where there are any."""
+        """The number of accelerators that the test occupies with `world_size` ranks, if there are any."""
         return max(self.min_gpus, world_size if self.gpu_per_rank else 0)
 
 
 def merge(on_method: Iterable[Requirement], on_class: Iterable[Requirement] = ()) -> Requirements:
-    """The sum of the requirements of a method and of its class, both given with the outermost first.
+    """Merges the requirements of a method and of its class, both given with the outermost first.
 
-    Demands of which there can be only one (world size, timeout) are taken from the outermost decorator of the
-    method, else of the class. Amounts take the largest, conditions hold all together.
+    Of demands that exclude each other (world size, timeout), the outermost one of the method holds, else the
+    outermost one of the class. Of amounts the largest holds. Conditions all hold.
     """
     return _merged(tuple(on_method), tuple(on_class))
 
@@ -79,9 +80,9 @@ def _merged(method: tuple[Requirement, ...], cls: tuple[Requirement, ...]) -> Re
 def unmet(requirements: Requirements, facts: MachineFacts, occasion: Occasion | None = None) -> str | None:
     """The reason why a test with these requirements skips, or None where it runs. Pure.
 
-    Without an occasion nothing is known but the machine: conditions on the world size hold for now, and slow
-    tests are not asked for. In a sandcastle, where some tests pass in place of a skip, those count as met:
-    the decorator on the test sees to it.
+    Without an occasion, conditions on the world size count as met, and slow tests are not asked for. In a
+    sandcastle, requirements with `passes_in_sandcastle` count as met, because the decorator on the test makes
+    it pass.
     """
     now = occasion or Occasion()
     for item in requirements.items:
