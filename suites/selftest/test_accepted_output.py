@@ -1,4 +1,4 @@
-"""Accepting expected output: one process, several ranks, ranks that disagree."""
+"""Self-tests of harness.accepted_output: accepting in one process and in ranks, and ranks that disagree."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ if __name__ == "__main__":
 
 
 class AcceptCase(unittest.TestCase):
-    """A private copy of the test file, run in processes of its own."""
+    """Base class: each test gets a copy of the test file and runs code in it in a new process."""
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
@@ -117,7 +117,7 @@ class AcceptCase(unittest.TestCase):
         return self.path.read_text()
 
     def refuse(self, code: str) -> str:
-        """The message of the refusal; nothing may have been written by it."""
+        """The message of the AcceptError that the code raises, which must not write anything."""
         before = self.path.read_text()
         done = self.run_code(code)
         self.assertEqual(done.returncode, 1, done.stdout)
@@ -131,6 +131,8 @@ class AcceptCase(unittest.TestCase):
 
 
 class OneProcessTest(AcceptCase):
+    """Accepting in an ordinary process."""
+
     def test_without_accept_the_old_text_holds(self) -> None:
         done = self.run_code("T('test_same').debug()", accept=False)
         self.assertEqual(done.returncode, 1)
@@ -171,6 +173,8 @@ class OneProcessTest(AcceptCase):
 
 
 class RanksTest(AcceptCase):
+    """Accepting what several ranks noted."""
+
     def test_agreeing_ranks_write_once(self) -> None:
         done = self.run_code("ranks('test_same', 4)")
         self.assertEqual(done.stdout.count("Accepting new output"), 1, done.stderr)
@@ -273,6 +277,8 @@ class RanksTest(AcceptCase):
 
 
 class AcceptedOutputsTest(unittest.TestCase):
+    """Noting outputs, and ``apply`` without any."""
+
     UPDATE = Accepted("f.py", 3, "m.T.t", None, "old", "new")
 
     def test_json_round_trip(self) -> None:

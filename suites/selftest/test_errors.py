@@ -1,4 +1,4 @@
-"""The exceptions of the harness: which built-in classes catch them, and what they carry."""
+"""Self-tests of harness.errors: which built-in classes catch each exception, and what it carries."""
 
 from __future__ import annotations
 

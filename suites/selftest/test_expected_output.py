@@ -1,4 +1,4 @@
-"""The assertions on expected output: what passes, what a failure says, and what a rank notes."""
+"""Self-tests of harness.expected_output: what passes, what a failure says, and what a rank notes."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class FileTest(unittest.TestCase):
     def test_only_text_is_compared(self) -> None:
         """A value that is not a string is a TypeError and not a failure."""
         with self.assertRaisesRegex(TypeError, "compares text, and got a int"):
-            self.case.assertExpected(3)  # type: ignore[arg-type]  # the mistake under test
+            self.case.assertExpected(3)
 
 
 if __name__ == "__main__":

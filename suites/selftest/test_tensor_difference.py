@@ -1,4 +1,4 @@
-"""The words for tensors whose values differ, beside ``assert_close``'s count and a numpy reference."""
+"""Self-tests of harness.tensor_difference: the message, checked against ``assert_close`` and numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default tolerances: those of torch, by the name of the dtype, and without torch."""
+"""Self-tests of harness.tolerances: the defaults are torch's, by the name of the dtype, without torch."""
 
 from __future__ import annotations
 

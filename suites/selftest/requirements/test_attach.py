@@ -1,4 +1,4 @@
-"""How requirements sit on tests: read without running anything, in any order of decorators, and obeyed."""
+"""Self-tests of harness.requirements.attach: requirements are read without running tests, and enforced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from suites.selftest.requirements.sample_machines import BARE, CPU, CUDA_2, run,
 
 
 class Data(unittest.TestCase):
+    """Requirements read from a test without running it."""
+
     def test_everything_that_can_be_read(self) -> None:
+        """Every decorator on one test shows in the merged requirements."""
+
         class Case(unittest.TestCase):
             @r.requires_world_size(4)
             @r.skip_if_small_worldsize
@@ -95,9 +99,11 @@ class Data(unittest.TestCase):
 
 
 class Order(unittest.TestCase):
-    """Decorators one above the other: the outer one is judged first, and nearer demands win."""
+    """Decorators one above the other: the outer one is checked first, and the nearest demand wins."""
 
     def test_the_outer_reason_is_told(self) -> None:
+        """Of two requirements that are not met, the outer one gives the reason."""
+
         class Case(unittest.TestCase):
             @r.requires_gloo()
             @r.requires_cuda
@@ -163,7 +169,7 @@ class Order(unittest.TestCase):
 
 
 class Company(unittest.TestCase):
-    """Above and below the decorators of other libraries."""
+    """Decorators of other libraries above and below ours."""
 
     def test_unittest_skip(self) -> None:
         class Case(unittest.TestCase):
@@ -313,6 +319,8 @@ class Company(unittest.TestCase):
 
 
 class WorldSize(unittest.TestCase):
+    """``get_required_world_size``."""
+
     def test_what_the_running_test_demands(self) -> None:
         @r.requires_world_size(6)
         class Case(unittest.TestCase):

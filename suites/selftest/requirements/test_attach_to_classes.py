@@ -1,4 +1,4 @@
-"""Requirements on a whole class: it skips before it is set up, and its subclasses inherit them."""
+"""Self-tests of harness.requirements.attach: requirements on a whole class, and in its subclasses."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from suites.selftest.requirements.sample_machines import BARE, CPU, CUDA_2, run,
 
 
 def backends_of(cls: type) -> list[tuple[str, ...]]:
-    """The alternatives of each requirement of a backend, in the order in which they are judged."""
+    """The alternatives of each requirement of a backend, in the order in which they are checked."""
     items = r.requirements_of(cls, "test_it").items
     return [item.any_of for item in items if isinstance(item, Backends)]
 
 
 class OnClasses(unittest.TestCase):
+    """A class with requirements skips before its setUpClass; subclasses inherit the requirements."""
+
     def make(self, *decorators: Any) -> type[Any]:
         class Case(unittest.TestCase):
             events: list[str] = []  # noqa: RUF012  # a class of its own for each call

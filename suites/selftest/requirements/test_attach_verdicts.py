@@ -1,4 +1,4 @@
-"""Self-tests of harness.requirements.attach: how a requirement is judged when something is not known yet."""
+"""Self-tests of harness.requirements.attach: the verdict where a fact is not known, and for imports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from suites.selftest.requirements.sample_machines import (
 
 
 class Unknown(unittest.TestCase):
-    """What nobody knows is no reason to skip, and where it must be known its absence is an error."""
+    """An unknown fact is no reason to skip; where it must be known, its absence is an error."""
 
     def test_a_world_size_that_nobody_says(self) -> None:
         for decorator in (r.skip_if_small_worldsize, r.skip_if_odd_worldsize):
@@ -35,6 +35,7 @@ class Unknown(unittest.TestCase):
                     type(test).test_it(test)  # type: ignore[attr-defined]
 
     def test_a_world_size_that_is_none(self) -> None:
+        """A WORLD_SIZE that is not a number is an error for a test that needs one."""
         test = case_of(Row(r.skip_if_odd_worldsize, CPU, None))
         with (
             machine(CPU, {"WORLD_SIZE": "three"}),
@@ -86,6 +87,8 @@ class Unknown(unittest.TestCase):
 
 
 class Imports(unittest.TestCase):
+    """Requirements of modules: presence is checked before the launch, the import when the test is called."""
+
     def verdicts(self, decorator: Decorator, modules: dict[str, Any]) -> tuple[str | None, str | None]:
         test = case_of(Row(decorator, CPU, None))
         with mock.patch.dict("sys.modules", modules), mock.patch.object(probes, "probe", return_value=CPU):

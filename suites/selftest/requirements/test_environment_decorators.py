@@ -16,6 +16,8 @@ BLOCKING, ASYNC = "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 
 
 class DebugLevelsTest(unittest.TestCase):
+    """``with_dist_debug_levels``."""
+
     def setUp(self) -> None:
         self.seen: list[tuple[str, dist.DebugLevel]] = []
         self.addCleanup(dist.set_debug_level, dist.get_debug_level())
@@ -64,6 +66,8 @@ class DebugLevelsTest(unittest.TestCase):
 
 
 class BlockingWaitTest(unittest.TestCase):
+    """``with_nccl_blocking_wait``."""
+
     def seen(self, environ: dict[str, str], fail: bool = False) -> dict[str, str]:
         inside: dict[str, str] = {}
 
@@ -82,6 +86,7 @@ class BlockingWaitTest(unittest.TestCase):
         return inside
 
     def test_sets_the_one_and_takes_the_other_away(self) -> None:
+        """Inside, one variable is set and the other unset; afterwards both are as before."""
         for environ in ({}, {BLOCKING: "0"}, {ASYNC: "1"}, {BLOCKING: "0", ASYNC: "3"}):
             for fail in (False, True):
                 with self.subTest(environ=environ, fail=fail):

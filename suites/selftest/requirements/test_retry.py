@@ -16,10 +16,12 @@ from harness.requirements.retry import BACKOFF_LIMIT_S, CONNECT_TRIES, backoff_s
 
 
 class RetryTest(unittest.TestCase):
+    """``retry_on_connect_failures``."""
+
     def tried(
         self, *errors: Exception | None, parts: tuple[str, ...] = ("in use",)
     ) -> tuple[Any, list[float]]:
-        """What a function that raises these in turn comes to, and the waits between its tries."""
+        """The result or error of a function that raises these in turn, and the waits between its tries."""
         waits: list[float] = []
         function = mock.Mock(side_effect=[error or "value" for error in errors], __name__="function")
         try:
@@ -37,11 +39,12 @@ class RetryTest(unittest.TestCase):
         self.assertEqual(self.tried(error, None), (error, []))
 
     def test_a_failed_assertion_is_raised_at_once(self) -> None:
-        """Also that of a test's ranks, which is a RuntimeError, whatever their output says."""
+        """A failed assertion is never retried, even where its text looks like a connect error."""
         error = RankFailure("rank 1 failed; its output: address in use")
         self.assertEqual(self.tried(error, None), (error, []))
 
     def test_letters_of_a_message_are_no_message(self) -> None:
+        """The part has to be in the message as a whole."""
         error = RuntimeError("a d r e s")
         self.assertEqual(self.tried(error, None, parts=("Address already in use",)), (error, []))
 

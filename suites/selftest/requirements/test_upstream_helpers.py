@@ -11,6 +11,8 @@ from harness.requirements import captured_output, verify_ddp_error_logged
 
 
 class CapturedOutputTest(unittest.TestCase):
+    """``captured_output``."""
+
     def test_both_streams_are_taken_in_and_given_back(self) -> None:
         before = sys.stdout, sys.stderr
         with self.assertRaises(KeyError), captured_output() as (out, err):
@@ -22,6 +24,8 @@ class CapturedOutputTest(unittest.TestCase):
 
 
 class DdpErrorTest(unittest.TestCase):
+    """``verify_ddp_error_logged``."""
+
     def check(self, logged: dict[str, Any], wanted: str) -> None:
         verify_ddp_error_logged(mock.Mock(**{"_get_ddp_logging_data.return_value": logged}), wanted)
 
