@@ -1,4 +1,4 @@
-"""What a reporter is told, and when: the interface between the session and what shows its results."""
+"""``Reporter``, the interface of all reporters, and what the session tells them: ``RunInfo``, ``Started``."""
 
 from __future__ import annotations
 
