@@ -1,9 +1,10 @@
-"""What "equal" means to ``TestCase.assertEqual``: two values and the rules in, the first difference out.
+"""``TestCase.assertEqual``'s comparison of two values: returns the first difference under given rules.
 
-Nothing here raises because values differ, so "not equal" and "cannot be compared" never look alike: a
-difference is a value, and what is raised is a mistake in the call (``ValueError``, ``TypeError``) or an
-error of the compared objects themselves. Torch and numpy are looked up in ``sys.modules``: as long as
-nobody has imported them, no value can be theirs, and a test without tensors pays for neither.
+A difference is returned and never raised. What is raised is a mistake in the call (``ValueError``,
+``TypeError``) or an error of the compared objects, so "not equal" never looks like "cannot be compared".
+Tensors are compared in ``harness.tensors``, with the default tolerances of ``harness.tolerances``. Torch and
+numpy are looked up in ``sys.modules``: while nobody has imported them no value can be theirs, and a test
+without tensors imports neither.
 """
 
 from __future__ import annotations
@@ -16,29 +17,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.tolerances import EXACT, PYTHON_FLOAT
+
 if TYPE_CHECKING:
     from harness.tensors import TensorComparison
 
-# unittest leaves frames of modules with this name out of a failure's traceback: the reader's line is the
-# assertion in the test, not the comparison under it.
+# unittest leaves frames of modules with this name out of a failure's traceback, so that it ends at the
+# assertion in the test and not at the comparison under it.
 __unittest = True
-
-# Relative and absolute tolerance of Python floats and complex numbers: float32's, as upstream's TestCase
-# takes them, since a number in a test is nearly always compared with what came out of a float32 tensor.
-FLOAT_TOLERANCES = (1.3e-6, 1e-5)
-EXACT = (0.0, 0.0)
 
 BYTES = (str, bytes, bytearray, memoryview)
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How close is close enough; the fields are ``TestCase.assertEqual``'s arguments of the same name.
+    """The rules of a comparison; the fields are ``TestCase.assertEqual``'s arguments of the same name.
 
-    ``atol`` and ``rtol`` come together or not at all; without them the tolerances of
-    ``torch.testing.assert_close`` for the compared dtypes hold, raised to ``least_atol`` and ``least_rtol``.
-    ValueError where only one is given or a tolerance is negative or NaN, whatever is being compared: one
-    tolerance alone would leave the other at a default that the reader does not see.
+    ``atol`` and ``rtol`` are given together or not at all. Without them the defaults of
+    ``harness.tolerances`` for the compared dtypes hold, raised to ``least_atol`` and ``least_rtol``.
+    ValueError where only one is given, because the other would be a default that the reader does not see, or
+    where a tolerance is negative or NaN.
     """
 
     atol: float | None = None
@@ -61,7 +59,7 @@ class Rules:
                 raise ValueError(f"{name}={value!r}: a tolerance is a number of 0 or more")
 
     def tolerances(self, default: tuple[float, float]) -> tuple[float, float]:
-        """``(rtol, atol)`` to compare with, where ``default`` is what the compared types call for."""
+        """The ``(rtol, atol)`` to compare with; ``default`` is that of the compared types."""
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
         return max(default[0], self.least_rtol), max(default[1], self.least_atol)
@@ -69,17 +67,17 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first difference found: what differs, and the way to it from the compared values.
+    """The first difference found: what differs, and where in the compared values.
 
-    ``path`` reads like the expression that leads there, ``['a'][2].loss``; empty where the two values
-    themselves differ.
+    ``path`` reads like the expression that leads to the difference, ``['a'][2].loss``. It is empty where the
+    two values themselves differ.
     """
 
     message: str
     path: str = ""
 
     def under(self, step: str) -> Difference:
-        """The same difference as seen from a container that holds the values at ``step``."""
+        """The same difference, seen from a container that has the values at ``step``."""
         return Difference(self.message, step + self.path)
 
     def __str__(self) -> str:
@@ -90,8 +88,8 @@ class Difference:
 class Comparison:
     """Compares pairs of values under one set of rules.
 
-    ``fallback(x, y)`` decides on values that nothing here knows; it raises AssertionError with the message
-    where they differ, as ``unittest.TestCase.assertEqual`` does.
+    ``fallback(x, y)`` compares values of all other types. Where they differ it raises AssertionError with the
+    message, as ``unittest.TestCase.assertEqual`` does.
     """
 
     rules: Rules
@@ -100,10 +98,10 @@ class Comparison:
     def difference(self, x: Any, y: Any) -> Difference | None:
         """The first difference between ``x`` and ``y``, None where they are equal.
 
-        In this order: tensors and arrays, with each other, with a number (one element) or with a sequence;
-        numbers of any kind with each other by value; sequences of any kind element by element; mappings
-        of any kind key by key; dataclasses whose ``__eq__`` is the generated one field by field; all
-        else by ``fallback``. Errors of the values' own methods come through.
+        These are tried in this order: tensors and arrays with each other, with a number (one element) or with
+        a sequence; numbers of any type by value; sequences of any type element by element; mappings of any
+        type key by key; dataclasses whose ``__eq__`` is the generated one, field by field; everything else by
+        ``fallback``. Errors of the values' own methods are raised as they are.
         """
         if is_array(x) or is_array(y):
             return self._tensors().difference(x, y)
@@ -118,19 +116,19 @@ class Comparison:
         return self._others(x, y)
 
     def numbers(self, x: Any, y: Any) -> Difference | None:
-        """Numbers compare by value, whatever their types: 1, 1.0, True and 1+0j are equal, as in Python."""
+        """Compares numbers by value, whatever their types: 1, 1.0, True and 1+0j are equal, as in Python."""
         x, y = _plain(x), _plain(y)
         if x == y or (self.rules.equal_nan and _isnan(x) and _isnan(y)):
             return None
         exact = isinstance(x, int) and isinstance(y, int)
-        rtol, atol = self.rules.tolerances(EXACT if exact else FLOAT_TOLERANCES)
+        rtol, atol = self.rules.tolerances(EXACT if exact else PYTHON_FLOAT)
         apart, allowed = _distance(x, y), atol + rtol * _magnitude(y)
         if math.isfinite(apart) and apart <= allowed:
             return None
         return Difference(_number_message(x, y, apart, allowed, rtol, atol))
 
     def sequences(self, x: Sequence[Any], y: Sequence[Any]) -> Difference | None:
-        """Sequences of equal length compare element by element; the type of sequence does not matter."""
+        """Compares sequences of equal length element by element; the type of sequence does not matter."""
         if len(x) != len(y):
             return Difference(f"The sequences differ in length: {len(x)} != {len(y)}.{_surplus(x, y)}")
         names = getattr(type(x), "_fields", None) if type(x) is type(y) else None
@@ -173,7 +171,7 @@ class Comparison:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether ``value`` is a ``torch.Tensor``, a subclass's included."""
+    """Whether ``value`` is a ``torch.Tensor`` or an instance of a subclass."""
     torch = sys.modules.get("torch")
     # A module that is still being imported has no Tensor yet, and so there is none.
     tensor = getattr(torch, "Tensor", None)
@@ -187,7 +185,7 @@ def is_array(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether ``value`` is a bool, int, float or complex of Python's or of numpy's."""
+    """Whether ``value`` is a bool, int, float or complex of Python or of numpy."""
     if isinstance(value, (int, float, complex)):
         return True
     numpy = sys.modules.get("numpy")
@@ -208,7 +206,7 @@ def is_mapping(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _ModuleTypes:
-    """Containers of ``torch.nn`` that behave like a sequence or mapping and are registered as neither."""
+    """Containers of ``torch.nn`` that behave like a sequence or a mapping but are registered as neither."""
 
     sequences: tuple[type, ...] = ()
     mappings: tuple[type, ...] = ()
@@ -225,10 +223,10 @@ def _module_types() -> _ModuleTypes:
 
 
 def _compares_by_field(cls: type) -> bool:
-    """Whether ``cls`` is a dataclass that did not write an ``__eq__`` of its own.
+    """Whether ``cls`` is a dataclass with the generated ``__eq__``.
 
-    The generated one compares tuples of fields, which raises as soon as a field is a tensor of more than
-    one element. Generated code is compiled from a string, and no source file has that name.
+    The generated method compares tuples of fields, which raises where a field is a tensor of more than one
+    element. Generated code is compiled from a string, so its file name is "<string>".
     """
     if not dataclasses.is_dataclass(cls):
         return False
@@ -237,7 +235,7 @@ def _compares_by_field(cls: type) -> bool:
 
 
 def _plain(number: Any) -> Any:
-    """``number`` as Python's own type, so that numpy's fixed widths neither overflow nor warn."""
+    """``number`` as a Python number, because numpy's fixed widths overflow with a warning."""
     item = getattr(number, "item", None)
     return number if item is None else item()
 
@@ -270,7 +268,7 @@ def _number_message(x: Any, y: Any, apart: float, allowed: float, rtol: float, a
 
 
 def _surplus(x: Sequence[Any], y: Sequence[Any]) -> str:
-    """Names the first element that only the longer one has, in one short line."""
+    """Names the first element that only the longer sequence has, in one short line."""
     shorter = min(len(x), len(y))
     longer, which = (x, "first") if len(x) > len(y) else (y, "second")
     text = repr(longer[shorter])

@@ -1,12 +1,12 @@
-"""Coverage in processes that the harness forks or starts: without it they would not count.
+"""Measures coverage in the processes that the harness forks or starts, which coverage.py alone would miss.
 
-``coverage run run_tests.py`` measures the controller. ``export`` hands its configuration to children through
-the environment, ``start_in_child`` begins a measurement of a forked or fresh process's own, and ``flush``
-writes its data file before the process leaves by ``_exit``. Where nobody asked for coverage all of it costs
-nothing, and ``coverage`` is not imported.
+``coverage run run_tests.py`` measures the controller. ``export`` passes its configuration to children in the
+environment, ``start_in_child`` starts a measurement in a forked or new process, and ``flush`` writes that
+process's data file before it leaves by ``_exit``. Without coverage these functions do nothing, and
+``coverage`` is not imported.
 
-Uses coverage.py's protocol for subprocesses (coverage 7.10: ``COVERAGE_PROCESS_CONFIG``; before that and for
-users who set it up themselves ``COVERAGE_PROCESS_START``).
+This uses coverage.py's protocol for subprocesses: ``COVERAGE_PROCESS_CONFIG`` from coverage 7.10 on, and
+``COVERAGE_PROCESS_START`` before that and for users who set it themselves.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ START = "COVERAGE_PROCESS_START"
 
 
 def export(environ: MutableMapping[str, str]) -> bool:
-    """Puts the running measurement's configuration into a child's environment; False where there is none."""
+    """Puts the configuration of the running measurement into a child's environment.
+
+    Returns whether a child with this environment will be measured.
+    """
     current = _current()
     if current is None:
         return START in environ or CONFIG in environ
@@ -35,24 +38,24 @@ def export(environ: MutableMapping[str, str]) -> bool:
 
 
 def start_in_child() -> None:
-    """Starts measuring this process, which was just forked or started; does nothing unless somebody asked.
+    """Starts to measure this process, which was just forked or started; does nothing without coverage.
 
-    What the parent had measured before the fork stays the parent's. SIGTERM writes the data before it ends
-    the process.
+    What the parent measured before the fork stays in the parent's data only. From here on SIGTERM writes the
+    data before it ends the process.
     """
     inherited = _current()
     if inherited is None and START not in os.environ and CONFIG not in os.environ:
         return
     if inherited is not None:
         export(os.environ)
-        inherited._auto_save = False  # the parent's data: it writes that itself
+        inherited._auto_save = False  # the parent writes its own data
         inherited.stop()
     _start()
     signal.signal(signal.SIGTERM, _flush_and_end)
 
 
 def flush() -> None:
-    """Writes this process's data file, where it is measured. For the moment before ``os._exit``."""
+    """Writes this process's data file if the process is measured; to be called before ``os._exit``."""
     current = _current()
     if current is not None:
         current.stop()
@@ -64,8 +67,8 @@ def _start() -> None:
 
     config_file = f":data:{os.environ[CONFIG]}" if CONFIG in os.environ else os.environ[START]
     measurement = coverage.Coverage(config_file=config_file, data_suffix=True)
-    measurement._warn_no_data = False  # a child that ran no line of the measured sources is no mistake
-    measurement._auto_save = True  # by its exit handler, where a process comes to run these before flush()
+    measurement._warn_no_data = False  # a child may run no line of the measured sources
+    measurement._auto_save = True  # for a process that runs its exit handlers and never calls flush()
     measurement._warn_unimported_source = False
     measurement._warn_preimported_source = False
     measurement.start()

@@ -1,4 +1,4 @@
-"""The exception tree: each docstring says whose fault an error is and what to do about it."""
+"""The exceptions of the harness; each docstring says whose fault the error is and what to do about it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class HarnessError(Exception):
-    """Base of everything that the harness raises on its own account."""
+    """Base class of the harness's own exceptions."""
 
 
 class UsageError(HarnessError, ValueError):
@@ -21,27 +21,29 @@ class UsageError(HarnessError, ValueError):
 
 
 class LaunchError(HarnessError, RuntimeError):
-    """Ranks could not be started: the test's module does not import in them, no process could be made.
+    """Ranks could not be started: the test's module cannot be imported in them, or no process could be made.
 
-    The message carries the reason as the launcher saw it. Usually the test module's fault.
+    The message has the launcher's reason. Usually the test module is at fault.
     """
 
 
 class ServerLost(LaunchError):
     """The fork server died under a running test (killed, or out of memory).
 
-    Nobody's test failed by it: the test that ran is an error, the next one gets a new server. Its ranks end
-    with it; processes that they had started themselves may live on.
+    The test that ran is an error, and the next one gets a new server. The server's ranks end with it;
+    processes that these ranks had started may live on.
     """
 
 
 class ProtocolError(HarnessError):
-    """A peer sent bytes that are no message: the harness's own fault, or a rank that wrote to a
-    descriptor it does not own."""
+    """A peer sent bytes that are not a message.
+
+    Either the harness is at fault, or a rank wrote to a descriptor that it does not own.
+    """
 
 
 class RankProblem(HarnessError):
-    """Base of what a multi-rank test raises in the parent; ``outcome`` holds every rank's account."""
+    """Base class of what a multi-rank test raises in the parent; ``outcome`` has every rank's outcome."""
 
     def __init__(self, message: str, outcome: TestOutcome | None = None) -> None:
         super().__init__(message)
@@ -51,19 +53,19 @@ class RankProblem(HarnessError):
 class RankFailure(RankProblem, AssertionError, RuntimeError):
     """An assertion failed in a rank: the test's verdict is FAIL. The test, or what it tests, is at fault.
 
-    A ``RuntimeError`` too, because upstream's ranks that are threads raise that, whatever went wrong in them.
+    Also a ``RuntimeError``, because that is what upstream's threaded tests raise for any error of a rank.
     """
 
 
 class RankError(RankProblem, RuntimeError):
-    """A rank raised something else, crashed, hung or skipped alone: the test's verdict is ERROR.
+    """A rank raised another exception, crashed, hung, or skipped alone: the test's verdict is ERROR.
 
-    A ``RuntimeError`` because upstream's ``MultiProcessTestCase`` raises that.
+    A ``RuntimeError``, because that is what upstream's ``MultiProcessTestCase`` raises.
     """
 
 
 class RankLeakWarning(UserWarning):
-    """A test left processes behind, which were ended, or pooled ranks changed, which were replaced.
+    """A test left processes behind, which were ended, or changed its pooled ranks, which were replaced.
 
-    An error under ``HARNESS_STRICT=1``.
+    With ``HARNESS_STRICT=1`` this is an error.
     """

@@ -1,8 +1,8 @@
-"""``bounded``: how many random examples a property test draws, and whether they are the same each time.
+"""``bounded``: decides how many random examples a property test draws, and whether each run draws the same.
 
-By default a property test is a test like any other: its author says how many examples it draws, and they are
-the same in each run, so that what passed passes again. ``HARNESS_EXAMPLES=100000`` (``run_tests.py
---examples``) draws that many in each, from a new start each time, to look for more: open-ended fuzzing.
+By default a property test is reproducible: its author sets the number of examples, and every run draws the
+same ones. ``HARNESS_EXAMPLES=100000`` (``run_tests.py --examples``) draws that many in each test, different
+ones in each run, for open-ended fuzzing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 def wanted(count: int) -> int:
-    """``count``, unless ``HARNESS_EXAMPLES`` asks for another number."""
+    """The number of examples to draw: that of ``HARNESS_EXAMPLES`` where it is set, else ``count``."""
     return environment.settings().examples or count
 
 
 def bounded(count: int, **settings: Any) -> hypothesis.settings:
     """Settings of hypothesis, a decorator of ``@given`` tests: ``count`` examples, the same in each run.
 
-    With ``HARNESS_EXAMPLES`` that many, each run others. No deadline an example and no complaint about slow
-    drawing: a loaded machine may take any time. ``settings`` are further ones of hypothesis.
+    With ``HARNESS_EXAMPLES``, that many examples, different ones in each run. Examples have no deadline and
+    hypothesis's health checks are off, because a loaded machine may be slow. ``settings`` are further
+    settings of hypothesis.
     """
     asked = environment.settings().examples
     return hypothesis.settings(

@@ -16,8 +16,8 @@ import sys
 import unittest
 from collections.abc import Mapping, Sequence
 
+from harness.accepted_output import VARIABLE as ACCEPT_VARIABLE
 from harness.errors import UsageError
-from harness.expect import VARIABLE as ACCEPT_VARIABLE
 from harness.seeding import VARIABLE as SEED_VARIABLE
 from harness.seeding import base_seed
 

@@ -1,9 +1,8 @@
-"""Parametrized tests: one generic method becomes one real test method for each set of values.
+"""Parametrized tests: ``parametrize`` and what turns one generic method into a test method for each value.
 
-The decorators leave on the method a function that yields ``Variant`` tuples, under the attribute name and
-with the call that torch's own parametrization uses, so either side's decorators stack on the other's and
-either side's ``instantiate_*`` takes both. Names are made as torch's own are: whoever knows a test by its
-name finds it here.
+The decorators put a function that yields ``Variant`` tuples on the method. Its attribute name and its
+signature are those of torch's own parametrization, so decorators of both stack on each other, and the
+``instantiate_*`` functions of both accept either. Generated tests get the same names as torch's own.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ Params = dict[str, Any]
 F = TypeVar("F", bound=Test)
 C = TypeVar("C", bound=type)
 
-# The attribute that a parametrized method carries; part of the contract with torch's decorators.
+# The attribute of a parametrized method that torch's decorators and instantiate functions use too.
 ATTRIBUTE = "parametrize_fn"
 
 
 class Variant(NamedTuple):
-    """One test to generate: ``test`` called with ``params``, its name ending in ``suffix``.
+    """One test to generate: it calls ``test`` with ``params``, and its name ends in ``suffix``.
 
-    ``decorators(all_params)`` gives the decorators to apply once all parameters of the test are known.
+    ``decorators(all_params)`` returns the decorators to apply, once all parameters of the test are known.
     """
 
     test: Test
@@ -41,9 +40,10 @@ Expansion = Callable[..., Iterable[tuple[Test, str, Params, Callable[[Params], I
 
 
 class Parametrizer:
-    """Base of the decorators: says by ``_parametrize_test`` which variants a test has.
+    """Base class of the decorators; ``_parametrize_test`` yields the variants of a test.
 
-    Stacked on a method they multiply; the name parts read as the decorators do, from the top down.
+    Decorators stacked on a method give every combination of their variants. In the generated name, the part
+    of the topmost decorator comes first.
     """
 
     def _parametrize_test(self, test: Test, generic_cls: type, device_cls: type | None) -> Iterator[Variant]:
@@ -60,8 +60,8 @@ class Parametrizer:
 class subtest:
     """One entry of ``parametrize``'s values with a name or decorators of its own.
 
-    ``arg_values`` is the value, or for several parameters the tuple of values. ``name`` replaces the made
-    name; ``decorators`` apply to the generated test alone, the first of them first.
+    ``arg_values`` is the value, or for several parameters the tuple of values. ``name`` replaces the part of
+    the name that is made from values. ``decorators`` apply to the generated test alone, the first one first.
     """
 
     __slots__ = ("arg_values", "decorators", "name")
@@ -75,10 +75,10 @@ class subtest:
 
 
 class parametrize(Parametrizer):
-    """Run a test once for each entry of ``arg_values``.
+    """Runs a test once for each entry of ``arg_values``.
 
     ``arg_str`` names the parameters, separated by commas: ``"x"``, ``"x,y"``. An entry is a value for one
-    name, a tuple of values for several, or a ``subtest`` around either. The class has to be given to
+    name, a tuple of values for several, or a ``subtest`` with either. The class needs the decorator
     ``instantiate_parametrized_tests``.
 
     A generated test is named ``<test>_<entry>``. The entry's part is the ``subtest``'s name, else
@@ -86,8 +86,8 @@ class parametrize(Parametrizer):
     ``<parameter>_<value>``, dots as underscores, for a bool, int, float or str; ``<parameter><position>``
     for any other value.
 
-    ValueError where there are no entries, a name is no identifier or comes twice, or an entry's length is not
-    the number of names.
+    ValueError where there are no entries, a name is not an identifier or is given twice, or an entry's length
+    is not the number of names.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class parametrize(Parametrizer):
         self.arg_names = tuple(name.strip() for name in arg_str.split(",") if name)
         _check_names(self.arg_names, arg_str)
         self.name_fn = name_fn
-        # Read once, so that an iterator serves a class that is instantiated for several devices.
+        # An iterator is read only once here, because a class may be instantiated for several devices.
         self.arg_values = tuple(self._entry(entry) for entry in arg_values)
         if self.arg_names and not self.arg_values:
             raise ValueError(
@@ -132,10 +132,10 @@ class parametrize(Parametrizer):
 
 
 class reparametrize(Parametrizer):
-    """Adjust what ``parametrizer`` yields.
+    """Changes the variants that ``parametrizer`` yields.
 
-    ``adapter_fn(suffix, params)`` gives for one variant the ``(suffix, params)`` pairs that replace it; None,
-    or a None among the pairs, drops it.
+    ``adapter_fn(suffix, params)`` returns the ``(suffix, params)`` pairs that replace one variant. A None
+    among the pairs is left out; None in place of the pairs drops the variant.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class reparametrize(Parametrizer):
 
 
 class decorateIf(Parametrizer):
-    """Apply ``decorator`` to those generated tests whose parameters ``predicate_fn(params)`` accepts."""
+    """Applies ``decorator`` to the generated tests for whose parameters ``predicate_fn(params)`` is true."""
 
     def __init__(self, decorator: Decorator, predicate_fn: Callable[[Params], bool]) -> None:
         self.decorator = decorator
@@ -170,14 +170,13 @@ class decorateIf(Parametrizer):
 
 
 def instantiate_parametrized_tests(generic_cls: C) -> C:
-    """Replace the parametrized tests of ``generic_cls`` by the generated ones; the class is returned.
+    """Class decorator: replaces the parametrized tests of ``generic_cls`` by the generated ones.
 
-    Serves as a class decorator. A generated test is a method like one written by hand: found by
-    ``getattr(cls, name)`` in any process that imports the module, with the generic test's docstring and
-    attributes, and that test as its ``__wrapped__``. Parametrized tests inherited from a class that was not
-    instantiated are generated here as well, so a mixin may hold them.
+    A generated test is an ordinary method: ``getattr(cls, name)`` finds it in any process that imports the
+    module. It has the docstring and attributes of the generic test, and that test as its ``__wrapped__``.
+    Parametrized tests inherited from a class that was not instantiated, a mixin say, are generated as well.
 
-    ValueError where two tests of the class would have one name.
+    ValueError where two tests of the class would have the same name.
     """
     for name in dir(generic_cls):
         generic = getattr(generic_cls, name)
@@ -189,7 +188,7 @@ def instantiate_parametrized_tests(generic_cls: C) -> C:
 def require_instantiated(cls: type, name: str) -> None:
     """ValueError where ``name`` is a parametrized test of ``cls`` whose variants were never generated.
 
-    What torch generates keeps the attribute, and with it the generic test's own name.
+    A test that torch generated has the attribute too, but its ``__name__`` is still the generic test's.
     """
     test = getattr(cls, name, None)
     if hasattr(test, ATTRIBUTE) and getattr(test, "__name__", name) == name:
@@ -203,7 +202,7 @@ def _instantiate(cls: type, name: str, generic: Test) -> None:
     if name in vars(cls):
         delattr(cls, name)
     else:
-        # It belongs to a base class, where it stays; here None hides it from unittest's loader.
+        # The generic test stays in its base class; None hides it from unittest's loader in this class.
         setattr(cls, name, None)
     expansion: Expansion = getattr(generic, ATTRIBUTE)
     for variant in expansion(generic, generic_cls=cls, device_cls=None):
@@ -247,7 +246,7 @@ def _copied(test: Test) -> Test:
 def _product(
     below: Expansion, above: Expansion, test: Test, generic_cls: type, device_cls: type | None
 ) -> Iterator[Variant]:
-    """Every variant of ``above`` for each of ``below``, the decorator nearer to the function."""
+    """Every combination of the variants of two decorators; ``below`` is the one nearer to the function."""
     for first in map(_variant, below(test, generic_cls, device_cls)):
         for second in map(_variant, above(first.test, generic_cls, device_cls)):
             twice = first.params.keys() & second.params.keys()
@@ -262,7 +261,7 @@ def _product(
 
 
 def _variant(yielded: tuple[Any, ...]) -> Variant:
-    """What a parametrizer of torch's yields is a plain tuple in the same order."""
+    """The ``Variant`` for what a parametrizer yields; torch's yield plain tuples in the same order."""
     return Variant(*yielded)
 
 

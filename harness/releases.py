@@ -1,4 +1,4 @@
-"""Which release of torch runs: what torch can do differs between releases, and so do the graphs of a test.
+"""``torch_at_least``: tells which release of torch runs, for tests whose expected output depends on it.
 
 ::
 
@@ -7,7 +7,7 @@
     else:
         self.assertExpectedGraph(result.forward_text, \"\"\"...\"\"\")
 
-``EXPECTTEST_ACCEPT=1`` then writes the text of the release that runs.
+``EXPECTTEST_ACCEPT=1`` then replaces the text of the release that runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 def torch_at_least(release: str) -> bool:
-    """Whether torch is of ``release`` ("2.13") or later; builds on the way to a release count as it."""
+    """Whether torch is of ``release`` ("2.13") or later; a pre-release counts as its release.
+
+    UsageError where ``release`` is not major.minor.
+    """
     return _numbers(torch.__version__) >= _numbers(release)
 
 

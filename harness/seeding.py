@@ -1,7 +1,7 @@
-"""The one base seed of a test run: where it comes from, what it seeds, how a failure names it.
+"""The base seed of a test run: reads it, seeds the generators with it, and adds it to a failure's message.
 
-Every test starts from the same seed, in every rank, so that a test draws the same numbers alone, in a
-suite, and in whichever order.
+Every test starts from the same seed in every rank, so that it draws the same numbers alone, in a suite and
+in any order.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ DEFAULT_SEED = SEED
 
 
 def base_seed(environ: Mapping[str, str] | None = None) -> int:
-    """The seed that ``HARNESS_SEED`` asks for in ``environ`` (this process's by default), else 1234.
+    """The value of ``HARNESS_SEED`` in ``environ`` (by default this process's), else 1234.
 
-    ``harness.errors.UsageError``, a ValueError, where the variable holds no whole number of 32 bits.
+    ``harness.errors.UsageError``, a ValueError, where the value is not a whole number of 32 bits.
     """
     text = (os.environ if environ is None else environ).get(VARIABLE)
     return _seed_in(text) if text else DEFAULT_SEED
@@ -34,11 +34,11 @@ def _seed_in(text: str) -> int:
 
 
 def seed_all(seed: int) -> None:
-    """Seed the global generators of ``random``, numpy and torch, the last on every device there is.
+    """Seeds the global generators of ``random``, numpy and torch, those of torch on every device.
 
-    A library that the process has not imported yet is not imported for this: torch starts from a fixed seed
-    of its own, numpy from a random one, so a test module that draws from numpy should import it at its top.
-    ``seed`` is a whole number of 32 bits, which is what numpy takes.
+    A library that the process has not imported yet is not imported and not seeded. torch then starts from a
+    fixed seed of its own, but numpy from a random one: a test module that draws from numpy should import it
+    at its top. ``seed`` is a whole number of 32 bits, because numpy accepts no more.
     """
     random.seed(seed)
     if "numpy" in sys.modules:
@@ -55,30 +55,32 @@ def _seed_torch(torch: Any, seed: int) -> None:
     if _has_device():
         torch.manual_seed(seed)
     else:
-        # torch.manual_seed takes 100 times as long: it notes a stack trace for each kind of device that
-        # may come to life later, and here is none.
+        # torch.manual_seed takes 100 times as long: it keeps a stack trace for each device type that may be
+        # initialised later, and this machine has no such device.
         torch.default_generator.manual_seed(seed)
 
 
 @functools.cache
 def _has_device() -> bool:
-    """Whether torch has a device here beside the CPU. Built for one, it names its type on any machine."""
+    """Whether this machine has an accelerator that torch can use.
+
+    ``current_accelerator`` alone does not tell: a torch build for a device type names it on any machine.
+    """
     torch = sys.modules["torch"]
     kind = torch.accelerator.current_accelerator()
     return kind is not None and torch.get_device_module(kind).device_count() > 0
 
 
 def reproduction(seed: int) -> str:
-    """The line that tells a failure's reader which seed the test ran with, and how to ask for it."""
+    """The line of a failure's message with the seed of the test and the variable that sets it."""
     return f"seed {seed}: {VARIABLE}={seed}"
 
 
 def add_reproduction(error: BaseException, seed: int) -> None:
-    """Add ``reproduction(seed)`` to what ``error`` shows, once; its type, ``args`` and identity stay.
+    """Adds ``reproduction(seed)`` to ``error`` once, as a note (PEP 678).
 
-    It becomes a note (PEP 678), which unittest, pytest and ``traceback`` print under the message. Python 3.10
-    prints no notes: there it is appended to the message of an exception whose message is its first argument,
-    and an exception that composes its message otherwise stays as it is.
+    unittest, pytest and ``traceback`` print notes under the message. Python 3.10 has no notes: there the line
+    is appended to the message, if that is the exception's first argument. Other exceptions stay as they are.
     """
     line = reproduction(seed)
     if hasattr(error, "add_note"):
@@ -89,7 +91,7 @@ def add_reproduction(error: BaseException, seed: int) -> None:
 
 
 def append_to_message(error: BaseException, line: str) -> None:
-    """Append ``line`` to the message of ``error`` if that is its first argument and lacks it."""
+    """Appends ``line`` to the message of ``error``, if that is its first argument and lacks the line."""
     if not error.args or not isinstance(error.args[0], str):
         return
     message = error.args[0]

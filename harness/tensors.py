@@ -1,7 +1,8 @@
-"""Comparison of tensors and arrays: with each other, with a number, with a sequence.
+"""Compares tensors and arrays with each other, with a number or with a sequence.
 
-The verdict is ``torch.testing.assert_close``'s. It takes a quarter of a millisecond, and most of a second
-the first time that it finds a difference, so ordinary tensors of one shape and dtype are judged without it.
+The verdict is that of ``torch.testing.assert_close``. A call of it takes a quarter of a millisecond, and most
+of a second the first time that it finds a difference, so ordinary tensors of one shape and dtype are compared
+without it.
 """
 
 from __future__ import annotations
@@ -13,16 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from harness import mismatch
-from harness.comparison import (
-    EXACT,
-    FLOAT_TOLERANCES,
-    Difference,
-    is_array,
-    is_number,
-    is_sequence,
-    is_tensor,
-)
+from harness import tensor_difference
+from harness.comparison import Difference, is_array, is_number, is_sequence, is_tensor
+from harness.tolerances import default_tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +35,8 @@ class TensorComparison:
     def difference(self, x: Any, y: Any) -> Difference | None:
         """The first difference between ``x`` and ``y``, None where they are equal.
 
-        ValueError where a number is compared with other than one element, TypeError where a DTensor is
-        compared with what is none: both would be a guess at what the author meant.
+        ValueError where a number is compared with a tensor that has not exactly one element; TypeError where
+        a DTensor is compared with something else.
         """
         if _is_list_of_tensors(x) or _is_list_of_tensors(y):
             return self.whole.difference(*(t.unbind() if _is_list_of_tensors(t) else t for t in (x, y)))
@@ -53,7 +47,7 @@ class TensorComparison:
             return self._with_number(x, y)
         if is_sequence(other):
             return self._with_sequence(array, other, swapped=array is y)
-        # Something like unittest.mock.ANY may claim equality; an elementwise answer claims nothing.
+        # An object like unittest.mock.ANY equals anything. An elementwise answer is not True.
         if (x == y) is True:
             return None
         return Difference(f"{_described(x)} != {_described(y)}")
@@ -65,13 +59,13 @@ class TensorComparison:
         return self._tensors(a, b, self.whole.rules)
 
     def _with_number(self, x: Any, y: Any) -> Difference | None:
-        """A number compares with the one element by value: neither shape nor dtype has to fit."""
+        """Compares a number with the array's one element by value; shape and dtype do not matter."""
         return self.whole.difference(
             _only_element(x) if is_array(x) else x, _only_element(y) if is_array(y) else y
         )
 
     def _with_sequence(self, array: Any, other: Sequence[Any], *, swapped: bool) -> Difference | None:
-        """A sequence of numbers stands for the tensor that it spells, in the array's precision."""
+        """Compares an array with the tensor that the sequence describes, in the array's precision."""
         tensor = _as_tensor(array)
         spelled = None if tensor is None else _spelled(other, tensor)
         if tensor is not None and spelled is not None:
@@ -87,7 +81,7 @@ class TensorComparison:
             return self._dtensors(x, y, rules)
         if rules.exact_is_coalesced and _are_sparse(x, y) and x.is_coalesced() != y.is_coalesced():
             return Difference(f"is_coalesced() differs: {x.is_coalesced()} != {y.is_coalesced()}")
-        rtol, atol = rules.tolerances(_default_tolerances(x.dtype, y.dtype))
+        rtol, atol = rules.tolerances(_tolerances_of(x.dtype, y.dtype))
         if _are_plain(x, y, rules) and (x.is_floating_point() or x.is_complex() or rtol == atol == 0):
             return _of_values(x, y, rtol, atol, equal_nan=rules.equal_nan)
         return _verdict(*_comparable(x, y, rules), rules, rtol, atol)
@@ -127,9 +121,9 @@ def _verdict(x: torch.Tensor, y: torch.Tensor, rules: Rules, rtol: float, atol: 
 
 
 def _comparable(x: torch.Tensor, y: torch.Tensor, rules: Rules) -> tuple[torch.Tensor, torch.Tensor]:
-    """The two in a form that ``assert_close`` takes: sparse ones coalesced, subclasses related."""
+    """Both tensors as ``assert_close`` accepts them: sparse ones coalesced, of related classes."""
     if _are_sparse(x, y) and not rules.exact_is_coalesced:
-        # Whether equal indices are summed yet is a matter of representation.
+        # Whether values of equal indices have been summed yet is only a matter of representation.
         x, y = x.coalesce(), y.coalesce()
     if not (isinstance(x, type(y)) or isinstance(y, type(x))):
         x, y = x.as_subclass(torch.Tensor), y.as_subclass(torch.Tensor)
@@ -137,9 +131,9 @@ def _comparable(x: torch.Tensor, y: torch.Tensor, rules: Rules) -> tuple[torch.T
 
 
 def _are_plain(x: torch.Tensor, y: torch.Tensor, rules: Rules) -> bool:
-    """Whether two ordinary tensors can differ in their values alone; where not, ``assert_close`` decides.
+    """Whether both are ordinary tensors that can differ only in values; if not, ``assert_close`` decides.
 
-    Subclasses stay out: to them these operators may mean a collective, or an entry in a record.
+    Subclasses are left to ``assert_close``: they may run a collective in an operator, or record it.
     """
     if type(x) not in _plain_types() or type(y) not in _plain_types() or rules.exact_stride:
         return False
@@ -153,11 +147,11 @@ def _of_values(
 ) -> Difference | None:
     if torch.equal(x, y) or torch.allclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan):
         return None
-    return Difference(mismatch.described(x, y, rtol, atol, equal_nan=equal_nan))
+    return Difference(tensor_difference.described(x, y, rtol, atol, equal_nan=equal_nan))
 
 
 def _as_tensor(value: Any) -> torch.Tensor | None:
-    """``value`` as a tensor, sharing memory where that can be; None for an array of a dtype torch has not."""
+    """``value`` as a tensor that shares its memory where possible; None for a dtype that torch lacks."""
     if is_tensor(value):
         return value
     if not value.dtype.isnative:
@@ -171,10 +165,10 @@ def _as_tensor(value: Any) -> torch.Tensor | None:
 
 
 def _spelled(sequence: Sequence[Any], like: torch.Tensor) -> torch.Tensor | None:
-    """The tensor that ``sequence`` spells out, on ``like``'s device; None where it spells none.
+    """The tensor that ``sequence`` describes, on ``like``'s device; None where it describes none.
 
-    It takes ``like``'s dtype only where no value can change by it: 1.5 stays unequal to an integer 1, and
-    -1 to an unsigned 255.
+    It gets ``like``'s dtype only where that changes no value: 1.5 stays unequal to an integer 1, and -1 to an
+    unsigned 255.
     """
     items = [_spelled_item(item) for item in sequence]
     try:
@@ -211,7 +205,7 @@ def _only_element(array: Any) -> Any:
 
 
 def _described(value: Any) -> str:
-    """One line on ``value``: a tensor's or array's repr may fill the screen and says nothing here."""
+    """One line about ``value``: the shape and dtype of a tensor or array, else the repr."""
     if is_array(value):
         return f"{type(value).__name__} of shape {tuple(value.shape)} and dtype {value.dtype}"
     return repr(value)
@@ -226,34 +220,19 @@ def _are_sparse(x: torch.Tensor, y: torch.Tensor) -> bool:
 
 
 def _is_list_of_tensors(value: Any) -> bool:
-    """Whether this is a nested tensor of the strided kind: it has few operators and is compared by part."""
+    """Whether this is a strided nested tensor, which has few operators and is compared part by part."""
     return is_tensor(value) and bool(value.is_nested and value.layout == torch.strided)
 
 
 def _is_dtensor(value: object) -> bool:
-    # As long as nobody has imported the module no value can be of its type.
+    # While nobody has imported the module, no value can be of its type.
     dtensor = getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
     return dtensor is not None and isinstance(value, dtensor)
 
 
-def _default_tolerances(x: torch.dtype, y: torch.dtype) -> tuple[float, float]:
-    """``(rtol, atol)`` by dtype as documented for ``torch.testing.assert_close``, the looser of the two."""
-    table = _tolerance_table()
-    first, second = table.get(x, EXACT), table.get(y, EXACT)
-    return max(first[0], second[0]), max(first[1], second[1])
-
-
 @functools.cache
-def _tolerance_table() -> dict[torch.dtype, tuple[float, float]]:
-    quantized = (torch.quint8, torch.quint4x2, torch.quint2x4, torch.qint8, torch.qint32)
-    return {
-        torch.float16: (1e-3, 1e-5),
-        torch.bfloat16: (1.6e-2, 1e-5),
-        torch.float64: (1e-7, 1e-7),
-        torch.complex32: (1e-3, 1e-5),
-        torch.complex128: (1e-7, 1e-7),
-        **dict.fromkeys((torch.float32, torch.complex64, *quantized), FLOAT_TOLERANCES),
-    }
+def _tolerances_of(*dtypes: torch.dtype) -> tuple[float, float]:
+    return default_tolerances(*(str(dtype).removeprefix("torch.") for dtype in dtypes))
 
 
 @functools.cache
@@ -263,6 +242,6 @@ def _plain_types() -> frozenset[type]:
 
 @functools.cache
 def _plain_dtypes() -> frozenset[torch.dtype]:
-    """Dtypes that ``torch.equal`` and ``torch.allclose`` take on every device."""
+    """The dtypes that ``torch.equal`` and ``torch.allclose`` accept on every device."""
     names = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
     return frozenset(getattr(torch, name) for name in names.split())

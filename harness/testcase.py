@@ -1,7 +1,7 @@
 """``TestCase``: unittest's, with an ``assertEqual`` for tensors, seeded generators and expected outputs.
 
-The class every other case of this library derives from. It has no process handling in it and imports no
-torch by itself.
+Every other test case of this library derives from this class. It does not handle processes and does not
+import torch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from harness.comparison import Comparison, Difference, Rules
-from harness.expectations import ExpectationTestCase
+from harness.expected_output import ExpectationTestCase
 from harness.parametrization import require_instantiated
 from harness.seeding import add_reproduction, base_seed, seed_all
 
@@ -27,9 +27,9 @@ Message = str | Callable[[str], str] | None
 class TestCase(ExpectationTestCase):
     """A ``unittest.TestCase`` for code that works on tensors.
 
-    Before each test, ahead of ``setUp``, the generators of ``random``, numpy and torch are seeded with
+    Before the ``setUp`` of each test, the generators of ``random``, numpy and torch are seeded with
     ``HARNESS_SEED`` (1234 by default), and a failure names that seed. ``precision`` and ``rel_tol`` are the
-    least absolute and relative tolerance of every comparison that gives none itself.
+    least absolute and relative tolerance of every comparison that is called without tolerances.
     """
 
     precision: float = 0.0
@@ -42,12 +42,12 @@ class TestCase(ExpectationTestCase):
     # -- seeding
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
-        """unittest's, from the base seed."""
+        """Seeds the generators with the base seed and runs the test as unittest does."""
         self.__reseed()
         return super().run(result)
 
     def debug(self) -> None:
-        """unittest's, from the base seed."""
+        """Seeds the generators with the base seed and runs the test without collecting errors."""
         self.__reseed()
         super().debug()
 
@@ -55,8 +55,8 @@ class TestCase(ExpectationTestCase):
         self.__seed = base_seed()
         seed_all(self.__seed)
 
-    # unittest calls these three around the bodies that a test's author writes; they are where an exception
-    # can still be told the seed, whoever runs the test: unittest, pytest or run_tests.py.
+    # unittest calls these three around the methods that a test's author writes. An exception gets its note
+    # about the seed here, so that every runner shows it: unittest, pytest and run_tests.py.
 
     def _callSetUp(self) -> None:
         with _NamingSeed(self.__seed):
@@ -73,7 +73,7 @@ class TestCase(ExpectationTestCase):
 
     @contextlib.contextmanager
     def subTest(self, *args: Any, **params: Any) -> Iterator[None]:
-        """unittest's; the failure of a sub-test names the seed as well."""
+        """A sub-test as unittest's; its failure names the seed as well."""
         with super().subTest(*args, **params), _NamingSeed(self.__seed):
             yield
 
@@ -94,15 +94,15 @@ class TestCase(ExpectationTestCase):
         exact_stride: bool = False,
         exact_is_coalesced: bool = False,
     ) -> None:
-        """Fail unless ``x``, what came out, equals ``y``, what is expected.
+        """Fails unless ``x``, the actual value, equals ``y``, the expected value.
 
-        * Tensors and numpy arrays, in any mix, compare by ``torch.testing.assert_close``: shape and values,
-          and unless switched off dtype; device, layout and stride if switched on. Sparse tensors compare
-          by their sums, DTensors by mesh, placements and local shard.
-        * A tensor compares with a sequence as with the tensor that it spells, its dtype being free, and with
-          a number if it has one element.
+        * Tensors and numpy arrays, in any mix, compare as ``torch.testing.assert_close`` does: by shape,
+          values and (unless ``exact_dtype=False``) dtype, and on request by device, layout and stride. Sparse
+          tensors compare by their coalesced values, DTensors by mesh, placements and local shard.
+        * A tensor compares with a sequence as with the tensor that the sequence describes, whatever its
+          dtype, and with a number if the tensor has one element.
         * Numbers compare by value: 1, 1.0 and True are equal as in Python, 5 and True are not. Floats and
-          complex numbers get float32's tolerances (1e-5 absolute, 1.3e-6 relative).
+          complex numbers get the tolerances of float32 (``harness.tolerances``).
         * Sequences of any type compare by element, mappings of any type by key, dataclasses by field; a
           difference inside says where: ``['a'][2].loss``.
         * Everything else compares by ``==``, with unittest's messages for strings, sets and the like; text
@@ -144,10 +144,10 @@ class TestCase(ExpectationTestCase):
         exact_stride: bool = False,
         exact_is_coalesced: bool = False,
     ) -> None:
-        """Fail where ``assertEqual`` with the same arguments would pass.
+        """Fails where ``assertEqual`` with the same arguments would pass.
 
-        What makes ``assertEqual`` raise something else than a failure, one tolerance without the other for
-        example, raises the same here.
+        Where ``assertEqual`` raises another error than a failure (for one tolerance without the other, say),
+        this raises the same error.
         """
         __tracebackhide__ = True
         rules = Rules(
@@ -185,10 +185,11 @@ class TestCase(ExpectationTestCase):
 
     @contextlib.contextmanager
     def assertWarnsOnceRegex(self, category: type[Warning], regex: str = "") -> Iterator[None]:
-        """Fail unless the body warns with exactly ``category`` and a message that matches from its start.
+        """Fails unless the body warns with exactly ``category`` and a message whose start matches ``regex``.
 
-        Warnings that torch gives once in a process are given each time within. All other warnings of the
-        body are given again after it. Python's warning filters belong to the process: one thread at a time.
+        Inside the body, torch repeats warnings that it otherwise gives once in a process. The body's other
+        warnings are given again after it. Python's warning filters belong to the process, so only one thread
+        at a time may use this.
         """
         pattern = re.compile(regex)
         matched: list[warnings.WarningMessage] = []
@@ -209,7 +210,7 @@ class TestCase(ExpectationTestCase):
 
 
 class _NamingSeed:
-    """Around a body of a test: what it raises, a skip excepted, is told the seed, where there is one."""
+    """Adds the seed, where there is one, to an exception that leaves the block, except to a skip."""
 
     __slots__ = ("_seed",)
 
@@ -228,7 +229,7 @@ class _NamingSeed:
 
 @contextlib.contextmanager
 def _warn_always() -> Iterator[None]:
-    """Torch's once-only warnings each time; nothing to do as long as nobody has imported torch."""
+    """Lets torch repeat its once-only warnings inside the block; does nothing where torch is not imported."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield

@@ -35,8 +35,9 @@ from unittest import mock
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import harness.expectations  # noqa: F401  (expecttest reads the variable when it is imported: before it is set)
-from harness import expect
+import harness.expected_output  # noqa: F401  (expecttest reads the variable when it is imported: before it is set)
+from harness import accepted_output
+from harness.accepted_output import Accepted, AcceptedOutputs
 from harness.errors import HarnessError, UsageError
 from harness.runner import discovery, selection
 
@@ -161,15 +162,15 @@ def record(names: Sequence[str]) -> Recording:
     )
     recorder = _Recorder()
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.dict(os.environ, {expect.VARIABLE: "1"}))
-        stack.enter_context(mock.patch.object(expect, "apply", _note_ranks))
+        stack.enter_context(mock.patch.dict(os.environ, {accepted_output.VARIABLE: "1"}))
+        stack.enter_context(mock.patch.object(accepted_output, "apply", _note_ranks))
         suite.run(recorder)
     return Recording(metadata.version("torch"), recorder.tests)
 
 
-def _note_ranks(per_rank: Sequence[Sequence[expect.Accepted]]) -> tuple[expect.Accepted, ...]:
-    """In the place of ``expect.apply``, which would write what ranks noted into the source."""
-    notes = expect.collector()
+def _note_ranks(per_rank: Sequence[Sequence[Accepted]]) -> tuple[Accepted, ...]:
+    """In the place of ``accepted_output.apply``, which would write what ranks noted into the source."""
+    notes = accepted_output.current_outputs()
     assert notes is not None, "ranks run while a test does"
     for update in (update for updates in per_rank for update in updates):
         notes.add(update)
@@ -182,20 +183,20 @@ class _Recorder(unittest.TestResult):
     def __init__(self) -> None:
         super().__init__()
         self.tests: dict[str, Recorded] = {}
-        self._notes = expect.Collector()
+        self._notes = AcceptedOutputs()
         self._around = ExitStack()
         self._ended = ""
 
     def startTest(self, test: unittest.TestCase) -> None:
         super().startTest(test)
-        self._notes = self._around.enter_context(expect.collecting())
+        self._notes = self._around.enter_context(accepted_output.collecting())
 
     def stopTest(self, test: unittest.TestCase) -> None:
         self._around.close()
         texts = tuple(update.new for update in self._notes.updates)
         self.tests[test.id()] = Recorded(texts, self._ended)
         # Python 3.12.1 does not start the tests that it skips.
-        self._notes, self._ended = expect.Collector(), ""
+        self._notes, self._ended = AcceptedOutputs(), ""
         super().stopTest(test)
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from harness.requirements import probe
-from harness.requirements.facts import UNCOUNTED_DEVICE_TYPES
+from harness.requirements.machine import UNCOUNTED_DEVICE_TYPES
 
 # Upstream's number of ranks: enough for a 2 x 2 mesh.
 WORLD_SIZE = 4

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness import expect, seeding
+from harness import accepted_output, seeding
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, Status
 from harness.ranks import process_groups
 from harness.ranks.result import RankResult, run_body
@@ -74,7 +74,7 @@ class CaseInRank(_AnyTestCase):
         """Seeds, runs the method, and records how that went."""
         self._seed_rank()
         set_tolerances(self, (TestCase.precision, TestCase.rel_tol))
-        with expect.collecting() as accepted:
+        with accepted_output.collecting() as accepted:
             result = run_body(self, self.setUpRank, self.tearDownRank, channel.subtest_failed)
         result = self._read_result(result)
         if accepted.updates:

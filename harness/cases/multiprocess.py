@@ -20,7 +20,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness import environment, expect
+from harness import accepted_output, environment
+from harness.accepted_output import Accepted
 from harness.cases import defaults, verdict
 from harness.cases.in_rank import CaseInRank
 from harness.errors import HarnessError, LaunchError
@@ -293,7 +294,7 @@ class RankOrchestration(CaseInRank):
         """Writes the expected outputs that the ranks accepted, once, if they agree."""
         noted: list[Sequence[Any]] = [o.accepted for o in result.outcomes]
         if any(noted):
-            expect.apply([[expect.Accepted.from_json(value) for value in values] for values in noted])
+            accepted_output.apply([[Accepted.from_json(value) for value in values] for values in noted])
 
 
 class MultiProcessTestCase(RankOrchestration, TestCase):

@@ -23,7 +23,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast, overload
 
-from harness import environment, expect, seeding
+from harness import accepted_output, environment, seeding
+from harness.accepted_output import Accepted
 from harness.cases import defaults, verdict
 from harness.cases.in_rank import finish_in_rank, set_tolerances, tolerances
 from harness.cases.multiprocess import RankOrchestration
@@ -251,7 +252,7 @@ def _run_on_threads(
         seeding.seed_all(seeding.base_seed())
         own = _copy_for_rank(case, method)
         set_tolerances(own, parents)
-        with expect.collecting() as accepted:
+        with accepted_output.collecting() as accepted:
             result = run_body(own, _nothing, _nothing, channel.subtest_failed)
         finish_in_rank(channel, replace(result, accepted=tuple(u.to_json() for u in accepted.updates)))
 
@@ -263,8 +264,8 @@ def _run_on_threads(
     case._harness_outcome = outcome  # type: ignore[attr-defined]  # where the run's records look for it
     verdict.tell(case, outcome)
     if any(o.accepted for o in watched.outcomes):
-        noted = [[expect.Accepted.from_json(cast(Any, v)) for v in o.accepted] for o in watched.outcomes]
-        expect.apply(noted)
+        noted = [[Accepted.from_json(cast(Any, v)) for v in o.accepted] for o in watched.outcomes]
+        accepted_output.apply(noted)
 
 
 def _copy_for_rank(case: unittest.TestCase, method: Callable[[unittest.TestCase], None]) -> Any:

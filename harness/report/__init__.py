@@ -1,1 +1,15 @@
-"""What people and machines read of a run: failure texts, and one reporter a file behind ``base.Reporter``."""
+"""The reports of a run: consoles, JUnit, HTML, trace, GitHub, and the text of a multi-rank failure.
+
+Where to change what:
+
+    base      the interface of all reporters, and the events that the session tells them
+    console   chooses between the two consoles: ``live`` on a terminal, ``plain`` as lines
+    closing   the lines that both consoles print about a failure and at the end of a run
+    progress  how far a run has come, and the estimate of its end
+    summary   the counts and lists of a whole run, which every report is made from
+    failure   the text of one multi-rank failure
+    activity  what each rank was doing when its test ended
+    frames    stacks in text, and which of their frames are the user's
+    junit, html, trace, results, github   one file or page each
+    naming, text, files                   test ids, formats, and writing a file whole
+"""

@@ -1,4 +1,7 @@
-"""What a rank was doing when its test ended: told from its last collectives, its stack and its status."""
+"""Describes what each rank was doing when its test ended, from its collectives, its stack and its status.
+
+Also finds where ranks of one group called different collectives.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from harness.report.frames import Frame, main_stack, users_frame
 
 # Ranks that exchange messages pairwise rightly differ in what they call and how often.
 _POINT_TO_POINT = frozenset({"send", "recv", "isend", "irecv", "recv_any_source", "batch_isend_irecv"})
-# Ranks of another status say themselves why they did not come to a collective.
+# A rank of any other status has an error or a reason of its own, which explains why it called no collective.
 _WITHOUT_REASON = frozenset({Status.PASSED, Status.ENDED, Status.TIMED_OUT})
 _C10D_FILE = "distributed_c10d.py"
 # Functions of torch.distributed.distributed_c10d by which a stack alone tells what a rank waits for.
@@ -33,14 +36,14 @@ _COLLECTIVES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """A verb, as one rank and as several do it, and the rest of the phrase."""
+    """What ranks were doing: the verb in singular and plural, and the rest of the phrase."""
 
     one: str
     several: str
     rest: str = ""
 
     def phrase(self, ranks: int = 1) -> str:
-        """The predicate for so many ranks: ``waits in barrier #2 of group 0``."""
+        """The predicate for this number of ranks: ``waits in barrier #2 of group 0``."""
         verb = self.one if ranks == 1 else self.several
         return f"{verb} {self.rest}" if self.rest else verb
 
@@ -51,7 +54,7 @@ def doing(outcome: RankOutcome) -> str:
 
 
 def activities(outcomes: Sequence[RankOutcome]) -> str:
-    """What ranks were doing, ranks that did the same together, in the order of their lowest rank."""
+    """What all ranks were doing. Ranks that did the same are named together, ordered by their lowest rank."""
     groups: dict[Activity, list[int]] = defaultdict(list)
     for outcome in sorted(outcomes, key=lambda o: o.rank):
         groups[activity(outcome)].append(outcome.rank)
@@ -59,7 +62,7 @@ def activities(outcomes: Sequence[RankOutcome]) -> str:
 
 
 def activity(outcome: RankOutcome) -> Activity:
-    """The pure decision behind ``doing``."""
+    """What one rank was doing, as a value that can be compared with that of another rank."""
     if outcome.status in (Status.ENDED, Status.TIMED_OUT):
         return _unfinished(outcome)
     after = _after(outcome)
@@ -76,12 +79,15 @@ def activity(outcome: RankOutcome) -> Activity:
 
 
 def under_way(outcome: RankOutcome) -> CollectiveRecord | None:
-    """The last collective from which the rank had not come back."""
+    """The last collective that the rank had not returned from; None where it had returned from all."""
     return next((c for c in reversed(outcome.collectives) if c.ended_s is None), None)
 
 
 def _unfinished(outcome: RankOutcome) -> Activity:
-    """A rank that never reported: its recorder knows best, then its stack, then how far it had come."""
+    """The activity of a rank that sent no report.
+
+    The recorded collectives come first, then the stack, then the phase that the rank had reached.
+    """
     frames = main_stack(outcome.stack)
     frame = users_frame(frames)
     where = f" ({frame.place})" if frame else ""
@@ -97,7 +103,7 @@ def _unfinished(outcome: RankOutcome) -> Activity:
 
 
 def _waits_in(frames: Sequence[Frame]) -> str:
-    """What the functions of torch.distributed on the stack say that the rank waits for; "" for nothing."""
+    """What the rank waits for, by the functions of torch.distributed on its stack; "" for nothing."""
     found = ""
     for frame in frames:
         name = frame.file.replace("\\", "/").rsplit("/", 1)[-1]
@@ -109,7 +115,7 @@ def _waits_in(frames: Sequence[Frame]) -> str:
 
 
 def _after(outcome: RankOutcome) -> str:
-    """Where a rank stood among its collectives; "" where it had none."""
+    """The collective that the rank was in, or the last one it had finished; "" where it called none."""
     current = under_way(outcome)
     if current is not None:
         return f" in {current}"
@@ -119,8 +125,8 @@ def _after(outcome: RankOutcome) -> str:
 def mismatch(ranks: Sequence[RankOutcome]) -> str:
     """One line about the first point at which ranks of a group called different collectives; "" for none.
 
-    Only calls that somebody was stuck in, or that were a rank's last, count: groups of the same name on
-    other ranks may differ and be right.
+    Only calls that a rank had not returned from, or that were a rank's last, are compared: ranks may have
+    different groups of the same name, which may call different collectives.
     """
     calls: dict[tuple[str, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     suspicious: set[tuple[str, int]] = set()
@@ -141,7 +147,7 @@ def mismatch(ranks: Sequence[RankOutcome]) -> str:
 
 
 def _absent(ranks: Sequence[RankOutcome]) -> str:
-    """One line where ranks wait in a collective that a rank of the same group never called; "" for none."""
+    """One line where ranks wait in a collective that another rank of the group never called, else ""."""
     waiting: set[tuple[int, str, str]] = set()
     reached: dict[str, dict[int, int]] = defaultdict(dict)
     for outcome in ranks:

@@ -1,4 +1,4 @@
-"""What a reporter is told, and when: the interface between the session and what shows its results."""
+"""``Reporter``, the interface of all reporters, and what the session tells them: ``RunInfo``, ``Started``."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 class RunInfo:
     """What is known of a run before its first test.
 
-    ``directory`` holds the run's reports (None: none are written). ``command`` is what a user types to run
-    some of its tests again (``python run_tests.py --seed 7``), and ``names`` has by id how a test is named
-    there that is not found by its id; ``argv`` is what this run was started with.
-    ``shard`` is (1-based index, number of shards). ``total`` counts the attempts that are due now, without
-    reruns; ``repeats`` how often each test is run, where that is known (1 where it is not); ``resumed`` the
-    tests of an earlier, interrupted run whose results were taken over. ``expected_s`` maps test ids to
-    seconds for one repeat; unknown tests are missing. ``started_at`` is in seconds since the epoch,
-    ``started_s`` on the monotonic clock. ``shuffle`` is the seed of the tests' order, None where that is not
-    random.
+    * ``directory`` holds the run's reports; None where no reports are written.
+    * ``command`` is what a user types to run some of the tests again (``python run_tests.py --seed 7``).
+      ``names`` maps the id of a test that the command does not find by its id to the name that it does find.
+    * ``argv`` is the arguments that this run was started with.
+    * ``shard`` is (1-based index, number of shards).
+    * ``total`` is the number of attempts that are due in this run, without reruns.
+    * ``repeats`` is how often each test is run; 1 where that is not known.
+    * ``resumed`` is the number of results that were taken over from an earlier, interrupted run.
+    * ``expected_s`` maps test ids to the seconds that one repeat should take; unknown tests are missing.
+    * ``started_at`` is in seconds since the epoch, ``started_s`` is on the monotonic clock.
+    * ``shuffle`` is the seed of a random order of the tests; None where the order is not random.
     """
 
     directory: Path | None = None
@@ -55,8 +57,10 @@ class RunInfo:
 
     @property
     def same_order(self) -> str | None:
-        """The command line that has the tests of this run in its random order again. None where the order is
-        not random, or where this run had only a part of it."""
+        """The command line that runs the tests of this run again in the same random order.
+
+        None where the order is not random, or where this run resumed another and so ran only a part of it.
+        """
         if self.shuffle is None or self.resumed:
             return None
         return f"{self.started_as} --shuffle={self.shuffle}"
@@ -64,7 +68,7 @@ class RunInfo:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """An attempt at a test has begun in a worker; ``started_s`` is on the monotonic clock."""
+    """The event that an attempt at a test has begun in a worker; ``started_s`` is on the monotonic clock."""
 
     id: str
     worker: str
@@ -78,8 +82,8 @@ class Reporter(Protocol):
     """Shows a run, or writes a file about it. The session calls every method from one thread, in this order.
 
     ``start`` once; then ``test_started``, ``test_finished``, ``message`` and ``tick`` as things happen;
-    ``finish`` once, also after an interrupt or an error of the harness. An ``OSError`` may leave ``start``
-    and ``finish`` only.
+    ``finish`` once, also after an interrupt or an error of the harness. Only ``start`` and ``finish`` may
+    raise ``OSError``.
     """
 
     def start(self, info: RunInfo) -> None:
@@ -89,7 +93,7 @@ class Reporter(Protocol):
         """An attempt begins."""
 
     def test_finished(self, record: TestRecord) -> None:
-        """An attempt is over; also called, without a start, for one that never got so far."""
+        """An attempt is over; also called, without ``test_started``, for one that failed before it began."""
 
     def message(self, text: str) -> None:
         """A notice or warning of the harness itself, one line."""
@@ -102,16 +106,13 @@ class Reporter(Protocol):
 
 
 class QuietReporter:
-    """A reporter that has nothing to say yet: base of those that only write at the end.
-
-    Keeps what ``start`` was told in ``info``.
-    """
+    """Base class of the reporters that write only at the end of the run; ``info`` is what ``start`` got."""
 
     def __init__(self) -> None:
         self.info = RunInfo()
 
     def start(self, info: RunInfo) -> None:
-        """Keeps ``info``."""
+        """Keeps ``info`` for ``finish``."""
         self.info = info
 
     def test_started(self, event: Started) -> None:

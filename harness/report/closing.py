@@ -1,4 +1,7 @@
-"""What a console says at the end of a run, and of each failure, as styled lines; pure."""
+"""The lines that both consoles print: of the run's start, of each test, of each failure and of the run's end.
+
+All functions here are pure; ``live`` and ``plain`` decide when to print the lines and in which colours.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from harness.report.base import RunInfo
 from harness.report.summary import Attempts, Summary
 from harness.report.text import VERDICTS, clock_text, count, ranks_suffix, seconds_text, visible, why
 
-# Names in such lists help up to here; the reports have them all.
+# Lists on the console are cut after so many entries; the reports have them all.
 MAX_NOT_RUN = 10
 MAX_IDS_PER_SKIP = 3
 MAX_OUTPUT_LINES = 40
@@ -22,14 +25,14 @@ _RULE_WIDTH = 78
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Text and what it is: "bad", "good", "warn", "head", "dim" or plain ""."""
+    """A line of text and its style: "bad", "good", "warn", "head", "dim" or, unstyled, ""."""
 
     text: str
     style: str = ""
 
 
 def style_of(status: Status) -> str:
-    """The style of what is said about a test of this status."""
+    """The style of a line about a test of this status."""
     if status in (Status.PASSED, Status.XFAILED):
         return "good"
     return "warn" if status is Status.SKIPPED else "bad"
@@ -50,7 +53,7 @@ def finished_line(record: TestRecord, done: int, total: int) -> Line:
 
 
 def failure_lines(record: TestRecord, info: RunInfo) -> list[Line]:
-    """Everything about one attempt that did not pass: a rule, the details, its output, how to rerun it."""
+    """All lines about one attempt that did not pass: verdict, details, output and the command to rerun it."""
     again = f", attempt {record.attempt}" if record.attempt > 1 else ""
     verdict = f"{VERDICTS[record.status]} {visible(record.id)}{ranks_suffix(record.world_size)}{again} "
     lines = [Line(verdict.ljust(_RULE_WIDTH, "-"), "bad")]
@@ -71,7 +74,7 @@ def failure_lines(record: TestRecord, info: RunInfo) -> list[Line]:
 
 
 def _subtests(record: TestRecord) -> list[Line]:
-    """The failing sub-tests that the details do not speak of."""
+    """The failing sub-tests that the record's details do not mention."""
     untold = [s for s in record.subtests if Status(s.status).bad and s.description not in record.details]
     lines = []
     for subtest in untold[:MAX_SUBTESTS]:
@@ -84,7 +87,7 @@ def _subtests(record: TestRecord) -> list[Line]:
 
 
 def opening_line(info: RunInfo) -> Line:
-    """What is about to run, and how."""
+    """The first line of a run: how many tests run, in how many jobs, with which seed and versions."""
     parts = [count(info.total, "test"), count(info.jobs, "job")]
     parts += [f"shard {info.shard[0]}/{info.shard[1]}"] if info.shard else []
     parts += [f"seed {info.seed}"] if info.seed is not None else []
@@ -96,10 +99,10 @@ def opening_line(info: RunInfo) -> Line:
 
 
 def closing_lines(summary: Summary, info: RunInfo, *, durations: int, verbosity: int) -> list[Line]:
-    """The end of a run; its last line is ``summary.line`` and nothing else.
+    """The lines at the end of a run; the last one is exactly ``summary.line``.
 
-    ``durations`` is how many of the slowest tests to list; ``verbosity`` below 0 leaves out all but the
-    failures, how to rerun them and the counts; above 0 lists the ids of all skipped tests.
+    ``durations`` is the number of slowest tests to list. A ``verbosity`` below 0 leaves out everything except
+    the failures, the command that reruns them and the counts; above 0 it lists the ids of all skipped tests.
     """
     lines = _section("failed", [_failure(t) for t in summary.failures])
     if verbosity >= 0:
@@ -118,7 +121,10 @@ def closing_lines(summary: Summary, info: RunInfo, *, durations: int, verbosity:
 
 
 def _section(name: str, lines: Sequence[Line], number: int | None = -1) -> list[Line]:
-    """Lines under a heading with their number; nothing where there are none."""
+    """The lines under a heading that counts them; no heading where there are no lines.
+
+    ``number`` is shown in place of the number of lines, and None shows none.
+    """
     if not lines:
         return []
     shown = "" if number is None else f" ({len(lines) if number == -1 else number})"
@@ -159,7 +165,7 @@ def _cut(ids: Iterable[str], most: int) -> list[Line]:
 
 
 def _pointers(summary: Summary, info: RunInfo) -> list[Line]:
-    """What to do and where to look next."""
+    """The commands that resume the run or rerun its failures, and the folder of the reports."""
     lines = []
     if summary.interrupted:
         lines.append(Line(f"interrupted; go on with: {info.command} --resume", "bad"))

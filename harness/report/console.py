@@ -1,4 +1,4 @@
-"""Which console a run gets: live on a terminal, lines elsewhere."""
+"""Chooses the console of a run: a live picture on a terminal, plain lines everywhere else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TextIO
 
 from harness.report.base import Reporter
 
-# Slowest tests listed unless --durations says otherwise: they fit below any summary.
+# Number of slowest tests that are listed without --durations: a few lines below the summary.
 DEFAULT_DURATIONS = 5
 
 
@@ -19,12 +19,12 @@ def console_reporter(
     durations: int = DEFAULT_DURATIONS,
     live: bool | None = None,
 ) -> Reporter:
-    """The console for ``stream``.
+    """The reporter that shows the run on ``stream``.
 
-    ``live`` True or False decides; None means live where the stream is a terminal that can move its cursor
-    and nobody reads it as a log (``CI``). ``NO_COLOR`` (https://no-color.org) takes the colours away.
-    ``verbosity`` is -1 for ``-q``, 1 for ``-v``. Something else that writes to the same terminal (``-s``,
-    ``--pdb``) needs ``live=False``.
+    ``live`` chooses the live picture (True) or plain lines (False). None chooses the live picture where the
+    stream is a terminal that can move its cursor and ``CI`` is not set. ``NO_COLOR`` (https://no-color.org)
+    takes the colours away. ``verbosity`` is -1 for ``-q`` and 1 for ``-v``. Where something else writes to
+    the same terminal (``-s``, ``--pdb``), ``live`` has to be False.
     """
     wanted = can_draw(stream, environ) if live is None else live
     if wanted:
@@ -38,7 +38,7 @@ def console_reporter(
 
 
 def can_draw(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """True where a live picture can be shown."""
+    """Whether the stream is an open terminal that can move its cursor, outside of CI."""
     if environ.get("TERM", "") in ("dumb", "unknown") or environ.get("CI"):
         return False
     return not stream.closed and stream.isatty()

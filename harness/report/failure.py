@@ -1,7 +1,7 @@
-"""The text that a user reads when a multi-rank test fails: ten lines for the ordinary case.
+"""The text that a user reads when a multi-rank test fails: about ten lines in the ordinary case.
 
-In this order (DESIGN, section 5): verdict; root cause with its traceback; what the other ranks were doing;
-stacks of a hang; output; where the logs are; one command that reproduces it.
+In this order: verdict; root cause with its traceback; what the other ranks were doing; stacks of a hang;
+output; where the logs are; one command that reproduces the failure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.report.frames import Frame, main_stack, through_users, traceback_fr
 __all__ = ["doing", "failure_text"]
 
 MAX_OUTPUT_LINES = 20
-# Beyond these, another entry tells a reader nothing that the first ones did not; the logs have them all.
+# Lists are cut after so many entries, because more of them seldom help; the logs have them all.
 MAX_OTHER_ERRORS = 4
 MAX_SUBTESTS = 5
 MAX_HEADLINE = 120
@@ -42,10 +42,11 @@ def failure_text(
     seed: int | None,
     max_output_lines: int = MAX_OUTPUT_LINES,
 ) -> str:
-    """The whole account of a multi-rank test that did not pass; no newline at its end.
+    """The whole text about a multi-rank test that did not pass, without a newline at its end.
 
-    ``rerun`` is the command that runs this test alone ("" leaves the line out); ``seed`` the seed it ran
-    with, shown where the command does not name it. Pure; works for any outcome, a passed one too.
+    ``rerun`` is the command that runs this test alone ("" leaves the line out). ``seed`` is the seed that the
+    test ran with; it is shown where the command does not name it. Pure; accepts any outcome, also a passed
+    one.
     """
     root = _root(outcome)
     sections = [
@@ -75,7 +76,7 @@ def _verdict(test_id: str, outcome: TestOutcome) -> list[str]:
 
 
 def _root_cause(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
-    """What broke first, with its traceback; before it the test's reason where that is another."""
+    """The root cause with its traceback, after the outcome's own reason where the two differ."""
     if root is None:
         return [f"cause: {outcome.reason}"] if outcome.reason else []
     lines = []
@@ -88,13 +89,16 @@ def _root_cause(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
 
 
 def _error_shown_nowhere(outcome: TestOutcome, root: RankOutcome) -> ErrorInfo | None:
-    """That of the root cause's first sub-test for which the list of all has another rank's outcome."""
+    """The error of the root cause's first failing sub-test that the list of sub-tests does not show.
+
+    That list holds one outcome for each sub-test, which may be that of another rank.
+    """
     listed = [m.subtest for m in outcome.subtests]
     return next((s.error for s in root.bad_subtests if s not in listed), None)
 
 
 def _described(outcome: TestOutcome, root: RankOutcome) -> str:
-    """``describe`` of the root cause; the ranks that came to the very same traceback are named with it."""
+    """The description of the root cause, with the ranks that have the same traceback."""
     said = describe(root)
     same = _ranks_of(group_errors(outcome.ranks), root.rank)
     return f"{said} (the same on {ranks_text(same)})" if len(same) > 1 else said
@@ -105,7 +109,7 @@ def _ranks_of(groups: Sequence[Grouped], rank: int) -> tuple[int, ...]:
 
 
 def _other_errors(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
-    """Errors with another traceback than the root cause's: a line each, alike ones together."""
+    """One line for each error whose traceback differs from the root cause's; equal lines are joined."""
     shown = set() if root is None else set(_ranks_of(group_errors(outcome.ranks), root.rank))
     alike: dict[str, list[int]] = defaultdict(list)
     for other in sorted(outcome.ranks, key=lambda o: o.order):
@@ -118,7 +122,7 @@ def _other_errors(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
 
 
 def _subtests(merged: Sequence[MergedSubtest]) -> list[str]:
-    """The failing sub-tests, each with its ranks and its traceback."""
+    """The lines about the failing sub-tests, each with its ranks and its traceback."""
     bad = [m for m in merged if m.subtest.status.bad]
     lines: list[str] = []
     for item in bad[:MAX_SUBTESTS]:
@@ -142,7 +146,7 @@ def subtest_text(merged: MergedSubtest) -> str:
 
 
 def _meanwhile(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
-    """What the ranks were doing that no error above speaks for, and whether their collectives agree."""
+    """What the ranks without an error were doing, and where the ranks' collectives differ."""
     told = {rank for group in group_errors(outcome.ranks) for rank in group.ranks}
     if root is not None and not _says_more_than_its_verdict(root):
         told.add(root.rank)
@@ -157,7 +161,10 @@ def _says_more_than_its_verdict(root: RankOutcome) -> bool:
 
 
 def _stacks(outcome: TestOutcome) -> list[str]:
-    """Stacks of ranks that crashed or timed out, and of ended ones that nothing else places."""
+    """The stacks of ranks that crashed, timed out, were ended, or were in phase "exit".
+
+    An ended rank whose innermost frame of the user's code is known is left out: ``_meanwhile`` names that.
+    """
     groups: dict[tuple[Frame, ...], list[int]] = defaultdict(list)
     for rank in outcome.ranks:
         frames = main_stack(rank.stack)
@@ -177,7 +184,7 @@ def _stacks(outcome: TestOutcome) -> list[str]:
 
 
 def _output(root: RankOutcome | None, most: int) -> list[str]:
-    """The end of what the root cause wrote."""
+    """The last ``most`` lines that the root cause's rank wrote."""
     text = root.output.rstrip() if root is not None else ""
     if not text or most <= 0 or root is None:
         return []
@@ -187,7 +194,7 @@ def _output(root: RankOutcome | None, most: int) -> list[str]:
 
 
 def _logs(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
-    """Where the full logs are: the root cause's by name, and how many more lie beside it."""
+    """The path of the root cause's log, and the ranks whose logs lie beside it."""
     logs = {o.rank: o.log for o in outcome.ranks if o.log}
     if not logs:
         return []

@@ -1,4 +1,4 @@
-"""Writing a report's file: whole or not at all, because readers may look while a run ends."""
+"""Writes a report's file atomically, so that nobody who looks while a run ends reads half of a report."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replaces the file by ``text`` in UTF-8, atomically; characters that UTF-8 lacks become ``?``.
+    """Replaces the file by ``text`` in UTF-8, atomically; lone surrogates become ``?``.
 
-    Makes the directory. OSError where that cannot be done; no partial file is left then.
+    Makes the directory. OSError where that fails; no partial file is left then.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -1,6 +1,6 @@
-"""Reading stacks as text: frames of a faulthandler dump or of a traceback, and which of them are the user's.
+"""Parses stacks that are text (faulthandler dumps, tracebacks) and tells which frames are the user's code.
 
-A rank that hangs can only be asked for its stack by a signal, so text is all that there is.
+A rank that hangs can only be asked for its stack by a signal, and faulthandler answers in text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LIBRARIES = (
     *(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")),
     "<frozen ",
 )
-# Installed packages wherever the interpreter lives, and torch itself where it runs from a source checkout.
+# Packages installed anywhere, and torch where it runs from a source checkout.
 _LIBRARY_PART = re.compile(
     r"[\\/](?:site-packages|dist-packages)[\\/]"
     r"|[\\/]lib[\\/]python3\.\d+[\\/]"
@@ -30,7 +30,7 @@ _LIBRARY_PART = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One line of a stack; ``line`` is 0 where the interpreter did not know it."""
+    """One frame of a stack; ``line`` is 0 where the interpreter did not know the line."""
 
     file: str
     line: int
@@ -38,19 +38,19 @@ class Frame:
 
     @property
     def users(self) -> bool:
-        """False for frames of the standard library, of installed packages and of the harness."""
+        """Whether this is the user's code: not the standard library, an installed package or the harness."""
         if self.harness or self.file.startswith(_LIBRARIES):
             return False
         return not _LIBRARY_PART.search(self.file)
 
     @property
     def harness(self) -> bool:
-        """True for frames of the harness itself."""
+        """Whether this is a frame of the harness itself."""
         return self.file.startswith(_HARNESS)
 
     @property
     def place(self) -> str:
-        """``test_sum.py:20 in test_sum``: short, because the path is in the full stack."""
+        """The frame in short, without the file's folder: ``test_sum.py:20 in test_sum``."""
         return f"{os.path.basename(self.file)}:{self.line} in {self.function}"
 
 
@@ -75,16 +75,16 @@ def users_frame(frames: Sequence[Frame]) -> Frame | None:
 
 
 def through_users(frames: Sequence[Frame]) -> tuple[Frame, ...]:
-    """The stack from its innermost frame to the outermost of the user's, without the harness's own frames.
+    """The frames from the innermost one to the outermost of the user's code, without those of the harness.
 
-    The whole stack where no frame is the user's.
+    All frames where none is the user's.
     """
     last = max((i for i, f in enumerate(frames) if f.users), default=None)
     return tuple(frames) if last is None else tuple(f for f in frames[: last + 1] if not f.harness)
 
 
 def _blocks(text: str) -> list[tuple[Frame, ...]]:
-    """One tuple of frames a thread, each innermost first, in the order of the text; empty ones dropped."""
+    """The frames of each thread, innermost first, in the order of the text, except threads without frames."""
     blocks: list[tuple[Frame, ...]] = []
     lines: list[str] = []
     innermost_first = True

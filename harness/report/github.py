@@ -1,4 +1,4 @@
-"""GitHub Actions: annotations at the failing lines, and the job's summary page.
+"""Reports to GitHub Actions: annotations at the failing lines, and the job's summary page.
 
 Sources: "Workflow commands for GitHub Actions" (``::error``, escaping, ``GITHUB_STEP_SUMMARY``)
 and its limits: ten annotations of a kind a step, one MiB of summary a step.
@@ -19,17 +19,17 @@ from harness.report.summary import Attempts, Summary
 from harness.report.text import SafeStream, clock_text, count, ranks_suffix, seconds_text, visible, why
 
 MAX_ANNOTATIONS = 10
-# GitHub drops a summary that is larger as a whole; some room is left for what other steps' tools count.
+# GitHub drops a summary above one MiB entirely; this leaves some room for what other tools of the step write.
 MAX_SUMMARY_BYTES = 1_000_000
 MAX_ROWS = 50
 _SLOWEST = 10
 
 
 class GitHubReporter(QuietReporter):
-    """Writes when the run is over: not before is it known which failures were only flaky.
+    """Writes annotations and the summary page when the run is over, since flaky tests are known only then.
 
-    For runs in whose ``environ`` ``GITHUB_ACTIONS`` is set. ``GITHUB_STEP_SUMMARY`` there names the file to
-    which the page is appended, ``GITHUB_WORKSPACE`` the directory that annotated paths are relative to.
+    For runs whose ``environ`` has ``GITHUB_ACTIONS``. In it, ``GITHUB_STEP_SUMMARY`` names the file that the
+    page is appended to, and ``GITHUB_WORKSPACE`` the directory that annotated paths are relative to.
     """
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str]) -> None:
@@ -49,7 +49,7 @@ class GitHubReporter(QuietReporter):
 
 
 def commands(summary: Summary, workspace: str = "") -> list[str]:
-    """The workflow commands: an error a failed test, a warning a flaky one and a notice of the harness."""
+    """The workflow commands: errors for failed tests, warnings for flaky tests and the harness's messages."""
     errors = [_command("error", t.last, t.last.details or why(t.last), workspace) for t in summary.failures]
     warnings = [
         _command("warning", t.failed[0], f"flaky: passed on attempt {t.last.attempt}", workspace)
@@ -112,7 +112,7 @@ def summary_page(info: RunInfo, summary: Summary) -> str:
 
 
 def _failures(failures: Iterable[Attempts], room: int) -> list[str]:
-    """Each failure folded, as many as there is room for (bytes)."""
+    """The folded blocks of as many failures as fit into ``room`` bytes, and the number of the others."""
     lines: list[str] = []
     left = list(failures)
     while left:
@@ -140,7 +140,7 @@ def _slow_row(test: Attempts) -> tuple[str, str]:
 
 
 def _fenced(text: str) -> list[str]:
-    """A code block that no run of backticks in the text can end."""
+    """A code block with a fence longer than any run of backticks in the text, so that none can end it."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}text", text, fence]
@@ -157,6 +157,6 @@ def _table(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> l
 
 
 def _cell(text: str) -> str:
-    """Text in a Markdown table's cell, with nothing in it that Markdown or HTML would take for its own."""
+    """The text of a Markdown table's cell, with all that is Markdown or HTML in it escaped."""
     flat = html.escape(" ".join(visible(text).split()), quote=False)
     return re.sub(r"([\\|`*_\[\]~#])", r"\\\1", flat)

@@ -1,7 +1,7 @@
-"""``report.html``: one page without any other file or network, for people who were not there.
+"""``report.html``: the run as one self-contained page, which needs no other file and no network.
 
-Python says what there is (``page_data``); the page's own script filters, sorts and draws it, a screenful at a
-time, because 10,000 rows at once are more than a browser likes.
+Python provides the data (``page_data``); the page's own script filters, sorts and draws it, a screenful at a
+time, because browsers are slow with 10,000 rows at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.report.summary import Attempts, Summary
 from harness.report.text import clock_text, count, visible, why
 
 _TEMPLATES = Path(__file__).parent / "templates"
-# A page's share of one rank's output; its log file has all of it.
+# The page shows so much of a rank's output, from its end; the rank's log file has all of it.
 MAX_OUTPUT_CHARACTERS = 20_000
 
 
@@ -44,7 +44,7 @@ def html_text(info: RunInfo, summary: Summary) -> str:
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    # Within a script element only "<" could end it; JSON may write it as an escape.
+    # Only "<" could end the script element that holds the data; JSON may write it as an escape.
     data = json.dumps(page_data(info, summary), separators=(",", ":")).replace("<", "\\u003c")
     text = environment.get_template("report.html").render(
         title=_title(info),
@@ -60,10 +60,10 @@ def html_text(info: RunInfo, summary: Summary) -> str:
 
 
 def page_data(info: RunInfo, summary: Summary) -> dict[str, Any]:
-    """What the page's script shows: ``tests``, and per test its ``attempts``; empty fields are left out.
+    """The data of the page's script: ``tests``, each with its ``attempts``. Empty fields are left out.
 
-    Times are seconds since the first attempt of this run; an attempt that a resumed run took over from an
-    earlier one has none.
+    Times are in seconds since the first attempt of this run. An attempt that a resumed run took over from an
+    earlier run has no time.
     """
     now = [r.started_at for r in summary.records if r.started_at >= info.started_at]
     base_s = min(now, default=0.0)
@@ -142,7 +142,7 @@ def _subtest(subtest: SubtestRecord) -> dict[str, Any]:
 
 
 def _rank(rank: RankRecord, *, ok: bool) -> dict[str, Any]:
-    """A rank; of tests that passed without what it wrote and called."""
+    """The data of one rank; without error, stack, output and collectives where the test passed (``ok``)."""
     fields = {
         "exit": exit_text(rank.exit_code) if rank.exit_code else "",
         "memory": rank.peak_memory,

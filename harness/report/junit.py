@@ -1,15 +1,16 @@
 """``junit.xml``: the run for CI servers, valid under the schema of Jenkins' xUnit plug-in (junit-10.xsd).
 
-* A suite a module, a test case a test and repeat. Suites also carry what the schema of Ant's JUnit task
-  demands (package, id, host name, time stamp without zone, properties first, streams last).
+* There is one suite for each module, and one test case for each repeat of a test. Suites also have what the
+  schema of Ant's JUnit task demands (package, id, host name, time stamp without zone, properties first,
+  streams last).
 * FAILED and unexpected successes are ``failure``; ERROR, CRASHED and TIMED_OUT are ``error``, with the
   verdict as type.
 * Each failing or skipped sub-test is a test case of its own, after its test, named ``test (parameters)``.
-* Reruns follow Maven Surefire: earlier attempts of a test that then passed are ``flakyFailure`` or
-  ``flakyError``, of one that failed again ``rerunFailure`` or ``rerunError``.
-* What each rank came to is in the case's ``system-out``: a line a rank, with stacks and output where the
-  test did not pass. Warnings are in ``system-err``.
-* Tests that were selected and never run are ``skipped`` of type ``not run``.
+* Reruns follow Maven Surefire: the failed attempts of a test that passed at last are ``flakyFailure`` or
+  ``flakyError``; those of a test that failed again are ``rerunFailure`` or ``rerunError``.
+* The case's ``system-out`` has one line for each rank, and stacks and output where the test did not pass.
+  Warnings are in ``system-err``.
+* Tests that were selected but did not run are ``skipped`` of type ``not run``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from harness.report.summary import Attempts, Summary
 from harness.report.text import one_line, seconds_text, visible, why
 
 _FAILURES = frozenset({Status.FAILED, Status.XPASSED})
-# What XML 1.0 (section 2.2) has no place for, even escaped.
+# Characters that XML 1.0 (section 2.2) cannot hold, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -71,8 +72,10 @@ def junit_text(info: RunInfo, summary: Summary) -> str:
 
 
 def _library(module: str) -> Any:
-    """A module of junitparser, imported late because a run needs it at its end only; untyped because half of
-    its functions carry no types."""
+    """A module of junitparser, imported late because a run needs it only at its end.
+
+    Typed as Any because half of its functions have no types.
+    """
     return importlib.import_module(f"junitparser.{module}")
 
 
@@ -100,7 +103,7 @@ def _suite(info: RunInfo, module: str, number: int, started_at: float | None) ->
 
 
 def _cases(test: Attempts) -> list[Any]:
-    """The test and its failing and skipped sub-tests."""
+    """The test cases of a test: its own, and one for each failing or skipped sub-test."""
     record = test.last
     case = _case(record.id, record.repeat, test.duration_s)
     case.result = _result(record)
@@ -133,7 +136,7 @@ def _result(record: TestRecord) -> list[Any]:
 
 
 def _broken(status: Status, message: str, text: str) -> Any:
-    """``failure`` or ``error``, whose type is the verdict."""
+    """A ``failure`` or an ``error`` element, whose type is the verdict."""
     library = _library("junitparser")
     kind = library.Failure if status in _FAILURES else library.Error
     result = kind(_clean(message), status.value)
@@ -142,7 +145,7 @@ def _broken(status: Status, message: str, text: str) -> Any:
 
 
 def _interim(record: TestRecord, *, flaky: bool) -> Any:
-    """An attempt that did not pass and was not the last."""
+    """The element of a failed attempt that was not the last one."""
     xunit2 = _library("xunit2")
     if record.status in _FAILURES:
         kind = xunit2.FlakyFailure if flaky else xunit2.RerunFailure
@@ -178,7 +181,7 @@ def _absent(test_id: str) -> Any:
 
 
 def _system_out(record: TestRecord) -> str:
-    """A line a rank; where the test did not pass, also what ranks and the test itself wrote, and stacks."""
+    """One line for each rank; where the test did not pass, also errors, stacks and output."""
     lines = [_rank_line(rank) for rank in record.ranks]
     if record.status is Status.XFAILED:
         lines.append("failed as expected")
@@ -205,5 +208,5 @@ def _titled(title: str, text: str) -> Sequence[str]:
 
 
 def _clean(text: str) -> str:
-    """The text as XML 1.0 can carry it; what it cannot is spelled out."""
+    """The text with characters that XML 1.0 cannot hold written as escapes (``\\u0000``)."""
     return _NOT_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", visible(text))

@@ -1,4 +1,4 @@
-"""The console on a terminal: what runs now, for how long and with which ranks, below what has happened."""
+"""The console on a terminal: finished tests scroll by, and below them a live part shows the running ones."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 _STYLES = {"bad": "red", "good": "green", "warn": "yellow", "head": "bold", "dim": "dim"}
-# Seconds between two drawings: the eye sees no more, and 10,000 quick tests must not draw 10,000 times.
+# Seconds between two drawings: more often is not visible, and 10,000 quick tests must not draw 10,000 times.
 REDRAW_PERIOD_S = 0.1
-# Tests shown as running; more than a terminal's height would scroll.
+# At most so many tests are shown as running: a live part higher than the terminal would scroll.
 MAX_RUNNING = 12
-# Columns that a running test's line needs beside its id: worker, time, margins.
+# Columns of a running test's line that are not its id: worker, time, margins.
 _BESIDE_ID = 26
 
 
 class LiveReporter:
-    """Draws with rich, in the calling thread only: a thread of its own would not survive the fork of workers.
+    """Draws with rich, always in the calling thread: a drawing thread would not survive the fork of workers.
 
-    ``clock`` is the monotonic clock. ``stream`` is a terminal, or in tests anything, with ``size`` its
-    (columns, lines).
+    ``clock`` is the monotonic clock. ``stream`` is a terminal. ``size`` is (columns, lines); None asks the
+    terminal, and tests that write elsewhere pass a size.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LiveReporter:
         self._drawn_s = 0.0
 
     def start(self, info: RunInfo) -> None:
-        """Says what is about to run and opens the live part."""
+        """Prints what is about to run and opens the live part."""
         from rich.live import Live
 
         self._info = info
@@ -90,12 +90,12 @@ class LiveReporter:
         self._console.show_cursor(True)
 
     def test_started(self, event: Started) -> None:
-        """Adds it to what runs."""
+        """Adds the test to the running ones."""
         self._progress.started(event)
         self._draw(self._clock())
 
     def test_finished(self, record: TestRecord) -> None:
-        """Shows a failure in full above the live part, under ``-v`` any test as a line."""
+        """Prints a failure in full above the live part, and with ``-v`` one line for every test."""
         self._progress.finished(record)
         counts = self._progress.counts
         if self._verbosity > 0 or (record.flaky and self._verbosity == 0):
@@ -105,23 +105,25 @@ class LiveReporter:
         self._draw(self._clock())
 
     def message(self, text: str) -> None:
-        """A notice, at once, above the live part."""
+        """Prints the message at once above the live part."""
         self._print([Line(f"note: {visible(text)}", "warn")])
 
     def tick(self, now_s: float) -> None:
-        """Draws anew."""
+        """Draws the live part again."""
         self._draw(now_s, at_once=True)
 
     def finish(self, summary: Summary) -> None:
-        """Takes the live part away and prints the summary."""
+        """Removes the live part and prints the summary."""
         if self._live is not None:
             self._live.stop()
             self._live = None
         self._print(closing_lines(summary, self._info, durations=self._durations, verbosity=self._verbosity))
 
     def _print(self, lines: Iterable[Line]) -> None:
-        """Prints without folding, so that a path or a command can be copied; all at once, since each print
-        draws the live part anew."""
+        """Prints all lines at once, since each print redraws the live part.
+
+        Long lines are not folded, so that a path or a command can be copied.
+        """
         from rich.text import Text
 
         if self._live is not None:

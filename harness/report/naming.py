@@ -1,4 +1,4 @@
-"""What a unittest id says about its test: module, class, method."""
+"""Splits the id that unittest gives a test, a fixture or a failed import into module, class and method."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_IMPORTED = "unittest.loader._FailedTest."
 
 @dataclass(frozen=True, slots=True)
 class TestName:
-    """The parts of an id; ``case`` is "" for what belongs to a whole module."""
+    """The parts of an id; ``case`` is "" for a fixture or failed import of a whole module."""
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
 
@@ -23,7 +23,7 @@ class TestName:
 
     @property
     def classname(self) -> str:
-        """Module and class."""
+        """The module and the class, joined by a dot."""
         return f"{self.module}.{self.case}" if self.case else self.module
 
     @property
@@ -34,9 +34,9 @@ class TestName:
 
 
 def parse_id(test_id: str) -> TestName:
-    """The parts of any id that unittest makes, also of fixtures and failed imports; only ``case`` may be "".
+    """The parts of any id that unittest makes, also of fixtures and failed imports. Only ``case`` may be "".
 
-    Dots in a parametrised name (``test_x[0.5]``, ``test_x (p=0.5)``) are part of the method.
+    Dots in the parameters of a name (``test_x[0.5]``, ``test_x (p=0.5)``) are part of the method.
     """
     fixture = _FIXTURE.match(test_id)
     if fixture:

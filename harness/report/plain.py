@@ -1,8 +1,8 @@
-"""The console as lines: for files, CI logs and terminals that cannot do more.
+"""The console as plain lines, for files, CI logs and terminals that cannot move their cursor.
 
-Tests of many modules run at once and longest first, so that neither dots nor a line a module would tell
-anything: there is a line of progress every ten seconds, every failure in full as it happens, and a sign of
-life from each test that takes long. ``-v`` shows a line a test instead of the progress.
+It prints a line of progress every ten seconds, each failure in full as it happens, and a heartbeat line for
+each test that takes long. ``-v`` prints one line for each test in place of the progress. There are no dots
+and no line for each module, because tests of many modules run at once, longest first.
 """
 
 from __future__ import annotations
@@ -23,15 +23,19 @@ from harness.report.progress import Progress
 from harness.report.summary import Summary
 from harness.report.text import SafeStream, clock_text, count, ranks_suffix, visible
 
-# Seconds between two lines of progress: often enough to see that it goes on, few enough to skim a log.
+# Seconds between two lines of progress: often enough to see that the run goes on, few enough to skim a log.
 PROGRESS_PERIOD_S = 10.0
-# Seconds after which a running test gives a sign of life; then each time that has doubled. CI systems
-# that end silent jobs wait minutes.
+# Seconds after which a running test gets a heartbeat line, and another each time that time has doubled. CI
+# systems that end silent jobs wait minutes.
 HEARTBEAT_S = 30.0
 
 
 class PlainReporter:
-    """Writes lines to a stream. ``verbosity`` -1 shows failures and the end only, 1 a line a test."""
+    """Writes lines to a stream.
+
+    ``verbosity`` -1 shows only failures and the end of the run, 1 also a line for each test. ``durations`` is
+    the number of slowest tests listed at the end.
+    """
 
     def __init__(self, stream: TextIO, *, verbosity: int = 0, durations: int = 0) -> None:
         self._stream = SafeStream(stream)
@@ -43,7 +47,7 @@ class PlainReporter:
         self._heartbeats: dict[Started, float] = {}
 
     def start(self, info: RunInfo) -> None:
-        """Says what is about to run."""
+        """Prints what is about to run."""
         self._info = info
         self._progress = Progress(info)
         self._last_progress_s = info.started_s
@@ -51,11 +55,11 @@ class PlainReporter:
             self._write([opening_line(info)])
 
     def test_started(self, event: Started) -> None:
-        """Remembers it; a line comes only when it takes long."""
+        """Notes the test; a line is printed only when it takes long."""
         self._progress.started(event)
 
     def test_finished(self, record: TestRecord) -> None:
-        """A line under ``-v``; a failure in full."""
+        """Prints a failure in full, and with ``-v`` one line for every test."""
         self._progress.finished(record)
         counts = self._progress.counts
         if self._verbosity > 0 or (record.flaky and self._verbosity == 0):
@@ -64,11 +68,11 @@ class PlainReporter:
             self._write(failure_lines(record, self._info))
 
     def message(self, text: str) -> None:
-        """A notice, at once."""
+        """Prints the message at once."""
         self._write([Line(f"note: {visible(text)}")])
 
     def tick(self, now_s: float) -> None:
-        """Progress where the last one is long past, and signs of life."""
+        """Prints a line of progress when one is due, and heartbeat lines."""
         if self._verbosity < 0:
             return
         self._write(self._heartbeat(now_s))
@@ -77,7 +81,7 @@ class PlainReporter:
             self._write([self._progress_line(now_s)])
 
     def finish(self, summary: Summary) -> None:
-        """The summary."""
+        """Prints the summary."""
         self._write(closing_lines(summary, self._info, durations=self._durations, verbosity=self._verbosity))
 
     def _progress_line(self, now_s: float) -> Line:
@@ -91,7 +95,7 @@ class PlainReporter:
         )
 
     def _heartbeat(self, now_s: float) -> list[Line]:
-        """A line for each test that has just reached 30 s, 60 s, 120 s ..."""
+        """One line for each test that has just reached 30 s, 60 s, 120 s ..."""
         running = self._progress.running
         self._heartbeats = {e: self._heartbeats.get(e, HEARTBEAT_S) for e in running}
         lines = []

@@ -1,4 +1,4 @@
-"""How far a run has come: what runs, what is done, how long the rest will take."""
+"""Tracks how far a run has come: what is running, what is done, and the estimate of the remaining time."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.base import RunInfo, Started
 
-# For so long the plan (as many tests at once as there are jobs, each in its expected time) counts as if
-# it had been observed; after it, what really happened prevails.
+# The plan (as many tests at once as there are jobs, each in its expected time) has the weight of so many
+# seconds of observation: it steadies the estimate at the start of a run.
 _PLAN_WEIGHT_S = 5.0
-# An unknown test's time where nothing else is known either.
+# The expected time of a test in a run of which no test's time is known yet.
 _UNKNOWN_TEST_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Tests by their last attempt, and how many are due in all."""
+    """The numbers of tests by the status of their last attempt, and of all tests that are due."""
 
     done: int
     passed: int
@@ -33,7 +33,7 @@ class Counts:
 
 
 class Progress:
-    """Follows a run from the events that a reporter gets. No clock of its own, no output."""
+    """Follows a run by the events that a reporter gets. It reads no clock and prints nothing."""
 
     def __init__(self, info: RunInfo) -> None:
         self._info = info
@@ -77,22 +77,24 @@ class Progress:
 
     @property
     def running(self) -> tuple[Started, ...]:
-        """What runs now, longest first."""
+        """The running attempts, the one that began first comes first."""
         return tuple(sorted(self._running.values(), key=lambda e: (e.started_s, e.id)))
 
     @property
     def counts(self) -> Counts:
-        """How many tests are done, and how."""
+        """The numbers of tests that passed, failed and were skipped so far."""
         passed = self._statuses[Status.PASSED] + self._statuses[Status.XFAILED]
         skipped = self._statuses[Status.SKIPPED]
         done = len(self._last)
         return Counts(done, passed, done - passed - skipped, skipped, max(done, self._info.total))
 
     def left_s(self, now_s: float) -> float:
-        """Seconds until the end, from expected times and from how fast they have been worked off so far.
+        """The estimate of the seconds until the run's end.
 
-        So the number of jobs, their competition for cores and a machine that is slower than the one the
-        times come from are all accounted for. Never less than what the longest running test still needs.
+        It is the expected time of the remaining tests, divided by the speed so far: expected seconds that
+        were done in each second of the run. The speed accounts for the number of jobs, for their competition
+        for cores and for a machine that is slower than the one that the expected times come from. The
+        estimate is never below what a running test still needs.
         """
         elapsed = max(0.0, now_s - self._info.started_s)
         under_way = [(e, self._expected(e.id)) for e in self._running.values()]
@@ -107,7 +109,7 @@ class Progress:
         return self._unknown_mean() if known is None else known
 
     def _unknown_mean(self) -> float:
-        """What an unknown test takes: as the unknown ones before it, else as the known ones."""
+        """The expected time of a test without one: the mean of such tests so far, else of the known tests."""
         if self._unknown_done:
             return self._unknown_done_s / self._unknown_done
         expected = self._info.expected_s
@@ -115,7 +117,7 @@ class Progress:
 
 
 def _known(info: RunInfo) -> tuple[int, float]:
-    """How many attempts of known tests a run begins with, and their seconds."""
+    """The number of due attempts at tests with an expected time, and the sum of their expected seconds."""
     whole = len(info.expected_s) * info.repeats
-    due = min(whole, info.total)  # less where an interrupted run is gone on with
+    due = min(whole, info.total)  # fewer where an interrupted run is resumed
     return due, sum(info.expected_s.values()) * info.repeats * (due / whole if whole else 0.0)

@@ -1,7 +1,7 @@
-"""``results.jsonl``: one attempt a line, for scripts and for the next run's timings.
+"""``results.jsonl``: one line for each attempt, for scripts and for the next run's timings.
 
-The first line is the run, every other line an attempt, the last line the end, each a JSON object with
-``schema`` (1) and ``kind``:
+Each line is a JSON object with ``schema`` (1) and ``kind``. The first line describes the run, the last one
+its end, and each line between them an attempt:
 
 * ``run``: ``command``, ``argv``, ``seed``, ``shard`` ([i, n] or null), ``jobs``, ``total``, ``started_at``
   (seconds since the epoch), ``hostname``, ``python``, ``torch``, ``platform``, ``resumed``,
@@ -16,12 +16,11 @@ Readers skip kinds that they do not know. Within a schema number fields are only
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.errors import ProtocolError
-from harness.record import SCHEMA, TestRecord, dumps, from_json
+from harness.record import SCHEMA, dumps
 from harness.report.base import QuietReporter, RunInfo
 from harness.report.files import write_whole
 from harness.report.summary import Summary
@@ -71,33 +70,6 @@ def results_text(info: RunInfo, summary: Summary) -> str:
     }
     lines = [_line("run", run), *(dumps(r) for r in summary.records), _line("end", end)]
     return "".join(f"{line}\n" for line in lines)
-
-
-def read_results(path: Path) -> Iterator[TestRecord]:
-    """The attempts of a ``results.jsonl`` or a journal, in order.
-
-    A last line that was cut short by a kill is left out. Raises ProtocolError, naming the line, for
-    anything else that is no result, and OSError.
-    """
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                value = json.loads(line)
-            except ValueError as error:
-                if not line.endswith("\n"):
-                    return
-                raise ProtocolError(f"{path}:{number}: not JSON: {error}") from error
-            if not isinstance(value, Mapping):
-                raise ProtocolError(f"{path}:{number}: not an object")
-            if value.get("kind", "test") == "test":
-                yield _record(path, number, value)
-
-
-def _record(path: Path, number: int, value: Mapping[str, Any]) -> TestRecord:
-    try:
-        return from_json(value)
-    except ProtocolError as error:
-        raise ProtocolError(f"{path}:{number}: {error}") from error
 
 
 def _line(kind: str, fields: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What a whole run came to: a pure function of its records, read by every reporter."""
+"""``Summary``: the counts and lists of a whole run, computed from its records, that every reporter reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cached_property
 from harness.outcomes import Status
 from harness.record import TestRecord
 
-# A command line of all failed ids stays readable, and below any system's limit, up to so many.
+# Up to so many ids, a command line stays readable and below every system's limit.
 MAX_RERUN_IDS = 40
 
 
@@ -28,7 +28,7 @@ class Attempts:
 
     @property
     def last(self) -> TestRecord:
-        """The attempt that decides."""
+        """The last attempt, whose status is the test's verdict."""
         return self.records[-1]
 
     @property
@@ -38,17 +38,17 @@ class Attempts:
 
     @property
     def flaky(self) -> bool:
-        """True where an attempt failed and the last one did not."""
+        """Whether an attempt failed and the last one did not."""
         return self.last.ok and (self.last.flaky or bool(self.failed))
 
     @property
     def ok(self) -> bool:
-        """True where the last attempt counts as not failed."""
+        """Whether the last attempt counts as not failed."""
         return self.last.ok
 
     @property
     def duration_s(self) -> float:
-        """The time of all attempts."""
+        """The sum of the attempts' durations, in seconds."""
         return sum(r.duration_s for r in self.records)
 
 
@@ -56,8 +56,8 @@ class Attempts:
 class Summary:
     """A whole run. ``records`` are all attempts in the order in which they finished.
 
-    ``not_run`` are ids that were selected and never finished; ``messages`` what the harness itself had to
-    say; ``rerun_command`` runs exactly the failed tests, None without any.
+    ``not_run`` are the ids that were selected but never finished; ``messages`` are notices of the harness
+    itself; ``rerun_command`` runs exactly the failed tests, None where none failed.
     """
 
     records: tuple[TestRecord, ...]
@@ -70,7 +70,7 @@ class Summary:
 
     @cached_property
     def tests(self) -> tuple[Attempts, ...]:
-        """One entry a test and repeat, in the order in which their last attempts finished."""
+        """One entry for each repeat of a test, in the order in which their last attempts finished."""
         found: dict[tuple[str, int], list[TestRecord]] = {}
         for record in self.records:
             same = found.pop((record.id, record.repeat), [])
@@ -79,22 +79,22 @@ class Summary:
 
     @cached_property
     def counts(self) -> Mapping[Status, int]:
-        """How many tests came to each status by their last attempt."""
+        """The number of tests for each status, by their last attempts."""
         return Counter(t.last.status for t in self.tests)
 
     @property
     def passed(self) -> int:
-        """Tests that passed, expected failures and flaky ones among them."""
+        """The number of tests that passed, with flaky ones and expected failures."""
         return self.counts.get(Status.PASSED, 0) + self.counts.get(Status.XFAILED, 0)
 
     @property
     def skipped(self) -> int:
-        """Tests that were skipped."""
+        """The number of tests that were skipped."""
         return self.counts.get(Status.SKIPPED, 0)
 
     @property
     def failed(self) -> int:
-        """Tests that did neither pass nor get skipped, whatever became of them."""
+        """The number of tests that neither passed nor were skipped."""
         return len(self.tests) - self.passed - self.skipped
 
     @cached_property
@@ -109,11 +109,11 @@ class Summary:
 
     @property
     def failed_ids(self) -> tuple[str, ...]:
-        """Ids of failed tests, each once, in order; those that an interrupt ended have not failed."""
+        """Ids of failed tests, each once, in order. Tests that an interrupt ended do not count as failed."""
         return tuple(dict.fromkeys(t.id for t in self.failures if t.last.status is not Status.ENDED))
 
     def slowest(self, number: int) -> tuple[Attempts, ...]:
-        """So many tests that took longest, longest first; skipped ones never."""
+        """The ``number`` tests that took longest, longest first, without skipped ones."""
         ran = [t for t in self.tests if t.last.status is not Status.SKIPPED]
         return tuple(sorted(ran, key=lambda t: (-t.duration_s, t.id))[:number])
 
@@ -138,7 +138,7 @@ class Summary:
 
     @property
     def asides(self) -> str:
-        """What else there is to count, "" for nothing: ``1 flaky, 2 expected failures, 5 not run``."""
+        """The other counts that are not zero: ``1 flaky, 2 failed as expected, 5 not run``; "" for none."""
         numbers = {
             "flaky": len(self.flaky),
             "crashed": self.counts.get(Status.CRASHED, 0),
@@ -164,8 +164,8 @@ def summarise(
 ) -> Summary:
     """The summary of a run from all its records.
 
-    ``selected`` are the ids that should have run; ``command`` is what a user types to start the runner
-    here, with options that the rerun needs (a seed, ``--slow``), ``names`` as in ``RunInfo``.
+    ``selected`` are the ids that should have run. ``command`` is what a user types to start the runner, with
+    the options that a rerun needs (a seed, ``--slow``). ``names`` is as in ``RunInfo``.
     """
     everything = tuple(records)
     done = {r.id for r in everything}
@@ -183,9 +183,9 @@ def summarise(
 
 
 def rerun_command(command: str, names: Sequence[str]) -> str | None:
-    """The one command that runs exactly the failed tests; None without any.
+    """The one command that runs exactly these failed tests; None where there are none.
 
-    Beyond ``MAX_RERUN_IDS`` it names ``--last-failed``, which reads them from the run before.
+    With more than ``MAX_RERUN_IDS`` names it uses ``--last-failed``, which reads them from the last run.
     """
     if not names:
         return None

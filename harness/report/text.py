@@ -1,4 +1,4 @@
-"""How times, tests and foreign text are written for people; pure."""
+"""Formats durations, verdicts and counts for people, and makes text of tests safe to print."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def visible(text: str) -> str:
-    """A test's own text, made unable to move the cursor or to change colours of whoever reads it.
+    """The text without anything that could move a terminal's cursor or change its colours.
 
-    Control sequences go, other control characters are spelled out (``\\x07``); carriage returns before
-    a newline go.
+    Control sequences and carriage returns before a newline are removed; other control characters are written
+    as escapes (``\\x07``).
     """
     plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", plain)
@@ -48,25 +48,25 @@ def clock_text(seconds: float) -> str:
 
 
 def ranks_suffix(world_size: int | None) -> str:
-    """`` (4 ranks)`` after the id of a multi-rank test, "" after another's."""
+    """What follows the id of a multi-rank test: `` (4 ranks)``; "" for other tests."""
     if not world_size:
         return ""
     return f" ({world_size} rank{'s' if world_size > 1 else ''})"
 
 
 def tail(text: str, width: int) -> str:
-    """The text, or its end behind dots where it is wider: ids differ at their ends."""
+    """The text, cut at its start where it is wider than ``width``, because ids differ at their ends."""
     return text if len(text) <= width else "..." + text[len(text) - max(width - 3, 1) :]
 
 
 def one_line(text: str, width: int = 200) -> str:
-    """The first line that says something, cut to ``width``."""
+    """The first line that is not blank, cut to ``width``."""
     first = next((line.strip() for line in visible(text).splitlines() if line.strip()), "")
     return first if len(first) <= width else first[: width - 3] + "..."
 
 
 def why(record: TestRecord) -> str:
-    """One line that says what became of a test: its reason, or the end of its traceback, or its status."""
+    """One line about a test's verdict: its reason, or the last line of its details, or its status."""
     if record.reason:
         return one_line(record.reason)
     lines = [line for line in visible(record.details).splitlines() if line.strip()]
@@ -74,13 +74,15 @@ def why(record: TestRecord) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """``1 test``, ``2 tests``."""
+    """A number with its noun: ``1 test``, ``2 tests``."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 class SafeStream:
-    """A text stream that cannot break a run: what its encoding lacks is spelled out (``\\u2713``), and
-    when its reader has gone or its disk is full the rest is dropped, because the journal has it all.
+    """A text stream whose errors cannot break a run.
+
+    Characters that its encoding lacks are written as escapes (``\\u2713``). When its reader has gone or its
+    disk is full, the rest of the text is dropped: the journal has it all.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -89,22 +91,22 @@ class SafeStream:
 
     @property
     def encoding(self) -> str:
-        """The encoding of the stream below."""
+        """The encoding of the wrapped stream."""
         return getattr(self._stream, "encoding", None) or "utf-8"
 
     def isatty(self) -> bool:
-        """True on a terminal."""
+        """Whether the wrapped stream is a terminal; False where it is closed."""
         try:
             return self._stream.isatty()
         except ValueError:  # closed
             return False
 
     def fileno(self) -> int:
-        """The descriptor below; OSError where there is none."""
+        """The descriptor of the wrapped stream; OSError where it has none."""
         return self._stream.fileno()
 
     def write(self, text: str) -> int:
-        """Writes what can be written; never raises for what cannot."""
+        """Writes the text. After an error of the stream, drops this and all later text."""
         if self._gone:
             return len(text)
         safe = text.encode(self.encoding, "backslashreplace").decode(self.encoding, "replace")
@@ -115,7 +117,7 @@ class SafeStream:
         return len(text)
 
     def flush(self) -> None:
-        """Flushes; a reader that has gone is noticed here at the latest."""
+        """Flushes the stream. After an error of the stream, all later text is dropped."""
         if self._gone:
             return
         try:

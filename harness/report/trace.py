@@ -1,8 +1,8 @@
 """``trace.json``: the run as Chrome trace events, for Perfetto (https://ui.perfetto.dev) and chrome://tracing.
 
-A process a worker; in it a thread for its tests and one for each rank, with the rank's collectives as
-slices inside. Format: "Trace Event Format", complete events (``X``) and metadata (``M``), times in
-microseconds since the first test began.
+Each worker is shown as a process. In it there is a thread for the tests and one for each rank, whose
+collectives are slices inside the rank's slice. The format is the "Trace Event Format": complete events
+(``X``) and metadata (``M``), times in microseconds since the first test began.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TESTS_THREAD = 0
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Something that took time; seconds since the epoch."""
+    """One slice of the timeline: a test, a rank or a collective. Times are in seconds since the epoch."""
 
     name: str
     category: str
@@ -66,9 +66,10 @@ def trace_text(info: RunInfo, summary: Summary) -> str:
 
 
 def nested(slices: Iterable[Slice]) -> list[Slice]:
-    """Slices of one thread in order, each inside those that it starts in: viewers know no overlap.
+    """The slices of one thread in order of their start, cut so that they nest: viewers cannot show overlap.
 
-    One that outlives an earlier one which it began in (an asynchronous collective, say) is cut at its end.
+    A slice that begins inside an earlier one and ends after it (an asynchronous collective, say) is cut at
+    the end of the earlier one.
     """
     placed: list[Slice] = []
     open_ones: list[Slice] = []
@@ -83,7 +84,7 @@ def nested(slices: Iterable[Slice]) -> list[Slice]:
 
 
 def _slices(record: TestRecord) -> list[tuple[int, Slice]]:
-    """(thread, slice) of one attempt: the test, its ranks, their collectives."""
+    """The slices of one attempt with their threads: of the test, of its ranks and of their collectives."""
     args = {
         "id": record.id,
         "status": record.status.value,
@@ -102,9 +103,9 @@ def _slices(record: TestRecord) -> list[tuple[int, Slice]]:
 
 
 def _rank_slices(record: TestRecord, rank: RankRecord, name: str) -> list[Slice]:
-    """A rank's slice and its collectives'; those it never came back from last until its end.
+    """The slices of a rank and its collectives; one that never returned lasts until the rank's end.
 
-    A rank's times are on the monotonic clock, whose distance to the epoch the record tells.
+    A rank's times are on the monotonic clock; the record has its offset to the epoch.
     """
     epoch_s = record.started_at - record.started_s
     start_s = record.started_s if rank.started_s is None else rank.started_s
@@ -149,6 +150,6 @@ def _thread_metadata(pid: int, thread: int) -> list[dict[str, Any]]:
 
 
 def _natural(worker: str) -> tuple[str, int, str]:
-    """``w2`` before ``w10``."""
+    """The sort key of a worker's name that puts ``w2`` before ``w10``."""
     digits = "".join(c for c in worker if c.isdigit())
     return (worker.rstrip("0123456789"), int(digits) if digits else -1, worker)

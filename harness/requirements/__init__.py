@@ -1,14 +1,40 @@
-"""What a test needs of the machine and of the run, as data on the test.
+"""What a test needs of the machine and of the run, written as data on the test.
 
-A decorator (`decorators.py` has PyTorch's, `own.py` ours) appends one frozen value to a tuple on the test. A
-runner reads it with `requirements_of(cls, method_name)`, without running the test and without torch; a base
-class asks `reason_to_skip(test)` before it launches ranks; and a test that is called where its requirement is
-not met raises unittest.SkipTest, in any TestCase.
+A decorator appends one frozen value to a tuple on the test. A runner reads the tuple with
+`requirements_of(cls, method_name)`, without running the test and without torch; a base class asks
+`reason_to_skip(test)` before it launches ranks; and a test that is called where its requirement is not met
+raises unittest.SkipTest, in any TestCase. Where to change what:
+
+    upstream_decorators     a decorator that PyTorch's tests have too: skip_if_lt_x_gpu, requires_nccl, ...
+    harness_decorators      a decorator of our own: timeout, exclusive, requires_backend, ...
+    environment_decorators  a decorator that runs a test under other environment variables
+    retry                   the decorator that calls a function again when it could not connect
+    argument_checks         what the decorators accept as arguments
+    kinds                   a kind of requirement, and when a machine meets it
+    scheduling              a kind of requirement that tells the scheduler something: time, memory, processors
+    merged                  all requirements of one test, merged, and the verdict over them
+    attach                  how requirements are put on tests, read back, and enforced
+    machine                 the facts of a machine and of a run that requirements are compared with
+    probes                  how the facts of the real machine are found out
+    upstream_helpers        captured_output and verify_ddp_error_logged
 """
 
 from harness.requirements.attach import get_required_world_size, reason_to_skip, require, requirements_of
-from harness.requirements.checks import captured_output, verify_ddp_error_logged
-from harness.requirements.decorators import (
+from harness.requirements.environment_decorators import with_dist_debug_levels, with_nccl_blocking_wait
+from harness.requirements.harness_decorators import (
+    cpu_slots,
+    exclusive,
+    memory_mb,
+    requires_backend,
+    requires_device_type,
+    timeout,
+)
+from harness.requirements.kinds import Requirement
+from harness.requirements.machine import MachineFacts, Occasion, occasion_from
+from harness.requirements.merged import Requirements, merge, unmet
+from harness.requirements.probes import probe
+from harness.requirements.retry import ADDRESS_IN_USE, CONNECT_TIMEOUT, retry_on_connect_failures
+from harness.requirements.upstream_decorators import (
     at_least_x_gpu,
     import_transformers_or_skip,
     nccl_skip_if_lt_x_gpu,
@@ -39,20 +65,7 @@ from harness.requirements.decorators import (
     slow_test,
     slowTest,
 )
-from harness.requirements.environment import with_dist_debug_levels, with_nccl_blocking_wait
-from harness.requirements.facts import MachineFacts, Occasion, occasion_from
-from harness.requirements.merged import Requirements, merge, unmet
-from harness.requirements.model import Requirement
-from harness.requirements.own import (
-    cpu_slots,
-    exclusive,
-    memory_mb,
-    requires_backend,
-    requires_device_type,
-    timeout,
-)
-from harness.requirements.probes import probe
-from harness.requirements.retry import ADDRESS_IN_USE, CONNECT_TIMEOUT, retry_on_connect_failures
+from harness.requirements.upstream_helpers import captured_output, verify_ddp_error_logged
 
 __all__ = [
     "ADDRESS_IN_USE",

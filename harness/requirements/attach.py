@@ -1,11 +1,13 @@
-"""How a requirement sits on a test: written as data, read back as data, and obeyed when the test is called.
+"""Attaches requirements to tests, reads them back, and enforces them when a test is called.
 
-    @decorator            function:  a new function with the longer tuple, which judges its requirement first
-    def test_x(self)      class:     the longer tuple, and a skip that unittest asks the class for, lazily
+A decorated function is replaced by a new one, which carries a tuple that is longer by one requirement and
+which checks that requirement before it calls the test. A decorated class carries the longer tuple itself,
+and computes its `__unittest_skip__` when unittest reads it.
 
-Nothing is judged at decoration: a module full of decorated tests loads without a probe and without torch.
-A requirement that hangs on the world size is judged where that is known: by `reason_to_skip(test)` in the
-parent before any rank is launched, and by the function itself when it is called, in a rank or anywhere.
+Nothing is checked at decoration: a module of decorated tests loads without a probe and without torch. A
+requirement that depends on the world size is checked where the world size is known: by
+`reason_to_skip(test)` in the parent before it launches ranks, and by the decorated function when it is
+called, in a rank or elsewhere.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from harness.requirements import probes
-from harness.requirements.demands import Slow
-from harness.requirements.facts import MachineFacts, Occasion, occasion_from, wishes_from
+from harness.requirements.kinds import Importable, Requirement, WorldSizeDemand
+from harness.requirements.machine import MachineFacts, Occasion, occasion_from, wishes_from
 from harness.requirements.merged import Requirements, merge, unmet
-from harness.requirements.model import Importable, Requirement, WorldSizeDemand
+from harness.requirements.scheduling import Slow
 
 ATTRIBUTE = "__harness_requirements__"
 
@@ -33,8 +35,8 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 def require(requirement: Requirement) -> Callable[[Test], Test]:
     """A decorator that puts one requirement on a test method or a test class.
 
-    Works above and below other decorators, as long as those use functools.wraps. ValueError where it is
-    put on something that cannot be called.
+    It works above and below other decorators, as long as those use functools.wraps. It raises ValueError for
+    something that cannot be called.
     """
 
     def decorate(test: Test) -> Test:
@@ -48,11 +50,12 @@ def require(requirement: Requirement) -> Callable[[Test], Test]:
 
 
 def requirements_of(owner: object, method_name: str) -> Requirements:
-    """What one test asks for: its own requirements, those of its class, and of the bases of its class.
+    """The requirements of one test: those of its method, of its class, and of the bases of its class.
 
-    `owner` is a test class, or an instance of one. A method that a subclass overrides brings its own
-    requirements only; those on a base class hold for every subclass. PyTorch's own marks (`slow_test`,
-    `_required_world_size`) count too. Runs nothing, imports nothing. ValueError where no such method is.
+    `owner` is a test class, or an instance of one. Requirements on a base class hold for every subclass, but
+    a method that overrides another has its own requirements only. The attributes that PyTorch's own
+    decorators set (`slow_test`, `_required_world_size`) count too. Runs nothing and imports nothing.
+    ValueError where `owner` has no such method.
     """
     cls = owner if isinstance(owner, type) else type(owner)
     method = getattr(owner, method_name, None)
@@ -62,11 +65,12 @@ def requirements_of(owner: object, method_name: str) -> Requirements:
 
 
 def reason_to_skip(test: unittest.TestCase) -> str | None:
-    """Why this test skips on this machine, or None where it runs; for a base class to ask before it launches.
+    """Why this test skips on this machine, or None where it runs.
 
-    The world size is `test.world_size` where that is a positive number, else `WORLD_SIZE`. What only the
-    process that runs the test can find out (a driver's answer, an import that fails half-way) is left to the
-    decorator, which judges again when the test is called.
+    A base class calls this before it launches ranks. The world size is `test.world_size` where that is a
+    positive number, else `WORLD_SIZE`. What only the process that runs the test can find out (the answer of a
+    driver, an import that fails half-way) is not checked here; the decorator checks it when the test is
+    called.
     """
     requirements = requirements_of(test, _method_name(test))
     if not requirements.items:
@@ -77,7 +81,7 @@ def reason_to_skip(test: unittest.TestCase) -> str | None:
 
 
 def get_required_world_size(obj: object, default: int) -> int:
-    """How many ranks the test that `obj` runs now demands, or `default` where it demands none."""
+    """The world size that the test which `obj` runs now demands, or `default` where it demands none."""
     name = _method_name(obj)
     if not hasattr(obj, name):
         return default
@@ -105,7 +109,7 @@ def _require_of_function(function: Callable[..., Any], requirement: Requirement)
 
 
 def _may_run(requirement: Requirement, function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-    """True: run the test. False: it ends here and passes. A skip is raised."""
+    """Whether to run the test; where not, the test passes without running. Raises SkipTest for a skip."""
     test = args[0] if args else None
     reason = _reason_here(requirement, test)
     if reason is None:
@@ -121,7 +125,7 @@ def _may_run(requirement: Requirement, function: Callable[..., Any], args: tuple
 
 
 def _reason_here(requirement: Requirement, test: object) -> str | None:
-    """The verdict in the process that is about to run the test."""
+    """Why the requirement is not met in the process that is about to run the test; None where it is met."""
     occasion = _occasion_of(test) if requirement.needs_world_size else wishes_from(os.environ)
     reason = requirement.unmet(_facts_inside(requirement), occasion)
     if reason is None and requirement.needs_world_size and occasion.world_size is None:
@@ -160,7 +164,7 @@ def _method_name(test: object) -> str:
 
 
 def _on_function(method: object) -> tuple[Requirement, ...]:
-    """Outermost first, with what PyTorch's own decorators have left on the function."""
+    """The requirements on a function, the outermost first, with those from PyTorch's own decorators."""
     own: tuple[Requirement, ...] = tuple(reversed(getattr(method, ATTRIBUTE, ())))
     size = getattr(method, "_required_world_size", None)
     if isinstance(size, int) and not any(isinstance(item, WorldSizeDemand) for item in own):
@@ -172,15 +176,15 @@ def _on_function(method: object) -> tuple[Requirement, ...]:
 
 @functools.lru_cache(maxsize=64)
 def _on_class(cls: type) -> tuple[Requirement, ...]:
-    """Outermost first, a class before its bases."""
+    """The requirements on a class and its bases, the outermost first and a class before its bases."""
     return tuple(item for klass in cls.__mro__ for item in reversed(klass.__dict__.get(ATTRIBUTE, ())))
 
 
 class _LazySkip:
-    """`__unittest_skip__` or `__unittest_skip_why__` of a class, found out when unittest or pytest asks.
+    """A descriptor for a class's `__unittest_skip__` or `__unittest_skip_why__`, computed when it is read.
 
-    So a class-level requirement skips the whole class before its setUpClass, with no probe at decoration, and
-    a subclass inherits it however it overrides setUp.
+    With it a requirement on a class skips the whole class before its setUpClass, without a probe at
+    decoration, and a subclass inherits the requirement even where it overrides setUp.
     """
 
     def __init__(self, of_reason: Callable[[str | None], object]) -> None:
@@ -189,7 +193,7 @@ class _LazySkip:
     def __get__(self, instance: object, owner: type) -> object:
         requirements = merge((), _on_class(owner))
         facts = _facts_outside(requirements)
-        # No world size: it is the instance's to say. No pass in a sandcastle either: a class cannot pass.
+        # Only an instance knows its world size. A class cannot pass without running, so no sandcastle either.
         occasion = replace(wishes_from(os.environ), sandcastle=False)
         return self._of_reason(unmet(requirements, facts, occasion))
 
@@ -197,7 +201,7 @@ class _LazySkip:
 def _require_of_class(cls: type, requirement: Requirement) -> type:
     setattr(cls, ATTRIBUTE, (*cls.__dict__.get(ATTRIBUTE, ()), requirement))
     _on_class.cache_clear()
-    # A class that skips already, by unittest.skip, goes on doing so; one with our own answer needs no second.
+    # A class that unittest.skip skips stays as it is; one that has the descriptors needs no second pair.
     if not inspect.getattr_static(cls, "__unittest_skip__", False):
         cls.__unittest_skip__ = _LazySkip(lambda reason: reason is not None)  # type: ignore[attr-defined]
         cls.__unittest_skip_why__ = _LazySkip(lambda reason: reason or "")  # type: ignore[attr-defined]

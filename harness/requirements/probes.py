@@ -1,8 +1,8 @@
-"""How the machine's facts are found out. The only file of the package that imports torch for it.
+"""Finds out the facts of this machine: its devices, backends, versions, memory and importable modules.
 
-Nothing here makes an accelerator context, so that the process can still fork: devices are counted the way
-`torch.cuda.device_count()` does (NVML, amdsmi, Level Zero sysman), architectures are read from sysfs. What
-only the driver can tell is left open, but for `multicast_here`, which says so.
+Among the files of this package, only this one imports torch to look at the machine. Nothing here except
+`multicast_here` creates an accelerator context, so the process can still fork: devices are counted as
+`torch.cuda.device_count()` does it (NVML, amdsmi, Level Zero sysman), and architectures are read from sysfs.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import environment as surroundings
-from harness.requirements.facts import MachineFacts
+from harness import environment as process_environment
+from harness.requirements.machine import MachineFacts
 
-# Variables that change what is found: a process that sets another value must be probed anew.
+# Variables that change what a probe finds: after a change of one the machine is probed again.
 DEVICE_ENVIRONMENT = (
     "CUDA_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
@@ -38,20 +38,20 @@ MIB = 1024 * 1024
 
 
 def probe() -> MachineFacts:
-    """The facts of this machine and torch build; found out once per process and set of visible devices.
+    """The facts of this machine and torch build, probed once in a process for each set of visible devices.
 
-    Imports torch on its first call. Raises what that import raises.
+    Imports torch on its first call, and raises what that import raises.
     """
-    return _probe(tuple(map(surroundings.environment().get, DEVICE_ENVIRONMENT)))
+    return _probe(tuple(map(process_environment.environment().get, DEVICE_ENVIRONMENT)))
 
 
 def probe_modules(facts: MachineFacts, modules: Iterable[str]) -> MachineFacts:
-    """`facts` with a word on each module: whether an import system finds it. Imports none of them."""
+    """`facts` with a note for each module whether it can be found. Imports none of them."""
     return replace(facts, modules=tuple((module, module_is_there(module)) for module in modules))
 
 
 def module_is_there(module: str) -> bool:
-    """Whether the top-level package of that module can be found, without importing it."""
+    """Whether the top-level package of the module can be found, without importing it."""
     top = module.partition(".")[0]
     if top in sys.modules:
         return sys.modules[top] is not None  # None is how an import is blocked
@@ -59,7 +59,7 @@ def module_is_there(module: str) -> bool:
 
 
 def module_imports(module: str, names: Iterable[str] = ()) -> bool:
-    """Whether the module imports and has those names. Imports it: for the process that is about to use it."""
+    """Whether the module can be imported and has these names. Imports it, so only the test's process asks."""
     try:
         loaded = importlib.import_module(module)
         return all(hasattr(loaded, name) for name in names)
@@ -68,7 +68,7 @@ def module_imports(module: str, names: Iterable[str] = ()) -> bool:
 
 
 def multicast_here() -> bool:
-    """Whether CUDA device 0 can multicast. Starts the CUDA driver, after which no fork can use CUDA."""
+    """Whether CUDA device 0 can multicast. Initialises CUDA, so that forked children cannot use it."""
     import torch
 
     if not torch.cuda.is_available():
@@ -127,7 +127,7 @@ def _nccl_version(torch: Any) -> tuple[int, ...]:
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """ "6.3.42134-a9a80e791" as (6, 3, 42134): the leading whole numbers between dots."""
+    """The leading whole numbers between dots: "6.3.42134-a9a80e791" gives (6, 3, 42134)."""
     numbers = []
     for part in text.partition("-")[0].split("."):
         if not part.isdecimal():
@@ -137,9 +137,9 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def rocm_arch(nodes: Path) -> str | None:
-    """The architecture of the first GPU that the kernel driver lists, as "gfx942"; None where there is none.
+    """The architecture of the first GPU that the kernel driver lists, such as "gfx942"; None without a GPU.
 
-    The driver writes major * 10000 + minor * 100 + stepping; the name has minor and stepping as hex digits.
+    The driver writes major * 10000 + minor * 100 + stepping; in the name, minor and stepping are hex digits.
     """
     for properties in sorted(nodes.glob("*/properties"), key=lambda path: int(path.parent.name)):
         values = dict(line.split()[:2] for line in properties.read_text().splitlines() if " " in line.strip())

@@ -1,4 +1,4 @@
-"""Calling a function again when its connection could not be made, as when a port was taken meanwhile."""
+"""`retry_on_connect_failures`: calls a function again that could not connect (to a taken port, say)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from harness.requirements.names import listed
+from harness.requirements.argument_checks import listed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 ADDRESS_IN_USE = "Address already in use"
 CONNECT_TIMEOUT = "connect() timed out."
 
-# Upstream's number; ten ports in a row that are all taken are no coincidence.
+# Upstream's number: ten ports in a row that are all taken have another cause than chance.
 CONNECT_TRIES = 10
-# Seconds. A port is given up within milliseconds, so the first wait is short; it doubles, because what still
-# fails then is a busy machine, and it stops growing where waiting longer has stopped to help.
+# Seconds. Ports are often free again within milliseconds, so the first wait is short. Waits double, because
+# a later failure means a busy machine, up to a limit above which a longer wait does not help.
 BACKOFF_FIRST_S = 0.02
 BACKOFF_LIMIT_S = 1.0
 assert BACKOFF_FIRST_S < BACKOFF_LIMIT_S
@@ -33,10 +33,10 @@ def retry_on_connect_failures(
 def retry_on_connect_failures(func: Any = None, connect_errors: Sequence[str] = (ADDRESS_IN_USE,)) -> Any:
     """Calls the function up to CONNECT_TRIES times, while it raises a RuntimeError with such a message.
 
-    `connect_errors` are parts of messages, in any case of letters (a TCPStore writes "address already in
-    use", the C library "Address already in use"); a single string is one part. Any other error is raised at
-    once, the last one as RuntimeError that names the tries. Stands bare, or with its arguments. ValueError
-    for no message at all, or an empty one, which every message would contain.
+    `connect_errors` are parts of messages, compared without case (a TCPStore writes "address already in use",
+    the C library "Address already in use"); a single string is one part. Any other error is raised at once.
+    When all tries have failed, a RuntimeError that says so is raised from the last error. The decorator is
+    used with or without arguments. ValueError where `connect_errors` is empty or has an empty string.
     """
     parts = listed(connect_errors)
     if not parts or not all(isinstance(part, str) and part for part in parts):
@@ -49,7 +49,7 @@ def retry_on_connect_failures(func: Any = None, connect_errors: Sequence[str] = 
 
 
 def retrying(function: Function, parts: tuple[str, ...], wait: Callable[[float], object]) -> Function:
-    """`function`, tried again on such messages; `wait(seconds)` is called between two tries."""
+    """`function` with retries on messages that have one of `parts`; `wait(seconds)` precedes each retry."""
 
     @functools.wraps(function)
     def tried(*args: Any, **kwargs: Any) -> Any:
@@ -66,13 +66,16 @@ def retrying(function: Function, parts: tuple[str, ...], wait: Callable[[float],
 
 
 def backoff_s(attempt: int, chance: float) -> float:
-    """Seconds to wait after that attempt (from 1); `chance` in [0, 1) spreads peers over half of the time."""
+    """The seconds to wait after this attempt (the first is 1).
+
+    `chance`, drawn from [0, 1), spreads ranks that failed together over half of the time.
+    """
     full = min(BACKOFF_FIRST_S * 2.0 ** (attempt - 1), BACKOFF_LIMIT_S)
     return full * (0.5 + chance / 2)
 
 
 def is_connect_error(error: RuntimeError, parts: tuple[str, ...]) -> bool:
-    """Whether the message has one of these parts, in any case of letters. A failed assertion is none."""
+    """Whether the message has one of these parts, without case. A failed assertion never counts as one."""
     message = str(error).lower()
     return not isinstance(error, AssertionError) and any(part.lower() in message for part in parts)
 

@@ -1,4 +1,4 @@
-"""What equal means for everything that is no tensor, and what a difference says."""
+"""Self-tests of harness.comparison: which values other than tensors are equal, and what a difference says."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SamePoint(Point):
 
 @dataclasses.dataclass
 class Parity:
-    """A dataclass that says itself what equal means."""
+    """A dataclass with an ``__eq__`` of its own."""
 
     x: int
 
@@ -145,7 +145,7 @@ DIFFERENT: list[tuple[Any, Any, dict[str, Any]]] = [
 
 
 class VerdictTest(unittest.TestCase):
-    """The tables of pairs, both ways round: equality here is symmetric but for relative tolerances."""
+    """The tables of pairs, in both orders: only relative tolerances make equality asymmetric."""
 
     def test_equal_pairs(self) -> None:
         for x, y, rules in EQUAL:
@@ -267,7 +267,7 @@ containers = st.recursive(
 
 
 def leaf_paths(value: Any, path: str = "", route: tuple[Any, ...] = ()) -> list[tuple[str, tuple[Any, ...]]]:
-    """Every leaf of ``value``: its path as a difference names it, and the keys that lead there."""
+    """Every leaf of ``value``: its path as a difference names it, and the keys that lead to it."""
     steps: list[tuple[str, Any, Any]]
     if isinstance(value, Pair):
         steps = [(f".{name}", index, value[index]) for index, name in enumerate(Pair._fields)]

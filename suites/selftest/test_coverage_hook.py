@@ -1,4 +1,4 @@
-"""Coverage of lines that run only in workers and ranks, ended ones too."""
+"""Self-tests of harness.coverage_hook: lines that run only in workers and ranks are covered."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ TESTS = """
 
 
 class CoverageTest(RunnerCase):
-    """coverage run --parallel-mode, then coverage combine."""
+    """A run under ``coverage run --parallel-mode``, combined by ``coverage combine``."""
 
     def test_lines_of_every_process(self) -> None:
-        """Each line that ran anywhere counts, and one that ran nowhere does not."""
+        """A line that ran in any process is covered, and a line that ran in none is not."""
         (self.directory / "library.py").write_text(LIBRARY)
         self.write("test_c", TESTS)
         self.coverage(

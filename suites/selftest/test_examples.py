@@ -1,4 +1,4 @@
-"""How many examples property tests draw: few and the same, or as many as were asked for."""
+"""Self-tests of harness.examples: how many examples a property test draws, and whether they repeat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.examples import bounded
 
 class BoundedTest(unittest.TestCase):
     def drawn(self, **environ: str) -> list[int]:
-        """What a property of ten examples draws in an environment."""
+        """The values that a property test of ten examples draws in this environment."""
         values: list[int] = []
         with mock.patch.dict(os.environ, environ):
 

@@ -1,4 +1,4 @@
-"""Parametrized tests: the names that torch's own decorators make, and methods like hand-written ones."""
+"""Self-tests of harness.parametrization: names like those that torch generates, and ordinary methods."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ OURS = SimpleNamespace(
 
 
 def instantiated(decorators: list[Decorate], instantiate: Decorate) -> type[unittest.TestCase]:
-    """A class with one test under ``decorators``; a generated test notes its arguments in ``seen``."""
+    """A class with one test under ``decorators``; generated tests note their arguments in ``seen``."""
 
     def test_it(self: Any, **params: Any) -> None:
         type(self).seen.append(params)
@@ -109,7 +109,7 @@ def instantiated(decorators: list[Decorate], instantiate: Decorate) -> type[unit
 
 
 def outcomes(case: type[unittest.TestCase]) -> dict[str, Any]:
-    """By test: the arguments it ran with, "skipped" if it did not."""
+    """For each test the arguments that it ran with, or "skipped"."""
     ran: dict[str, Any] = {}
     for name in unittest.defaultTestLoader.getTestCaseNames(case):
         case.seen.clear()  # type: ignore[attr-defined]  # instantiated() puts it there
@@ -121,7 +121,7 @@ def outcomes(case: type[unittest.TestCase]) -> dict[str, Any]:
 
 
 class SameAsTorchTest(unittest.TestCase):
-    """Names, arguments and decorators as torch makes them, whichever side instantiates."""
+    """Generated names, arguments and decorators equal torch's, whichever side instantiates."""
 
     def test_stacks(self) -> None:
         for name, theirs in stacks(common_utils).items():
@@ -163,10 +163,10 @@ class SameAsTorchTest(unittest.TestCase):
 
 
 class OnOwnCaseTest(unittest.TestCase):
-    """On this library's TestCase, which refuses tests that nobody instantiated, and no others."""
+    """Generated tests on this library's TestCase, which refuses only those that were never instantiated."""
 
     def test_instantiated(self) -> None:
-        """By either side, with either side's decorators; for a device type too, which is torch's to do."""
+        """Tests run whichever side's decorators and instantiate functions made them."""
 
         def for_cpu(case: type) -> Any:
             scope: dict[str, Any] = {case.__name__: case}
@@ -189,7 +189,7 @@ class OnOwnCaseTest(unittest.TestCase):
 
 
 class MethodTest(unittest.TestCase):
-    """A generated test is like one written by hand."""
+    """A generated test is an ordinary method."""
 
     @instantiate_parametrized_tests
     class Generated(unittest.TestCase):
@@ -284,7 +284,7 @@ class InheritanceTest(unittest.TestCase):
 
 
 class MistakeTest(unittest.TestCase):
-    """A wrong use is a ValueError that says which one, as early as it can be known."""
+    """A wrong use is a ValueError that names it, as early as it can be known."""
 
     def test_at_the_decorator(self) -> None:
         used_up = iter([1])

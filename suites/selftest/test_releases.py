@@ -1,4 +1,4 @@
-"""``torch_at_least``: which release of torch runs."""
+"""Self-tests of harness.releases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ReleaseTest(unittest.TestCase):
     """``torch_at_least``."""
 
     def test_releases(self) -> None:
-        """By numbers, and a build on the way to a release is that release."""
+        """Versions compare by their numbers, and a pre-release counts as its release."""
         for version, yes, no in (
             ("2.13.0+cpu", ("2.9", "2.13"), ("2.14", "3.0")),
             ("2.14.0a0+git1234", ("2.14",), ("2.15",)),
@@ -25,7 +25,7 @@ class ReleaseTest(unittest.TestCase):
                 self.assertEqual([torch_at_least(release) for release in no], [False] * len(no))
 
     def test_refused(self) -> None:
-        """What is no release."""
+        """Text that is not a release is a UsageError."""
         with self.assertRaisesRegex(UsageError, "'new' is no release of torch"):
             torch_at_least("new")
 

@@ -1,4 +1,4 @@
-"""Seeding: what the seed is, that it makes draws repeat, and that a failure names it."""
+"""Self-tests of harness.seeding: the seed, draws that repeat, and failures that name the seed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class SeedAllTest(unittest.TestCase):
         self.assertTrue(torch.equal(ours, torch.rand(3)))
 
     def test_a_build_for_devices(self) -> None:
-        """Devices that are there are seeded; for those that are not, nothing is queued."""
+        """Existing devices are seeded; for a device type without devices, torch queues no call."""
         self.addCleanup(seeding._has_device.cache_clear)
         for count in (0, 1):
             seeding._has_device.cache_clear()
@@ -177,7 +177,7 @@ if __name__ == "__main__":
 
 
 class ShownOnFailureTest(unittest.TestCase):
-    """Whoever runs the test, its failure names the seed."""
+    """A failure names the seed, whichever runner runs the test."""
 
     def output(self, *command: str, seed: str = "77") -> str:
         import tempfile

@@ -1,4 +1,4 @@
-"""What equal means for tensors and arrays; the verdicts are compared with torch's own TestCase."""
+"""Self-tests of harness.tensors: which tensors and arrays are equal, compared with torch's own TestCase."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COO = torch.sparse_coo_tensor(T([[0, 0]]), T([1.0, 1.0]), (2,), check_invariants
 
 
 def quietly(make: Callable[[], torch.Tensor]) -> torch.Tensor:
-    """What ``make`` makes, without the warning that its kind of tensor is new or deprecated."""
+    """The tensor that ``make`` returns, without the warning that its kind is new or deprecated."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return make()
@@ -178,7 +178,7 @@ ON_PURPOSE: dict[str, list[tuple[Any, Any]]] = {
 
 
 def torch_says_equal(x: Any, y: Any) -> bool | None:
-    """The verdict of torch's own TestCase; None where it raises something else than a failure."""
+    """The verdict of torch's own TestCase; None where it raises an error other than a failure."""
     case = TorchTestCase()
     try:
         case.assertEqual(x, y)
@@ -226,7 +226,7 @@ class VerdictTest(unittest.TestCase):
 
 
 class MistakeTest(unittest.TestCase):
-    """What is an error of the call, and neither equal nor different."""
+    """Calls that are errors, with a verdict of neither equal nor different."""
 
     def test_a_number_and_several_elements(self) -> None:
         for several in (T([1, 2]), torch.ones(0), np.ones((2, 1))):
@@ -266,7 +266,7 @@ class MessageTest(unittest.TestCase):
 
 
 class DTensorTest(unittest.TestCase):
-    """DTensors on a mesh of this one process."""
+    """DTensors on a mesh that has only this process."""
 
     def setUp(self) -> None:
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -293,7 +293,7 @@ class DTensorTest(unittest.TestCase):
 
 
 class FastPathTest(unittest.TestCase):
-    """Where only values can differ, ``assert_close`` is not asked; everything doubtful is its matter."""
+    """``assert_close`` is called only where more than the values of two ordinary tensors can differ."""
 
     def calls(self, x: Any, y: Any, **rules: Any) -> int:
         with unittest.mock.patch.object(torch.testing, "assert_close") as verdict:

@@ -1,4 +1,4 @@
-"""TestCase: the assertions as a test's author calls them, and the seed of each test."""
+"""Self-tests of harness.testcase: the assertions as a test's author calls them, and the seed of each test."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ class SeededTest(unittest.TestCase):
 
 
 class OutcomeTest(unittest.TestCase):
-    """What a test comes to is unittest's business and stays so."""
+    """Skips, expected failures, errors and failures of a ``TestCase`` are those of unittest."""
 
     class Case(TestCase):
         def test_skip(self) -> None:

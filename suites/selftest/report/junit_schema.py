@@ -1,6 +1,6 @@
-"""The rules of the JUnit schema as a validator: Jenkins' junit-10.xsd, and what Ant's demands of suites.
+"""Checks a document against the JUnit schema of Jenkins (junit-10.xsd) and Ant's demands of suites.
 
-Written from the two schemas; it knows elements, their order, their attributes and the form of values.
+Written from the two schemas; it knows the elements, their order, their attributes and the form of values.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CHILDREN = {
 
 
 def problems(text: str) -> list[str]:
-    """What is wrong with a document; empty where it is valid. Raises ParseError where it is no XML."""
+    """The errors of a document; empty where it is valid. ParseError where it is not XML."""
     root = ElementTree.fromstring(text)
     found = [] if root.tag == "testsuites" else [f"root is {root.tag}"]
     for element in root.iter():

@@ -1,4 +1,4 @@
-"""A whole synthetic run with every kind of result, for the self-tests of reporters."""
+"""A synthetic run with every kind of result, for the self-tests of reporters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NASTY = 'esc \x1b[31mred\x1b[0m nul \x00 bell \x07 </pre><script>alert("&")</scr
 
 
 def rank_record(outcome: RankOutcome, started_s: float) -> RankRecord:
-    """What a report gets of a rank."""
+    """The record of one rank, as reports get it."""
     collectives = tuple(
         (
             c.operation,
@@ -44,7 +44,7 @@ def rank_record(outcome: RankOutcome, started_s: float) -> RankRecord:
 
 
 def distributed(test_id: str, *outcomes: RankOutcome, at_s: float, worker: str = "w1") -> TestRecord:
-    """The record of a multi-rank test from what its ranks came to."""
+    """The record of a multi-rank test, made from the outcomes of its ranks."""
     merged: TestOutcome = merge(outcomes)
     rerun = f"python run_tests.py --seed 7 {test_id}"
     bad = merged.status is not Status.PASSED
@@ -79,7 +79,7 @@ def single(name: str, status: Status, at_s: float, **fields: object) -> TestReco
 
 
 def records() -> list[TestRecord]:
-    """Every kind of result once or twice, in the order in which they finished."""
+    """Records with every kind of result, in the order in which the tests finished."""
     good = tuple(RankOutcome(r, Status.PASSED, collectives=waiting(r).collectives[:4]) for r in range(2))
     crash = RankOutcome(1, Status.CRASHED, exit_code=-11, output="Fatal Python error: Segmentation fault\n")
     hang = tuple(
@@ -121,7 +121,7 @@ def records() -> list[TestRecord]:
 
 
 def info(**fields: object) -> RunInfo:
-    """What a session knows before the run."""
+    """The run as reporters know it before the first test."""
     values = {
         "argv": ("c10d", "aot"),
         "seed": 7,
@@ -139,7 +139,7 @@ def info(**fields: object) -> RunInfo:
 
 
 def summary(some: list[TestRecord] | None = None) -> Summary:
-    """The run's end: one test was never run."""
+    """The summary of the run; one selected test did not run."""
     done = records() if some is None else some
     return summarise(
         done,
@@ -152,7 +152,7 @@ def summary(some: list[TestRecord] | None = None) -> Summary:
 
 
 def started(record: TestRecord) -> Started:
-    """The event that came before a record."""
+    """The event that began the attempt of this record."""
     return Started(
         record.id, record.worker, record.started_s, record.world_size, record.attempt, record.repeat
     )

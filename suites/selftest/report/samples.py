@@ -1,4 +1,4 @@
-"""Outcomes and stacks as ranks really produce them, for the self-tests of harness.report."""
+"""Outcomes and stacks as real ranks produce them, for the self-tests of harness.report."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stack(function: str, line: int, *, file: str = f"{TORCH}/distributed_c10d.py
 
 
 def call(operation: str, sequence: int, *, back: bool = False, group: str = "0") -> CollectiveRecord:
-    """A collective, under way unless ``back``."""
+    """A collective; the rank has returned from it only with ``back``."""
     return CollectiveRecord(operation, group, sequence, 1.0, 2.0 if back else None)
 
 

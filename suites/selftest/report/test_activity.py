@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.activity: what is said of a rank, and of ranks that disagree."""
+"""Self-tests of harness.report.activity: the phrase about each rank, and collectives that differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ RENDEZVOUS = f"{TORCH}/rendezvous.py"
 
 
 class DoingTest(unittest.TestCase):
+    """``doing``: the phrase about one rank."""
+
     def test_table(self) -> None:
+        """Each status, with and without collectives and stack, gives its phrase."""
         ended = Status.ENDED
         user = 'Thread 0x1 (most recent call first):\n  File "/home/me/t.py", line 7 in spin\n'
         table = {
@@ -52,12 +55,15 @@ class DoingTest(unittest.TestCase):
                 self.assertEqual(doing(outcome), said)
 
     def test_a_collective_that_encloses_others_is_the_one_waited_for(self) -> None:
+        """Of nested collectives, the outer one that has not returned is named."""
         records = (call("all_gather_object", 1), call("all_gather", 1, back=True, group="1"))
         outcome = RankOutcome(0, Status.ENDED, collectives=records)
         self.assertEqual(doing(outcome), "waits in all_gather_object #1 of group 0")
 
 
 class ActivitiesTest(unittest.TestCase):
+    """``activities``: the phrases about all ranks."""
+
     def test_ranks_that_do_the_same_are_one(self) -> None:
         ranks = [waiting(3), waiting(1, "broadcast"), waiting(0), waiting(2)]
         self.assertEqual(
@@ -68,6 +74,8 @@ class ActivitiesTest(unittest.TestCase):
 
 
 class MismatchTest(unittest.TestCase):
+    """``mismatch``: where ranks of a group called different collectives."""
+
     def test_different_operations(self) -> None:
         self.assertEqual(
             mismatch([waiting(0), waiting(1, "broadcast"), waiting(2)]),
@@ -82,10 +90,12 @@ class MismatchTest(unittest.TestCase):
         )
 
     def test_rank_that_left_early(self) -> None:
+        """A rank that never called a collective in which others wait is named."""
         left = RankOutcome(1, Status.PASSED, collectives=HISTORY)
         self.assertEqual(mismatch([waiting(0), left]), "rank 1 never called all_reduce #5 of group 0")
 
     def test_nothing_to_say(self) -> None:
+        """Ranks whose collectives agree give no line."""
         other_group = RankOutcome(1, Status.PASSED, collectives=(call("barrier", 1, back=True, group="1"),))
         table: dict[str, list[RankOutcome]] = {
             "no collectives": [RankOutcome(0, Status.PASSED), RankOutcome(1, Status.CRASHED)],

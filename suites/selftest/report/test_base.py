@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.base: every reporter takes every event, of a run and of the wreck of one."""
+"""Self-tests of harness.report.base: every reporter accepts every event, in complete and in broken runs."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ FILES = ("junit.xml", "report.html", "results.jsonl", "summary.md", "trace.json"
 
 
 class EveryReporterTest(unittest.TestCase):
+    """All reporters, each given the same events."""
+
     def setUp(self) -> None:
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
@@ -42,6 +44,7 @@ class EveryReporterTest(unittest.TestCase):
         return sorted(p.name for p in self.directory.iterdir() if p.stat().st_size)
 
     def test_whole_run(self) -> None:
+        """After a whole run every report file has been written."""
         for reporter in self.reporters():
             with self.subTest(type(reporter).__name__):
                 reporter.start(runs.info(directory=self.directory))
@@ -54,7 +57,7 @@ class EveryReporterTest(unittest.TestCase):
         self.assertEqual(self.files(), list(FILES))
 
     def test_end_without_a_beginning(self) -> None:
-        """A killed run's reports are made from its journal; a run may also fail before its first test."""
+        """``finish`` alone writes all files, as for a killed run or one that failed before its first test."""
         table: dict[str, Summary] = {"journal": runs.summary(), "nothing": summarise([])}
         for name, summary in table.items():
             for reporter in self.reporters():
@@ -63,6 +66,7 @@ class EveryReporterTest(unittest.TestCase):
         self.assertEqual(self.files(), list(FILES))
 
     def test_result_of_a_test_that_never_started(self) -> None:
+        """``test_finished`` without ``test_started`` is accepted."""
         for reporter in self.reporters():
             with self.subTest(type(reporter).__name__):
                 reporter.start(runs.info())

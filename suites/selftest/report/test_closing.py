@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.closing: what is said of a failure and at the end."""
+"""Self-tests of harness.report.closing: the lines about a failure and the lines at the end of a run."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def by_name(name: str) -> TestRecord:
 
 
 class FailureLinesTest(unittest.TestCase):
+    """``failure_lines``: everything about one attempt that did not pass."""
+
     def test_multi_rank_failure_is_its_text_below_a_rule(self) -> None:
         record = by_name(".test_sum")
         lines = said(record)
@@ -60,7 +62,10 @@ class FailureLinesTest(unittest.TestCase):
 
 
 class FinishedLineTest(unittest.TestCase):
+    """``finished_line``: one line about an attempt."""
+
     def test_table(self) -> None:
+        """Status, repeat, attempt and reason of an attempt are in its line."""
         table = {
             "[ 3/12] ok       0.250 s  t (2 ranks)": TestRecord(
                 "t", Status.PASSED, duration_s=0.25, world_size=2
@@ -76,12 +81,15 @@ class FinishedLineTest(unittest.TestCase):
 
 
 class ClosingLinesTest(unittest.TestCase):
+    """``closing_lines`` and ``opening_line``: the end and the start of a run."""
+
     def lines(self, verbosity: int = 0, durations: int = 2) -> list[str]:
         info = runs.info(directory="/runs/1")
         closing = closing_lines(runs.summary(), info, durations=durations, verbosity=verbosity)
         return [line.text for line in closing]
 
     def test_last_line_is_for_machines(self) -> None:
+        """The last line is exactly the summary line."""
         for verbosity in (-1, 0, 1):
             self.assertRegex(self.lines(verbosity)[-1], r"^\d+ passed, \d+ failed, \d+ skipped$")
 
@@ -92,6 +100,7 @@ class ClosingLinesTest(unittest.TestCase):
         )
 
     def test_quiet_leaves_out_what_is_not_wrong(self) -> None:
+        """With ``-q`` there are no sections about flaky, skipped or slow tests."""
         heads = [line.strip("- ") for line in self.lines(-1) if line.startswith("-- ")]
         self.assertEqual(heads, ["failed (6)", "not run (1)"])
 

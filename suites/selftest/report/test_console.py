@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.console: who gets a live picture."""
+"""Self-tests of harness.report.console: when a run gets a live picture and when plain lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ class Terminal(io.StringIO):
 
 
 class ConsoleReporterTest(unittest.TestCase):
+    """``console_reporter`` and ``can_draw``."""
+
     def test_choice(self) -> None:
+        """The stream, the environment and ``live`` decide which reporter is made."""
         xterm = {"TERM": "xterm"}
         table: list[tuple[io.StringIO, dict[str, str], bool | None, type]] = [
             (Terminal(), xterm, None, LiveReporter),
@@ -34,6 +37,7 @@ class ConsoleReporterTest(unittest.TestCase):
                 self.assertIs(type(console_reporter(stream, environ, live=live)), expected)
 
     def test_closed_stream(self) -> None:
+        """A closed stream is not a terminal."""
         stream = Terminal()
         stream.close()
         self.assertIs(type(console_reporter(stream, {"TERM": "xterm"})), PlainReporter)

@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.failure: the text of each kind of failure, in full."""
+"""Self-tests of harness.report.failure: the full text of each kind of failure."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ def text(*ranks: RankOutcome, rerun: str = RERUN, lines: int = 20, outcome: Test
 
 
 class OrdinaryFailureTest(unittest.TestCase):
+    """Ranks that raise exceptions."""
+
     def test_whole_text_is_ten_lines(self) -> None:
         said = text(waiting(0), failing(1), waiting(2), waiting(3))
         self.assertEqual(
@@ -78,6 +80,8 @@ class OrdinaryFailureTest(unittest.TestCase):
 
 
 class CrashTest(unittest.TestCase):
+    """Ranks that crash."""
+
     def test_crash_is_the_cause_and_its_output_is_shown(self) -> None:
         crash = RankOutcome(
             1, Status.CRASHED, exit_code=-11, output="\n".join(f"line {n}" for n in range(50))
@@ -97,7 +101,10 @@ class CrashTest(unittest.TestCase):
 
 
 class TimeoutTest(unittest.TestCase):
+    """Ranks that hang until the timeout."""
+
     def test_stacks_equal_ones_once(self) -> None:
+        """Ranks with the same stack share one entry."""
         out = Status.TIMED_OUT
         said = text(*(waiting(r, "broadcast" if r == 1 else "all_reduce", status=out) for r in range(4)))
         self.assertTrue(
@@ -120,6 +127,8 @@ class TimeoutTest(unittest.TestCase):
 
 
 class OtherVerdictsTest(unittest.TestCase):
+    """Skips, sub-tests, warnings, and outcomes without a root cause."""
+
     def test_divergent_skip(self) -> None:
         said = text(RankOutcome(0, Status.SKIPPED, skip_reason="no GPU"), waiting(1))
         self.assertIn("cause: divergent skip: rank 0 skipped (no GPU)", said)
@@ -140,7 +149,7 @@ class OtherVerdictsTest(unittest.TestCase):
         self.assertIn("... and 2 sub-tests more", said)
 
     def test_sub_test_of_the_root_cause_beside_a_worse_one(self) -> None:
-        """The list has one entry for both, with the worse outcome; the cause is shown all the same."""
+        """The cause is shown even where the list of sub-tests has another rank's worse outcome."""
 
         def sub(status: Status, error: ErrorInfo) -> tuple[SubtestOutcome]:
             return (SubtestOutcome(None, (("i", "0"),), status, error),)
@@ -154,6 +163,7 @@ class OtherVerdictsTest(unittest.TestCase):
         self.assertIn("\nwarning: 2 process groups left behind\n", text(outcome=outcome))
 
     def test_nobody_to_blame(self) -> None:
+        """Without a root cause the text has the outcome's own reason."""
         outcome = TestOutcome(Status.ERROR, reason="the fork server died")
         self.assertEqual(
             text(outcome=outcome, rerun=""),

@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.files: a file is whole or as it was."""
+"""Self-tests of harness.report.files: a file is written whole, or stays as it was."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from harness.report.files import write_whole
 
 
 class WriteWholeTest(unittest.TestCase):
+    """``write_whole``: the atomic replacement of a file."""
+
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)

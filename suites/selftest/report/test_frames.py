@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.frames: which thread, which frame, whose code."""
+"""Self-tests of harness.report.frames: threads and frames found in text, and whose code a frame is."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from suites.selftest.report import samples
 
 
 class MainStackTest(unittest.TestCase):
+    """``main_stack``: the frames of the main thread."""
+
     def test_last_thread_of_a_dump_is_the_main_one(self) -> None:
         functions = [f.function for f in main_stack(samples.stack("barrier", 21))]
         self.assertEqual(functions, ["barrier", "wrapper", "test_sum", "run"])
@@ -42,7 +44,10 @@ class MainStackTest(unittest.TestCase):
 
 
 class UsersFrameTest(unittest.TestCase):
+    """``Frame.users``, ``users_frame`` and ``through_users``: the user's part of a stack."""
+
     def test_whose_code(self) -> None:
+        """Standard library, installed packages and torch are not the user's code."""
         table = {
             "/home/me/suite/test_sum.py": True,
             "/home/me/torch/test_sum.py": True,
@@ -84,6 +89,8 @@ class UsersFrameTest(unittest.TestCase):
 
 
 class TracebackFramesTest(unittest.TestCase):
+    """``traceback_frames``: the frames of a formatted exception."""
+
     def test_innermost_first(self) -> None:
         self.assertEqual([f.line for f in traceback_frames(samples.TRACEBACK)], [19])
 

@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.github: escaping, limits, what goes where."""
+"""Self-tests of harness.report.github: escaping, GitHub's limits, and what becomes an annotation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from suites.selftest.report import runs
 
 
 class CommandsTest(unittest.TestCase):
+    """``commands``: the annotations."""
+
     def test_whole_run(self) -> None:
+        """Failures are errors; flaky tests and messages are warnings."""
         lines = commands(runs.summary())
         self.assertEqual([line.split(" ")[0] for line in lines], ["::error"] * 6 + ["::warning"] * 2)
         self.assertTrue(
@@ -44,15 +47,19 @@ class CommandsTest(unittest.TestCase):
         self.assertIn("file=/home/runner/work/", commands(summarise([record]), "/home/run")[0])
 
     def test_limit(self) -> None:
+        """No more annotations of a kind are written than GitHub shows."""
         records = [TestRecord(f"m.T.t{n}", Status.FAILED) for n in range(50)]
         self.assertEqual(len(commands(summarise(records))), MAX_ANNOTATIONS)
 
     def test_unknown_place(self) -> None:
+        """A record without a file gives an annotation without a place."""
         (line,) = commands(summarise([TestRecord("m.T.t", Status.CRASHED)]))
         self.assertEqual(line, "::error title=crashed%3A m.T.t::crashed")
 
 
 class PageTest(unittest.TestCase):
+    """``summary_page``: the Markdown of the job's summary."""
+
     def test_whole_run(self) -> None:
         page = summary_page(runs.info(), runs.summary())
         self.assertTrue(page.startswith("## ❌ 4 passed, 6 failed, 1 skipped\n"))
@@ -90,6 +97,8 @@ class PageTest(unittest.TestCase):
 
 
 class ReporterTest(unittest.TestCase):
+    """``GitHubReporter``: where annotations and page are written."""
+
     def test_writes_commands_and_appends_to_the_page(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
             page = Path(directory) / "summary.md"

@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.html: the page stands alone, holds everything and cannot be broken out of."""
+"""Self-tests of harness.report.html: the page needs no other file, has all data, and escapes all text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from suites.selftest.report import runs
 
 
 class Page(HTMLParser):
-    """Tags, the attributes that could load something, and the text of scripts."""
+    """Parses a page into its tags, the attributes that could load something, and the text of its scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -45,11 +45,14 @@ def by_name(name: str) -> dict[str, Any]:
 
 
 class PageTest(unittest.TestCase):
+    """``html_text``: the whole page."""
+
     def setUp(self) -> None:
         self.text = html_text(runs.info(), runs.summary())
         self.page = Page(self.text)
 
     def test_stands_alone(self) -> None:
+        """The page loads nothing from elsewhere."""
         self.assertEqual(self.page.loads, ["data:,"])
         self.assertNotRegex(self.text, r"https?://|@import|url\(")
 
@@ -58,9 +61,11 @@ class PageTest(unittest.TestCase):
         self.assertNotIn("<script>alert", self.text)
 
     def test_data_is_whole(self) -> None:
+        """The script's data can be parsed and is what ``page_data`` returns."""
         self.assertEqual(json.loads(self.page.scripts[0]), page_data(runs.info(), runs.summary()))
 
     def test_says_the_same_without_a_script(self) -> None:
+        """Counts and failures are readable without JavaScript."""
         plain = self.text[self.text.index("<noscript>") : self.text.index("</noscript>")]
         self.assertEqual(plain.count("<h3>"), 6)
         self.assertIn("meanwhile: ranks 0, 2, 3 wait in all_reduce #5", plain)
@@ -95,6 +100,8 @@ class PageTest(unittest.TestCase):
 
 
 class DataTest(unittest.TestCase):
+    """``page_data``: the data for the page's script."""
+
     def test_failing_rank_in_full(self) -> None:
         attempt = by_name("test_sum")["attempts"][0]
         self.assertEqual([r["status"] for r in attempt["ranks"]], ["ended", "failed", "ended", "ended"])

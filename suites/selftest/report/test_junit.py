@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.junit: valid for any run, and every kind of result in its place."""
+"""Self-tests of harness.report.junit: the file is valid for every run and has every kind of result."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from suites.selftest.report import junit_schema, runs
 
 
 class ValidityTest(unittest.TestCase):
+    """The file is valid under the schema, whatever the run was."""
+
     def assertValid(self, summary: Summary, info: RunInfo | None = None) -> None:
         self.assertEqual(junit_schema.problems(junit_text(info or runs.info(), summary)), [])
 
@@ -60,6 +62,8 @@ class ValidityTest(unittest.TestCase):
 
 
 class ContentTest(unittest.TestCase):
+    """What the file says about each kind of result."""
+
     def setUp(self) -> None:
         self.root = ElementTree.fromstring(junit_text(runs.info(), runs.summary()))
 

@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.live: the picture on a terminal of given size, with a given clock."""
+"""Self-tests of harness.report.live: the picture on a terminal of given size, at given times."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from suites.selftest.report.runs import BEGAN_S
 
 
 class LiveReporterTest(unittest.TestCase):
+    """``LiveReporter`` on a stream that stands for a terminal."""
+
     def setUp(self) -> None:
         self.stream = io.StringIO()
 
@@ -22,13 +24,14 @@ class LiveReporterTest(unittest.TestCase):
         return reporter
 
     def shown(self) -> str:
-        """What has been written since the last look, without control sequences."""
+        """The text written since the last call, without control sequences."""
         text = visible(self.stream.getvalue().replace("\r", ""))
         self.stream.truncate(0)
         self.stream.seek(0)
         return text
 
     def test_picture(self) -> None:
+        """The live part has the counts, the time left and the running tests."""
         reporter = self.reporter()
         reporter.test_finished(runs.records()[2])
         reporter.test_started(Started("m.T.test_slow", "w3", BEGAN_S, world_size=4))

@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.naming: every id that unittest makes."""
+"""Self-tests of harness.report.naming: the parts of every kind of id that unittest makes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from harness.report.naming import TestName, parse_id
 
 
 class ParseIdTest(unittest.TestCase):
+    """``parse_id`` and ``TestName``."""
+
     def test_table(self) -> None:
+        """Tests, fixtures, failed imports and parametrised names are split into their parts."""
         table = {
             "suites.c10d.test_sum.SumTest.test_a": ("suites.c10d.test_sum", "SumTest", "test_a"),
             "m.T.test_x[0.5]": ("m", "T", "test_x[0.5]"),
@@ -31,6 +34,7 @@ class ParseIdTest(unittest.TestCase):
                 self.assertTrue(name.module and name.classname and name.method)
 
     def test_suite(self) -> None:
+        """The suite is the package below ``suites``, or the first name of the module."""
         self.assertEqual(parse_id("suites.c10d.test_sum.T.t").suite, "c10d")
         self.assertEqual(parse_id("mine.test_sum.T.t").suite, "mine")
 

@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.plain: what a log of a run looks like."""
+"""Self-tests of harness.report.plain: the log of a run at each verbosity, progress and heartbeats."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def log(verbosity: int = 0) -> list[str]:
 
 
 class LogTest(unittest.TestCase):
+    """The log of the whole synthetic run."""
+
     def test_verbose_has_a_line_an_attempt(self) -> None:
+        """With ``-v`` each attempt has a line."""
         attempts = [line for line in log(1) if line.startswith("[")]
         self.assertEqual(len(attempts), len(runs.records()))
         self.assertTrue(attempts[-1].startswith("[11/12] FAIL "))
@@ -45,6 +48,8 @@ class LogTest(unittest.TestCase):
 
 
 class TickTest(unittest.TestCase):
+    """What the passing of time prints."""
+
     def setUp(self) -> None:
         self.stream = io.StringIO()
         self.reporter = PlainReporter(self.stream)

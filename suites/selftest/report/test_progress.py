@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.progress: counting, and how long the rest takes."""
+"""Self-tests of harness.report.progress: the counts of a running run, and the estimate of its end."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ def begun(total: int = 4, jobs: int = 1, **expected_s: float) -> Progress:
 
 
 class CountsTest(unittest.TestCase):
+    """``counts`` and ``running``."""
+
     def test_rerun_replaces_its_first_attempt(self) -> None:
         progress = begun()
         progress.finished(TestRecord("a", Status.FAILED))
@@ -23,6 +25,7 @@ class CountsTest(unittest.TestCase):
         self.assertEqual((progress.counts.done, progress.counts.failed, progress.counts.left), (1, 0, 3))
 
     def test_more_than_was_announced(self) -> None:
+        """The total grows with tests that were not announced."""
         progress = begun(total=1)
         for repeat in (1, 2):
             progress.finished(TestRecord("a", Status.PASSED, repeat=repeat))
@@ -38,6 +41,8 @@ class CountsTest(unittest.TestCase):
 
 
 class LeftTest(unittest.TestCase):
+    """``left_s``: the estimate of the remaining seconds."""
+
     def test_plan_before_anything_has_happened(self) -> None:
         self.assertAlmostEqual(begun(2, a=30, b=10).left_s(100.0), 40.0)
         self.assertAlmostEqual(begun(2, jobs=4, a=30, b=10).left_s(100.0), 10.0)
@@ -66,7 +71,7 @@ class LeftTest(unittest.TestCase):
             self.assertAlmostEqual(progress.left_s(now), left)
 
     def test_the_rest_of_some_repeats(self) -> None:
-        """What a run before has done is not due again."""
+        """Attempts that an earlier run has done are not due again."""
         progress = Progress(RunInfo(total=2, started_s=100.0, expected_s={"a": 30.0, "b": 10.0}, repeats=3))
         self.assertAlmostEqual(progress.left_s(100.0), 40.0)
 
@@ -83,6 +88,7 @@ class LeftTest(unittest.TestCase):
         self.assertAlmostEqual(progress.left_s(110.0), 50.0)
 
     def test_overdue_test_promises_nothing_negative(self) -> None:
+        """A test that runs longer than expected never makes the estimate negative."""
         progress = begun(1, a=1)
         progress.started(Started("a", "w1", 100.0))
         self.assertEqual(progress.left_s(500.0), 0.0)
@@ -93,6 +99,7 @@ class LeftTest(unittest.TestCase):
         self.assertAlmostEqual(progress.left_s(107.0), 14.0)
 
     def test_unknown_tests_without_anything_to_go_by(self) -> None:
+        """Without any known time an estimate is still made."""
         self.assertGreater(begun(100).left_s(100.0), 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.summary: what counts as what."""
+"""Self-tests of harness.report.summary: how attempts are counted and listed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ def record(name: str, status: Status = P, **fields: object) -> TestRecord:
 
 
 class CountsTest(unittest.TestCase):
+    """The counts of a run."""
+
     def test_each_status_counts_once_and_all_add_up(self) -> None:
         summary = Summary(tuple(record(f"t.{s.name}", s) for s in Status))
         self.assertEqual((summary.passed, summary.failed, summary.skipped), (2, 6, 1))
@@ -32,6 +34,7 @@ class CountsTest(unittest.TestCase):
         self.assertEqual(summarise([]).asides, "")
 
     def test_not_run(self) -> None:
+        """Selected tests without a record are listed as not run."""
         summary = summarise([record("a")], selected=["a", "b", "c"], interrupted=True, exit_code=130)
         self.assertEqual(summary.not_run, ("b", "c"))
         self.assertEqual(summary.line, "1 passed, 0 failed, 0 skipped")
@@ -39,6 +42,8 @@ class CountsTest(unittest.TestCase):
 
 
 class AttemptsTest(unittest.TestCase):
+    """Several attempts at one test."""
+
     def test_rerun_that_passes_is_flaky(self) -> None:
         summary = summarise([record("a", F), record("b"), record("a", P, attempt=2, flaky=True)])
         self.assertEqual(summary.line, "2 passed, 0 failed, 0 skipped")
@@ -63,6 +68,8 @@ class AttemptsTest(unittest.TestCase):
 
 
 class ListsTest(unittest.TestCase):
+    """``slowest`` and ``skips``."""
+
     def test_slowest(self) -> None:
         records = [record("a", duration_s=1), record("b", duration_s=3), record("s", S, duration_s=9)]
         again = record("a", P, duration_s=5, attempt=2)
@@ -81,6 +88,8 @@ class ListsTest(unittest.TestCase):
 
 
 class RerunTest(unittest.TestCase):
+    """The command that runs the failed tests again."""
+
     def test_names_exactly_the_failed_tests(self) -> None:
         records = [record("m.T.test_a", F), record("m.T.test_b"), record("m.T.test_c[x y]", Status.TIMED_OUT)]
         command = summarise(records, command="python run_tests.py --seed 7").rerun_command
@@ -93,6 +102,7 @@ class RerunTest(unittest.TestCase):
         self.assertIsNone(summarise([record("a", Status.ENDED)]).rerun_command)
 
     def test_many_are_read_from_the_last_run(self) -> None:
+        """Beyond the limit of ids the command uses ``--last-failed``."""
         ids = [f"t{n}" for n in range(MAX_RERUN_IDS + 1)]
         self.assertEqual(rerun_command("run", ids), "run --last-failed")
         self.assertIn(ids[-2], str(rerun_command("run", ids[:-1])))

@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.text: foreign text, durations, streams that break."""
+"""Self-tests of harness.report.text: safe text, durations, and streams that break."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from suites.selftest.report.runs import NASTY
 
 
 class TextTest(unittest.TestCase):
+    """The pure functions."""
+
     def test_visible(self) -> None:
         table = {
             "plain\n\ttext ü": "plain\n\ttext ü",
@@ -56,6 +58,8 @@ class TextTest(unittest.TestCase):
 
 
 class SafeStreamTest(unittest.TestCase):
+    """``SafeStream``: errors of the stream do not end the run."""
+
     def test_what_an_encoding_lacks_is_spelled_out(self) -> None:
         for encoding in ("ascii", "latin-1", "utf-8", "cp1252"):
             with self.subTest(encoding):
@@ -65,6 +69,8 @@ class SafeStreamTest(unittest.TestCase):
                 self.assertIn(r"\ud800", raw.getvalue().decode(encoding))
 
     def test_readers_that_go_away_end_nothing(self) -> None:
+        """After an error of the stream, writes are dropped and nothing is raised."""
+
         class Broken(io.StringIO):
             calls = 0
 

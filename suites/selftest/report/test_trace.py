@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.trace: structure of the events, and that slices nest."""
+"""Self-tests of harness.report.trace: the structure of the events, and that slices nest."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def trace(records: list[TestRecord]) -> dict[str, Any]:
 
 
 class StructureTest(unittest.TestCase):
+    """``trace_text`` of the whole synthetic run."""
+
     def setUp(self) -> None:
         self.value = trace(runs.records())
         self.slices = [e for e in self.value["traceEvents"] if e["ph"] == "X"]
@@ -70,7 +72,7 @@ class StructureTest(unittest.TestCase):
         self.assertEqual(names, ["worker", "worker w1", "worker w2", "worker w10"])
 
     def test_clock_of_another_boot(self) -> None:
-        """A resumed run holds records whose monotonic clock began elsewhere; the epoch puts them in order."""
+        """Records of a resumed run are ordered by the epoch, since their monotonic clocks differ."""
         first = runs.records()[0]
         ranks = tuple(replace(r, started_s=(r.started_s or 0) - 900, collectives=()) for r in first.ranks)
         later = replace(first, started_s=first.started_s - 900, started_at=first.started_at + 10, ranks=ranks)
@@ -81,11 +83,15 @@ class StructureTest(unittest.TestCase):
         self.assertEqual(json.loads(trace_text(RunInfo(), summarise([])))["traceEvents"], [])
 
     def test_nasty_text(self) -> None:
+        """Text with control characters still gives valid JSON."""
         trace([TestRecord(runs.NASTY, Status.FAILED, reason=runs.NASTY, worker=runs.NASTY)])
 
 
 class NestedTest(unittest.TestCase):
+    """``nested``: slices of one thread are cut so that they nest."""
+
     def test_table(self) -> None:
+        """Slices that overlap, touch or contain each other."""
         table: list[tuple[list[tuple[float, float]], list[tuple[float, float]]]] = [
             ([(0, 1), (1, 2)], [(0, 1), (1, 2)]),
             ([(1, 2), (0, 3)], [(0, 3), (1, 2)]),

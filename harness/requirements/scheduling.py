@@ -1,16 +1,16 @@
-"""What a test asks of the scheduler: time, solitude, processors, memory, or a place among the slow tests."""
+"""The kinds of requirement that inform the scheduler: slow, timeout, exclusive, processors and memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.requirements.facts import MachineFacts, Occasion
-from harness.requirements.model import Requirement
+from harness.requirements.kinds import Requirement
+from harness.requirements.machine import MachineFacts, Occasion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow(Requirement):
-    """The test runs only where slow tests are asked for."""
+    """The test is slow: it runs only where slow tests are asked for."""
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
         return None if occasion.slow else self.reason
@@ -18,26 +18,26 @@ class Slow(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeout(Requirement):
-    """The test is given up after that many seconds, in place of the default of the run."""
+    """The test times out after this many seconds, in place of the run's default."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusive(Requirement):
-    """Nothing else may run on the machine beside the test."""
+    """No other test runs on the machine at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuSlots(Requirement):
-    """The test keeps that many processors busy, however many ranks it has."""
+    """The test keeps this many processors busy, whatever its number of ranks."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory(Requirement):
-    """All processes of the test together need that much memory; a machine that never has it cannot run it."""
+    """All processes of the test together need this much memory; it skips on a machine with less."""
 
     mebibytes: int
 

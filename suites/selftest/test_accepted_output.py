@@ -1,4 +1,4 @@
-"""Accepting expected output: one process, several ranks, ranks that disagree."""
+"""Self-tests of harness.accepted_output: accepting in one process and in ranks, and ranks that disagree."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import unittest
 from pathlib import Path
 
 import harness
-from harness import expect
-from harness.expect import Accepted
+from harness import accepted_output
+from harness.accepted_output import Accepted
 
 # Where this process found the harness, for the processes it starts.
 SEARCH_PATH = os.pathsep.join([str(Path(harness.__file__).parents[1]), *sys.path])
@@ -23,7 +23,8 @@ SEARCH_PATH = os.pathsep.join([str(Path(harness.__file__).parents[1]), *sys.path
 # on its own, and what it accepted goes through JSON, as on the way to the parent.
 MODULE = '''
 import json, sys, unittest
-from harness import expect
+from harness import accepted_output
+from harness.accepted_output import Accepted
 from harness.testcase import TestCase
 
 class T(TestCase):
@@ -83,10 +84,10 @@ def ranks(name, count=2):
     for rank in range(count):
         case = T(name)
         case.rank = rank
-        with expect.collecting() as accepted:
+        with accepted_output.collecting() as accepted:
             case.debug()
         per_rank.append(json.loads(json.dumps([update.to_json() for update in accepted.updates])))
-    return expect.apply([[expect.Accepted.from_json(value) for value in values] for values in per_rank])
+    return accepted_output.apply([[Accepted.from_json(value) for value in values] for values in per_rank])
 
 if __name__ == "__main__":
     exec(sys.argv[1])
@@ -94,7 +95,7 @@ if __name__ == "__main__":
 
 
 class AcceptCase(unittest.TestCase):
-    """A private copy of the test file, run in processes of its own."""
+    """Base class: each test gets a copy of the test file and runs code in it in a new process."""
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
@@ -103,10 +104,10 @@ class AcceptCase(unittest.TestCase):
         self.path.write_text(MODULE)
 
     def run_code(self, code: str, *, accept: bool = True) -> subprocess.CompletedProcess[str]:
-        environ = {name: value for name, value in os.environ.items() if name != expect.VARIABLE}
+        environ = {name: value for name, value in os.environ.items() if name != accepted_output.VARIABLE}
         return subprocess.run(
             [sys.executable, str(self.path), textwrap.dedent(code)],
-            env={**environ, "PYTHONPATH": SEARCH_PATH, **({expect.VARIABLE: "1"} if accept else {})},
+            env={**environ, "PYTHONPATH": SEARCH_PATH, **({accepted_output.VARIABLE: "1"} if accept else {})},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
 
@@ -116,13 +117,13 @@ class AcceptCase(unittest.TestCase):
         return self.path.read_text()
 
     def refuse(self, code: str) -> str:
-        """The message of the refusal; nothing may have been written by it."""
+        """The message of the AcceptError that the code raises, which must not write anything."""
         before = self.path.read_text()
         done = self.run_code(code)
         self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertIn("harness.expect.AcceptError: ", done.stderr)
+        self.assertIn("harness.accepted_output.AcceptError: ", done.stderr)
         self.assertEqual(self.path.read_text(), before)
-        return done.stderr.split("harness.expect.AcceptError: ", 1)[1]
+        return done.stderr.split("harness.accepted_output.AcceptError: ", 1)[1]
 
     def holds(self, name: str) -> None:
         done = self.run_code(f"T({name!r}).debug()", accept=False)
@@ -130,6 +131,8 @@ class AcceptCase(unittest.TestCase):
 
 
 class OneProcessTest(AcceptCase):
+    """Accepting in an ordinary process."""
+
     def test_without_accept_the_old_text_holds(self) -> None:
         done = self.run_code("T('test_same').debug()", accept=False)
         self.assertEqual(done.returncode, 1)
@@ -170,6 +173,8 @@ class OneProcessTest(AcceptCase):
 
 
 class RanksTest(AcceptCase):
+    """Accepting what several ranks noted."""
+
     def test_agreeing_ranks_write_once(self) -> None:
         done = self.run_code("ranks('test_same', 4)")
         self.assertEqual(done.stdout.count("Accepting new output"), 1, done.stderr)
@@ -177,7 +182,9 @@ class RanksTest(AcceptCase):
         self.holds("test_same")
 
     def test_ranks_only_note_what_they_would_write(self) -> None:
-        self.assertEqual(self.accept("expect.apply = lambda per_rank: None; ranks('test_same')"), MODULE)
+        self.assertEqual(
+            self.accept("accepted_output.apply = lambda per_rank: None; ranks('test_same')"), MODULE
+        )
 
     def test_collecting_without_accept_is_a_plain_assertion(self) -> None:
         done = self.run_code("ranks('test_same')", accept=False)
@@ -236,10 +243,10 @@ class RanksTest(AcceptCase):
         code = """
             ranks('test_on_rank_0')
             lineno = next(i for i, line in enumerate(open(__file__), 1) if '"zero"' in line)
-            update = expect.Accepted(__file__, lineno, "T.test", None, "old", "another")
+            update = Accepted(__file__, lineno, "T.test", None, "old", "another")
             before = open(__file__).read()
             try:
-                expect.apply([[update]])
+                accepted_output.apply([[update]])
             finally:
                 assert open(__file__).read() == before
         """
@@ -252,7 +259,7 @@ class RanksTest(AcceptCase):
         code = """
             ranks('test_same')
             lineno = next(i for i, line in enumerate(open(__file__), 1) if '"helped"' in line)
-            expect.apply([[expect.Accepted(__file__, lineno, "T.test_helper", None, "old", "helped")]])
+            accepted_output.apply([[Accepted(__file__, lineno, "T.test_helper", None, "old", "helped")]])
             ranks('test_raises')
         """
         self.accept(code)
@@ -262,41 +269,43 @@ class RanksTest(AcceptCase):
     def test_one_lost_place_keeps_all_from_being_written(self) -> None:
         code = """
             lineno = next(i for i, line in enumerate(open(__file__), 1) if '"zero"' in line)
-            good = expect.Accepted(__file__, lineno, "T.test", None, "old", "new")
-            lost = expect.Accepted(__file__, 1, "T.test", None, "old", "new")
-            expect.apply([[good, lost]])
+            good = Accepted(__file__, lineno, "T.test", None, "old", "new")
+            lost = Accepted(__file__, 1, "T.test", None, "old", "new")
+            accepted_output.apply([[good, lost]])
         """
         self.assertIn("no longer holds the text that T.test expects", self.refuse(code))
 
 
-class CollectorTest(unittest.TestCase):
+class AcceptedOutputsTest(unittest.TestCase):
+    """Noting outputs, and ``apply`` without any."""
+
     UPDATE = Accepted("f.py", 3, "m.T.t", None, "old", "new")
 
     def test_json_round_trip(self) -> None:
         for update in (self.UPDATE, Accepted("f.expect", None, "m.T.t", "sub", None, "ä\n")):
             self.assertEqual(Accepted.from_json(json.loads(json.dumps(update.to_json()))), update)
 
-    def test_collectors_nest_and_end(self) -> None:
-        self.assertIsNone(expect.collector())
-        with expect.collecting() as outer:
-            with expect.collecting() as inner:
-                self.assertIs(expect.collector(), inner)
-            self.assertIs(expect.collector(), outer)
-        self.assertIsNone(expect.collector())
+    def test_regions_nest_and_end(self) -> None:
+        self.assertIsNone(accepted_output.current_outputs())
+        with accepted_output.collecting() as outer:
+            with accepted_output.collecting() as inner:
+                self.assertIs(accepted_output.current_outputs(), inner)
+            self.assertIs(accepted_output.current_outputs(), outer)
+        self.assertIsNone(accepted_output.current_outputs())
 
     def test_each_thread_has_its_own(self) -> None:
         seen: list[object] = []
-        with expect.collecting():
-            thread = threading.Thread(target=lambda: seen.append(expect.collector()))
+        with accepted_output.collecting():
+            thread = threading.Thread(target=lambda: seen.append(accepted_output.current_outputs()))
             thread.start()
             thread.join()
         self.assertEqual(seen, [None])
 
     def test_nothing_to_apply(self) -> None:
-        self.assertEqual(expect.apply([]), ())
-        self.assertEqual(expect.apply([[], []]), ())
+        self.assertEqual(accepted_output.apply([]), ())
+        self.assertEqual(accepted_output.apply([[], []]), ())
         unchanged = Accepted("no/such/file.py", 3, "m.T.t", None, "old", "old")
-        self.assertEqual(expect.apply([[unchanged], [unchanged]]), ())
+        self.assertEqual(accepted_output.apply([[unchanged], [unchanged]]), ())
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""The decorators that put a requirement on a test, under the names that PyTorch's own tests use.
+"""The skip decorators of PyTorch's own tests, under PyTorch's names: skip_if_lt_x_gpu, requires_nccl, ...
 
-Each can stand on a test method and on a test class. Names and signatures are those of
+Each can decorate a test method or a test class. Names and signatures are those of
 `torch.testing._internal.common_distributed`, `common_utils` and `common_quantization`, and a test skips where
-it skips there, with one difference: `requires_world_size(n)` asks for n ranks, so it runs on a machine with
-no accelerator at all (`allow_cpu=False` has PyTorch's way). PyTorch reads `WORLD_SIZE` and `BACKEND`; here
-the test's own `world_size` and `backend` come first. Decorators of our own are in `own.py`.
+it skips there, with one difference: `requires_world_size(n)` asks for n ranks, so the test also runs on a
+machine without accelerators (`allow_cpu=False` does as PyTorch does). PyTorch reads `WORLD_SIZE` and
+`BACKEND`; here the test's own `world_size` and `backend` come first. The decorators that PyTorch does not
+have are in `harness_decorators.py`.
 
-Every wrong argument is a ValueError where the decorator is written.
+A wrong argument is a ValueError where the decorator is written.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from harness.requirements import names, probes
+from harness.requirements import argument_checks, probes
 from harness.requirements.attach import require
-from harness.requirements.demands import Slow
-from harness.requirements.model import (
+from harness.requirements.kinds import (
     AcceleratorPerRank,
     Accelerators,
     Backends,
@@ -34,35 +34,36 @@ from harness.requirements.model import (
     WorldSizeMinimum,
     dotted,
 )
+from harness.requirements.scheduling import Slow
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
-# Below this many ranks upstream calls a world small.
+# Upstream calls a world with fewer ranks small.
 SMALL_WORLD = 8
-# mpirun gives the ranks, so a test cannot have another number of them.
+# mpirun decides the number of ranks, so a test cannot ask for another.
 FIXED_WORLD_BACKENDS = frozenset({"mpi"})
 # The first NCCL that can take ranks out of a communicator.
 NCCL_WITH_SHRINK = (2, 27)
 
 
 def skip_if_lt_x_gpu(x: int, *, allow_cpu: bool = False) -> Callable[[Test], Test]:
-    """Needs `x` accelerators of one type; with `allow_cpu`, runs on a machine without any too."""
+    """The test needs `x` accelerators of one type; with `allow_cpu` it also runs where there are none."""
     return require(_accelerators(x, allow_cpu=allow_cpu))
 
 
 def at_least_x_gpu(x: int) -> bool:
     """Whether the machine has `x` accelerators of one type. Probes the machine now."""
-    wanted = names.check_count("x", x)
+    wanted = argument_checks.check_count("x", x)
     return 0 < probes.probe().countable_devices() >= wanted
 
 
 def skip_if_no_gpu(test: Test) -> Test:
-    """Needs one accelerator for each rank."""
+    """The test needs one accelerator for each rank."""
     return require(AcceleratorPerRank(reason="needs one accelerator per rank"))(test)
 
 
 def skip_if_small_worldsize(test: Test) -> Test:
-    """Needs 8 ranks, unless the backend is mpi."""
+    """The test needs 8 ranks or more, unless the backend is mpi."""
     reason = f"needs {SMALL_WORLD} ranks or more"
     return require(WorldSizeMinimum(size=SMALL_WORLD, exempt_backends=FIXED_WORLD_BACKENDS, reason=reason))(
         test
@@ -70,17 +71,17 @@ def skip_if_small_worldsize(test: Test) -> Test:
 
 
 def skip_if_odd_worldsize(test: Test) -> Test:
-    """Needs an even number of ranks, unless the backend is mpi."""
+    """The test needs an even number of ranks, unless the backend is mpi."""
     reason = "needs an even number of ranks"
     return require(WorldSizeEven(exempt_backends=FIXED_WORLD_BACKENDS, reason=reason))(test)
 
 
 def requires_world_size(n: int, *, allow_cpu: bool = True) -> Callable[[Test], Test]:
-    """Asks for a launch with `n` ranks, and for `n` accelerators on a machine that has any.
+    """Launches the test with `n` ranks; on a machine with accelerators it needs `n` of them.
 
-    With `allow_cpu=False` the test skips on a machine that has none, as it does upstream.
+    With `allow_cpu=False` the test skips on a machine without accelerators, as it does upstream.
     """
-    names.check_count("n", n, least=1)
+    argument_checks.check_count("n", n, least=1)
     demand = WorldSizeDemand(size=n, allow_cpu=allow_cpu, reason=f"runs on {n} ranks, one accelerator each")
 
     def decorate(test: Test) -> Test:
@@ -92,71 +93,71 @@ def requires_world_size(n: int, *, allow_cpu: bool = True) -> Callable[[Test], T
 
 
 def require_n_gpus_for_nccl_backend(n: int, backend: str) -> Callable[[Test], Test]:
-    """Needs `n` CUDA devices where the backend is nccl; nothing where it is another one."""
+    """The test needs `n` CUDA devices where `backend` is nccl, and none with another backend."""
     return nccl_skip_if_lt_x_gpu(backend, n)
 
 
 def nccl_skip_if_lt_x_gpu(backend: str, x: int) -> Callable[[Test], Test]:
-    """As `require_n_gpus_for_nccl_backend`, with the arguments the other way round."""
+    """Does what `require_n_gpus_for_nccl_backend` does, with the arguments in the other order."""
     requirement = _accelerators(x, device_type="cuda")
-    return require(requirement) if names.check_backends([backend]) == ("nccl",) else _as_it_is
+    return require(requirement) if argument_checks.check_backends([backend]) == ("nccl",) else _as_it_is
 
 
 def requires_gloo() -> Callable[[Test], Test]:
-    """Needs a torch build with gloo."""
+    """The test needs a torch build with gloo."""
     return _backends("gloo")
 
 
 def requires_nccl() -> Callable[[Test], Test]:
-    """Needs a torch build with NCCL."""
+    """The test needs a torch build with NCCL."""
     return _backends("nccl")
 
 
 def requires_ucc() -> Callable[[Test], Test]:
-    """Needs a torch build with UCC."""
+    """The test needs a torch build with UCC."""
     return _backends("ucc")
 
 
 def requires_mpi() -> Callable[[Test], Test]:
-    """Needs a torch build with MPI."""
+    """The test needs a torch build with MPI."""
     return _backends("mpi")
 
 
 def requires_accelerator_dist_backend(backends: Sequence[str] | None = None) -> Callable[[Test], Test]:
-    """Needs one of these backends for accelerators; by default any of nccl, xccl and hccl."""
-    return _backends(*(names.ACCELERATOR_BACKENDS if backends is None else backends))
+    """The test needs a torch build with one of these backends; by default nccl, xccl or hccl."""
+    return _backends(*(argument_checks.ACCELERATOR_BACKENDS if backends is None else backends))
 
 
 def requires_nccl_version(version: Sequence[int], msg: str) -> Callable[[Test], Test]:
-    """Where there is a CUDA device, needs NCCL of that version or newer; `msg` says what for."""
-    wanted = names.check_version("version", version)
-    reason = f"needs NCCL {dotted(wanted)} or newer: {names.check_reason('msg', msg)}"
+    """On a machine with a CUDA device, the test needs this NCCL version or a newer one; `msg` says why."""
+    wanted = argument_checks.check_version("version", version)
+    reason = f"needs NCCL {dotted(wanted)} or newer: {argument_checks.check_reason('msg', msg)}"
     return require(NcclVersion(version=wanted, reason=reason, passes_in_sandcastle=True))
 
 
 def requires_nccl_shrink() -> Callable[[Test], Test]:
-    """Needs an NCCL that can take ranks out of a communicator."""
+    """The test needs an NCCL that can take ranks out of a communicator."""
     return requires_nccl_version(NCCL_WITH_SHRINK, "shrinking a group")
 
 
 def requires_multicast_support() -> Callable[[Test], Test]:
-    """Needs CUDA devices that multicast among themselves. Asks the driver, in the process of the test."""
+    """The test needs CUDA devices that can multicast. Its own process asks the driver when it is called."""
     return require(Multicast(reason="needs CUDA devices with multicast", passes_in_sandcastle=True))
 
 
 def requires_cuda(test: Test) -> Test:
-    """Needs a CUDA (or ROCm) device."""
+    """The test needs a CUDA (or ROCm) device."""
     return require(DeviceTypes(any_of=("cuda",), reason="needs a cuda device"))(test)
 
 
 def import_transformers_or_skip() -> Callable[[Test], Test]:
-    """Needs the transformers package, with its BERT."""
+    """The test needs the transformers package with its BERT models."""
     needed = ("AutoModelForMaskedLM", "BertConfig")
     return require(Importable(module="transformers", names=needed, reason="needs the transformers package"))
 
 
 def skip_if_no_torchvision(test: Test) -> Test:
-    """Needs the torchvision package."""
+    """The test needs the torchvision package."""
     return require(Importable(module="torchvision", reason="needs the torchvision package"))(test)
 
 
@@ -165,8 +166,10 @@ def skipIfRocm(func: Test, *, msg: str = ...) -> Test: ...
 @overload
 def skipIfRocm(func: None = None, *, msg: str = ...) -> Callable[[Test], Test]: ...
 def skipIfRocm(func: Any = None, *, msg: str = "its author says so") -> Any:
-    """Does not run on a ROCm build. Stands bare, or with the reason."""
-    decorator = require(NotOnRocm(reason=f"does not work on ROCm: {names.check_reason('msg', msg)}"))
+    """The test does not run on a ROCm build. Used without arguments, or with the reason."""
+    decorator = require(
+        NotOnRocm(reason=f"does not work on ROCm: {argument_checks.check_reason('msg', msg)}")
+    )
     return decorator if func is None else decorator(func)
 
 
@@ -175,51 +178,54 @@ def skipIfWindows(func: Test, *, msg: str = ...) -> Test: ...
 @overload
 def skipIfWindows(func: None = None, *, msg: str = ...) -> Callable[[Test], Test]: ...
 def skipIfWindows(func: Any = None, *, msg: str = "its author says so") -> Any:
-    """Does not run on Windows. Stands bare, or with the reason."""
-    reason = f"does not work on Windows: {names.check_reason('msg', msg)}"
+    """The test does not run on Windows. Used without arguments, or with the reason."""
+    reason = f"does not work on Windows: {argument_checks.check_reason('msg', msg)}"
     decorator = require(NotOnPlatform(platform="win32", reason=reason))
     return decorator if func is None else decorator(func)
 
 
 def skip_if_win32() -> Callable[[Test], Test]:
-    """Does not run on Windows."""
+    """The test does not run on Windows."""
     reason = "does not work on Windows"
     return require(NotOnPlatform(platform="win32", reason=reason, passes_in_sandcastle=True))
 
 
 def skip_if_rocm_multiprocess(test: Test) -> Test:
-    """Does not run on a ROCm build."""
+    """The test does not run on a ROCm build."""
     return require(NotOnRocm(reason="does not work on ROCm"))(test)
 
 
 def skip_if_rocm_arch_multiprocess(arch: Sequence[str]) -> Callable[[Test], Test]:
-    """Does not run where the first device is a ROCm one of these architectures, as ("gfx90a", "gfx942")."""
-    archs = names.listed(arch)
+    """The test does not run on these ROCm architectures, such as ("gfx90a", "gfx942").
+
+    The architecture is that of the first device.
+    """
+    archs = argument_checks.listed(arch)
     if not archs or not all(isinstance(name, str) and name.startswith("gfx") for name in archs):
         raise ValueError(f"arch is {arch!r}; give ROCm architectures, as ('gfx90a', 'gfx942')")
     return require(NotOnRocm(archs=archs, reason=f"does not work on ROCm {', '.join(archs)}"))
 
 
 def skip_if_rocm_ver_lessthan_multiprocess(version: Sequence[int] | None = None) -> Callable[[Test], Test]:
-    """On a ROCm build, needs that version or newer; without a version the test never runs on ROCm."""
-    wanted = None if version is None else names.check_version("version", version)
+    """On a ROCm build, the test needs this version or a newer one; without a version it never runs there."""
+    wanted = None if version is None else argument_checks.check_version("version", version)
     reason = f"needs ROCm {dotted(wanted)} or newer" if wanted else "does not work on any ROCm"
     return require(RocmVersion(version=wanted, reason=reason))
 
 
 def skip_but_pass_in_sandcastle(reason: str) -> Callable[[Test], Test]:
-    """Never runs; where `SANDCASTLE=1` a method passes without running, in place of the skip."""
-    return require(Skipped(reason=names.check_reason("reason", reason), passes_in_sandcastle=True))
+    """The test never runs. Where `SANDCASTLE=1`, a method passes without running in place of the skip."""
+    return require(Skipped(reason=argument_checks.check_reason("reason", reason), passes_in_sandcastle=True))
 
 
 def skip_but_pass_in_sandcastle_if(condition: object, reason: str) -> Callable[[Test], Test]:
-    """As `skip_but_pass_in_sandcastle` where the condition holds now; else changes nothing."""
+    """Does what `skip_but_pass_in_sandcastle` does where the condition is true now, and otherwise nothing."""
     skip = skip_but_pass_in_sandcastle(reason)
     return skip if condition else _as_it_is
 
 
 def slowTest(test: Test) -> Test:
-    """Runs only where slow tests are asked for, by `--slow` or `PYTORCH_TEST_WITH_SLOW=1`."""
+    """The test runs only where slow tests are asked for, by `--slow` or `PYTORCH_TEST_WITH_SLOW=1`."""
     slow = require(Slow(reason="is slow; set PYTORCH_TEST_WITH_SLOW=1 to run it"))(test)
     slow.slow_test = True  # type: ignore[attr-defined]  # where upstream's test case looks for it
     return slow
@@ -230,12 +236,12 @@ slow_test = slowTest
 
 def _accelerators(count: int, *, allow_cpu: bool = False, device_type: str | None = None) -> Accelerators:
     what = f"{device_type} device" if device_type else "accelerator"
-    reason = f"needs {names.check_count('x', count)} {what}{'' if count == 1 else 's'}"
+    reason = f"needs {argument_checks.check_count('x', count)} {what}{'' if count == 1 else 's'}"
     return Accelerators(count=count, allow_cpu=allow_cpu, device_type=device_type, reason=reason)
 
 
 def _backends(*wanted: str) -> Callable[[Test], Test]:
-    any_of = names.check_backends(wanted)
+    any_of = argument_checks.check_backends(wanted)
     reason = f"needs a torch build with the {' or '.join(any_of)} backend"
     return require(Backends(any_of=any_of, reason=reason, passes_in_sandcastle=True))
 

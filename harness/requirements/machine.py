@@ -1,7 +1,7 @@
-"""What a requirement is held against: the machine, and the occasion on which a test is to run.
+"""`MachineFacts` and `Occasion`: the facts of a machine and of a run that requirements are checked against.
 
-Both are plain values, so that a table in a test, a scheduler or a report can make them by hand. The probes
-that fill them from the real machine stand in `probes.py`.
+Both are plain values that tests, schedulers and reports can also make by hand. `probes.py` fills them for the
+real machine.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-# Metal has one device, no peer and no process group of its own: a distributed test cannot ask for it by
-# count, and a Mac is a CPU machine for the tests that fall back to CPU.
+# Metal has one device and no process group: a distributed test cannot ask for it by count, and tests that
+# fall back to CPU treat a Mac as a CPU machine.
 UNCOUNTED_DEVICE_TYPES = frozenset({"mps"})
 
 
@@ -18,61 +18,61 @@ UNCOUNTED_DEVICE_TYPES = frozenset({"mps"})
 class MachineFacts:
     """What this machine and its torch build offer. The default is a CPU-only Linux machine with gloo.
 
-    `None` in a field means "not known", and what is not known is never a reason to skip: the test is judged
-    again where it is known.
+    `None` in a field means "not known", which is never a reason to skip: the requirement is checked again in
+    the process where the fact is known.
     """
 
     accelerators: tuple[tuple[str, int], ...] = ()
-    """(device type, devices visible to this process), only for counts above zero."""
+    """Pairs of a device type and the number of its devices visible to this process, above zero."""
     backends: frozenset[str] = frozenset({"gloo"})
-    """Process group backends that the build has, in lower case."""
+    """The process group backends of the torch build, in lower case."""
     nccl_version: tuple[int, ...] | None = None
     rocm: bool = False
     rocm_version: tuple[int, ...] | None = None
     rocm_arch: str | None = None
-    """Architecture of the first ROCm device, as "gfx942"."""
+    """The architecture of the first ROCm device, such as "gfx942"."""
     platform: str = "linux"
-    """As sys.platform says."""
+    """The operating system, named as in sys.platform."""
     memory_mb: int | None = None
-    """Memory that this process may use at most, MiB."""
+    """The memory that this process may use, in MiB."""
     multicast: bool | None = None
-    """Whether CUDA device 0 can multicast: only the driver knows; it is asked in the test's own process."""
+    """Whether CUDA device 0 can multicast. Only the driver knows, which the test's own process asks."""
     modules: tuple[tuple[str, bool], ...] = ()
-    """(module, can be imported) of the modules that somebody asked about."""
+    """Pairs of a module and whether it can be imported, for the modules that were looked for."""
 
     def devices(self, device_type: str) -> int:
-        """The number of devices of that type; a CPU is always one."""
+        """The number of devices of this type; always 1 for "cpu"."""
         return 1 if device_type == "cpu" else dict(self.accelerators).get(device_type, 0)
 
     def countable_devices(self) -> int:
-        """The most devices of one type, over the types that a distributed test can ask for by count."""
+        """The largest number of devices of one type, among types that a distributed test can ask for."""
         return max((n for kind, n in self.accelerators if kind not in UNCOUNTED_DEVICE_TYPES), default=0)
 
     def has_module(self, module: str) -> bool | None:
-        """Whether the module can be imported; None where nobody has looked."""
+        """Whether the module can be imported; None where nobody has looked for it."""
         return dict(self.modules).get(module)
 
     def describe_accelerators(self) -> str:
-        """As "2 cuda, 1 mps", or "no accelerator"."""
+        """The accelerators in words: "2 cuda, 1 mps" or "no accelerator"."""
         return ", ".join(f"{count} {kind}" for kind, count in self.accelerators) or "no accelerator"
 
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """The circumstances of one run of one test, beside the machine. `None` means "not known yet"."""
+    """The facts of one run of a test that are not the machine's. `None` means "not known yet"."""
 
     world_size: int | None = None
     backend: str | None = None
     slow: bool = False
     """Whether slow tests are wanted."""
     sandcastle: bool = False
-    """Whether the CI counts a skip as a complaint, so that some skips have to look like passes."""
+    """Whether the CI reports skips as problems (SANDCASTLE=1), so that some skips have to be passes."""
 
 
 def wishes_from(environ: Mapping[str, str]) -> Occasion:
-    """What an environment says of the whole run, with no word on world size and backend.
+    """The occasion that an environment describes, without world size and backend.
 
-    `PYTORCH_TEST_WITH_SLOW=1` asks for slow tests.
+    `PYTORCH_TEST_WITH_SLOW=1` asks for slow tests; `SANDCASTLE=1` or `TW_JOB_USER=sandcastle` marks that CI.
     """
     return Occasion(
         slow=environ.get("PYTORCH_TEST_WITH_SLOW") == "1",
@@ -85,8 +85,8 @@ def occasion_from(
 ) -> Occasion:
     """The occasion that an environment describes, by the variables that PyTorch's own tests read.
 
-    What the caller knows comes first, then `WORLD_SIZE` and `BACKEND`; the rest is as in `wishes_from`.
-    ValueError where `WORLD_SIZE` is needed and is no positive number.
+    The caller's `world_size` and `backend` come before `WORLD_SIZE` and `BACKEND`; the rest is as in
+    `wishes_from`. ValueError where `WORLD_SIZE` is needed and is not a positive number.
     """
     if world_size is None and environ.get("WORLD_SIZE"):
         world_size = _positive(environ["WORLD_SIZE"])

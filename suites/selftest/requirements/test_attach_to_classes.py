@@ -1,4 +1,4 @@
-"""Requirements on a whole class: it skips before it is set up, and its subclasses inherit them."""
+"""Self-tests of harness.requirements.attach: requirements on a whole class, and in its subclasses."""
 
 from __future__ import annotations
 
@@ -8,10 +8,20 @@ from unittest import mock
 
 from harness import requirements as r
 from harness.requirements import probes
-from suites.selftest.test_requirements_attach import BARE, CPU, CUDA_2, run, skips
+from harness.requirements.kinds import Backends, DeviceTypes
+from harness.requirements.scheduling import Timeout
+from suites.selftest.requirements.sample_machines import BARE, CPU, CUDA_2, run, skips
+
+
+def backends_of(cls: type) -> list[tuple[str, ...]]:
+    """The alternatives of each requirement of a backend, in the order in which they are checked."""
+    items = r.requirements_of(cls, "test_it").items
+    return [item.any_of for item in items if isinstance(item, Backends)]
 
 
 class OnClasses(unittest.TestCase):
+    """A class with requirements skips before its setUpClass; subclasses inherit the requirements."""
+
     def make(self, *decorators: Any) -> type[Any]:
         class Case(unittest.TestCase):
             events: list[str] = []  # noqa: RUF012  # a class of its own for each call
@@ -58,14 +68,15 @@ class OnClasses(unittest.TestCase):
         self.assertIn("nccl", skips(run(Nccl, CPU))["test_it"])
         self.assertEqual(run(Nccl, CUDA_2).skipped, [])
         self.assertEqual(run(base, CPU).skipped, [])
-        self.assertEqual(r.requirements_of(Nccl, "test_it").backends, (("nccl",), ("gloo",)))
-        self.assertEqual(r.requirements_of(base, "test_it").backends, (("gloo",),))
+        self.assertEqual(backends_of(Nccl), [("nccl",), ("gloo",)])
+        self.assertEqual(backends_of(base), [("gloo",)])
 
     def test_several_bases(self) -> None:
         left, right = self.make(r.requires_gloo()), self.make(r.timeout(7), r.requires_cuda)
         both = type("Both", (left, right), {})
         got = r.requirements_of(both, "test_it")
-        self.assertEqual((got.backends, got.device_types, got.timeout_s), ((("gloo",),), (("cuda",),), 7))
+        self.assertEqual([type(item) for item in got.items], [Backends, DeviceTypes, Timeout])
+        self.assertEqual(got.timeout_s, 7)
         self.assertIn("cuda", skips(run(both, CPU))["test_it"])
 
     def test_beside_unittest_skip(self) -> None:

@@ -1,4 +1,4 @@
-"""Helpers that stand beside the decorators upstream: a look at what was printed, and at what DDP logged."""
+"""Two helpers of PyTorch's own tests: `captured_output` and `verify_ddp_error_logged`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from typing import Any
 
-# From here on a C++ error's text is its stack.
+# The text of a C++ error after this mark is its stack.
 CPP_STACK_MARK = "\nException raised from "
 ERROR_FIELDS = ("iteration", "has_error", "error")
 
 
 @contextmanager
 def captured_output() -> Iterator[tuple[StringIO, StringIO]]:
-    """Takes in what this process prints meanwhile: (stdout, stderr). Sees Python's streams, not C++'s."""
+    """Captures what Python prints to (stdout, stderr) inside the block, but not the output of C++ code."""
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
         yield out, err
 
 
 def verify_ddp_error_logged(model_DDP: Any, err_substr: str) -> None:
-    """AssertionError unless that DDP module has logged an error with `err_substr` in it, the C++ stack aside.
+    """Raises AssertionError unless the DDP module has logged an error that contains `err_substr`.
 
-    Reads `_get_ddp_logging_data()` of the module: fields iteration, has_error and error.
+    A C++ stack at the end of `err_substr` is ignored. Reads the fields iteration, has_error and error of the
+    module's `_get_ddp_logging_data()`.
     """
     logged = model_DDP._get_ddp_logging_data()
     absent = [name for name in ERROR_FIELDS if name not in logged]

@@ -1,4 +1,4 @@
-"""Decorators that run a test under other environment variables, and put back what they found."""
+"""Decorators that run a test under other environment variables and restore the old ones afterwards."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-from harness.requirements import names
+from harness.requirements import argument_checks
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 DEBUG_VARIABLE = "TORCH_DISTRIBUTED_DEBUG"
-# Waiting in the foreground and handling errors in the background exclude each other.
+# NCCL cannot both block in wait() and handle errors asynchronously.
 NCCL_BLOCKING_WAIT: Mapping[str, str | None] = {
     "TORCH_NCCL_BLOCKING_WAIT": "1",
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": None,
@@ -21,13 +21,13 @@ NCCL_BLOCKING_WAIT: Mapping[str, str | None] = {
 
 
 def with_dist_debug_levels(levels: Iterable[str]) -> Callable[[Test], Test]:
-    """Runs the test once for each of these levels (OFF, INFO, DETAIL), in that order, a barrier after each.
+    """Runs the test once for each of these levels (OFF, INFO, DETAIL), in the given order.
 
-    `TORCH_DISTRIBUTED_DEBUG` and the level that torch holds are as before when the test ends, whichever way
-    it ends. The first failure ends the test. There is a barrier only while there is a default process group.
-    Returns what the last run returned. ValueError for an unknown level or none.
+    After each run there is a barrier, if there is a default process group. The first failure ends the test.
+    `TORCH_DISTRIBUTED_DEBUG` and torch's debug level are restored however the test ends. Returns what the
+    last run returned. ValueError for an unknown level, or for no level.
     """
-    wanted = names.check_debug_levels(levels)
+    wanted = argument_checks.check_debug_levels(levels)
 
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
@@ -44,7 +44,7 @@ def with_dist_debug_levels(levels: Iterable[str]) -> Callable[[Test], Test]:
 
 
 def with_nccl_blocking_wait(test: Test) -> Test:
-    """Runs the test with `TORCH_NCCL_BLOCKING_WAIT=1` and no `TORCH_NCCL_ASYNC_ERROR_HANDLING`."""
+    """Runs the test with `TORCH_NCCL_BLOCKING_WAIT=1` and without `TORCH_NCCL_ASYNC_ERROR_HANDLING`."""
 
     @functools.wraps(test)
     def waiting(*args: Any, **kwargs: Any) -> Any:
@@ -56,7 +56,7 @@ def with_nccl_blocking_wait(test: Test) -> Test:
 
 @contextmanager
 def variables(values: Mapping[str, str | None]) -> Iterator[None]:
-    """These environment variables for a while; None takes one away. What was there before comes back."""
+    """Sets these environment variables inside the block (None unsets one) and restores the old values."""
     before = {name: os.environ.get(name) for name in values}
     _set(values)
     try:

@@ -1,7 +1,7 @@
-"""The names and numbers that a decorator's arguments may be, checked where the decorator is written.
+"""Checks the arguments of the decorators: which backends, device types, levels and numbers are accepted.
 
-torch is never imported for it. Where it is loaded already, backends and device types that a plug-in has
-registered with it are known too.
+A wrong argument is a ValueError on the line of the decorator. torch is not imported for these checks; where
+it is loaded already, backends and device types that a plug-in has registered are accepted too.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ DEBUG_LEVELS = ("OFF", "INFO", "DETAIL")
 
 
 def check_count(what: str, value: object, *, least: int = 0) -> int:
-    """`value` as an int; ValueError where it is no whole number or below `least`."""
+    """`value` as an int; ValueError where it is not a whole number or is below `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{what} is {value!r}; give a whole number, {least} or more")
     return value
 
 
 def check_seconds(what: str, value: object) -> float:
-    """`value` as a float; ValueError where it is no finite number above zero."""
+    """`value` as a float; ValueError where it is not a finite number above zero."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise ValueError(f"{what} is {value!r}; give a number of seconds above 0")
     return float(value)
 
 
 def check_reason(what: str, value: object) -> str:
-    """`value` where it is a text; ValueError where it is something else, as a function decorated bare."""
+    """`value` itself; ValueError where it is not a string (the test, say, in a use without a reason)."""
     if not isinstance(value, str):
         raise ValueError(f"{what} is {value!r}; give the reason as a string")
     return value
@@ -46,17 +46,17 @@ def check_version(what: str, value: object) -> tuple[int, ...]:
 
 
 def listed(value: object) -> tuple[Any, ...]:
-    """What a caller gave as one thing or as many: a string, or what is no collection, is one."""
+    """`value` as a tuple: a collection's elements, or a single element for a string or any other object."""
     return (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
 
 
 def check_backends(names: Iterable[str]) -> tuple[str, ...]:
-    """The names in lower case; ValueError where there is none or torch knows no such backend."""
+    """The names in lower case; ValueError where there is none or one that torch does not know."""
     return _check_names("backend", names, (*BACKENDS, *_registered_backends()))
 
 
 def check_device_types(names: Iterable[str]) -> tuple[str, ...]:
-    """The names; ValueError where there is none or torch knows no such device type."""
+    """The names in lower case; ValueError where there is none or one that torch does not know."""
     return _check_names("device type", names, (*DEVICE_TYPES, *_registered_device_types()))
 
 

@@ -1,7 +1,7 @@
-"""Our decorators and torch's of the same name, on the same made-up machines: the verdicts must be the same.
+"""Self-tests of harness.requirements.upstream_decorators: the same verdicts as torch's own decorators.
 
-torch is told what a machine has where both look for it, so that our own probe runs too. The rows that differ
-on purpose are listed in DIFFERENT, with the reason.
+Both run on the same made-up machines. torch is told what a machine has in the place where both look for it,
+so that our own probe runs too. The rows that differ on purpose are in DIFFERENT, with the reason.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from torch.testing._internal import common_utils as theirs_utils
 
 from harness import requirements as ours
 from harness.requirements import probes
+from suites.selftest.requirements.sample_machines import CPU, CUDA_4, MAC, XPU_2
 
 RAN, SKIPPED, ERROR = "ran", "skipped", "error"
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a made-up machine has, in the terms of torch."""
+    """A made-up machine, described by what torch reports of it."""
 
     name: str
     cuda: int = 0
@@ -132,7 +133,7 @@ DIFFERENT: dict[tuple[str, str], tuple[str, str]] = {
 
 
 class Theirs:
-    """All names of torch's modules in one place."""
+    """The decorators of torch's test modules, in one namespace."""
 
     def __getattr__(self, name: str) -> Any:
         modules = (theirs_distributed, theirs_utils, theirs_quantization)
@@ -141,7 +142,7 @@ class Theirs:
 
 @contextmanager
 def on(machine: Machine, environ: dict[str, str]) -> Iterator[None]:
-    """torch, and torch's test modules, on that machine."""
+    """Makes torch and torch's test modules see this machine and this environment inside the block."""
     with ExitStack() as stack, tempfile.TemporaryDirectory() as nodes:
         if machine.hip:
             Path(nodes, "1").mkdir()
@@ -160,7 +161,7 @@ def on(machine: Machine, environ: dict[str, str]) -> Iterator[None]:
 
 
 def replacements(machine: Machine, nodes: Path) -> Iterator[tuple[Any, str, Any]]:
-    """(object, attribute, value) of everything that either side looks at."""
+    """(object, attribute, value) of everything that our probe or torch's decorators read."""
     for kind in ("cuda", "xpu"):
         count = getattr(machine, kind)
         yield getattr(torch, kind), "is_available", lambda count=count: count > 0
@@ -187,12 +188,12 @@ def replacements(machine: Machine, nodes: Path) -> Iterator[tuple[Any, str, Any]
 
 
 def driver(machine: Machine) -> mock.Mock:
-    """A stand-in for the driver: only the largest machine has an NVSwitch."""
+    """A stand-in for the driver; only the machine with 8 devices has an NVSwitch."""
     return mock.Mock(**{"has_multicast_support.return_value": machine.cuda == 8})
 
 
 def verdict(factory: Factory, module: Any) -> str:
-    """What becomes of a trivial test: RAN, SKIPPED (or that as a pass), or ERROR with its exit code."""
+    """The end of a test with this decorator: RAN, SKIPPED (maybe as a pass), or ERROR with its exit code."""
     ran: list[bool] = []
 
     def body(self: object) -> None:
@@ -212,6 +213,8 @@ def verdict(factory: Factory, module: Any) -> str:
 
 
 class SameVerdict(unittest.TestCase):
+    """Our decorators and torch's of the same name, on every machine and in every environment."""
+
     def test_on_every_machine(self) -> None:
         theirs = Theirs()
         for machine in MACHINES:
@@ -249,6 +252,25 @@ class SameVerdict(unittest.TestCase):
             with self.subTest(module=module), mock.patch.dict(sys.modules, {"transformers": module}):
                 factory = DECORATORS["import_transformers_or_skip"]
                 self.assertEqual(verdict(factory, ours), verdict(factory, Theirs()))
+
+
+class AtLeast(unittest.TestCase):
+    """``at_least_x_gpu``."""
+
+    def test_counts_the_devices_that_can_be_asked_for(self) -> None:
+        for facts, count, expected in (
+            (CPU, 0, False),
+            (CPU, 1, False),
+            (CUDA_4, 4, True),
+            (CUDA_4, 5, False),
+            (XPU_2, 2, True),
+            (MAC, 1, False),
+        ):
+            with (
+                self.subTest(facts=facts, count=count),
+                mock.patch.object(probes, "probe", return_value=facts),
+            ):
+                self.assertIs(ours.at_least_x_gpu(count), expected)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The kinds of requirement that a test can carry: one frozen value each, which can say whether it is met.
+"""The kinds of requirement that a test can have, each with the check whether a machine meets it.
 
-A requirement is data. Its `unmet(facts, occasion)` is pure and answers with the reason for a skip, or None
-where the test may run. What is not known (no world size yet, a module nobody looked for) is met for now.
-Demands on the scheduler, which skip next to nothing, stand in `demands.py`.
+A requirement is a frozen value. Its `unmet(facts, occasion)` is pure and returns the reason for a skip, or
+None where the test may run. A requirement of something that is not known (the world size before the launch, a
+module that nobody has looked for) counts as met. The kinds that inform the scheduler are in `scheduling.py`.
 """
 
 from __future__ import annotations
@@ -10,33 +10,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.requirements.facts import MachineFacts, Occasion
+from harness.requirements.machine import MachineFacts, Occasion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """What every kind has: the reason a reader sees, and how its skip behaves."""
+    """The base class of all kinds: the reason that a reader sees, and how its skip behaves."""
 
     reason: str
-    """What the test needs and why, in words."""
+    """What the test needs, as the reader of a skip sees it."""
     passes_in_sandcastle: bool = False
-    """The test passes without running, where it would skip, in a CI that says `SANDCASTLE=1`."""
+    """Where the CI sets `SANDCASTLE=1`, the test passes without running in place of a skip."""
 
     needs_world_size: ClassVar[bool] = False
-    """The answer hangs on the number of ranks, so a class alone cannot be judged, only a test instance."""
+    """The check depends on the world size, so it needs a test instance; a class alone is not enough."""
     needs_driver: ClassVar[bool] = False
-    """The answer hangs on the accelerator driver, so only the process that runs the test may ask."""
+    """The check asks the accelerator driver, so only the process that runs the test may make it."""
     skip_handled_by_test: ClassVar[bool] = False
-    """Upstream hands such a skip to the test's `_handle_test_skip(message)` where there is one."""
+    """The skip is handed to the test's `_handle_test_skip(message)` where it has one, as upstream does."""
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
-        """Why the test cannot run here, or None. A kind that only informs the scheduler is always met."""
+        """Why the test cannot run here, or None where it can. The base class's requirement is always met."""
         return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped(Requirement):
-    """A condition that was false when the decorator ran: the test never runs here."""
+    """The test never runs: its decorator's condition for a skip was true at decoration."""
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
         return self.reason
@@ -44,12 +44,12 @@ class Skipped(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerators(Requirement):
-    """At least `count` devices of one type; with `allow_cpu`, a machine without any will do as well."""
+    """The test needs `count` devices of one type; with `allow_cpu` it also runs where there is no device."""
 
     count: int
     allow_cpu: bool = False
     device_type: str | None = None
-    """The type to count; None takes any that can be counted."""
+    """The device type to count; None counts the type that the machine has most devices of."""
 
     skip_handled_by_test: ClassVar[bool] = True
 
@@ -62,7 +62,7 @@ class Accelerators(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceleratorPerRank(Requirement):
-    """One device for each rank."""
+    """The test needs one accelerator for each rank."""
 
     needs_world_size: ClassVar[bool] = True
 
@@ -77,7 +77,7 @@ class AcceleratorPerRank(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldSizeDemand(Requirement):
-    """The test wants to be launched with `size` ranks, each on its own device where there are devices."""
+    """The test is launched with `size` ranks, each on its own accelerator where the machine has any."""
 
     size: int
     allow_cpu: bool = True
@@ -91,7 +91,7 @@ class WorldSizeDemand(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldSizeMinimum(Requirement):
-    """The test has nothing to show on fewer than `size` ranks, unless the backend is an exempt one."""
+    """The test needs at least `size` ranks, unless the backend is an exempt one."""
 
     size: int
     exempt_backends: frozenset[str] = frozenset()
@@ -106,7 +106,7 @@ class WorldSizeMinimum(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldSizeEven(Requirement):
-    """The test pairs its ranks, so their number must be even, unless the backend is an exempt one."""
+    """The test needs an even number of ranks, unless the backend is an exempt one."""
 
     exempt_backends: frozenset[str] = frozenset()
 
@@ -120,7 +120,7 @@ class WorldSizeEven(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backends(Requirement):
-    """One of these process group backends, at least, is in the build."""
+    """The test needs a torch build with at least one of these process group backends."""
 
     any_of: tuple[str, ...]
 
@@ -130,7 +130,7 @@ class Backends(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTypes(Requirement):
-    """A device of one of these types, at least; "cpu" is always there."""
+    """The test needs a device of at least one of these types; "cpu" is always there."""
 
     any_of: tuple[str, ...]
 
@@ -142,7 +142,7 @@ class DeviceTypes(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NcclVersion(Requirement):
-    """NCCL is that new; says nothing of a machine with no CUDA device."""
+    """Where the machine has a CUDA device, the test needs this version of NCCL or a newer one."""
 
     version: tuple[int, ...]
 
@@ -158,7 +158,7 @@ class NcclVersion(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multicast(Requirement):
-    """CUDA devices that can multicast among themselves (NVSwitch)."""
+    """The test needs CUDA devices that can multicast among themselves (NVSwitch)."""
 
     needs_driver: ClassVar[bool] = True
 
@@ -169,10 +169,10 @@ class Multicast(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotOnRocm(Requirement):
-    """The test does not work on a ROCm build, or only not on some of its architectures."""
+    """The test does not run on a ROCm build, or does not run on some of its architectures."""
 
     archs: tuple[str, ...] = ()
-    """Empty: on none of them."""
+    """The excluded architectures; an empty tuple excludes all of ROCm."""
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
         excluded = not self.archs or facts.rocm_arch in self.archs
@@ -181,7 +181,7 @@ class NotOnRocm(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RocmVersion(Requirement):
-    """Where the build is a ROCm one, it is that new; with no version given none is new enough."""
+    """On a ROCm build, the test needs this version or a newer one; with None it never runs on ROCm."""
 
     version: tuple[int, ...] | None
 
@@ -194,7 +194,7 @@ class RocmVersion(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotOnPlatform(Requirement):
-    """The test does not work on that operating system, named as in sys.platform."""
+    """The test does not run on this operating system, named as in sys.platform."""
 
     platform: str
 
@@ -204,7 +204,7 @@ class NotOnPlatform(Requirement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Importable(Requirement):
-    """A module that is no dependency of ours can be imported, with these names in it."""
+    """The test needs a module that the harness does not depend on, with these names in it."""
 
     module: str
     names: tuple[str, ...] = ()
@@ -214,5 +214,5 @@ class Importable(Requirement):
 
 
 def dotted(version: tuple[int, ...]) -> str:
-    """(2, 27, 3) as "2.27.3"."""
+    """The version as text: (2, 27, 3) becomes "2.27.3"."""
     return ".".join(map(str, version))

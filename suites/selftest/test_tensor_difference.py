@@ -1,4 +1,4 @@
-"""The words for tensors whose values differ, beside ``assert_close``'s count and a numpy reference."""
+"""Self-tests of harness.tensor_difference: the message, checked against ``assert_close`` and numpy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from harness import mismatch
+from harness import tensor_difference
 from suites.selftest.properties import given
 
 NAN, INF = float("nan"), float("inf")
@@ -29,7 +29,7 @@ except AssertionError:
 
 
 def said(x: torch.Tensor, y: torch.Tensor, rtol: float = 0.0, atol: float = 0.0) -> str:
-    return mismatch.described(x, y, rtol, atol, equal_nan=True)
+    return tensor_difference.described(x, y, rtol, atol, equal_nan=True)
 
 
 class WordsTest(unittest.TestCase):

@@ -1,4 +1,4 @@
-"""What is found out about a machine, on this one and on made-up ones."""
+"""Self-tests of harness.requirements.probes: the facts of this machine and of made-up ones."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from harness.requirements import probe, probes
 
 
 class ThisMachine(unittest.TestCase):
+    """The facts of the machine that runs this test."""
+
     def test_agrees_with_torch(self) -> None:
         facts = probe()
         self.assertEqual(facts.devices("cuda"), torch.cuda.device_count())
@@ -44,7 +46,7 @@ class ThisMachine(unittest.TestCase):
 
 
 class Accelerators(unittest.TestCase):
-    """Machines made of stand-ins for torch: only what the probe reads."""
+    """Machines made of stand-ins for torch, which have only what the probe reads."""
 
     def found(self, current: str | None, **counts: int) -> dict[str, int]:
         device = SimpleNamespace(type=current) if current else None
@@ -88,6 +90,8 @@ class Accelerators(unittest.TestCase):
 
 
 class Rocm(unittest.TestCase):
+    """Architectures and versions of ROCm."""
+
     def arch(self, *targets: int) -> str | None:
         with tempfile.TemporaryDirectory() as directory:
             for number, target in enumerate(targets):
@@ -115,6 +119,8 @@ class Rocm(unittest.TestCase):
 
 
 class Modules(unittest.TestCase):
+    """Modules that may be missing."""
+
     def test_presence_is_found_out_without_an_import(self) -> None:
         self.assertTrue(probes.module_is_there("unittest.mock"))
         self.assertTrue(probes.module_is_there("this"))
@@ -130,6 +136,8 @@ class Modules(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
+    """The memory that this process may use."""
+
     def limit(self, text: str) -> int | None:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory, "memory.max")

@@ -1,16 +1,17 @@
-"""Accepting expected output (``EXPECTTEST_ACCEPT=1``) where several ranks run the same assertion.
+"""Accepts new expected output (``EXPECTTEST_ACCEPT=1``) where several ranks run the same assertion.
 
-One process edits the source, as expecttest does it; N ranks that did so at once would tear it apart. So a
-rank only notes what it would write, and the parent writes once, after all ranks turned out to agree::
+expecttest edits the source file from the process that asserts; several ranks that did so at once would
+destroy the file. So a rank only notes what it would write, and the parent writes once if all ranks agree::
 
-    in each rank     with expect.collecting() as accepted:
+    in each rank     with accepted_output.collecting() as accepted:
                          <run the test method>
                      send [update.to_json() for update in accepted.updates]
-    in the parent    expect.apply([[Accepted.from_json(value) for value in values] for values in per_rank])
+    in the parent    per_rank = [[Accepted.from_json(value) for value in values] for values in received]
+                     accepted_output.apply(per_rank)
 
-``apply`` fails with ``AcceptError``, an AssertionError, and writes nothing where ranks disagree. What a rank
-notes includes assertions that hold already: a rank for which the old text is right disagrees with one that
-wants another. A rank that never came to an assertion has no say in it.
+Where ranks disagree, ``apply`` writes nothing and raises ``AcceptError``, an AssertionError. A rank also
+notes assertions that pass already: a rank for which the old text is right disagrees with one that wants
+another text. A rank that never reached an assertion does not count for it.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ VARIABLE = "EXPECTTEST_ACCEPT"
 class AcceptError(AssertionError):
     """An accepted output was not written: ranks disagree on it, or its place in the source is gone.
 
-    The test is at fault in the first case: let one rank assert, or give ranks assertions of their own. In the
-    second the file was edited while the test ran: run it again.
+    If ranks disagree, the test is at fault: let one rank assert, or give ranks assertions of their own. If
+    the place is gone, the file was edited while the test ran: run it again.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """One assertion's output, as one rank would have it written.
+    """The output of one assertion, as one rank would write it.
 
     ``path`` is the file to edit: the source file with the literal, or an ``.expect`` file. ``lineno`` is the
-    assertion's line there as the rank's interpreter knows it, 1 for the first; None for an ``.expect`` file.
-    ``test`` is the test's id and ``subname`` what ``assertExpected`` was given. ``old`` is the text that is
-    expected now, None where an ``.expect`` file is yet to be made; ``new`` what came out.
+    assertion's line as the rank's interpreter knows it, 1 for the first; None for an ``.expect`` file.
+    ``test`` is the test's id and ``subname`` the argument of ``assertExpected``. ``old`` is the text that is
+    expected now, None where the ``.expect`` file does not exist yet; ``new`` is the output.
     """
 
     path: str
@@ -54,32 +55,32 @@ class Accepted:
 
     @property
     def place(self) -> str:
-        """Where the output belongs, as a person reads it."""
+        """The place of the expected output in words: path and line, or the path of the ``.expect`` file."""
         return self.path if self.lineno is None else f"{self.path}:{self.lineno}"
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as values that JSON can carry."""
+        """The fields as values that JSON can hold."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Accepted:
-        """The inverse of ``to_json``; TypeError on other fields than these."""
+        """The inverse of ``to_json``. TypeError where the fields are not those of this class."""
         return cls(**value)
 
 
-class Collector:
-    """What the assertions of one rank would have written so far."""
+class AcceptedOutputs:
+    """The outputs that the assertions of one rank would write, each place once."""
 
     def __init__(self) -> None:
         self._updates: dict[tuple[str, int | None], Accepted] = {}
 
     @property
     def updates(self) -> tuple[Accepted, ...]:
-        """One for each place, in the order in which the test came to them."""
+        """The outputs, one for each place, in the order in which the test reached them."""
         return tuple(self._updates.values())
 
     def add(self, update: Accepted) -> None:
-        """Note ``update``; AcceptError where this rank wants another text in the same place already."""
+        """Notes ``update``. AcceptError where this rank has noted another text for the same place."""
         key = (update.path, update.lineno)
         earlier = self._updates.setdefault(key, update)
         if earlier.new != update.new:
@@ -89,41 +90,41 @@ class Collector:
             )
 
 
-_collector: ContextVar[Collector | None] = ContextVar("harness_expect_collector", default=None)
+_current: ContextVar[AcceptedOutputs | None] = ContextVar("harness_accepted_outputs", default=None)
 
 
 @contextlib.contextmanager
-def collecting() -> Iterator[Collector]:
-    """Within, in this thread, accepted outputs are noted in the yielded collector and nothing is written."""
-    collector = Collector()
-    token = _collector.set(collector)
+def collecting() -> Iterator[AcceptedOutputs]:
+    """Inside the block, this thread's accepted outputs are noted in the yielded object and not written."""
+    outputs = AcceptedOutputs()
+    token = _current.set(outputs)
     try:
-        yield collector
+        yield outputs
     finally:
-        _collector.reset(token)
+        _current.reset(token)
 
 
 def accepting() -> bool:
-    """Whether assertions take what they see for the expected output, as expecttest decides it."""
+    """Whether assertions accept new output (``EXPECTTEST_ACCEPT`` is set), by expecttest's own rule."""
     return bool(os.environ.get(VARIABLE))
 
 
-def collector() -> Collector | None:
-    """The collector that this thread's accepted outputs go to, None where they are written at once."""
-    return _collector.get()
+def current_outputs() -> AcceptedOutputs | None:
+    """The object that this thread's accepted outputs are noted in; None where they are written at once."""
+    return _current.get()
 
 
 def write_expect_file(path: str, text: str) -> None:
-    """Write ``text`` to the ``.expect`` file ``path`` and make its directory if need be."""
+    """Writes ``text`` to the ``.expect`` file ``path``; makes its directory where there is none."""
     Path(path).parent.mkdir(exist_ok=True)
     Path(path).write_text(text, encoding="utf-8", newline="\n")
 
 
 def apply(per_rank: Sequence[Sequence[Accepted]]) -> tuple[Accepted, ...]:
-    """Write what the ranks accepted, once; the updates that changed something are returned.
+    """Writes what the ranks accepted, each place once, and returns the updates that changed something.
 
-    ``per_rank[r]`` is what rank r noted. AcceptError, with nothing written, where two ranks want different
-    texts in one place, or where a literal to be replaced is not found in its file.
+    ``per_rank[r]`` is what rank r noted. Where two ranks want different texts in one place, or a literal to
+    replace is not found in its file, AcceptError is raised and nothing is written.
     """
     updates = [update for update in _agreed(per_rank) if update.new != update.old]
     inline = [update for update in updates if update.lineno is not None]
@@ -139,7 +140,7 @@ def apply(per_rank: Sequence[Sequence[Accepted]]) -> tuple[Accepted, ...]:
 
 
 def _agreed(per_rank: Sequence[Sequence[Accepted]]) -> list[Accepted]:
-    """One update for each place, if all ranks that came there agree; AcceptError if not."""
+    """One update for each place; AcceptError where ranks that reached it want different texts."""
     by_place: dict[tuple[str, int | None], dict[int, Accepted]] = {}
     for rank, updates in enumerate(per_rank):
         for update in updates:
@@ -168,8 +169,8 @@ def _replace_literal(update: Accepted) -> None:
 
     lineno = _locate(update)
     if lineno is not None:
-        # expecttest files what it has seen under shifted lines and looks it up under plain ones, so it may
-        # take this line for another that it edited. It has not edited this one: the old text is still there.
+        # expecttest stores the lines that it has edited shifted and looks them up unshifted, so it may take
+        # this line for an edited one. It has not edited this one: the old text is still there.
         expecttest.EDIT_HISTORY.seen.get(update.path, {}).pop(lineno, None)
         pos = expecttest.PositionInfo(update.path, lineno)
         expecttest.assert_expected_inline(update.new, update.old or "", pos=pos, debug_id=update.test)
@@ -178,9 +179,9 @@ def _replace_literal(update: Accepted) -> None:
 def _locate(update: Accepted) -> int | None:
     """The line to give expecttest for ``update``; None if another test had the same text accepted there.
 
-    expecttest counts lines as this process knows them and adds the shifts of its own edits since. A rank
-    may have loaded the file after some of these edits, and then its lines are right as they are. So the
-    old text itself decides: it has to be in the statement at the shifted line, or else at the plain one.
+    expecttest expects a line as it was when this process loaded the file, and adds the shifts of its own
+    edits since. A rank may have loaded the file after some of these edits; its lines need no shift then. The
+    old text decides: it has to be in the statement at the shifted line, or else in the one at the plain line.
     """
     from expecttest import EDIT_HISTORY
 
@@ -201,7 +202,7 @@ def _locate(update: Accepted) -> int | None:
 
 
 def _literals(tree: ast.Module, lineno: int) -> set[object]:
-    """The literals in the statements that cover ``lineno``, other than those that hold statements."""
+    """The literals in the statements that cover ``lineno``, except in those that contain statements."""
     return {
         constant.value
         for node in ast.walk(tree)
@@ -217,7 +218,7 @@ def _holds_statements(node: ast.stmt) -> bool:
 
 
 def _before_edits(path: str, lineno: int) -> int:
-    """The line that this process's edits of ``path`` have moved to ``lineno``."""
+    """The original line that this process's edits of ``path`` have moved to ``lineno``."""
     from expecttest import EDIT_HISTORY
 
     shift = sum(abs(delta) for _, delta in EDIT_HISTORY.state.get(path, ()))

@@ -1,4 +1,4 @@
-"""A wrong argument is told where the decorator is written, with what to do about it."""
+"""Self-tests of harness.requirements.argument_checks: wrong arguments fail on the decorator's line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness import requirements as r
 
 
 def body(self: object) -> None:
-    """Stands for a test, where a decorator is put on one bare by mistake."""
+    """Stands for a test that is passed where an argument is expected, as in a use without parentheses."""
 
 
 anything: Any = body
@@ -63,7 +63,10 @@ WRONG: list[tuple[Callable[[], object], str]] = [
 
 
 class Arguments(unittest.TestCase):
+    """Wrong arguments of every decorator, and names that only a loaded torch knows."""
+
     def test_wrong_ones(self) -> None:
+        """Each wrong argument is a ValueError whose message says what to give instead."""
         for number, (call, message) in enumerate(WRONG):
             with self.subTest(number=number, message=message):
                 with self.assertRaises(ValueError) as caught:
@@ -79,8 +82,8 @@ class Arguments(unittest.TestCase):
             backend, device = r.requires_backend("lccl"), r.requires_device_type("npu")
         decorated = backend(device(body))
         merged = r.requirements_of(type("Case", (unittest.TestCase,), {"test_it": decorated}), "test_it")
-        self.assertEqual(merged.backends, (("lccl",),))
-        self.assertEqual(merged.device_types, (("npu",),))
+        reasons = [item.reason for item in merged.items]
+        self.assertEqual(reasons, ["needs a torch build with the lccl backend", "needs a npu device"])
 
 
 if __name__ == "__main__":

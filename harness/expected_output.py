@@ -1,7 +1,7 @@
-"""``ExpectationTestCase``: assertions on expected output, in the source or in a file beside it.
+"""``assertExpectedInline`` and ``assertExpected``: compare output with text in the source or in a file.
 
-In one process expecttest does the work; in a rank the assertion leaves a note for the parent
-(``harness.expect``).
+In one process expecttest does the work. In a rank that accepts new output, the assertion notes the output for
+the parent (``harness.accepted_output``).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import expecttest
 
-from harness.expect import VARIABLE, Accepted, accepting, collector, write_expect_file
+from harness.accepted_output import VARIABLE, Accepted, accepting, current_outputs, write_expect_file
 
 __unittest = True  # For unittest, which then leaves this module's frames out of a failure's traceback.
 
 
 class ExpectationTestCase(expecttest.TestCase):
-    """The part of ``TestCase`` that compares text with what is on record, and accepts new text."""
+    """The part of ``TestCase`` that compares output with the expected text, and accepts new text."""
 
     def assertExpectedInline(
         self,
@@ -28,11 +28,12 @@ class ExpectationTestCase(expecttest.TestCase):
         ignore_comments: bool = False,
         ignore_empty_lines: bool = False,
     ) -> None:
-        """Fail unless ``str(actual)`` is ``expect``, a triple-quoted literal in the call.
+        """Fails unless ``str(actual)`` is ``expect``, a triple-quoted literal in the call.
 
-        With ``EXPECTTEST_ACCEPT=1`` the literal is replaced in the source instead; by ranks only once and if
-        they agree (``harness.expect``). ``skip`` is the number of callers between the literal and this
-        call. Lines that are comments (begin with #) or empty can be left out of both texts.
+        With ``EXPECTTEST_ACCEPT=1`` the literal in the source is replaced instead; by ranks, once and only if
+        they agree (``harness.accepted_output``). ``skip`` is the number of callers between the literal and
+        this call. ``ignore_comments`` leaves lines that begin with # out of both texts, and
+        ``ignore_empty_lines`` empty ones.
         """
         __tracebackhide__ = True
         text, literal = str(actual), expect
@@ -42,8 +43,8 @@ class ExpectationTestCase(expecttest.TestCase):
             super().assertExpectedInline(text, expect, skip + 1)
 
     def __note_inline(self, text: str, compared: str, literal: str, skip: int) -> bool:
-        """Leave the assertion to the parent process; False where this process decides on it itself."""
-        notes = collector()
+        """Notes the output for the parent process; False where this process decides the assertion itself."""
+        notes = current_outputs()
         if notes is None or not accepting():
             return False
         filters = getattr(self, "_expect_filters", None)
@@ -62,10 +63,10 @@ class ExpectationTestCase(expecttest.TestCase):
         return True
 
     def assertExpected(self, actual: str, subname: str | None = None) -> None:
-        """Fail unless ``actual`` is the text in ``expect/<class>.<test>[-<subname>].expect``.
+        """Fails unless ``actual`` is the text in ``expect/<class>.<test>[-<subname>].expect``.
 
-        The directory stands beside the test's file. With ``EXPECTTEST_ACCEPT=1`` the file is written instead.
-        Several calls in one test need a ``subname`` each. TypeError if ``actual`` is no string.
+        The directory is beside the test's file. With ``EXPECTTEST_ACCEPT=1`` the file is written instead.
+        Several calls in one test each need a ``subname``. TypeError where ``actual`` is not a string.
         """
         __tracebackhide__ = True
         if not isinstance(actual, str):
@@ -88,7 +89,7 @@ class ExpectationTestCase(expecttest.TestCase):
         return os.path.join(directory, f"{name}-{subname}.expect" if subname else f"{name}.expect")
 
     def __accept_file(self, path: str, subname: str | None, old: str | None, new: str) -> None:
-        notes = collector()
+        notes = current_outputs()
         if notes is not None:
             notes.add(Accepted(path, None, self.id(), subname, old, new))
         elif old != new:
@@ -104,7 +105,7 @@ def _read_if_there(path: str) -> str | None:
 
 
 def _without(text: str, comments: bool, empty: bool) -> str:
-    """``text`` without its comment lines and without its empty lines, as asked for."""
+    """``text`` without its comment lines (``comments``) and without its empty lines (``empty``)."""
     kept = (
         line
         for line in text.split("\n")

@@ -1,7 +1,7 @@
-"""How the values of two tensors of one shape and dtype differ, in words.
+"""Describes in words how the values of two tensors of one shape and dtype differ.
 
-``torch.testing.assert_close`` says it too, and imports ``torch.distributed.tensor`` and sympy to do so:
-most of a second in each rank that fails.
+``torch.testing.assert_close`` describes it too, but imports ``torch.distributed.tensor`` and sympy for that,
+which takes most of a second in each rank that fails.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import torch
 
 
 def described(x: torch.Tensor, y: torch.Tensor, rtol: float, atol: float, *, equal_nan: bool) -> str:
-    """What to say of ``x`` and ``y``, two strided tensors of which at least one element differs.
+    """The message about ``x`` and ``y``, two strided tensors of which at least one element differs.
 
-    Both have one shape, dtype and device. An element differs where ``torch.isclose`` says so. Relative
-    differences are to ``y``, the expected one. Names the counts, the first element that differs, and where
-    the absolute and the relative difference are greatest.
+    Both have the same shape, dtype and device. Elements differ where ``torch.isclose`` says so. Relative
+    differences are relative to ``y``, the expected tensor. The message has the number of different elements,
+    the first of them, and the places of the greatest absolute and relative difference.
     """
     x, y = x.detach().cpu(), y.detach().cpu()
     different = ~torch.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
@@ -44,7 +44,7 @@ def _wide(values: torch.Tensor) -> torch.Tensor:
 
 def _greatest(kind: str, distances: torch.Tensor, different: torch.Tensor, allowed: float) -> str:
     distances = torch.where(different, distances, -math.inf)
-    # A difference that is no number (nan against a number, inf against inf) is past every bound.
+    # A difference that is not a number (nan - 1, inf - inf) exceeds every tolerance.
     place = int(torch.nan_to_num(distances, nan=math.inf, posinf=math.inf).flatten().argmax())
     index = _index(place, distances.shape)
     return f"Greatest {kind} difference: {distances[index].item()} at index {index} (up to {allowed} allowed)"

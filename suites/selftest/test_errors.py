@@ -1,0 +1,75 @@
+"""Self-tests of harness.errors: which built-in classes catch each exception, and what it carries."""
+
+from __future__ import annotations
+
+import pickle
+import unittest
+
+from harness import errors
+from harness.errors import (
+    HarnessError,
+    LaunchError,
+    ProtocolError,
+    RankError,
+    RankFailure,
+    RankLeakWarning,
+    RankProblem,
+    ServerLost,
+    UsageError,
+)
+from harness.outcomes import Status, TestOutcome
+
+# Exception -> the classes by which a user's ``except`` or unittest must be able to catch it.
+CAUGHT_AS: dict[type[BaseException], set[type[BaseException]]] = {
+    UsageError: {HarnessError, ValueError},
+    LaunchError: {HarnessError, RuntimeError},
+    ServerLost: {LaunchError},
+    ProtocolError: {HarnessError},
+    RankFailure: {RankProblem, HarnessError, AssertionError, RuntimeError},
+    RankError: {RankProblem, HarnessError, RuntimeError},
+    RankLeakWarning: {UserWarning},
+}
+
+
+class TreeTest(unittest.TestCase):
+    """The classes and their bases."""
+
+    def test_each_is_caught_as_documented(self) -> None:
+        """Every exception has the base classes that callers and upstream's tests rely on."""
+        for error, bases in CAUGHT_AS.items():
+            for base in bases:
+                with self.subTest(error=error.__name__, base=base.__name__):
+                    self.assertTrue(issubclass(error, base))
+
+    def test_only_a_failed_assertion_is_a_failure_to_unittest(self) -> None:
+        """unittest counts an AssertionError as a failure and any other exception as an error."""
+        failures = {error for error in CAUGHT_AS if issubclass(error, AssertionError)}
+        self.assertEqual(failures, {RankFailure})
+
+    def test_the_table_is_complete(self) -> None:
+        """Every public exception of the module is in the table above or is a base in it."""
+        public = {e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, BaseException)}
+        self.assertEqual(public, {HarnessError, RankProblem, *CAUGHT_AS})
+
+
+class RankProblemTest(unittest.TestCase):
+    """What a multi-rank test raises in the parent."""
+
+    def test_it_has_the_message_and_the_outcome(self) -> None:
+        """The message is what is printed; the outcome is there for whoever catches the error."""
+        outcome = TestOutcome(Status.FAILED, reason="rank 1 failed")
+        for kind in (RankFailure, RankError):
+            with self.subTest(kind=kind.__name__):
+                error = kind("rank 1 failed", outcome)
+                self.assertEqual(str(error), "rank 1 failed")
+                self.assertIs(error.outcome, outcome)
+                self.assertIsNone(kind("no ranks").outcome)
+
+    def test_it_can_be_pickled(self) -> None:
+        """An error that crosses to another process keeps its type and its message."""
+        error = pickle.loads(pickle.dumps(RankError("rank 0 crashed")))
+        self.assertEqual((type(error), str(error)), (RankError, "rank 0 crashed"))
+
+
+if __name__ == "__main__":
+    unittest.main()
