@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from torch.utils._pytree import TreeSpec, keystr, tree_flatten_with_path, tree_unflatten
 
 from harness.errors import UsageError
-from harness.graphs.train_step.snapshots import Snapshot, is_plain
+from harness.graphs.train_step.snapshots import GuardSnapshot, is_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class StepCall:
         bound = inspect.BoundArguments(self.signature, tree_unflatten(leaves, self.spec))
         return function(*bound.args, **bound.kwargs)
 
-    def describe(self, snapshot: Snapshot) -> None:
+    def describe(self, snapshot: GuardSnapshot) -> None:
         """Notes what a graph depends on of the arguments: all but the numbers in the tensors."""
         names = {id(tensor): name for name, tensor in self.tensors.items()}
         for name, leaf in self.leaves:

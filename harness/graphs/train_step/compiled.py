@@ -25,7 +25,7 @@ from harness.graphs.train_step.hyperparameters import lift_hyperparameters
 from harness.graphs.train_step.overrides import Override, replace_modules
 from harness.graphs.train_step.reads import describe_reads
 from harness.graphs.train_step.reduction import Group, name_of_group
-from harness.graphs.train_step.snapshots import Snapshot, shown
+from harness.graphs.train_step.snapshots import GuardSnapshot, shown
 from harness.graphs.train_step.state import (
     describe_lifted,
     describe_modes,
@@ -64,7 +64,7 @@ class StepGraph:
     flat_state: list[Tensor]
     places: Sequence[int | None]
     returned: Returned
-    snapshot: Snapshot
+    snapshot: GuardSnapshot
     free: frozenset[str]
 
     def run(self, inputs: StepInputs) -> Any:
@@ -160,14 +160,14 @@ class CompiledStep:
         self._current = self._traced(inputs, snapshot, group_name)
         return self._current.run(inputs)
 
-    def _fitting(self, snapshot: Snapshot) -> StepGraph | None:
+    def _fitting(self, snapshot: GuardSnapshot) -> StepGraph | None:
         """The graph that was traced for the same, if there is one."""
         fitting = (g for g in self.graphs if not g.snapshot.differences(snapshot, ignored=g.free))
         return next(fitting, None)
 
-    def _snapshot(self, inputs: StepInputs, group_name: str) -> Snapshot:
+    def _snapshot(self, inputs: StepInputs, group_name: str) -> GuardSnapshot:
         """What a graph for this call depends on beside the numbers in its tensors."""
-        snapshot = Snapshot()
+        snapshot = GuardSnapshot()
         inputs.call.describe(snapshot)
         describe_lifted(inputs.state, snapshot)
         describe_module(inputs.module, snapshot)
@@ -178,7 +178,7 @@ class CompiledStep:
         snapshot.note("process group", group_name)
         return snapshot
 
-    def _check_bound(self, snapshot: Snapshot) -> None:
+    def _check_bound(self, snapshot: GuardSnapshot) -> None:
         if len(self.graphs) < self.options.max_graphs:
             return
         changed = shown(self.graphs[-1].snapshot.differences(snapshot, ignored=self.graphs[-1].free))
@@ -187,7 +187,7 @@ class CompiledStep:
             "same, pass what changes as a tensor, or give compile(max_graphs=...)"
         )
 
-    def _traced(self, inputs: StepInputs, snapshot: Snapshot, group_name: str) -> StepGraph:
+    def _traced(self, inputs: StepInputs, snapshot: GuardSnapshot, group_name: str) -> StepGraph:
         traced = trace_step(self.function, inputs, group_name)
         state = list(inputs.state.values())
         rest = len(inputs.call.tensors) + len(inputs.hyperparameters)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from harness.errors import UsageError
-from harness.graphs.train_step.snapshots import Snapshot, shown, tensor_words
+from harness.graphs.train_step.snapshots import GuardSnapshot, shown, tensor_words
 
 
 def write_back(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> None:
@@ -70,7 +70,7 @@ def check_storages(tensors: Mapping[str, Tensor], before: Mapping[str, Any]) -> 
         raise UsageError(f"the step assigns to the data of {', '.join(moved)}: change it in place")
 
 
-def check_python_state(before: Snapshot, after: Snapshot) -> None:
+def check_python_state(before: GuardSnapshot, after: GuardSnapshot) -> None:
     """UsageError where a step has changed anything that is no tensor."""
     changed = before.differences(after)
     if changed:

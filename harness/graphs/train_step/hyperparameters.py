@@ -21,7 +21,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.optim import Optimizer
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from harness.graphs.train_step.snapshots import Snapshot
+from harness.graphs.train_step.snapshots import GuardSnapshot
 
 #: The numbers that are lifted, where they are floats.
 LIFTED = ("lr",)
@@ -69,7 +69,7 @@ def _as_input(value: float, group: Mapping[str, Any]) -> float | Tensor:
     return torch.tensor(value, dtype=torch.float64) if group.get("fused") else value
 
 
-def describe_hyperparameters(optimizer: Optimizer, snapshot: Snapshot) -> None:
+def describe_hyperparameters(optimizer: Optimizer, snapshot: GuardSnapshot) -> None:
     """Notes the values of all entries, and of those that may be lifted also the type."""
     for index, group in enumerate(optimizer.param_groups):
         for key, value in group.items():

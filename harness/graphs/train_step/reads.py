@@ -25,7 +25,7 @@ from torch import nn
 
 import harness
 from harness.graphs.train_step.calls import StepCall
-from harness.graphs.train_step.snapshots import LONGEST, Snapshot, is_plain
+from harness.graphs.train_step.snapshots import LONGEST, GuardSnapshot, is_plain
 from harness.graphs.train_step.state import MODULE_TENSORS, describe_module
 
 # Where code lies that is not entered: it does not change under a step.
@@ -36,7 +36,7 @@ _LIBRARIES = (
 _CONTAINERS = (list, tuple, set, frozenset, deque)
 
 
-def describe_reads(function: Callable[..., Any], call: StepCall, snapshot: Snapshot) -> None:
+def describe_reads(function: Callable[..., Any], call: StepCall, snapshot: GuardSnapshot) -> None:
     """Notes all that the code of a call may read, by where it is found: ``captured config.scale``."""
     walk = _Walk()
     walk.enter("captured ", function)

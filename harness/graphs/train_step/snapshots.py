@@ -63,7 +63,7 @@ def tensor_words(tensor: torch.Tensor) -> str:
     return " ".join(words)
 
 
-class Snapshot:
+class GuardSnapshot:
     """Names with values in words; keeps the objects alive that it knows by identity."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Snapshot:
         name = getattr(value, "__qualname__", type(value).__qualname__)
         return f"{name} at {id(value):#x}"
 
-    def differences(self, later: Snapshot, ignored: Collection[str] = ()) -> list[str]:
+    def differences(self, later: GuardSnapshot, ignored: Collection[str] = ()) -> list[str]:
         """What ``later`` says otherwise, each as ``name: words -> words``."""
         found = []
         for name in dict.fromkeys([*self.values, *later.values]):

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from torch.utils._pytree import keystr, tree_flatten_with_path
 
 from harness.graphs.train_step.hyperparameters import describe_hyperparameters
-from harness.graphs.train_step.snapshots import Snapshot
+from harness.graphs.train_step.snapshots import GuardSnapshot
 
 # What of a module and of an optimizer is looked at by other means than as an attribute.
 MODULE_TENSORS = ("_parameters", "_buffers", "_modules")
@@ -29,7 +29,7 @@ def lift_state(module: nn.Module, optimizer: Optimizer | None) -> dict[str, Tens
     return lifted | {n: leaf for n, leaf in state_leaves(module, optimizer) if isinstance(leaf, Tensor)}
 
 
-def describe_lifted(lifted: Mapping[str, Tensor], snapshot: Snapshot) -> None:
+def describe_lifted(lifted: Mapping[str, Tensor], snapshot: GuardSnapshot) -> None:
     """Notes what each tensor is, and which names are of one."""
     first: dict[int, str] = {}
     for name, tensor in lifted.items():
@@ -50,7 +50,7 @@ def _key(path: Sequence[Any]) -> str:
     return f"{path[0].key}{keystr(tuple(path[1:]))}"
 
 
-def describe_module(module: nn.Module, snapshot: Snapshot, called: str = "module") -> None:
+def describe_module(module: nn.Module, snapshot: GuardSnapshot, called: str = "module") -> None:
     """Notes the structure of a module and the attributes of it and its parts: training, hooks, constants."""
     for name, part in module.named_modules():
         where = f"{called} {name}" if name else called
@@ -60,7 +60,7 @@ def describe_module(module: nn.Module, snapshot: Snapshot, called: str = "module
                 snapshot.note(f"{where} {key}", value)
 
 
-def describe_optimizer(module: nn.Module, optimizer: Optimizer, snapshot: Snapshot) -> None:
+def describe_optimizer(module: nn.Module, optimizer: Optimizer, snapshot: GuardSnapshot) -> None:
     """Notes the groups' parameters and hyper-parameters, attributes, and what of the state is no tensor."""
     snapshot.note("class of optimizer", type(optimizer))
     for key, value in vars(optimizer).items():
@@ -75,7 +75,7 @@ def describe_optimizer(module: nn.Module, optimizer: Optimizer, snapshot: Snapsh
             snapshot.note(name, leaf)
 
 
-def describe_modes(snapshot: Snapshot) -> None:
+def describe_modes(snapshot: GuardSnapshot) -> None:
     """Notes the thread's modes that change what operators do: grad, autocast, default dtype and device."""
     snapshot.note("grad mode", torch.is_grad_enabled())
     for kind in sorted({"cpu", torch.get_default_device().type, _accelerator()}):

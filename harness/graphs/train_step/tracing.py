@@ -33,7 +33,7 @@ from harness.graphs.train_step.calls import StepCall
 from harness.graphs.train_step.hyperparameters import Hyperparameter
 from harness.graphs.train_step.reads import describe_reads
 from harness.graphs.train_step.reduction import reducing
-from harness.graphs.train_step.snapshots import Snapshot, is_plain
+from harness.graphs.train_step.snapshots import GuardSnapshot, is_plain
 from harness.graphs.train_step.state import (
     describe_module,
     describe_optimizer,
@@ -168,8 +168,8 @@ class _Trace:
         effects.check_python_state(python_state, self._python_state())
         return self._returned_by_graph(result)
 
-    def _python_state(self) -> Snapshot:
-        snapshot = Snapshot()
+    def _python_state(self) -> GuardSnapshot:
+        snapshot = GuardSnapshot()
         describe_module(self._inputs.module, snapshot)
         if self._inputs.optimizer is not None:
             describe_optimizer(self._inputs.module, self._inputs.optimizer, snapshot)

@@ -12,7 +12,7 @@ from torch.optim import SGD
 
 from harness.graphs import collectives_of, count_collectives, unwaited
 from harness.graphs.train_step import compile
-from suites.selftest.graphs.train_step.ground import StepTestCase, compiled_of, sum_step
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, compiled_of, sum_step
 
 MIB = 2**20
 

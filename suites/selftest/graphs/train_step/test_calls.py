@@ -11,8 +11,8 @@ from torch import nn
 
 from harness.errors import UsageError
 from harness.graphs.train_step.calls import StepCall, read_call
-from harness.graphs.train_step.snapshots import Snapshot
-from suites.selftest.graphs.train_step.ground import sgd
+from harness.graphs.train_step.snapshots import GuardSnapshot
+from suites.selftest.graphs.train_step.step_test_case import sgd
 
 
 def step(module: Any, optimizer: Any = None, *rest: Any, scale: Any = 1.0, **named: Any) -> Any:
@@ -55,7 +55,7 @@ class ReadTest(unittest.TestCase):
 
     def test_description(self) -> None:
         module, x = nn.Linear(3, 2), torch.ones(1)
-        snapshot = Snapshot()
+        snapshot = GuardSnapshot()
         read(module, None, x, x, scale=[1, "a"]).describe(snapshot)
         values = snapshot.values
         self.assertEqual(values["argument rest[0]"], "float32[1]")

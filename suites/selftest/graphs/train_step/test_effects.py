@@ -15,7 +15,7 @@ from torch.optim import SGD, Adam, Optimizer
 
 from harness.errors import UsageError
 from harness.graphs.train_step import compile
-from suites.selftest.graphs.train_step.ground import StepTestCase, sgd, sum_step
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, sgd, sum_step
 
 Made = Callable[[nn.Module], Optimizer]
 

@@ -14,7 +14,7 @@ from torch.fx import GraphModule
 
 from harness.errors import UsageError
 from harness.graphs.train_step import COMPILED_OBJECT_KEY, Override, compile
-from suites.selftest.graphs.train_step.ground import StepTestCase, compiled_of, sgd, sum_step
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, compiled_of, sgd, sum_step
 
 
 class NoOverride(Override):

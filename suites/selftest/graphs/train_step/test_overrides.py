@@ -13,7 +13,7 @@ from torch.fx import GraphModule
 from harness.errors import UsageError
 from harness.graphs.train_step import Override, compile
 from harness.graphs.train_step.overrides import replace_modules
-from suites.selftest.graphs.train_step.ground import StepTestCase, compiled_of, sum_step
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, compiled_of, sum_step
 
 Transform = Callable[[GraphModule, list[Tensor]], Any]
 

@@ -18,8 +18,8 @@ from harness import UsageError
 from harness.graphs.train_step import compile
 from harness.graphs.train_step.calls import read_call
 from harness.graphs.train_step.reads import describe_reads
-from harness.graphs.train_step.snapshots import Snapshot
-from suites.selftest.graphs.train_step.ground import StepTestCase, sum_step
+from harness.graphs.train_step.snapshots import GuardSnapshot
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, sum_step
 
 factor = 1.0
 
@@ -196,7 +196,7 @@ class WalkTest(unittest.TestCase):
         def step(module: Any) -> Any:
             return function
 
-        snapshot = Snapshot()
+        snapshot = GuardSnapshot()
         describe_reads(function, read_call(inspect.signature(step), [nn.Identity()], {}), snapshot)
         return snapshot.values
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from harness.graphs.train_step.snapshots import LONGEST, Snapshot, shown, tensor_words
+from harness.graphs.train_step.snapshots import LONGEST, GuardSnapshot, shown, tensor_words
 
 
-def of(**values: Any) -> Snapshot:
+def of(**values: Any) -> GuardSnapshot:
     """A snapshot of values by name."""
-    snapshot = Snapshot()
+    snapshot = GuardSnapshot()
     for name, value in values.items():
         snapshot.note(name, value)
     return snapshot
@@ -87,13 +87,13 @@ class SameTest(unittest.TestCase):
 
     def test_other_objects_count_by_type(self) -> None:
         self.check(Holder(), Holder(), same=True)
-        self.check(Holder(), Snapshot(), same=False)
+        self.check(Holder(), GuardSnapshot(), same=False)
         holder = Holder()
         self.check(weakref.ref(holder), weakref.ref(Holder()), same=True)
 
     def test_identity(self) -> None:
         one, other = Holder(), Holder()
-        snapshots = [Snapshot(), Snapshot(), Snapshot()]
+        snapshots = [GuardSnapshot(), GuardSnapshot(), GuardSnapshot()]
         for snapshot, value in zip(snapshots, (one, one, other), strict=True):
             snapshot.note_identity("holder", value)
         self.assertEqual(snapshots[0].differences(snapshots[1]), [])

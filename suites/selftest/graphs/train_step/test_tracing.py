@@ -13,7 +13,7 @@ from torch.optim import ASGD, Adam, NAdam, RAdam
 
 from harness.errors import UsageError
 from harness.graphs.train_step import compile
-from suites.selftest.graphs.train_step.ground import StepTestCase, compiled_of, sgd, sum_step
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, compiled_of, sgd, sum_step
 
 
 class Branching(nn.Module):  # type: ignore[misc]  # torch is not followed
