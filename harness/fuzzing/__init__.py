@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from harness.fuzzing.draw import GLOO as GLOO
     from harness.fuzzing.draw import Backend as Backend
     from harness.fuzzing.draw import programs as programs
-    from harness.fuzzing.program import Collective as Collective
+    from harness.fuzzing.program import CollectiveStep as CollectiveStep
     from harness.fuzzing.program import Message as Message
     from harness.fuzzing.program import Program as Program
     from harness.fuzzing.program import Step as Step
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _HOMES: dict[str, tuple[str, ...]] = {
     "harness.fuzzing.case": ("ProgramTestCase", "fuzz"),
     "harness.fuzzing.draw": ("GLOO", "Backend", "programs"),
-    "harness.fuzzing.program": ("Collective", "Message", "Program", "Step", "Straggler"),
+    "harness.fuzzing.program": ("CollectiveStep", "Message", "Program", "Step", "Straggler"),
     "harness.fuzzing.source": ("source_of",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -26,7 +26,7 @@ from harness.fuzzing.program import (
     OPERATIONS,
     REDUCING,
     ROOTED,
-    Collective,
+    CollectiveStep,
     Message,
     Program,
     Step,
@@ -119,7 +119,7 @@ def programs(
     if not known or max_steps < 1:
         raise UsageError("programs of no groups or of no steps: give one at least")
     for group in known:
-        Program(world_size, (Collective("barrier", group),))
+        Program(world_size, (CollectiveStep("barrier", group),))
     # of eight steps five are collectives, of which there are twelve kinds
     kinds: list[SearchStrategy[Step]] = [_collectives(known, backend)] * 5 + [_stragglers(world_size)]
     if backend.messages and any(len(group) > 1 for group in known):
@@ -178,9 +178,9 @@ def fitted(steps: Sequence[Step]) -> tuple[Step, ...]:
 def _fitted(number: int, step: Step, steps: Sequence[Step]) -> Step:
     if isinstance(step, Message):
         return replace(step, tag=number + 1 if step.lag else 0)
-    if isinstance(step, Collective) and step.takes is not None:
+    if isinstance(step, CollectiveStep) and step.takes is not None:
         source = number - step.takes
-        there = 0 <= source < number and isinstance(steps[source], Collective)
+        there = 0 <= source < number and isinstance(steps[source], CollectiveStep)
         return replace(step, takes=source if there else None)
     return step
 
@@ -195,7 +195,7 @@ def _shapes(draw: DrawFn, scalars: bool) -> tuple[int, ...]:
 
 
 @st.composite
-def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backend) -> Collective:
+def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backend) -> CollectiveStep:
     kind = draw(st.sampled_from([kind for kind in KINDS if kind in backend.kinds]))
     group = draw(st.sampled_from(groups))
     dtypes, op = _by_use(backend.takes(kind)), "sum"
@@ -203,7 +203,7 @@ def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backe
         op = draw(st.sampled_from([op for op, defined in OPERATIONS.items() if set(defined) & set(dtypes)]))
         dtypes = [dtype for dtype in dtypes if dtype in OPERATIONS[op]]
     plain = kind == "barrier"
-    return Collective(
+    return CollectiveStep(
         kind,
         group,
         dtype="float32" if plain else draw(st.sampled_from(dtypes)),

@@ -19,13 +19,13 @@ from harness.fuzzing.program import (
     COMPLEX,
     FLOATS,
     IN_PLACE,
-    Collective,
+    CollectiveStep,
     Message,
     Program,
     Straggler,
 )
 from harness.fuzzing.reference import Array, Interpretation, interpret
-from harness.fuzzing.schedule import SEND, Action, schedule
+from harness.fuzzing.schedule import SEND, RankAction, schedule
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -41,7 +41,7 @@ def run_program(program: Program, rank: int, groups: Groups, board: dist.Store, 
     which nothing is written yet. AssertionError names each tensor that is not what it should be.
     """
     known = interpret(program)
-    run = _Run(program, rank, groups, board, device, known)
+    run = _RankRun(program, rank, groups, board, device, known)
     for action in schedule(program, rank):
         run.act(action)
     wrong = [*run.differences()]
@@ -49,7 +49,7 @@ def run_program(program: Program, rank: int, groups: Groups, board: dist.Store, 
         raise AssertionError("\n".join(wrong))
 
 
-class _Run:
+class _RankRun:
     """What a rank has given, what it waits for and what it has got. ``got`` are copies, made at once when a
     call or a wait returns: what arrives later came too late."""
 
@@ -72,13 +72,13 @@ class _Run:
         self._got: dict[int, Tensors] = {}
         self._under_way: dict[tuple[int, str], tuple[Any, Tensors]] = {}
 
-    def act(self, action: Action) -> None:
+    def act(self, action: RankAction) -> None:
         """Does one thing."""
         step = self._program.steps[action.number]
         if action.waits:
             work, outputs = self._under_way.pop((action.number, action.part))
             work.wait()
-        elif isinstance(step, Collective):
+        elif isinstance(step, CollectiveStep):
             work, outputs = self._call(action, step)
         elif isinstance(step, Message):
             work, outputs = self._transfer(action, step)
@@ -114,7 +114,7 @@ class _Run:
             if not same(one, other, rounding)
         ]
 
-    def _call(self, action: Action, step: Collective) -> tuple[Any, Tensors]:
+    def _call(self, action: RankAction, step: CollectiveStep) -> tuple[Any, Tensors]:
         member = step.group.index(self._rank)
         arrays = self._known.inputs[action.number, self._rank]
         inputs = [as_tensor(array, step.dtype, self._device) for array in arrays]
@@ -140,7 +140,7 @@ class _Run:
         work = call(*arguments, group=self._groups[step.group], async_op=action.later)
         return work, inputs if step.kind in IN_PLACE else outputs
 
-    def _transfer(self, action: Action, step: Message) -> tuple[Any, Tensors]:
+    def _transfer(self, action: RankAction, step: Message) -> tuple[Any, Tensors]:
         group = self._groups[step.group]
         if action.part == SEND:
             (array,) = self._known.inputs[action.number, self._rank]

@@ -58,7 +58,7 @@ OPERATIONS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class _Shown:
+class _StepRepr:
     """A step as the code that makes it, without what is as by default."""
 
     __slots__ = ()
@@ -72,7 +72,7 @@ class _Shown:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Collective(_Shown):
+class CollectiveStep(_StepRepr):
     """One call of a collective by every rank of ``group`` (global ranks, ascending).
 
     ``shape`` is that of one part: of the tensor that a rank gives where it gives one, of each tensor in its
@@ -106,7 +106,7 @@ class Collective(_Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Message(_Shown):
+class Message(_StepRepr):
     """A tensor from one rank to another (global ranks), over ``group``, which both are in.
 
     ``send`` and ``receive`` are the delays of the two calls. With ``lag`` n > 0 the receiver's call comes n
@@ -147,8 +147,8 @@ class Straggler:
     rank: int
 
 
-Step = Collective | Message | Straggler
-_STEPS: dict[str, type] = {each.__name__: each for each in (Collective, Message, Straggler)}
+Step = CollectiveStep | Message | Straggler
+_STEPS: dict[str, type] = {each.__name__: each for each in (CollectiveStep, Message, Straggler)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class Program:
             ranks = (step.rank,) if isinstance(step, Straggler) else step.group
             outside = [rank for rank in ranks if not 0 <= rank < self.world_size]
             _check(not outside, f"step {number}: there is no rank {outside}; world size {self.world_size}")
-            if isinstance(step, Collective) and step.takes is not None:
+            if isinstance(step, CollectiveStep) and step.takes is not None:
                 _check(0 <= step.takes < number, f"step {number} takes {step.takes}, which is not before it")
             if isinstance(step, Message):
                 untagged.setdefault((step.source, step.target, step.group, step.tag), []).append(step)

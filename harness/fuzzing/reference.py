@@ -19,7 +19,7 @@ from harness.fuzzing.program import (
     FLOATS,
     IN_PLACE,
     REDUCING,
-    Collective,
+    CollectiveStep,
     Message,
     Program,
     Step,
@@ -89,12 +89,12 @@ def fill(step: int, rank: int, part: int, shape: Sequence[int], dtype: str, valu
     return (numbers * (1 - 2j) if dtype in COMPLEX else numbers).astype(numpy_dtype(dtype))
 
 
-def rows(step: Collective, sender: int, receiver: int) -> int:
+def rows(step: CollectiveStep, sender: int, receiver: int) -> int:
     """How many rows go from one member to another in ``all_to_all_single``."""
     return (step.shape[0] + sender + 2 * receiver) % 3 if step.uneven else step.shape[0]
 
 
-def splits(step: Collective, member: int) -> tuple[list[int] | None, list[int] | None]:
+def splits(step: CollectiveStep, member: int) -> tuple[list[int] | None, list[int] | None]:
     """The rows that a member of ``all_to_all_single`` gets from each and sends to each; None, None for
     even."""
     if not step.uneven:
@@ -103,7 +103,7 @@ def splits(step: Collective, member: int) -> tuple[list[int] | None, list[int] |
     return [rows(step, other, member) for other in members], [rows(step, member, other) for other in members]
 
 
-def input_shapes(step: Collective, member: int) -> tuple[tuple[int, ...], ...]:
+def input_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ...]:
     """The shapes of the tensors that a member of the group gives."""
     size, shape = len(step.group), step.shape
     if step.kind in ("barrier", "scatter"):
@@ -117,7 +117,7 @@ def input_shapes(step: Collective, member: int) -> tuple[tuple[int, ...], ...]:
     return (shape,)
 
 
-def output_shapes(step: Collective, member: int) -> tuple[tuple[int, ...], ...]:
+def output_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ...]:
     """The shapes of the tensors that a member gets, beside those that it gives."""
     size, shape = len(step.group), step.shape
     if step.kind in IN_PLACE or step.kind == "barrier":
@@ -135,11 +135,11 @@ def output_shapes(step: Collective, member: int) -> tuple[tuple[int, ...], ...]:
 
 def exact(step: Step) -> bool:
     """Whether a step's result is the same to the bit on every backend."""
-    reduces = isinstance(step, Collective) and step.kind in REDUCING
+    reduces = isinstance(step, CollectiveStep) and step.kind in REDUCING
     return not reduces or isinstance(step, Straggler) or _whole(step.dtype)
 
 
-def rounding(step: Collective | Message) -> float:
+def rounding(step: CollectiveStep | Message) -> float:
     """The relative error that a step's result may have."""
     return 0.0 if exact(step) else len(step.group) * EPSILON[step.dtype]
 
@@ -151,10 +151,10 @@ def taken(program: Program, number: int, rank: int, results: Held) -> Array | No
     then every result can be told from a wrong one.
     """
     step = program.steps[number]
-    if not isinstance(step, Collective) or step.takes is None:
+    if not isinstance(step, CollectiveStep) or step.takes is None:
         return None
     source, found = program.steps[step.takes], results.get((step.takes, rank), ())
-    if not isinstance(source, Collective) or not found or not exact(source) or source.dtype != step.dtype:
+    if not isinstance(source, CollectiveStep) or not found or not exact(source) or source.dtype != step.dtype:
         return None
     shapes = input_shapes(step, step.group.index(rank))
     inexact_product = step.kind in REDUCING and step.op == "product" and not _whole(step.dtype)
@@ -169,7 +169,7 @@ def interpret(program: Program) -> Interpretation:
             message = fill(number, step.source, step.target, step.shape, step.dtype, LABELS)
             known.inputs[number, step.source] = (message,)
             known.results[number, step.target] = (message,)
-        elif isinstance(step, Collective):
+        elif isinstance(step, CollectiveStep):
             given = [_given(program, number, rank, known.results) for rank in step.group]
             known.inputs.update({(number, r): g for r, g in zip(step.group, given, strict=True)})
             got = _RESULTS[step.kind](step, given)
@@ -179,7 +179,7 @@ def interpret(program: Program) -> Interpretation:
 
 def _given(program: Program, number: int, rank: int, results: Held) -> Arrays:
     step = program.steps[number]
-    assert isinstance(step, Collective)
+    assert isinstance(step, CollectiveStep)
     found = taken(program, number, rank, results)
     if found is not None:
         return (found,)
@@ -204,24 +204,26 @@ def combined(op: str, arrays: Sequence[Array]) -> Array:
 
 
 def _for_all(
-    compute: Callable[[Collective, Given, int], Sequence[Array]],
-) -> Callable[[Collective, Given], Got]:
+    compute: Callable[[CollectiveStep, Given, int], Sequence[Array]],
+) -> Callable[[CollectiveStep, Given], Got]:
     return lambda step, given: {member: compute(step, given, member) for member in range(len(given))}
 
 
-def _at_root(compute: Callable[[Collective, Given], Sequence[Array]]) -> Callable[[Collective, Given], Got]:
+def _at_root(
+    compute: Callable[[CollectiveStep, Given], Sequence[Array]],
+) -> Callable[[CollectiveStep, Given], Got]:
     return lambda step, given: {step.root: compute(step, given)}
 
 
-def _reduced(step: Collective, given: Given, part: int = 0) -> Array:
+def _reduced(step: CollectiveStep, given: Given, part: int = 0) -> Array:
     return combined(step.op, [each[part] for each in given])
 
 
-def _split_reduced(step: Collective, given: Given, member: int) -> Sequence[Array]:
+def _split_reduced(step: CollectiveStep, given: Given, member: int) -> Sequence[Array]:
     return [np.split(_reduced(step, given), len(given), axis=0)[member]]
 
 
-def _joined_rows(step: Collective, given: Given, member: int) -> Sequence[Array]:
+def _joined_rows(step: CollectiveStep, given: Given, member: int) -> Sequence[Array]:
     blocks = []
     for sender, (whole,) in enumerate(given):
         cuts = np.cumsum([rows(step, sender, receiver) for receiver in range(len(given))])[:-1]
@@ -229,7 +231,7 @@ def _joined_rows(step: Collective, given: Given, member: int) -> Sequence[Array]
     return [np.concatenate(blocks, axis=0)]
 
 
-_RESULTS: Mapping[str, Callable[[Collective, Given], Got]] = {
+_RESULTS: Mapping[str, Callable[[CollectiveStep, Given], Got]] = {
     "all_reduce": _for_all(lambda step, given, _: [_reduced(step, given)]),
     "broadcast": _for_all(lambda step, given, _: given[step.root]),
     "reduce": _at_root(lambda step, given: [_reduced(step, given)]),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.fuzzing.program import Collective, Delay, Message, Program, Straggler
+from harness.fuzzing.program import CollectiveStep, Delay, Message, Program, Straggler
 
 #: The turns within a step.
 WAIT, LATE, OWN = range(3)
@@ -19,7 +19,7 @@ SEND, RECEIVE, ALL = "send", "receive", "all"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Action:
+class RankAction:
     """One thing that a rank does: calls its ``part`` (SEND, RECEIVE or ALL) of step ``number``, or waits for
     it. ``place`` orders the actions of all ranks; ``later`` where the call returns a handle."""
 
@@ -30,14 +30,14 @@ class Action:
     later: bool = False
 
 
-def schedule(program: Program, rank: int) -> tuple[Action, ...]:
+def schedule(program: Program, rank: int) -> tuple[RankAction, ...]:
     """What ``rank`` does, in order."""
-    actions: list[Action] = []
+    actions: list[RankAction] = []
     for number, step in enumerate(program.steps):
         if isinstance(step, Message):
             actions += _message(step, number, rank, len(program.steps))
         elif isinstance(step, Straggler):
-            actions.append(Action((number, OWN), number, ALL))
+            actions.append(RankAction((number, OWN), number, ALL))
         elif rank in step.group:
             actions += _call(number, number, number + 1, ALL, step.delay)
     wanted = first_takers(program)
@@ -48,20 +48,20 @@ def first_takers(program: Program) -> dict[int, int]:
     """For each step that a later one takes up, the first that does: it is waited for before that."""
     takers: dict[int, int] = {}
     for number, step in enumerate(program.steps):
-        if isinstance(step, Collective) and step.takes is not None:
+        if isinstance(step, CollectiveStep) and step.takes is not None:
             takers.setdefault(step.takes, number)
     return takers
 
 
-def _call(number: int, at: int, earliest_wait: int, part: str, delay: Delay) -> list[Action]:
+def _call(number: int, at: int, earliest_wait: int, part: str, delay: Delay) -> list[RankAction]:
     place = (at, OWN if at == number else LATE)
     if delay is None:
-        return [Action(place, number, part)]
-    wait = Action((max(at + 1 + delay, earliest_wait), WAIT), number, part, waits=True)
-    return [Action(place, number, part, later=True), wait]
+        return [RankAction(place, number, part)]
+    wait = RankAction((max(at + 1 + delay, earliest_wait), WAIT), number, part, waits=True)
+    return [RankAction(place, number, part, later=True), wait]
 
 
-def _message(step: Message, number: int, rank: int, end: int) -> list[Action]:
+def _message(step: Message, number: int, rank: int, end: int) -> list[RankAction]:
     late = min(number + abs(step.lag), end)
     if rank == step.source:
         return _call(number, late if step.lag < 0 else number, late + 1, SEND, step.send)
@@ -70,8 +70,8 @@ def _message(step: Message, number: int, rank: int, end: int) -> list[Action]:
     return []
 
 
-def _hurried(action: Action, takers: dict[int, int]) -> Action:
+def _hurried(action: RankAction, takers: dict[int, int]) -> RankAction:
     taker = takers.get(action.number)
     if not action.waits or action.part != ALL or taker is None or action.place[0] <= taker:
         return action
-    return Action((taker, WAIT), action.number, action.part, waits=True)
+    return RankAction((taker, WAIT), action.number, action.part, waits=True)

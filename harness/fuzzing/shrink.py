@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.errors import UsageError
-from harness.fuzzing.program import Collective, Delay, Message, Program, Step, Straggler
+from harness.fuzzing.program import CollectiveStep, Delay, Message, Program, Step, Straggler
 
 
 def smallest(program: Program, fails: Callable[[Program], bool]) -> Program:
@@ -57,7 +57,7 @@ def without(program: Program, numbers: range) -> Program:
 
 
 def _renumbered(step: Step, places: Mapping[int, int]) -> Step:
-    if isinstance(step, Collective) and step.takes is not None:
+    if isinstance(step, CollectiveStep) and step.takes is not None:
         return replace(step, takes=places.get(step.takes))
     return step
 
@@ -68,7 +68,7 @@ def _plainer(step: Step, world_size: int) -> Iterator[Step]:
     changes: tuple[dict[str, Any], ...]
     if isinstance(step, Straggler):
         changes = ({"rank": 0},)
-    elif isinstance(step, Collective):
+    elif isinstance(step, CollectiveStep):
         changes = (
             {"takes": None},
             *_sooner("delay", step.delay),
@@ -106,7 +106,7 @@ def _sooner(name: str, delay: Delay) -> Iterator[dict[str, Any]]:
         yield {name: 0}
 
 
-def _changed(step: Collective | Message | Straggler, change: Mapping[str, Any]) -> Step | None:
+def _changed(step: CollectiveStep | Message | Straggler, change: Mapping[str, Any]) -> Step | None:
     """The step with other values, or None where these make none."""
     try:
         return replace(step, **change)

@@ -44,7 +44,7 @@ class Fuzzing(OnForkServer):
     def test_a_contribution_is_dropped(self) -> None:
         self.found(
             planted.DropsAPartTest,
-            "Program(world_size=3, steps=(Collective(kind='all_reduce', group=(0, 1, 2)),))",
+            "Program(world_size=3, steps=(CollectiveStep(kind='all_reduce', group=(0, 1, 2)),))",
             "tensor([3., 5.])\n    for\n    tensor([6., 9.])",
             "work0 = dist.all_reduce(inputs0[0], dist.ReduceOp.SUM, group=groups[(0, 1, 2)], async_op=False)",
             'init_process_group("planted"',
@@ -53,18 +53,18 @@ class Fuzzing(OnForkServer):
     def test_ranks_are_mixed_up(self) -> None:
         self.found(
             planted.MixesUpRanksTest,
-            "Program(world_size=3, steps=(Collective(kind='all_gather', group=(0, 1, 2)),))",
+            "Program(world_size=3, steps=(CollectiveStep(kind='all_gather', group=(0, 1, 2)),))",
         )
 
     def test_a_wait_is_skipped(self) -> None:
         """A fault of time: how small its program gets is luck, but what is found is a broadcast."""
-        self.found(planted.SkipsAWaitTest, "Collective(kind='broadcast'")
+        self.found(planted.SkipsAWaitTest, "CollectiveStep(kind='broadcast'")
 
     def test_a_hang(self) -> None:
         self.found(
             planted.HangsTest,
             "timed out",
-            "Program(world_size=3, steps=(Collective(kind='reduce_scatter', group=(0, 1, 2)),))",
+            "Program(world_size=3, steps=(CollectiveStep(kind='reduce_scatter', group=(0, 1, 2)),))",
             verdict="ERROR",
         )
 
