@@ -57,7 +57,7 @@ class RunFailed(HarnessError):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class MutantVerdict:
     """What came of one mutant: the ids of the tests that executed it, and of those the ones that passed, with
     the reason that is known. ``stale`` are the entries of SURVIVORS that none of them answers to."""
 
@@ -219,13 +219,13 @@ def _records(directory: Path) -> list[TestRecord]:
 # -- judging
 
 
-def _verdicts(faults: Faults, chosen: Sequence[Mutant], runs: Runs) -> Iterator[Verdict]:
+def _verdicts(faults: Faults, chosen: Sequence[Mutant], runs: Runs) -> Iterator[MutantVerdict]:
     passing, watched = runs.baseline()
     print(f"{len(passing)} tests pass without a fault", flush=True)
     for mutant in chosen:
         seen = watched.of(mutant.name)
         tests = passing if mutant.watch is None else passing & seen
-        verdict = Verdict(mutant, frozenset(), {})
+        verdict = MutantVerdict(mutant, frozenset(), {})
         if tests:
             records, marked = runs.mutated(mutant, tests)
             reasons = faults.survivors.get(mutant.name, {})
@@ -243,7 +243,7 @@ def judge(
     reasons: Mapping[str, str],
     *,
     whole: bool,
-) -> Verdict:
+) -> MutantVerdict:
     """What the records of a run with a fault say. ``marked`` are the tests that executed it, ``watched``
     those that execute it where it is not planted, ``reasons`` the survivors that are expected, by id or shell
     pattern. Entries for tests that were left out are stale only where the ``whole`` suite was to run.
@@ -263,7 +263,7 @@ def judge(
         if not any(matches(test, pattern) for test in survivors)
         and (whole or any(matches(test, pattern) for test in ran))
     )
-    return Verdict(mutant, concerned, survivors, stale)
+    return MutantVerdict(mutant, concerned, survivors, stale)
 
 
 def matches(test: str, pattern: str) -> bool:
@@ -274,7 +274,7 @@ def matches(test: str, pattern: str) -> bool:
 # -- saying
 
 
-def _print(verdict: Verdict) -> None:
+def _print(verdict: MutantVerdict) -> None:
     mutant, total = verdict.mutant, len(verdict.concerned)
     print(f"{mutant.name} ({mutant.what}): {_score(verdict.killed, total)}", flush=True)
     for test in verdict.unexplained:
@@ -288,7 +288,7 @@ def _print(verdict: Verdict) -> None:
         print("    no test executes it")
 
 
-def _report(verdicts: Sequence[Verdict]) -> int:
+def _report(verdicts: Sequence[MutantVerdict]) -> int:
     concerned = sum(len(verdict.concerned) for verdict in verdicts)
     killed = sum(verdict.killed for verdict in verdicts)
     unexplained = sum(len(verdict.unexplained) for verdict in verdicts)

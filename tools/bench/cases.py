@@ -14,7 +14,7 @@ from tools.bench.kinds import DTENSOR_TEST, Kind
 ROWS = 8
 
 
-class Continuous(MultiProcContinuousTest):
+class PooledNoOp(MultiProcContinuousTest):
     """A no-op on pooled ranks that keep their group."""
 
     @classmethod
@@ -31,19 +31,19 @@ class Continuous(MultiProcContinuousTest):
         """Nothing."""
 
 
-class Continuous2(Continuous):
+class PooledNoOp2(PooledNoOp):
     """On two ranks."""
 
     world_size = 2
 
 
-class Continuous4(Continuous):
+class PooledNoOp4(PooledNoOp):
     """On four ranks."""
 
     world_size = 4
 
 
-class Threaded(MultiThreadedTestCase):
+class ThreadedNoOp(MultiThreadedTestCase):
     """A no-op on threads."""
 
     def setUp(self) -> None:
@@ -55,13 +55,13 @@ class Threaded(MultiThreadedTestCase):
         """Nothing."""
 
 
-class Threaded2(Threaded):
+class ThreadedNoOp2(ThreadedNoOp):
     """On two ranks."""
 
     world_size = 2
 
 
-class Threaded4(Threaded):
+class ThreadedNoOp4(ThreadedNoOp):
     """On four ranks."""
 
     world_size = 4
@@ -87,10 +87,10 @@ class Sharded(DTensorTestBase):
 
 
 _CLASSES: dict[tuple[str, int], type[unittest.TestCase]] = {
-    ("pooled", 2): Continuous2,
-    ("pooled", 4): Continuous4,
-    ("threads", 2): Threaded2,
-    ("threads", 4): Threaded4,
+    ("pooled", 2): PooledNoOp2,
+    ("pooled", 4): PooledNoOp4,
+    ("threads", 2): ThreadedNoOp2,
+    ("threads", 4): ThreadedNoOp4,
 }
 
 

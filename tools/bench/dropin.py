@@ -30,7 +30,7 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from harness.outcomes import Status
-from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, Verdict, read
+from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, TimedVerdict, read
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "suites" / "selftest" / "upstream" / "distributed_spawn.py"
@@ -47,7 +47,7 @@ class Played:
     way: str
     world_size: int
     wall_s: float
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[TimedVerdict, ...]
 
     @property
     def tests_s(self) -> float:
@@ -55,7 +55,7 @@ class Played:
         return sum(v.seconds for v in self.verdicts)
 
     def by_test(self) -> dict[str, str]:
-        """Verdict by test."""
+        """TimedVerdict by test."""
         return {v.test: v.verdict for v in self.verdicts}
 
 
@@ -90,7 +90,7 @@ def play(way: str, file: Path, world_size: int, tests: Sequence[str] = ()) -> Pl
         return Played(way, world_size, wall_s, tuple(_of_runner(lines) if way == RUNNER else read(lines)))
 
 
-def _of_runner(lines: Iterable[str]) -> Iterator[Verdict]:
+def _of_runner(lines: Iterable[str]) -> Iterator[TimedVerdict]:
     """The verdicts in ``results.jsonl``."""
     for entry in map(json.loads, lines):
         if entry["kind"] == "test":
@@ -100,7 +100,7 @@ def _of_runner(lines: Iterable[str]) -> Iterator[Verdict]:
                 Status.XFAILED.value: PASSED,
                 Status.SKIPPED.value: SKIPPED,
             }.get(status, NOT_PASSED)
-            yield Verdict(".".join(entry["id"].rsplit(".", 2)[1:]), verdict, entry["duration_s"])
+            yield TimedVerdict(".".join(entry["id"].rsplit(".", 2)[1:]), verdict, entry["duration_s"])
 
 
 def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
@@ -119,7 +119,7 @@ def kept(world_size: int) -> Path:
 
 
 def load(path: Path) -> dict[str, str]:
-    """Verdict by test from a file of ``verdict: test`` lines; those that start with # are comments."""
+    """TimedVerdict by test from a file of ``verdict: test`` lines; those that start with # are comments."""
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
     pairs = [line.partition(": ") for line in lines]
     return {test: verdict for verdict, _, test in pairs}

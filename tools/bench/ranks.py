@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool: 0 where all went well, 1 where a cell has only errors, 2 for wrong arguments, 130 where
     it was interrupted; what was measured until then is shown."""
     arguments = _parser().parse_args(argv)
-    plan = session.Plan(
+    plan = session.BenchPlan(
         contenders=[
             c for c in arguments.contenders if arguments.upstream or not c.startswith(tables.UPSTREAM)
         ],

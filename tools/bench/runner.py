@@ -31,7 +31,7 @@ TESTS_A_MODULE = 500
 PARTS = ("jobs", "shards", "overhead")
 
 
-class RunFailed(Exception):
+class BenchRunFailed(Exception):
     """A measured run did not pass."""
 
 
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         for part in arguments.only or PARTS:
             print(rst(tables[part](arguments.names)), end="\n\n", flush=True)
-    except RunFailed as error:
+    except BenchRunFailed as error:
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -100,13 +100,13 @@ def overhead(_: Sequence[str]) -> Table:
 
 
 def _timed(arguments: Sequence[str]) -> tuple[float, int]:
-    """Wall seconds of a run and the number of its tests; RunFailed where it did not pass."""
+    """Wall seconds of a run and the number of its tests; BenchRunFailed where it did not pass."""
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         started = time.monotonic()
         done = _run_tests([*arguments, "-q", "--report-dir", directory])
         took = time.monotonic() - started
         if done.returncode != 0:
-            raise RunFailed(
+            raise BenchRunFailed(
                 f"run_tests.py {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout[-3000:]}"
             )
         return took, sum(1 for _ in _records(Path(directory, "results.jsonl")))

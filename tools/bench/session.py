@@ -15,7 +15,7 @@ Progress = Callable[[Cell, Series], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BenchPlan:
     """What to measure. ``budget_s`` seconds are what a cell may cost once it has its first value.
 
     Where that one cost more, larger world sizes are left out.
@@ -37,7 +37,7 @@ class Plan:
 
 
 def run(
-    plan: Plan, measured: dict[Cell, Series], progress: Progress, start: Callable[[str], Remote] = Remote
+    plan: BenchPlan, measured: dict[Cell, Series], progress: Progress, start: Callable[[str], Remote] = Remote
 ) -> None:
     """Measures everything in the plan into ``measured``, which is of use too where this is interrupted.
 
@@ -52,7 +52,7 @@ def run(
 
 
 def _measure(
-    remotes: Sequence[Remote], plan: Plan, alone: bool, measured: dict[Cell, Series], progress: Progress
+    remotes: Sequence[Remote], plan: BenchPlan, alone: bool, measured: dict[Cell, Series], progress: Progress
 ) -> None:
     """Rounds over all cells; within a round the contenders take turns at each kind and world size."""
     cells = [

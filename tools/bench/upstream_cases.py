@@ -8,7 +8,7 @@ import unittest
 from torch.testing._internal import common_distributed
 
 
-class Continuous(common_distributed.MultiProcContinuousTest):  # type: ignore[misc]  # torch is Any to mypy here
+class UpstreamPooledNoOp(common_distributed.MultiProcContinuousTest):  # type: ignore[misc]  # torch is Any to mypy here
     """A no-op on upstream's pooled ranks."""
 
     @classmethod
@@ -25,19 +25,19 @@ class Continuous(common_distributed.MultiProcContinuousTest):  # type: ignore[mi
         """Nothing."""
 
 
-class Continuous2(Continuous):
+class UpstreamPooledNoOp2(UpstreamPooledNoOp):
     """On two ranks."""
 
     world_size = 2
 
 
-class Continuous4(Continuous):
+class UpstreamPooledNoOp4(UpstreamPooledNoOp):
     """On four ranks."""
 
     world_size = 4
 
 
-class Threaded(common_distributed.MultiThreadedTestCase):  # type: ignore[misc]  # torch is Any to mypy here
+class UpstreamThreadedNoOp(common_distributed.MultiThreadedTestCase):  # type: ignore[misc]  # torch is Any to mypy here
     """A no-op on upstream's threads."""
 
     def setUp(self) -> None:
@@ -49,17 +49,17 @@ class Threaded(common_distributed.MultiThreadedTestCase):  # type: ignore[misc] 
         """Nothing."""
 
 
-class Threaded2(Threaded):
+class UpstreamThreadedNoOp2(UpstreamThreadedNoOp):
     """On two ranks."""
 
     world_size = 2
 
 
-class Threaded4(Threaded):
+class UpstreamThreadedNoOp4(UpstreamThreadedNoOp):
     """On four ranks."""
 
     world_size = 4
 
 
-CONTINUOUS: dict[int, type[unittest.TestCase]] = {2: Continuous2, 4: Continuous4}
-THREADED: dict[int, type[unittest.TestCase]] = {2: Threaded2, 4: Threaded4}
+CONTINUOUS: dict[int, type[unittest.TestCase]] = {2: UpstreamPooledNoOp2, 4: UpstreamPooledNoOp4}
+THREADED: dict[int, type[unittest.TestCase]] = {2: UpstreamThreadedNoOp2, 4: UpstreamThreadedNoOp4}

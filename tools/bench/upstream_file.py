@@ -26,7 +26,7 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None,
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TimedVerdict:
     """What became of one test: its id without the module's name, and seconds from setUp to tearDown."""
 
     test: str
@@ -35,7 +35,7 @@ class Verdict:
 
 
 def recording(path: str) -> type[unittest.TextTestResult]:
-    """A result class that appends every test's ``Verdict`` to a file as soon as it is known."""
+    """A result class that appends every test's ``TimedVerdict`` to a file as soon as it is known."""
 
     class Recording(unittest.TextTestResult):
         def startTest(self, test: unittest.TestCase) -> None:
@@ -44,7 +44,7 @@ def recording(path: str) -> type[unittest.TextTestResult]:
 
         def stopTest(self, test: unittest.TestCase) -> None:
             name = test.id().partition(".")[2]
-            note = Verdict(name, self.verdict, time.monotonic() - self.began)
+            note = TimedVerdict(name, self.verdict, time.monotonic() - self.began)
             with open(path, "a") as file:
                 file.write(json.dumps(asdict(note)) + "\n")
             super().stopTest(test)
@@ -73,9 +73,9 @@ def recording(path: str) -> type[unittest.TextTestResult]:
     return Recording
 
 
-def read(lines: Iterable[str]) -> list[Verdict]:
+def read(lines: Iterable[str]) -> list[TimedVerdict]:
     """What ``recording`` wrote."""
-    return [Verdict(**json.loads(line)) for line in lines if line.strip()]
+    return [TimedVerdict(**json.loads(line)) for line in lines if line.strip()]
 
 
 def main(arguments: list[str]) -> None:

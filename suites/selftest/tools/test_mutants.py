@@ -130,7 +130,7 @@ class Tool(unittest.TestCase):
 class Judging(unittest.TestCase):
     """What records and marks come to."""
 
-    def judge(self, whole: bool = True, **reasons: str) -> mutants.Verdict:
+    def judge(self, whole: bool = True, **reasons: str) -> mutants.MutantVerdict:
         records = [
             TestRecord("m.C.dies", Status.CRASHED),
             TestRecord("m.C.fails", Status.FAILED),

@@ -67,7 +67,7 @@ def timed(case: type[unittest.TestCase], method: str) -> float:
     return ended - started
 
 
-class Ours(KeptContender):
+class HarnessKept(KeptContender):
     """This project's, by the rank mode."""
 
     mode: str
@@ -88,26 +88,26 @@ class Ours(KeptContender):
         retire_pool()
 
 
-class Pooled(Ours):
+class HarnessPooled(HarnessKept):
     """Processes and their process group, kept for all classes that ask for the same."""
 
     mode = "pooled"
 
 
-class Threads(Ours):
+class HarnessThreads(HarnessKept):
     """Threads of the test's own process."""
 
     mode = "threads"
 
 
-class Local(Ours):
+class HarnessLocal(HarnessKept):
     """One process that plays all ranks of a DTensor test."""
 
     mode = "local"
     kinds = (DTENSOR_TEST.name,)
 
 
-class FreshDTensor(Ours):
+class HarnessFresh(HarnessKept):
     """Fresh ranks for each test, for comparison."""
 
     mode = "fresh"

@@ -12,11 +12,11 @@ from tools.bench.bodies import Bodies
 from tools.bench.contenders.base import CaseContender
 
 
-class Case(Bodies, MultiProcessTestCase):
+class HarnessBodiesCase(Bodies, MultiProcessTestCase):
     """The bodies on this project's ranks."""
 
 
-class Ours(CaseContender):
+class HarnessContender(CaseContender):
     """A launcher, by the name that ``HARNESS_LAUNCHER`` knows it by."""
 
     launcher: str
@@ -26,16 +26,16 @@ class Ours(CaseContender):
 
     def case(self, method: str) -> unittest.TestCase:
         """The case for one body."""
-        return Case(method)
+        return HarnessBodiesCase(method)
 
 
-class ForkServer(Ours):
+class ForkServer(HarnessContender):
     """Ranks forked from a warm server."""
 
     launcher = "forkserver"
 
 
-class Spawn(Ours):
+class Spawn(HarnessContender):
     """Ranks that are new interpreters."""
 
     launcher = "spawn"

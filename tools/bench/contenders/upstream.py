@@ -11,7 +11,7 @@ from tools.bench.contenders.base import CaseContender
 from tools.bench.kinds import DEATH_SEEN, MEMORY, TEST
 
 
-class Case(Bodies, common_distributed.MultiProcessTestCase):  # type: ignore[misc]  # torch is Any to mypy here
+class UpstreamBodiesCase(Bodies, common_distributed.MultiProcessTestCase):  # type: ignore[misc]  # torch is Any to mypy here
     """The bodies on upstream's ranks."""
 
     def setUp(self) -> None:
@@ -28,6 +28,6 @@ class Upstream(CaseContender):
 
     def case(self, method: str) -> unittest.TestCase:
         """The case for one body."""
-        case = Case(method)
+        case = UpstreamBodiesCase(method)
         assert isinstance(case, unittest.TestCase)
         return case

@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 from tools.bench import dropin
-from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, Verdict, read, recording
+from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, TimedVerdict, read, recording
 
 
 class Sample(unittest.TestCase):
@@ -133,7 +133,11 @@ class Comparing(unittest.TestCase):
         self.assertTrue(all(verdicts[test] == PASSED for test in sample))
 
     def test_summary_counts(self) -> None:
-        verdicts = (Verdict("a", PASSED, 1.0), Verdict("b", SKIPPED, 0.5), Verdict("c", PASSED, 0.5))
+        verdicts = (
+            TimedVerdict("a", PASSED, 1.0),
+            TimedVerdict("b", SKIPPED, 0.5),
+            TimedVerdict("c", PASSED, 0.5),
+        )
         line = dropin.summary(dropin.Played("drop-in", 2, 4.0, verdicts))
         self.assertIn("3 tests, 2 passed, 1 skipped, 0 not passed; 4.0 s, 2.0 s of it in tests", line)
 

@@ -9,7 +9,7 @@ from typing import cast
 from tools.bench.kinds import MeasureError
 from tools.bench.remote import Remote
 from tools.bench.series import Cell, Series
-from tools.bench.session import Plan, run
+from tools.bench.session import BenchPlan, run
 
 
 class _Noted:
@@ -38,7 +38,7 @@ class _Noted:
 class Order(unittest.TestCase):
     """Who is measured when."""
 
-    def _run(self, plan: Plan) -> tuple[list[str], dict[Cell, Series]]:
+    def _run(self, plan: BenchPlan) -> tuple[list[str], dict[Cell, Series]]:
         log: list[str] = []
         measured: dict[Cell, Series] = {}
         run(plan, measured, lambda cell, series: None, lambda name: cast(Remote, _Noted(name, log)))
@@ -46,14 +46,14 @@ class Order(unittest.TestCase):
 
     def test_contenders_take_turns_at_each_size(self) -> None:
         """In every round."""
-        log, measured = self._run(Plan(("a", "b"), ("test",), (2, 4), rounds=2, budget_s=99.0))
+        log, measured = self._run(BenchPlan(("a", "b"), ("test",), (2, 4), rounds=2, budget_s=99.0))
         one_round = ["a test 2", "b test 2", "a test 4", "b test 4"]
         self.assertEqual(log[:10], ["a starts", "b starts", *one_round, *one_round])
         self.assertEqual(measured[Cell("test", 4, "b")].values, [4.0, 4.0])
 
     def test_memory_is_measured_with_nobody_else_there(self) -> None:
         """Shared pages would count for less."""
-        log, _ = self._run(Plan(("a", "b"), ("memory",), (), rounds=1, budget_s=99.0))
+        log, _ = self._run(BenchPlan(("a", "b"), ("memory",), (), rounds=1, budget_s=99.0))
         alone = [
             line
             for name in "ab"
@@ -63,11 +63,11 @@ class Order(unittest.TestCase):
 
     def test_an_error_costs_its_own_cell_only(self) -> None:
         """The others go on."""
-        _, measured = self._run(Plan(("broken", "b"), ("test",), (2,), rounds=2, budget_s=99.0))
+        _, measured = self._run(BenchPlan(("broken", "b"), ("test",), (2,), rounds=2, budget_s=99.0))
         self.assertEqual(measured[Cell("test", 2, "broken")].errors, ["lost", "lost"])
         self.assertEqual(measured[Cell("test", 2, "b")].values, [2.0, 2.0])
 
     def test_a_kind_that_a_contender_lacks_has_no_cell(self) -> None:
         """Nobody watches the bare program's ranks."""
-        _, measured = self._run(Plan(("a",), ("test", "death-seen"), (2,), rounds=1, budget_s=99.0))
+        _, measured = self._run(BenchPlan(("a",), ("test", "death-seen"), (2,), rounds=1, budget_s=99.0))
         self.assertEqual(list(measured), [Cell("test", 2, "a")])
