@@ -1,7 +1,7 @@
-"""``CompiledStep``: a train step's graphs, each with what it is right for.
+"""``CompiledStep`` keeps a train step's graphs and picks or traces the one that is valid for a call.
 
-call -> taken apart -> checked -> a graph that was traced for the same?  -> run
-                                  none: traced, reduced, transformed, kept, run
+call -> arguments split -> checked -> a kept graph is valid? -> run it
+                                      none is: trace, reduce, transform, keep, run
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GmTransformation = Callable[[GraphModule], GraphModule]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What ``compile`` was given."""
+    """The arguments that ``compile`` was given."""
 
     overrides: Sequence[Override] = ()
     gm_transformation: GmTransformation | None = None
@@ -52,10 +52,11 @@ class Options:
 
 @dataclass(slots=True)
 class StepGraph:
-    """One graph, and what it is right for.
+    """One graph, and the snapshot of the call that it was traced for.
 
-    ``flat_state`` are the tensors for its first placeholders; those that were lifted are taken anew in each
-    call, by their place among the lifted (None: an override's own).
+    ``flat_state`` are the tensors for its first placeholders. ``places`` has, for each of them, its index
+    among the lifted tensors, from which it is taken anew in each call, or None for a tensor that an override
+    added. ``free`` names the entries of the snapshot that may differ.
     """
 
     gm: GraphModule
@@ -68,7 +69,7 @@ class StepGraph:
     free: frozenset[str]
 
     def run(self, inputs: StepInputs) -> Any:
-        """Runs the graph on the tensors of a call that it is right for; returns what the step returns."""
+        """Runs the graph on the inputs of a call for which it is valid; returns what the step returns."""
         self.take(list(inputs.state.values()))
         given = [*self.flat_state, *inputs.call.tensors.values()]
         given += [each.value for each in inputs.hyperparameters]
@@ -81,17 +82,17 @@ class StepGraph:
         return self.returned.filled(values)
 
     def take(self, lifted: Sequence[Tensor]) -> None:
-        """Has the graph work on these from now on: a state that was loaded is made of other tensors."""
+        """Makes the graph use these state tensors: loading a state dict may have replaced the others."""
         for index, place in enumerate(self.places):
             if place is not None:
                 self.flat_state[index] = lifted[place]
 
 
 def _without_autograd(gm: GraphModule, given: Sequence[Any]) -> list[Any]:
-    """What a graph makes of values, with nothing recorded for a backward and no casts but its own.
+    """Runs a graph module so that autograd records nothing and autocast adds no casts to those in the graph.
 
-    Grad mode is on all the same, and no tensor requires a gradient: some operators leave out what only their
-    backward reads where it is off, and that backward is in the graph (``mkldnn_rnn_layer``).
+    The inputs are detached instead of turning grad mode off: with grad mode off some operators
+    (``mkldnn_rnn_layer``) leave out what only their backward reads, and that backward is in the graph.
     """
     detached = [each.detach() if isinstance(each, Tensor) else each for each in given]
     own = {id(alias): each for alias, each in zip(detached, given, strict=True)}
@@ -103,7 +104,7 @@ def _without_autograd(gm: GraphModule, given: Sequence[Any]) -> list[Any]:
 
 @dataclass(slots=True)
 class CompiledStep:
-    """A decorated train step: call it as the function. ``graphs`` are all that it has, the oldest first."""
+    """A compiled train step, called like the function itself. ``graphs`` are its graphs, the oldest first."""
 
     function: Callable[..., Any]
     options: Options
@@ -128,7 +129,7 @@ class CompiledStep:
 
     @property
     def flat_state(self) -> list[Tensor]:
-        """Parameters, buffers and optimizer state: what the graph that ran last takes first."""
+        """The parameters, buffers and optimizer state, which are the first inputs of the last-run graph."""
         return self._last().flat_state
 
     def _last(self) -> StepGraph:
@@ -137,7 +138,7 @@ class CompiledStep:
         return self._current
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """One train step."""
+        """Runs one train step: by a graph that is valid for the call, or by a new one."""
         call = read_call(inspect.signature(self.function), args, kwargs)
         if call.module not in self._replaced:
             replace_modules(call.module, self.options.overrides)
@@ -161,12 +162,12 @@ class CompiledStep:
         return self._current.run(inputs)
 
     def _fitting(self, snapshot: GuardSnapshot) -> StepGraph | None:
-        """The graph that was traced for the same, if there is one."""
+        """A kept graph that is valid for this snapshot, or None."""
         fitting = (g for g in self.graphs if not g.snapshot.differences(snapshot, ignored=g.free))
         return next(fitting, None)
 
     def _snapshot(self, inputs: StepInputs, group_name: str) -> GuardSnapshot:
-        """What a graph for this call depends on beside the numbers in its tensors."""
+        """A snapshot of all that a graph for this call depends on, beside the numbers in its tensors."""
         snapshot = GuardSnapshot()
         inputs.call.describe(snapshot)
         describe_lifted(inputs.state, snapshot)
