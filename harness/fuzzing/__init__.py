@@ -1,6 +1,7 @@
-"""Differential fuzzing of collectives: random programs on kept ranks, beside a numpy interpreter of them.
+"""Fuzzes collectives: random programs run on kept ranks and are compared with a numpy interpreter of them.
 
-The public names, resolved when they are first used, as in ``harness`` itself.
+This module exports the public names and imports each one's module when the name is first used, as ``harness``
+itself does.
 """
 
 from __future__ import annotations

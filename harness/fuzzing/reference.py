@@ -1,7 +1,7 @@
-"""What every rank must hold after each step of a program, worked out with numpy alone.
+"""Computes with numpy alone the tensors that every rank must hold after each step of a program.
 
-Arrays compute in the numpy type that stands for a dtype: itself, or float32 for the two of 16 bits. Integers
-wrap as they wrap on a device.
+Arrays have the numpy type of the same name, or float32 for the two 16-bit floating-point dtypes. Integers
+wrap around as they do on a device.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ from harness.fuzzing.program import (
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
-#: By (step, rank).
+#: Arrays by (step, rank).
 Held = dict[tuple[int, int], Arrays]
 
-#: Data that is moved tells by its numbers where it is from; 127 of them, as many as the smallest dtype has.
+#: The number of different values in data that is moved, which tell where it came from. The smallest dtype has
+#: as many positive values.
 LABELS = 127
-#: Data that is reduced is small, so that a few ranks' product has room, and of a number of values that
-#: divides neither the offsets of ranks and parts nor the usual shapes, so that it differs by all these.
+#: The number of different values in data that is reduced. It is small, so that a product over a few ranks
+#: does not overflow, and divides neither the offsets of ranks and parts nor the usual shapes, so that the
+#: data differs by rank, part and place.
 TERMS = 5
 
-#: The gap between 1 and the next number of a dtype, by which a result may be off for each term.
+#: The gap between 1 and the next larger number of a dtype: the relative error allowed for each term.
 EPSILON: Mapping[str, float] = {
     "float16": 2**-10,
     "bfloat16": 2**-7,
@@ -60,10 +62,10 @@ _UFUNCS: Mapping[str, np.ufunc] = {
 
 @dataclass(frozen=True, slots=True)
 class Interpretation:
-    """What each rank of a program gives to each step, and what it has got from it when that is over.
+    """The inputs of each rank for each step of a program, and the expected results.
 
-    A rank that a step does not concern, or that it leaves with nothing that is specified (all but the root of
-    ``reduce``), has no entry in ``results``.
+    A rank that takes no part in a step, or whose result is unspecified (all but the root of ``reduce``), has
+    no entry in ``results``.
     """
 
     inputs: Held = field(default_factory=dict)
@@ -71,14 +73,14 @@ class Interpretation:
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """The numpy type that stands for a dtype."""
+    """The numpy type that represents a dtype."""
     return np.dtype("float32" if dtype in ("float16", "bfloat16") else dtype)
 
 
 def fill(step: int, rank: int, part: int, shape: Sequence[int], dtype: str, values: int) -> Array:
-    """The numbers that a rank gives to a step: from 1 to ``values``, others for each rank and part.
+    """The input data of a rank for a step: numbers from 1 to ``values`` that differ by step, rank and part.
 
-    Complex ones have them in both components, booleans are true where they are odd.
+    Complex numbers have them in both components; booleans are true where the number is odd.
     """
     count = int(np.prod(shape, dtype=np.int64))
     flat = (np.arange(count) + 31 * rank + 8 * part + 3 * step) % values + 1
@@ -90,13 +92,15 @@ def fill(step: int, rank: int, part: int, shape: Sequence[int], dtype: str, valu
 
 
 def rows(step: CollectiveStep, sender: int, receiver: int) -> int:
-    """How many rows go from one member to another in ``all_to_all_single``."""
+    """The number of rows that ``all_to_all_single`` moves from one member of the group to another."""
     return (step.shape[0] + sender + 2 * receiver) % 3 if step.uneven else step.shape[0]
 
 
 def splits(step: CollectiveStep, member: int) -> tuple[list[int] | None, list[int] | None]:
-    """The rows that a member of ``all_to_all_single`` gets from each and sends to each; None, None for
-    even."""
+    """The row counts that a member of ``all_to_all_single`` receives from and sends to each member.
+
+    Both are None for an even split.
+    """
     if not step.uneven:
         return None, None
     members = range(len(step.group))
@@ -104,7 +108,7 @@ def splits(step: CollectiveStep, member: int) -> tuple[list[int] | None, list[in
 
 
 def input_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ...]:
-    """The shapes of the tensors that a member of the group gives."""
+    """The shapes of the input tensors of a member of the group."""
     size, shape = len(step.group), step.shape
     if step.kind in ("barrier", "scatter"):
         return (shape,) * size if step.kind == "scatter" and member == step.root else ()
@@ -118,7 +122,7 @@ def input_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ..
 
 
 def output_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ...]:
-    """The shapes of the tensors that a member gets, beside those that it gives."""
+    """The shapes of the output tensors of a member that are not also its inputs."""
     size, shape = len(step.group), step.shape
     if step.kind in IN_PLACE or step.kind == "barrier":
         return ()
@@ -134,7 +138,7 @@ def output_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], .
 
 
 def exact(step: Step) -> bool:
-    """Whether a step's result is the same to the bit on every backend."""
+    """Whether a step's result is bitwise the same on every backend."""
     reduces = isinstance(step, CollectiveStep) and step.kind in REDUCING
     return not reduces or isinstance(step, Straggler) or _whole(step.dtype)
 
@@ -145,10 +149,10 @@ def rounding(step: CollectiveStep | Message) -> float:
 
 
 def taken(program: Program, number: int, rank: int, results: Held) -> Array | None:
-    """What a rank takes up from an earlier step for step ``number``; None where it gives its own numbers.
+    """The earlier result that is a rank's input for step ``number``, or None if it uses data of its own.
 
-    Nothing that was rounded is taken up, and no product is made of floating-point numbers that are not small:
-    then every result can be told from a wrong one.
+    A rounded result is never used, nor is any result in a floating-point product, whose numbers have to stay
+    small: so every correct result can be told from a wrong one.
     """
     step = program.steps[number]
     if not isinstance(step, CollectiveStep) or step.takes is None:
@@ -162,7 +166,7 @@ def taken(program: Program, number: int, rank: int, results: Held) -> Array | No
 
 
 def interpret(program: Program) -> Interpretation:
-    """What each rank gives and gets, step by step."""
+    """Computes the inputs and results of each rank, step by step."""
     known = Interpretation()
     for number, step in enumerate(program.steps):
         if isinstance(step, Message):
@@ -197,8 +201,8 @@ Got = Mapping[int, Sequence[Array]]
 
 
 def combined(op: str, arrays: Sequence[Array]) -> Array:
-    """The element-wise reduction of equally shaped arrays, in their own type."""
-    # numpy adds booleans as numbers where it is not stopped; what a device does with them is "or" and "and".
+    """The element-wise reduction of arrays of one shape, in their own type."""
+    # The cast back to the arrays' type is for booleans, which numpy would add up as numbers.
     total = functools.reduce(_UFUNCS[op], arrays).astype(arrays[0].dtype)
     return total / arrays[0].dtype.type(len(arrays)) if op == "avg" else total
 

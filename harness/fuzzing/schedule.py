@@ -1,10 +1,10 @@
-"""One rank's actions, in order, from a program; and why no program can deadlock.
+"""Turns a program into one rank's ordered actions, in an order in which no program can deadlock.
 
-Each action stands at a place (step, turn), and every rank goes through the places in ascending order: at the
-beginning of a step what is due is waited for, then come the calls that lag behind, then the step's own.
-Whatever blocks at a place needs of its peers only calls at that place or before it: a synchronous call its
-counterparts at the same place, or before it where it is the later end of a message; a wait, calls at earlier
-steps. So the ranks that are furthest behind can always go on.
+Each action has a place (step, turn), and every rank goes through the places in ascending order: at the
+beginning of a step it waits for the handles that are due, then makes the calls that lag behind, then the
+step's own. What blocks at a place depends only on peers' calls at that place or before it: a synchronous call
+needs its counterparts at the same place, or at an earlier one if it is the later end of a message; a wait
+needs calls of earlier steps. So the ranks that are furthest behind can always go on.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ SEND, RECEIVE, ALL = "send", "receive", "all"
 
 @dataclass(frozen=True, slots=True, order=True)
 class RankAction:
-    """One thing that a rank does: calls its ``part`` (SEND, RECEIVE or ALL) of step ``number``, or waits for
-    it. ``place`` orders the actions of all ranks; ``later`` where the call returns a handle."""
+    """One action of a rank: a call for step ``number``, or the wait for that call if ``waits`` is true.
+
+    ``part`` is SEND, RECEIVE or ALL. ``place`` orders the actions of all ranks. ``later`` says that the call
+    returns a handle.
+    """
 
     place: tuple[int, int]
     number: int
@@ -31,7 +34,7 @@ class RankAction:
 
 
 def schedule(program: Program, rank: int) -> tuple[RankAction, ...]:
-    """What ``rank`` does, in order."""
+    """The actions of ``rank``, in order."""
     actions: list[RankAction] = []
     for number, step in enumerate(program.steps):
         if isinstance(step, Message):
@@ -45,7 +48,7 @@ def schedule(program: Program, rank: int) -> tuple[RankAction, ...]:
 
 
 def first_takers(program: Program) -> dict[int, int]:
-    """For each step that a later one takes up, the first that does: it is waited for before that."""
+    """For each step whose output later steps take, the first of those: the wait has to come before it."""
     takers: dict[int, int] = {}
     for number, step in enumerate(program.steps):
         if isinstance(step, CollectiveStep) and step.takes is not None:

@@ -1,4 +1,4 @@
-"""A program as a script of its own: torch and nothing else, ready for a bug report."""
+"""Writes a program as a stand-alone script that needs torch only, for a bug report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.fuzzing.program import ARGUMENTS, IN_PLACE, REDUCING, CollectiveSte
 from harness.fuzzing.reference import LABELS, TERMS, Array, Interpretation, interpret
 from harness.fuzzing.schedule import SEND, RankAction, schedule
 
-#: How many numbers of a tensor are written out, to be compared; the rest of a larger one is left out.
+#: The most numbers of a tensor that the script compares; it leaves out the rest of a larger one.
 WRITTEN = 64
 
 _HEAD = """\
@@ -54,10 +54,9 @@ if __name__ == "__main__":
 
 
 def source_of(program: Program, backend: str = "gloo") -> str:
-    """A script that runs a program on ranks of its own and ends with an error if a tensor is not as it
-    should.
+    """The text of a script that runs a program on its own ranks and fails if a tensor is wrong.
 
-    Of a large tensor only the first ``WRITTEN`` numbers are compared.
+    Of a large tensor it compares the first ``WRITTEN`` numbers only.
     """
     known = interpret(program)
     lines = [f"    groups = {{{', '.join(_groups(program))}}}", *_body(program, known)]
