@@ -1,4 +1,4 @@
-"""This project's case classes for kept ranks: a no-op, and a small DTensor test for every rank mode."""
+"""This project's case classes for the measurements of kept ranks: no-op tests, and a small DTensor test."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ ROWS = 8
 
 
 class PooledNoOp(MultiProcContinuousTest):
-    """A no-op on pooled ranks that keep their group."""
+    """A no-op test on pooled ranks that keep their process group."""
 
     @classmethod
     def backend_str(cls) -> str:
-        """As every contender's."""
+        """The backend of every contender."""
         return "gloo"
 
     @classmethod
     def device_type(cls) -> str:
-        """As every contender's."""
+        """The device type of every contender."""
         return "cpu"
 
     def test_nothing(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class PooledNoOp2(PooledNoOp):
-    """On two ranks."""
+    """A no-op test on two pooled ranks."""
 
     world_size = 2
 
 
 class PooledNoOp4(PooledNoOp):
-    """On four ranks."""
+    """A no-op test on four pooled ranks."""
 
     world_size = 4
 
 
 class ThreadedNoOp(MultiThreadedTestCase):
-    """A no-op on threads."""
+    """A no-op test on ranks that are threads."""
 
     def setUp(self) -> None:
         """Starts the threads."""
@@ -52,34 +52,34 @@ class ThreadedNoOp(MultiThreadedTestCase):
         self._spawn_threads()
 
     def test_nothing(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class ThreadedNoOp2(ThreadedNoOp):
-    """On two ranks."""
+    """A no-op test on two threads."""
 
     world_size = 2
 
 
 class ThreadedNoOp4(ThreadedNoOp):
-    """On four ranks."""
+    """A no-op test on four threads."""
 
     world_size = 4
 
 
 class Sharded(DTensorTestBase):
-    """A product of sharded matrices, gathered and checked: the same body in all rank modes."""
+    """A DTensor test for any rank mode: it multiplies sharded matrices, gathers and checks the product."""
 
     world_size: Any = 4
 
     @property
     def device_type(self) -> str:
-        """As every contender's."""
+        """The device type of every contender."""
         return "cpu"
 
     @with_comms
     def test_dtensor(self) -> None:
-        """One redistribution and one product."""
+        """Makes one product and one redistribution of DTensors."""
         mesh = DeviceMesh(self.device_type, list(range(self.world_size)))
         left = torch.arange(float(ROWS * ROWS)).reshape(ROWS, ROWS)
         product = distribute_tensor(left, mesh, [Shard(0)]) @ distribute_tensor(left, mesh, [Replicate()])
@@ -95,5 +95,5 @@ _CLASSES: dict[tuple[str, int], type[unittest.TestCase]] = {
 
 
 def ours(kind: Kind, world_size: int, mode: str) -> type[unittest.TestCase]:
-    """The class for a kind, on so many ranks."""
+    """The case class for a kind of measurement, a world size and a rank mode."""
     return Sharded if kind is DTENSOR_TEST else _CLASSES[mode, world_size]

@@ -1,5 +1,8 @@
-"""Upstream's case classes for kept ranks, each with a no-op. Classes of a module's top level: its ranks are
-new interpreters, which find them by name."""
+"""Upstream's case classes for the measurements of kept ranks, each with a no-op test.
+
+The classes are at the module's top level, because upstream's ranks are new interpreters that import them by
+name.
+"""
 
 from __future__ import annotations
 
@@ -9,36 +12,36 @@ from torch.testing._internal import common_distributed
 
 
 class UpstreamPooledNoOp(common_distributed.MultiProcContinuousTest):  # type: ignore[misc]  # torch is Any to mypy here
-    """A no-op on upstream's pooled ranks."""
+    """A no-op test on upstream's pooled ranks."""
 
     @classmethod
     def backend_str(cls) -> str:
-        """As every contender's."""
+        """The backend of every contender."""
         return "gloo"
 
     @classmethod
     def device_type(cls) -> str:
-        """As every contender's."""
+        """The device type of every contender."""
         return "cpu"
 
     def test_nothing(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class UpstreamPooledNoOp2(UpstreamPooledNoOp):
-    """On two ranks."""
+    """A no-op test on two of upstream's pooled ranks."""
 
     world_size = 2
 
 
 class UpstreamPooledNoOp4(UpstreamPooledNoOp):
-    """On four ranks."""
+    """A no-op test on four of upstream's pooled ranks."""
 
     world_size = 4
 
 
 class UpstreamThreadedNoOp(common_distributed.MultiThreadedTestCase):  # type: ignore[misc]  # torch is Any to mypy here
-    """A no-op on upstream's threads."""
+    """A no-op test on upstream's ranks that are threads."""
 
     def setUp(self) -> None:
         """Starts the threads."""
@@ -46,17 +49,17 @@ class UpstreamThreadedNoOp(common_distributed.MultiThreadedTestCase):  # type: i
         self._spawn_threads()
 
     def test_nothing(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class UpstreamThreadedNoOp2(UpstreamThreadedNoOp):
-    """On two ranks."""
+    """A no-op test on two of upstream's threads."""
 
     world_size = 2
 
 
 class UpstreamThreadedNoOp4(UpstreamThreadedNoOp):
-    """On four ranks."""
+    """A no-op test on four of upstream's threads."""
 
     world_size = 4
 

@@ -1,8 +1,8 @@
-"""One upstream test file, run as ``python FILE`` does, with every test's verdict and duration written down.
+"""Runs one upstream test file as ``python FILE`` does, and writes down each test's verdict and duration.
 
     python -m tools.bench.upstream_file WAY RESULTS FILE [unittest arguments]
 
-``WAY`` is ``upstream`` or ``drop-in``; ``RESULTS`` becomes a file with a JSON object a test.
+``WAY`` is ``upstream`` or ``drop-in``. The file ``RESULTS`` gets one JSON object for each test.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None,
 
 @dataclass(frozen=True, slots=True)
 class TimedVerdict:
-    """What became of one test: its id without the module's name, and seconds from setUp to tearDown."""
+    """One test's verdict: its id without the module's name, and its seconds from setUp to tearDown."""
 
     test: str
     verdict: str
@@ -74,12 +74,12 @@ def recording(path: str) -> type[unittest.TextTestResult]:
 
 
 def read(lines: Iterable[str]) -> list[TimedVerdict]:
-    """What ``recording`` wrote."""
+    """Reads the lines that the result class of ``recording`` wrote."""
     return [TimedVerdict(**json.loads(line)) for line in lines if line.strip()]
 
 
 def main(arguments: list[str]) -> None:
-    """Ends by SystemExit, as unittest's main does."""
+    """Runs the tool and ends with SystemExit, as ``unittest.main`` does."""
     way, results, file, *rest = arguments
     unittest.TextTestRunner.resultclass = recording(results)
     program.run(file, rest, WAYS[way])

@@ -1,11 +1,11 @@
-"""This project's ``MultiProcessTestCase``, on each of its launchers."""
+"""Contenders that run this harness's ``MultiProcessTestCase``, one for each launcher: fork server, spawn."""
 
 from __future__ import annotations
 
 import os
 import unittest
 
-import torch.distributed  # noqa: F401 - as a test module would: the fork server is forked with it
+import torch.distributed  # noqa: F401 - as in a test module, so that the fork server inherits it
 
 from harness import MultiProcessTestCase
 from tools.bench.bodies import Bodies
@@ -13,11 +13,11 @@ from tools.bench.contenders.base import CaseContender
 
 
 class HarnessBodiesCase(Bodies, MultiProcessTestCase):
-    """The bodies on this project's ranks."""
+    """The bodies as tests on this harness's ranks."""
 
 
 class HarnessContender(CaseContender):
-    """A launcher, by the name that ``HARNESS_LAUNCHER`` knows it by."""
+    """The base of the contenders; a subclass sets ``launcher`` to a value of ``HARNESS_LAUNCHER``."""
 
     launcher: str
 
@@ -25,12 +25,12 @@ class HarnessContender(CaseContender):
         os.environ["HARNESS_LAUNCHER"] = self.launcher
 
     def case(self, method: str) -> unittest.TestCase:
-        """The case for one body."""
+        """The test case whose method runs one of the bodies."""
         return HarnessBodiesCase(method)
 
 
 class ForkServer(HarnessContender):
-    """Ranks forked from a warm server."""
+    """Ranks that are forked from a warm server."""
 
     launcher = "forkserver"
 
