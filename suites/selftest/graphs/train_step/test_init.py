@@ -1,4 +1,4 @@
-"""``compile``: what it takes, what it leaves on the function, and what it refuses to decorate."""
+"""Tests ``compile``: what it sets on the decorated function, and which arguments and functions it refuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from suites.selftest.graphs.train_step.step_test_case import StepTestCase, compi
 
 
 class NoOverride(Override):
-    """Changes nothing."""
+    """An override that changes nothing."""
 
     def replacement(self, fqn: str, orig_submodule: nn.Module) -> nn.Module:
         return orig_submodule
@@ -28,7 +28,7 @@ class NoOverride(Override):
 
 
 class DecoratedTest(StepTestCase):
-    """What stands on a decorated function."""
+    """The attributes of a decorated function."""
 
     def test_compiled_object(self) -> None:
         self.assertEqual(COMPILED_OBJECT_KEY, "_compiled_obj")
@@ -57,7 +57,7 @@ class DecoratedTest(StepTestCase):
 
             @compile()
             def train_on(self, optimizer: Any, x: Tensor) -> Any:
-                """One step."""
+                """Trains this module by one step."""
                 return sum_step(self, optimizer, x)
 
         module = Trained(3, 2)
@@ -73,7 +73,7 @@ class DecoratedTest(StepTestCase):
 
 
 class RefusedTest(unittest.TestCase):
-    """Arguments and functions that cannot be used, in one line each."""
+    """Arguments and functions that cannot be used are refused with a message of one line."""
 
     def refused(self, words: str, function: Any = sum_step, **options: Any) -> None:
         with self.assertRaisesRegex(UsageError, words) as caught:
@@ -89,7 +89,7 @@ class RefusedTest(unittest.TestCase):
 
     def test_functions_that_do_not_run_when_called(self) -> None:
         async def coroutine(module: Any) -> None:
-            """Waits."""
+            """A coroutine function."""
 
         def generator(module: Any) -> Iterator[None]:
             yield
@@ -124,7 +124,7 @@ class RefusedTest(unittest.TestCase):
 
 
 class GroupTest(unittest.TestCase):
-    """The group that gradients are summed over."""
+    """A step needs a process group to sum gradients over."""
 
     def test_no_process_group(self) -> None:
         module = nn.Linear(3, 2)
@@ -133,7 +133,7 @@ class GroupTest(unittest.TestCase):
 
 
 class MeshTest(StepTestCase):
-    """Meshes as groups."""
+    """``group`` may be a mesh, and has to contain this rank."""
 
     def test_meshes(self) -> None:
         mesh = init_device_mesh("cpu", (1, 1), mesh_dim_names=("one", "other"))

@@ -1,4 +1,4 @@
-"""Overrides: what they are asked, what they replace, and what they may make of a graph."""
+"""Tests overrides: the modules that they are offered, their replacements, and the graphs they may return."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Transform = Callable[[GraphModule, list[Tensor]], Any]
 
 
 class Recorded(Override):
-    """Replaces by a function of the module, transforms by another, and remembers what it was asked."""
+    """An override of two functions that records the modules and graphs that it was called with."""
 
     def __init__(
         self,
@@ -42,17 +42,17 @@ class Recorded(Override):
 
 
 def relu_to_tanh(module: Any) -> Any:
-    """Another module for one of them."""
+    """Replaces a ReLU module by Tanh, and keeps others."""
     return nn.Tanh() if isinstance(module, nn.ReLU) else module
 
 
 def nested() -> nn.Module:
-    """Three levels."""
+    """A module with three levels of children."""
     return nn.Sequential(nn.Linear(3, 3), nn.Sequential(nn.ReLU(), nn.Sequential(nn.Linear(3, 2), nn.ReLU())))
 
 
 def doubled_placeholders(gm: GraphModule, flat_state: list[Tensor]) -> GraphModule:
-    """Adds a tensor to the loss: to the state, as the last entry, and to the graph."""
+    """A transformation that adds a new last entry of the state, and adds it to the loss in the graph."""
     placeholders = gm.graph.find_nodes(op="placeholder")
     with gm.graph.inserting_after(placeholders[len(flat_state) - 1]):
         added = gm.graph.placeholder("added")
@@ -65,7 +65,7 @@ def doubled_placeholders(gm: GraphModule, flat_state: list[Tensor]) -> GraphModu
 
 
 class ReplaceTest(unittest.TestCase):
-    """Which modules are offered, and what takes their places."""
+    """Which modules overrides are offered, and how they are replaced."""
 
     def test_offered_from_outside_in(self) -> None:
         override = Recorded()
@@ -101,10 +101,10 @@ class ReplaceTest(unittest.TestCase):
 
 
 class TransformTest(StepTestCase):
-    """What becomes of graphs."""
+    """Overrides and ``gm_transformation`` change the graph that runs."""
 
     def run_with(self, *overrides: Override, **options: Any) -> tuple[Any, Any]:
-        """What a step of a small module returns, and what was compiled."""
+        """Runs a step of a small module once; its result and its ``CompiledStep``."""
         module, optimizer, x = self.linear()
         step = compile(overrides, **options)(sum_step)
         return step(module, optimizer, x), compiled_of(step)

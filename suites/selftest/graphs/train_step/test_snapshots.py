@@ -1,4 +1,4 @@
-"""Snapshots: what counts as the same, and what is said of what does not."""
+"""Tests which values are equal in snapshots, and how differences are described."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Holder:
 
 
 class SameTest(unittest.TestCase):
-    """Which values are the same."""
+    """Which values are equal in two snapshots."""
 
     def check(self, one: Any, other: Any, *, same: bool) -> None:
         self.assertIs(not of(value=one).differences(of(value=other)), same, (one, other))
@@ -113,7 +113,7 @@ class SameTest(unittest.TestCase):
 
 
 class WordsTest(unittest.TestCase):
-    """What is said of differences."""
+    """How values and differences are described."""
 
     def test_tensor(self) -> None:
         self.assertEqual(tensor_words(torch.zeros(2, 3)), "float32[2, 3]")

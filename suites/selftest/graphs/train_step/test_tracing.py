@@ -1,4 +1,4 @@
-"""One trace: nothing is executed, what is returned keeps its shape, and what cannot be a graph is refused."""
+"""Tests that a trace executes nothing, keeps the result's structure, and refuses what cannot be a graph."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from suites.selftest.graphs.train_step.step_test_case import StepTestCase, compi
 
 
 class Branching(nn.Module):  # type: ignore[misc]  # torch is not followed
-    """Takes a decision by the value of its input."""
+    """A module that branches on the values of its input."""
 
     def __init__(self) -> None:
         super().__init__()
         self.fc = nn.Linear(3, 2)
 
     def forward(self, x: Tensor) -> Tensor:
-        """One of two."""
+        """Returns the layer's output or its negative."""
         return self.fc(x) if x.sum() > 0 else -self.fc(x)
 
 
 class Failing(nn.Linear):  # type: ignore[misc]  # as above
-    """Raises after it has computed something."""
+    """A module whose forward raises after it has computed something."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Never returns."""
+        """Always raises."""
         super().forward(x)
         raise RuntimeError("a fault of the user's own")
 
 
 class ReturnedTest(StepTestCase):
-    """What a step returns."""
+    """The values that a compiled step returns."""
 
     def returned(self, make: Any) -> Any:
-        """What a compiled step returns the second time."""
+        """Runs a step that returns what ``make`` makes; the result of the second call, with its inputs."""
 
         def step(module: Any, optimizer: Any, x: Tensor) -> Any:
             return make(module, optimizer, x, sum_step(module, optimizer, x))
@@ -98,7 +98,7 @@ class ReturnedTest(StepTestCase):
 
 
 class NotExecutedTest(StepTestCase):
-    """A trace leaves everything as it was, whatever becomes of it."""
+    """A trace changes nothing, whether it succeeds or fails."""
 
     def test_trace_alone(self) -> None:
         module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Dropout(0.5))
@@ -109,7 +109,7 @@ class NotExecutedTest(StepTestCase):
         before = copy.deepcopy((dict(module.state_dict()), optimizer.state_dict(), torch.get_rng_state()))
 
         class Stop(Exception):
-            """Ends a call after its trace."""
+            """Raised to end a call right after its trace."""
 
         def stop(gm: Any) -> Any:
             raise Stop
@@ -157,7 +157,7 @@ class NotExecutedTest(StepTestCase):
 
 
 class SymbolsTest(StepTestCase):
-    """Numbers that the graph computes with in Python."""
+    """Python numbers that are symbols in the graph."""
 
     def test_numbers_out_of_state(self) -> None:
         def make(module: nn.Module) -> Adam:
@@ -179,10 +179,10 @@ class SymbolsTest(StepTestCase):
 
     def test_learning_rate_that_decides_something(self) -> None:
         class Clamped(torch.optim.SGD):  # type: ignore[misc]  # as above
-            """Has no rate above 0.05."""
+            """SGD that limits its learning rate to 0.05."""
 
             def step(self, closure: None = None) -> None:
-                """One step."""
+                """Applies one optimizer step."""
                 for group in self.param_groups:
                     for parameter in group["params"]:
                         rate = group["lr"] if group["lr"] < 0.05 else 0.05
@@ -201,7 +201,7 @@ class SymbolsTest(StepTestCase):
 
 
 class RefusedTest(StepTestCase):
-    """Steps that cannot be one graph: one line, which names the place."""
+    """Steps that cannot be one graph are refused in one line that names the place in the code."""
 
     def refused(self, words: str, module: nn.Module, function: Any = sum_step) -> None:
         with self.assertRaisesRegex(UsageError, words) as caught:
