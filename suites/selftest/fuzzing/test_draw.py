@@ -1,4 +1,4 @@
-"""The strategy: what it draws, and to what it shrinks."""
+"""Tests which programs the strategy draws, and which arguments it refuses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def some_of(strategy: SearchStrategy[Program], count: int = DRAWS) -> list[Progr
 
 
 class Drawing(unittest.TestCase):
-    """What random programs are like."""
+    """The random programs of ``programs`` and ``drawn``."""
 
     def test_everything_there_is(self) -> None:
         found: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""A program in a rank: every call, and what is said of tensors that are not what they should be."""
+"""Tests how a rank runs a program: it makes every kind of call, and reports each wrong tensor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 
 class OnOneRank(unittest.TestCase):
-    """Programs on a group of one."""
+    """Programs on a process group of one rank."""
 
     def setUp(self) -> None:
         store = dist.HashStore()
@@ -85,7 +85,7 @@ class OnOneRank(unittest.TestCase):
 
 
 class Comparing(unittest.TestCase):
-    """``same`` and ``as_tensor``."""
+    """The functions ``same`` and ``as_tensor``."""
 
     def test_exactly_and_nearly(self) -> None:
         one = torch.tensor([1.0, float("inf")])

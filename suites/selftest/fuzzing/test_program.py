@@ -1,4 +1,4 @@
-"""Programs as values: what is one, what is not, and its form on the wire."""
+"""Tests programs as values: which are valid, what their repr is, and that they survive JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALL = (0, 1, 2)
 
 
 class Values(unittest.TestCase):
-    """Steps and programs."""
+    """Steps and programs check their fields and show the code that makes them."""
 
     def refused(self, words: str, kind: type, *args: Any, **fields: Any) -> None:
         with self.subTest(words), self.assertRaisesRegex(UsageError, words):

@@ -1,4 +1,4 @@
-"""The interpreter against numbers that were worked out by hand."""
+"""Compares the numpy interpreter of programs with numbers that were worked out by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TERMS = {0: [1, 2], 2: [3, 4]}
 
 
 class Results(unittest.TestCase):
-    """One step on ranks 0 and 2 of three."""
+    """The results of one step on ranks 0 and 2 of three."""
 
     def results(self, kind: str, **fields: Any) -> dict[int, list[Any]]:
         fields = {"dtype": "int32", **fields}
@@ -83,7 +83,7 @@ class Results(unittest.TestCase):
 
 
 class Taking(unittest.TestCase):
-    """Steps whose input is what an earlier one gave."""
+    """Steps whose input is the output of an earlier one."""
 
     def taken(self, first: CollectiveStep, second: CollectiveStep) -> list[Any]:
         known = interpret(Program(3, (first, second)))
@@ -110,7 +110,7 @@ class Taking(unittest.TestCase):
 
 
 class Numbers(unittest.TestCase):
-    """Data and arithmetic."""
+    """The input data, the dtypes and the arithmetic of the interpreter."""
 
     def test_labels_tell_ranks_parts_and_steps_apart(self) -> None:
         seen = {

@@ -1,5 +1,4 @@
-"""Ranks' actions: in one order, each handle waited for, and never a deadlock, on a simulation of blocking
-calls."""
+"""Tests the ranks' actions: each handle is waited for, and a simulation of blocking calls never deadlocks."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ EVERYONE = (0, 1, 2)
 
 
 def counterparts(program: Program, action: RankAction, rank: int) -> set[tuple[int, int, str]]:
-    """The calls, as (step, rank, part), that must have been made before an action can be over."""
+    """The calls, as (step, rank, part), that must have been made before an action can return."""
     step = program.steps[action.number]
     if isinstance(step, CollectiveStep):
         return {(action.number, peer, ALL) for peer in step.group}
@@ -27,8 +26,7 @@ def counterparts(program: Program, action: RankAction, rank: int) -> set[tuple[i
 
 
 def stuck(program: Program, schedules: Sequence[Sequence[RankAction]]) -> list[int]:
-    """The ranks that never come to their end, where whatever can block does until its counterparts are
-    there."""
+    """The ranks that never finish, if each call that may block does so until its counterparts are made."""
     position = [0] * len(schedules)
     called: set[tuple[int, int, str]] = set()
     moved = True
@@ -51,7 +49,7 @@ def schedules(program: Program) -> list[tuple[RankAction, ...]]:
 
 
 class Schedules(unittest.TestCase):
-    """What each rank does."""
+    """The actions of each rank."""
 
     @bounded(300)
     @given(programs(3, max_steps=12))

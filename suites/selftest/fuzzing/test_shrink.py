@@ -1,4 +1,4 @@
-"""Shrinking: what is simpler, and that nothing simpler than the smallest program fails."""
+"""Tests shrinking: which programs are simpler, and that the smallest failing program is found."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def has(wanted: Callable[[Step], bool]) -> Callable[[Program], bool]:
 
 
 class Shrinking(unittest.TestCase):
-    """``smallest`` and what it tries."""
+    """The function ``smallest``, and the programs that it tries."""
 
     random: tuple[Program, ...]
 
@@ -29,7 +29,7 @@ class Shrinking(unittest.TestCase):
         cls.random = same_draws(programs(3), 300, seed=0)
 
     def shrunk(self, wanted: Callable[[Step], bool]) -> Program:
-        """The one program that the first few random programs shrink to which have such a step."""
+        """The one program to which the first few random programs with such a step all shrink."""
         fails = has(wanted)
         found = [p for p in self.random if fails(p)]
         self.assertGreater(len(found), 2)

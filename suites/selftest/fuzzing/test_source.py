@@ -1,4 +1,4 @@
-"""The script of a program runs by itself, and fails where a tensor is not what it should be."""
+"""Tests that the script of a program runs by itself, and that it fails if a tensor is wrong."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
 
 
 class Scripts(unittest.TestCase):
-    """What ``source_of`` writes."""
+    """The scripts that ``source_of`` writes."""
 
     def test_runs_and_sees_what_is_wrong(self) -> None:
         script = source_of(PROGRAM)
