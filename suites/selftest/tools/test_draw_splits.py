@@ -97,7 +97,7 @@ class GeometryTest(unittest.TestCase):
     def check_bucket(
         self, bucket: Bucket, bars: list[ET.Element], frame: ET.Element, cap: ET.Element, scale: float
     ) -> None:
-        """Checks that a bucket's parameters and cap are to scale, and that the parameters are side by side."""
+        """Checks that a bucket's parameters and cap are to scale, and its parameters side by side."""
         self.assertAlmostEqual(number(frame, "width"), bucket.size * scale, delta=ROUNDED)
         self.assertAlmostEqual(number(cap, "x1"), MARGIN + bucket.cap * scale, delta=ROUNDED)
         self.assertEqual(cap.attrib["x1"], cap.attrib["x2"])
