@@ -81,6 +81,8 @@ def describe_modes(snapshot: GuardSnapshot) -> None:
     """Notes the modes that change what operators do: grad mode, autocast, default dtype, default device."""
     snapshot.note("grad mode", torch.is_grad_enabled())
     for kind in sorted({"cpu", torch.get_default_device().type, _accelerator()}):
+        if not torch.amp.is_autocast_available(kind):  # meta, for example
+            continue
         on = torch.is_autocast_enabled(kind)
         snapshot.note(f"autocast on {kind}", torch.get_autocast_dtype(kind) if on else None)
     snapshot.note("default dtype", torch.get_default_dtype())
