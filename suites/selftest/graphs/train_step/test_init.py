@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
 from torch.fx import GraphModule
 
 from harness.errors import UsageError
@@ -121,36 +119,6 @@ class RefusedTest(unittest.TestCase):
     def test_group(self) -> None:
         self.refused("give a process group, a mesh of one dimension", group="world")
         self.refused("give a process group, a mesh of one dimension", group=[0, 1])
-
-
-class GroupTest(unittest.TestCase):
-    """A step needs a process group to sum gradients over."""
-
-    def test_no_process_group(self) -> None:
-        module = nn.Linear(3, 2)
-        with self.assertRaisesRegex(UsageError, "call init_process_group first"):
-            compile()(sum_step)(module, sgd(module), torch.ones(1, 3))
-
-
-class MeshTest(StepTestCase):
-    """``group`` may be a mesh, and has to contain this rank."""
-
-    def test_meshes(self) -> None:
-        mesh = init_device_mesh("cpu", (1, 1), mesh_dim_names=("one", "other"))
-        for group in ((mesh, 0), (mesh, "other"), mesh["one"], mesh.get_group(1), None):
-            module, optimizer, x = self.linear()
-            compile(group=group)(sum_step)(module, optimizer, x)
-        with self.assertRaisesRegex(UsageError, "a mesh of 2 dimensions: give"):
-            compile(group=mesh)
-        for dimension in (2, -1, "third", None):
-            with self.assertRaisesRegex(UsageError, f"names dimension {dimension!r} of a mesh that has 2"):
-                compile(group=(mesh, dimension))
-
-    def test_group_of_others(self) -> None:
-        module, optimizer, x = self.linear()
-        step = compile(group=dist.GroupMember.NON_GROUP_MEMBER)(sum_step)
-        with self.assertRaisesRegex(UsageError, "this rank is not in the group"):
-            step(module, optimizer, x)
 
 
 if __name__ == "__main__":

@@ -8,24 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.optim import ASGD, Adam, NAdam, RAdam
+from torch.optim import ASGD, Adam, RAdam
 
 from harness.errors import UsageError
 from harness.graphs.train_step import compile
 from suites.selftest.graphs.train_step.step_test_case import StepTestCase, compiled_of, sgd, sum_step
-
-
-class Branching(nn.Module):  # type: ignore[misc]  # torch is not followed
-    """A module that branches on the values of its input."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(3, 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Returns the layer's output or its negative."""
-        return self.fc(x) if x.sum() > 0 else -self.fc(x)
 
 
 class Failing(nn.Linear):  # type: ignore[misc]  # as above
@@ -169,63 +156,9 @@ class SymbolsTest(StepTestCase):
         )
         self.assertEqual(len(counts), 2, "the step count of each parameter")
 
-    def test_learning_rate(self) -> None:
-        def between(module: nn.Module, optimizer: Any) -> None:
-            group = optimizer.param_groups[0]
-            group["lr"] = {0.1: 0.0, 0.0: 1.0, 1.0: 0.5}[group["lr"]]
-
-        for make in (sgd, lambda module: NAdam(module.parameters(), lr=0.1)):
-            self.same_as_eager(nn.Linear(3, 2), optimizer=make, between=between, warm_up=make is not sgd)
-
-    def test_learning_rate_that_decides_something(self) -> None:
-        class Clamped(torch.optim.SGD):  # type: ignore[misc]  # as above
-            """SGD that limits its learning rate to 0.05."""
-
-            def step(self, closure: None = None) -> None:
-                """Applies one optimizer step."""
-                for group in self.param_groups:
-                    for parameter in group["params"]:
-                        rate = group["lr"] if group["lr"] < 0.05 else 0.05
-                        with torch.no_grad():
-                            parameter.sub_(rate * parameter.grad)
-
-        def between(module: nn.Module, optimizer: Any) -> None:
-            group = optimizer.param_groups[0]
-            group["lr"] = {0.1: 0.01, 0.01: 0.02, 0.02: 0.1}[group["lr"]]
-
-        def make(module: nn.Module) -> Clamped:
-            return Clamped(module.parameters(), lr=0.1)
-
-        inputs = [[torch.randn(4, 3)] for _ in range(3)]
-        self.same_as_eager(nn.Linear(3, 2), inputs=inputs, optimizer=make, between=between, graphs=3)
-
 
 class RefusedTest(StepTestCase):
     """Steps that cannot be one graph are refused in one line that names the place in the code."""
-
-    def refused(self, words: str, module: nn.Module, function: Any = sum_step) -> None:
-        with self.assertRaisesRegex(UsageError, words) as caught:
-            compile()(function)(module, sgd(module), torch.ones(4, 3))
-        self.assertNotIn("\n", str(caught.exception))
-        self.assertIsNotNone(caught.exception.__cause__)
-
-    def test_decision_by_a_value(self) -> None:
-        self.refused(r"needs the value of a tensor in Python at test_tracing\.py:\d+, so it", Branching())
-
-    def test_number_of_a_tensor_in_python(self) -> None:
-        def step(module: Any, optimizer: Any, x: Tensor) -> None:
-            sum_step(module, optimizer, x * float(x.sum()))
-
-        self.refused(r"needs the value of a tensor in Python at test_tracing\.py:\d+", nn.Linear(3, 2), step)
-
-    def test_tensor_from_outside(self) -> None:
-        weights = torch.ones(4, 2)
-
-        def step(module: Any, optimizer: Any, x: Tensor) -> None:
-            F.mse_loss(module(x), weights).backward()
-
-        words = r"a tensor at test_tracing\.py:\d+ that is neither an argument nor .* register it as a buffer"
-        self.refused(words, nn.Linear(3, 2), step)
 
     def test_returned_tensor_from_outside(self) -> None:
         weights = torch.ones(4, 2)
@@ -237,11 +170,6 @@ class RefusedTest(StepTestCase):
         with self.assertRaisesRegex(UsageError, "the step returns a object: return tensors"):
             module, optimizer, x = self.linear()
             compile()(lambda module, optimizer, x: [x, object()])(module, optimizer, x)
-
-    def test_sparse_gradient(self) -> None:
-        module = nn.Embedding(5, 2, sparse=True)
-        with self.assertRaisesRegex(UsageError, "a gradient is sparse"):
-            compile()(sum_step)(module, sgd(module), torch.tensor([1, 3]))
 
 
 if __name__ == "__main__":
