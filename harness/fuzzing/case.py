@@ -214,7 +214,7 @@ class ProgramTestCase(MultiProcContinuousTest):
         return None
 
     def _explained(self) -> RankProblem:
-        """The error that the test raises: the verdict on the smallest program, and the program as a script."""
+        """The error that the test raises: the verdict on the smallest program, and its script."""
         assert self._found is not None, "there is something to explain"
         program, problem = self._found
         backend = type(self).backend_str

@@ -92,7 +92,7 @@ class PutBackTest(unittest.TestCase):
         self.assertEqual([type(each) for each in state[weight].values()], [Tensor])
 
     def test_keeps_the_optimizers_records(self) -> None:
-        """A step in the context counts for learning-rate schedulers, which warn if the optimizer made none."""
+        """A step in the context counts for schedulers, which warn if the optimizer has made none."""
         module, optimizer = trained()
         scheduler = ConstantLR(optimizer)
         with put_back_after(module, optimizer):
