@@ -15,7 +15,7 @@ from harness.fuzzing.program import CollectiveStep, Delay, Message, Program, Ste
 
 
 def smallest(program: Program, fails: Callable[[Program], bool]) -> Program:
-    """Returns a failing program none of whose simpler variants (``simpler``) fails; ``program`` has to fail.
+    """Shrinks ``program``, which fails, to a failing program of which no variant from ``simpler`` fails.
 
     No program is tried twice.
     """

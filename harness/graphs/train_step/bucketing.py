@@ -82,10 +82,10 @@ def _wait_of(reduce: Node) -> Node:
 
 
 def _followed(reduce: Node) -> tuple[list[Node], list[Node]]:
-    """The nodes that depend on one reduced gradient alone, and the nodes that read them.
+    """The nodes that depend on one reduced gradient alone, and the other nodes that read these.
 
-    The former (the gradient detached, or laid out as its parameter) may be moved behind any later
-    all-reduce, as long as their readers come after that.
+    A node that depends on the gradient alone (it is detached, or laid out as its parameter) may be moved
+    behind a later all-reduce, if all of its readers come after that.
     """
     made, readers = {_wait_of(reduce): None}, []
     node = _wait_of(reduce)
