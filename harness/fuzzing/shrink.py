@@ -1,4 +1,4 @@
-"""Shrinks a failing program to one that fails too, but passes without any of its steps or with a simpler one.
+"""Shrinks a failing program until every further removal or simplification of a step makes it pass.
 
 hypothesis shrinks programs badly: a step is many choices, which it does not remove at once, and it cannot
 know how expensive a try is. Shrinking by steps and fields needs fewer tries.
