@@ -1,13 +1,13 @@
-"""Draw how DDPOptimizer splits a model: an SVG with each bucket to scale, its cap, and what filled it.
+"""Draws how DDPOptimizer splits a model: an SVG with each bucket to scale, its cap, and its parameters.
 
     python tools/draw_splits.py suites.dynamo.examples:toy -o toy.svg
     python tools/draw_splits.py my_models:make --bucket-mb 10 -o mine.svg
     python tools/draw_splits.py splits.json -o splits.svg
 
-The first two import a module from the current directory or the tree and call a function of it, which returns
-a model and its inputs in a tuple; the model is run once, and compiled once. The third reads what
-``harness.graphs.splits_to_json`` wrote of splits that a test has captured. Buckets stand in the order in
-which their gradients are ready: the one nearest the model's output comes first.
+The first two import a module from the current directory or the tree and call one of its functions, which
+returns a tuple of a model and its inputs; the model is run once and compiled once. The third reads what
+``harness.graphs.splits_to_json`` wrote of splits that a test has captured. Buckets are drawn in the order in
+which their gradients become ready: the one nearest the model's output comes first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EXIT_CODES = """exit codes:
   1  the model has no graph that DDPOptimizer splits
   2  a wrong argument, or a file or a model that cannot be used"""
 
-# Pixels. A character of the monospaced font is at most 0.62 of its size wide, in every font that is common.
+# Sizes in pixels. In every common monospaced font a character's width is at most 0.62 of the font size.
 FONT, CHARACTER, LINE = 12, 12 * 0.62, 17
 MARGIN, BAR_WIDTH, BAR_HEIGHT, GAP = 16, 760, 26, 14
 
@@ -51,20 +51,20 @@ text.crossing { fill: #a63603; font-weight: bold }
 
 @dataclass
 class Canvas:
-    """Elements of a picture that grows downwards: ``y`` is where the next thing goes."""
+    """A picture that grows downwards: ``y`` is where the next element goes."""
 
     root: ET.Element
     y: float = MARGIN
     width: float = 2 * MARGIN + BAR_WIDTH
 
     def text(self, words: str, style: str = "", x: float = MARGIN) -> None:
-        """Write a line, and make the picture as wide as it needs to be."""
+        """Writes a line of text, and widens the picture if the line needs it."""
         self.y += LINE
         self.add("text", style, x=x, y=self.y - LINE / 3).text = words
         self.width = max(self.width, x + len(words) * CHARACTER + MARGIN)
 
     def add(self, tag: str, style: str = "", **attributes: float) -> ET.Element:
-        """Add an element with numbers for attributes."""
+        """Adds an SVG element with numeric attributes and returns it."""
         element = ET.SubElement(self.root, tag, {"class": style} if style else {})
         for name, value in attributes.items():
             element.set(name, f"{value:.3f}".rstrip("0").rstrip("."))
@@ -72,7 +72,7 @@ class Canvas:
 
 
 def draw(splits: Sequence[Split]) -> str:
-    """The splits as the text of an SVG file, one below the other, all to one scale."""
+    """Draws the splits below each other, all to one scale; returns the text of an SVG file."""
     canvas = Canvas(ET.Element("svg", {"xmlns": "http://www.w3.org/2000/svg"}))
     ET.SubElement(canvas.root, "style").text = STYLE
     paper = canvas.add("rect", "paper")
@@ -136,7 +136,10 @@ def _number(count: int, thing: str) -> str:
 
 
 def splits_from(source: str, bucket_mb: float) -> Sequence[Split]:
-    """The splits that a JSON file holds, or those of the model that ``module:function`` makes."""
+    """The splits in a JSON file, or those of the model that ``module:function`` returns.
+
+    Raises UsageError if the file cannot be read or the model cannot be run.
+    """
     if ":" not in source or os.path.exists(source):
         try:
             return splits_from_json(Path(source).read_text(encoding="utf-8"))
@@ -152,7 +155,7 @@ def splits_from(source: str, bucket_mb: float) -> Sequence[Split]:
             raise TypeError(f"it returned a {type(made).__name__}")
         model, *inputs = made
         model(*inputs)
-    except Exception as error:  # whatever the user's code raises
+    except Exception as error:  # the user's code may raise anything
         said = next(iter(str(error).splitlines()), "")
         raise UsageError(
             f"{source} makes no model that runs ({type(error).__name__}: {said}): it has to be a function "
@@ -164,7 +167,7 @@ def splits_from(source: str, bucket_mb: float) -> Sequence[Split]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tool; the exit code, as ``--help`` lists them."""
+    """Runs the tool and returns one of the exit codes that ``--help`` lists."""
     arguments = _parser().parse_args(argv)
     try:
         splits = splits_from(arguments.source, arguments.bucket_mb)

@@ -5,10 +5,10 @@
     python tools/graph_diff.py --record 2.13.json aot
     python tools/graph_diff.py --old 2.12.json --new 2.13.json
 
-Tests are run by each interpreter, and every text that they compare with an expected one
-(assertExpectedInline, assertExpected) is recorded in place of the comparison; no source file is changed. How
-a test ends is compared as well. The interpreters need torch and the packages that the tests import. A side
-may also be a file that --record wrote, which then says which tests to compare; else their names are as for
+Each interpreter runs the tests, and every text that they would compare with an expected one
+(assertExpectedInline, assertExpected) is recorded instead; no source file is changed. How a test ends is
+compared as well. The interpreters need torch and the packages that the tests import. Either side may also be
+a file that --record wrote, which then says which tests to compare; otherwise tests are named as for
 run_tests.py.
 """
 
@@ -35,7 +35,7 @@ from unittest import mock
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import harness.expected_output  # noqa: F401  (expecttest reads the variable when it is imported: before it is set)
+import harness.expected_output  # noqa: F401  (imports expecttest, which reads the variable, before it is set)
 from harness import accepted_output
 from harness.accepted_output import Accepted, AcceptedOutputs
 from harness.errors import HarnessError, UsageError
@@ -55,37 +55,37 @@ EXIT_CODES = """exit codes:
 
 
 class RecordingFailed(HarnessError):
-    """An interpreter did not record: its output, which came before this, says why."""
+    """An interpreter failed to record; its output, which was printed before, says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One test: the texts that it compared, in order, and how it ended if it did not pass, as one line."""
+    """One recorded test: the texts that it compared, in order, and how it ended if it did not pass."""
 
     texts: tuple[str, ...]
     ended: str = ""
 
     def lines(self) -> list[str]:
-        """As a document: the texts one below the other, the end last."""
+        """The lines to compare: the texts below each other, then how the test ended."""
         parts = [*self.texts, *([f"ended by {self.ended}"] if self.ended else [])]
         return f"\n{SEPARATOR}\n".join(parts).splitlines()
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What one interpreter recorded: its release of torch, and the tests by id."""
+    """The result of recording with one interpreter: its torch release, and the recorded tests by id."""
 
     torch: str
     tests: Mapping[str, Recorded]
 
     def to_json(self) -> str:
-        """As the text of a file."""
+        """Encodes the recording as the text of a file."""
         tests = {test: asdict(recorded) for test, recorded in self.tests.items()}
         return json.dumps({"format": FORMAT, "torch": self.torch, "tests": tests}, indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Recording:
-        """The inverse of ``to_json``; ValueError for any other text."""
+        """Restores a recording from the text of ``to_json``; raises ValueError for any other text."""
         try:
             value = json.loads(text)
             if value["format"] != FORMAT:
@@ -100,7 +100,7 @@ class Recording:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tool; the exit code, as ``--help`` lists them."""
+    """Runs the tool and returns one of the exit codes that ``--help`` lists."""
     options = _parser().parse_args(argv)
     try:
         if options.record is not None:
@@ -145,9 +145,9 @@ def _record_to(options: argparse.Namespace) -> int:
 
 
 def record(names: Sequence[str]) -> Recording:
-    """What the tests of these names compare with expected texts, run here and now, none of them slow.
+    """Runs the named tests in this process, without the slow ones, and records what they compare.
 
-    UsageError for a name that stands for no test.
+    Raises UsageError for a name that matches no test.
     """
     if not names:
         raise UsageError("name the tests whose graphs to record")
@@ -169,7 +169,7 @@ def record(names: Sequence[str]) -> Recording:
 
 
 def _note_ranks(per_rank: Sequence[Sequence[Accepted]]) -> tuple[Accepted, ...]:
-    """In the place of ``accepted_output.apply``, which would write what ranks noted into the source."""
+    """Replaces ``accepted_output.apply``: what ranks compared is recorded, and not written into the source."""
     notes = accepted_output.current_outputs()
     assert notes is not None, "ranks run while a test does"
     for update in (update for updates in per_rank for update in updates):
@@ -178,7 +178,7 @@ def _note_ranks(per_rank: Sequence[Sequence[Accepted]]) -> tuple[Accepted, ...]:
 
 
 class _Recorder(unittest.TestResult):
-    """Notes of each test what it compared and how it ended."""
+    """A test result that records what each test compared and how it ended."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -195,7 +195,7 @@ class _Recorder(unittest.TestResult):
         self._around.close()
         texts = tuple(update.new for update in self._notes.updates)
         self.tests[test.id()] = Recorded(texts, self._ended)
-        # Python 3.12.1 does not start the tests that it skips.
+        # Reset here and not in startTest: Python 3.12.1 does not call startTest for tests that it skips.
         self._notes, self._ended = AcceptedOutputs(), ""
         super().stopTest(test)
 
@@ -223,7 +223,7 @@ class _Recorder(unittest.TestResult):
 
 
 def _one_line(error: BaseException) -> str:
-    """An error as text that is the same each time."""
+    """An error as one line of text that is the same in each run."""
     first, *_ = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {ADDRESS.sub('0x...', first)}"
 
@@ -247,7 +247,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _sides(old: str, new: str, names: Sequence[str]) -> list[Recording]:
-    """Both recordings. A recorded file says which tests an interpreter runs."""
+    """The recordings of both sides. If one is a file, an interpreter on the other side runs its tests."""
     files = {side: _read(side) for side in (old, new) if side.endswith(RECORDED)}
     if files and names:
         raise UsageError("a recorded file says which tests to compare: leave their names out")
@@ -270,7 +270,7 @@ def _read(file: str) -> Recording:
 
 
 def _run(python: str, names: Sequence[str]) -> Recording:
-    """What the interpreter ``python`` records of these tests, in a process of its own."""
+    """Records these tests with the interpreter ``python`` in a process of its own."""
     program = shutil.which(python)
     if program is None:
         raise UsageError(f"{python} is no interpreter that can be run, and no recorded file (*{RECORDED})")
@@ -294,7 +294,7 @@ def _run(python: str, names: Sequence[str]) -> Recording:
 
 
 def _diff(test: str, old: Recording, new: Recording) -> Iterator[str]:
-    """The unified diff of one test's texts; no lines where they are the same."""
+    """The lines of the unified diff of one test's texts; none if they are the same."""
     one, other = (side.tests.get(test, Recorded(())) for side in (old, new))
     return difflib.unified_diff(
         one.lines(),

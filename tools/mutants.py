@@ -1,15 +1,16 @@
-"""Plants one fault at a time and lists the tests that it concerns and that pass all the same.
+"""Runs a suite with one planted fault at a time and lists the tests that execute the fault and still pass.
 
     python tools/mutants.py c10d
     python tools/mutants.py c10d --mutant all_reduce_is_identity -k test_ddp
     python tools/mutants.py c10d --baseline /tmp/c10d --mutant 'barrier*'
 
-The faults of a suite stand in ``suites/<suite>/mutants.py`` (see ``suites/planting.py``). First the suite
-runs without one: what fails then counts for nothing afterwards, and the run watches where the faults would
-act. Then it runs once with each fault, planted in every worker and rank; only the tests that would execute
-it, where the fault can be watched. A test is concerned if it executed the fault in that run, or failed in it
-where it would have; a concerned test that passed is a survivor, explained if SURVIVORS in the same file has a
-reason for it. ``--baseline DIR`` keeps the first run there, or takes it from there.
+A suite's faults are listed in ``suites/<suite>/mutants.py`` (see ``suites/planting.py``). The first run, the
+baseline, is without a fault: tests that fail in it are left out afterwards, and it watches which tests would
+execute each fault. Then the suite runs once with each fault, planted in every worker and rank; if the fault
+can be watched, only with the tests that would execute it. A test is concerned if it executed the fault in
+that run, or if it failed in it and would have executed it. A concerned test that passed is a survivor; it is
+explained if SURVIVORS in the same file gives a reason. ``--baseline DIR`` keeps the first run in DIR, or
+takes it from there.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from suites import planting
 from suites.planting import EVERY, Faults, Marks, Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
-# Of the tests that a suite's faults concern, so many per cent must fail (DESIGN, section 9).
+# The percentage of concerned tests that must fail.
 WANTED_RATE = 95
-# Seconds that a test gets under a fault, at least and as a multiple of the slowest of them without it: a test
-# that hangs is as good as a test that fails, and should not take much longer.
+# The deadline of a test under a fault: at least so many seconds, or a multiple of the slowest test without
+# the fault. A hanging test counts like a failing one, and should not take much longer.
 TIMEOUT_S, TIMEOUT_RATIO = 10.0, 4.0
-# Seconds that peers get to report after the first rank has failed, here where most tests fail.
+# The seconds that peers get to report after the first rank has failed: few, because most tests fail here.
 GRACE_S = 0.3
 
 EXIT_CODES = f"""exit codes:
@@ -53,13 +54,16 @@ EXIT_CODES = f"""exit codes:
 
 
 class RunFailed(HarnessError):
-    """A run of the tests did not come to an end that tells anything; the message says where to look."""
+    """A run of the tests gave no usable results; the message says where to look."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What came of one mutant: the ids of the tests that executed it, and of those the ones that passed, with
-    the reason that is known. ``stale`` are the entries of SURVIVORS that none of them answers to."""
+class MutantVerdict:
+    """The result of one mutant.
+
+    ``concerned`` are the ids of the tests that executed it; ``survivors`` those of them that passed, each
+    with its known reason or None; ``stale`` the entries of SURVIVORS that match no survivor.
+    """
 
     mutant: Mutant
     concerned: frozenset[str]
@@ -68,17 +72,17 @@ class Verdict:
 
     @property
     def killed(self) -> int:
-        """How many concerned tests failed."""
+        """The number of concerned tests that failed."""
         return len(self.concerned) - len(self.survivors)
 
     @property
     def unexplained(self) -> tuple[str, ...]:
-        """The survivors without a reason."""
+        """The ids of the survivors without a reason."""
         return tuple(test for test, reason in self.survivors.items() if reason is None)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tool; the exit code, as ``--help`` lists them."""
+    """Runs the tool and returns one of the exit codes that ``--help`` lists."""
     options = _parser().parse_args(argv)
     try:
         faults = planting.faults_of(options.suite)
@@ -139,7 +143,7 @@ def _chosen(faults: Faults, options: argparse.Namespace) -> list[Mutant]:
 
 
 class Runs:
-    """Runs the tests of a suite by ``run_tests.py``, in processes of their own."""
+    """Runs the tests of a suite by ``run_tests.py`` in separate processes, with or without a fault."""
 
     def __init__(self, options: argparse.Namespace, faults: Faults, baseline: Path, directory: Path) -> None:
         self._options = options
@@ -150,7 +154,10 @@ class Runs:
         self.whole = not options.keywords
 
     def baseline(self) -> tuple[frozenset[str], Marks]:
-        """The tests that pass without a fault, and the marks of where each mutant would act."""
+        """Runs the suite without a fault, or reads such a run from the baseline's directory.
+
+        Returns the ids of the tests that pass, and the marks that say which tests would execute each mutant.
+        """
         marks = Marks(self._baseline / "marks")
         if not (self._baseline / journal.NAME).exists():
             self._run(EVERY, self._baseline, [f"-k={keyword}" for keyword in self._options.keywords], {})
@@ -168,12 +175,12 @@ class Runs:
         return frozenset(record.id for record in passed), marks
 
     def _is_named(self, test: str) -> bool:
-        """Whether ``-k`` names a test: an earlier run may have had more of them."""
+        """Whether ``-k`` selects a test; a baseline from an earlier run may have more tests."""
         keywords = self._options.keywords
         return not keywords or any(fnmatchcase(test, k) if "*" in k else k in test for k in keywords)
 
     def mutated(self, mutant: Mutant, tests: frozenset[str]) -> tuple[list[TestRecord], set[str]]:
-        """Runs ``tests`` with a fault; the records, and the ids of the tests that executed it."""
+        """Runs ``tests`` with a fault; returns their records and the ids of the tests that executed it."""
         directory = self._directory / mutant.name
         slowest = max(self._seconds[test] for test in tests)
         seconds = self._options.timeout or max(TIMEOUT_S, TIMEOUT_RATIO * slowest)
@@ -192,7 +199,7 @@ class Runs:
         mine = {
             planting.MUTANT: f"{self._options.suite}:{mutant}",
             planting.MARKS: str(marks),
-            "HARNESS_STATE_DIR": str(self._directory / "state"),  # the user's last run stays the last
+            "HARNESS_STATE_DIR": str(self._directory / "state"),  # keeps the user's --last-failed as it is
         }
         done = subprocess.run(
             command,
@@ -209,7 +216,7 @@ class Runs:
 
 
 def _records(directory: Path) -> list[TestRecord]:
-    """The results of a run, one a test; RunFailed where it did not come to its end."""
+    """The results of a run, one for each test; raises RunFailed if the run did not end regularly."""
     contents = journal.read(directory)
     if contents.ended not in (ExitCode.OK, ExitCode.FAILED):
         raise RunFailed(f"the run in {directory} did not come to its end; remove the directory")
@@ -219,13 +226,13 @@ def _records(directory: Path) -> list[TestRecord]:
 # -- judging
 
 
-def _verdicts(faults: Faults, chosen: Sequence[Mutant], runs: Runs) -> Iterator[Verdict]:
+def _verdicts(faults: Faults, chosen: Sequence[Mutant], runs: Runs) -> Iterator[MutantVerdict]:
     passing, watched = runs.baseline()
     print(f"{len(passing)} tests pass without a fault", flush=True)
     for mutant in chosen:
         seen = watched.of(mutant.name)
         tests = passing if mutant.watch is None else passing & seen
-        verdict = Verdict(mutant, frozenset(), {})
+        verdict = MutantVerdict(mutant, frozenset(), {})
         if tests:
             records, marked = runs.mutated(mutant, tests)
             reasons = faults.survivors.get(mutant.name, {})
@@ -243,13 +250,15 @@ def judge(
     reasons: Mapping[str, str],
     *,
     whole: bool,
-) -> Verdict:
-    """What the records of a run with a fault say. ``marked`` are the tests that executed it, ``watched``
-    those that execute it where it is not planted, ``reasons`` the survivors that are expected, by id or shell
-    pattern. Entries for tests that were left out are stale only where the ``whole`` suite was to run.
+) -> MutantVerdict:
+    """Judges the records of a run with a fault.
+
+    ``marked`` are the tests that executed the fault, ``watched`` those that would have executed it in the
+    baseline, ``reasons`` the reasons for expected survivors, by test id or shell pattern. An entry of
+    ``reasons`` for a test that did not run is stale only if the ``whole`` suite was to run.
     """
     ran = {record.id: record for record in records if record.id in passing}
-    # One that the fault kills at once has no time to say that it executed it.
+    # A test that the fault kills at once cannot mark that it executed it.
     killed = {test for test, record in ran.items() if record.status is not Status.PASSED}
     concerned = frozenset(ran) & (marked | (watched & killed))
     survivors = {
@@ -263,18 +272,18 @@ def judge(
         if not any(matches(test, pattern) for test in survivors)
         and (whole or any(matches(test, pattern) for test in ran))
     )
-    return Verdict(mutant, concerned, survivors, stale)
+    return MutantVerdict(mutant, concerned, survivors, stale)
 
 
 def matches(test: str, pattern: str) -> bool:
-    """Whether a test is meant by an entry of SURVIVORS: its id, or a shell pattern."""
+    """Whether an entry of SURVIVORS, a test id or a shell pattern, matches a test."""
     return test == pattern or fnmatchcase(test, pattern)
 
 
 # -- saying
 
 
-def _print(verdict: Verdict) -> None:
+def _print(verdict: MutantVerdict) -> None:
     mutant, total = verdict.mutant, len(verdict.concerned)
     print(f"{mutant.name} ({mutant.what}): {_score(verdict.killed, total)}", flush=True)
     for test in verdict.unexplained:
@@ -288,7 +297,7 @@ def _print(verdict: Verdict) -> None:
         print("    no test executes it")
 
 
-def _report(verdicts: Sequence[Verdict]) -> int:
+def _report(verdicts: Sequence[MutantVerdict]) -> int:
     concerned = sum(len(verdict.concerned) for verdict in verdicts)
     killed = sum(verdict.killed for verdict in verdicts)
     unexplained = sum(len(verdict.unexplained) for verdict in verdicts)

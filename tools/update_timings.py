@@ -1,10 +1,10 @@
-"""Refresh ``suites/timings.json``, by which shards are balanced, from the ``results.jsonl`` of a run.
+"""Updates ``suites/timings.json``, by which shards are balanced, from the ``results.jsonl`` of a run.
 
     python tools/update_timings.py test-reports/*/results.jsonl
 
-All files of one call count as one run: the shards of a run that was split, or its repeats. Where several
-measured the same test, the median counts. The run is then blended into the file, old and new half and half.
-Only tests that passed, were skipped or failed as expected are counted: how long a failure took says nothing.
+All files of one call count as one run, such as its shards or its repeats. If several of them measured a test,
+the median counts. The new time in the file is the mean of the old one and of the run's. Only tests that
+passed, were skipped or failed as expected count, because the duration of a failure says nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EXIT_CODES = """exit codes:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tool; the exit code, as ``--help`` lists them."""
+    """Runs the tool and returns one of the exit codes that ``--help`` lists."""
     arguments = _parser().parse_args(argv)
     try:
         return update(arguments.results, arguments.timings, prune=arguments.prune, dry_run=arguments.dry_run)
@@ -70,7 +70,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def update(results: Iterable[Path], path: Path, *, prune: bool = False, dry_run: bool = False) -> int:
-    """Blend the results into the timings file at ``path``. UsageError where a file cannot be used."""
+    """Merges the results into the timings file at ``path`` and returns the exit code.
+
+    Raises UsageError if a file cannot be read or written.
+    """
     lines = [line for file in _files(results) for line in _lines(file)]
     run = timings_file.pooled(times for _, times in lines)
     if not run.tests:
@@ -113,7 +116,7 @@ def _files(results: Iterable[Path]) -> Iterator[Path]:
 
 
 def _lines(file: Path) -> Iterator[tuple[str, Timings]]:
-    """The test and the times of each line. One that is cut off is the last of a killed run, and left out."""
+    """Yields the test id and the times of each line; skips a cut-off last line, which a killed run leaves."""
     try:
         *lines, last = file.read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError) as error:
@@ -128,9 +131,10 @@ def _lines(file: Path) -> Iterator[tuple[str, Timings]]:
 
 
 def _times(line: str) -> Iterator[tuple[str, Timings]]:
-    """The test's id, with its seconds and those of the fixtures that it paid where it is well.
+    """Yields the id of the line's test with its times; the times are empty if the test did not end well.
 
-    Nothing for a line of another kind; TypeError, ValueError or ProtocolError for no line of results.
+    Times are the test's seconds and those of the fixtures that it set up. Yields nothing for a line that is
+    not of a test. Raises TypeError, ValueError or ProtocolError for a line that is not one of results.
     """
     value = json.loads(line) if line.strip() else {}
     if not isinstance(value, dict):

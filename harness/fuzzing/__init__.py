@@ -1,6 +1,7 @@
-"""Differential fuzzing of collectives: random programs on kept ranks, beside a numpy interpreter of them.
+"""Fuzzes collectives: random programs run on kept ranks and are compared with a numpy interpreter of them.
 
-The public names, resolved when they are first used, as in ``harness`` itself.
+This module exports the public names and imports each one's module when the name is first used, as ``harness``
+itself does.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from harness.fuzzing.draw import GLOO as GLOO
     from harness.fuzzing.draw import Backend as Backend
     from harness.fuzzing.draw import programs as programs
-    from harness.fuzzing.program import Collective as Collective
+    from harness.fuzzing.program import CollectiveStep as CollectiveStep
     from harness.fuzzing.program import Message as Message
     from harness.fuzzing.program import Program as Program
     from harness.fuzzing.program import Step as Step
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _HOMES: dict[str, tuple[str, ...]] = {
     "harness.fuzzing.case": ("ProgramTestCase", "fuzz"),
     "harness.fuzzing.draw": ("GLOO", "Backend", "programs"),
-    "harness.fuzzing.program": ("Collective", "Message", "Program", "Step", "Straggler"),
+    "harness.fuzzing.program": ("CollectiveStep", "Message", "Program", "Step", "Straggler"),
     "harness.fuzzing.source": ("source_of",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -1,12 +1,11 @@
-"""``ProgramTestCase`` and ``fuzz``: random programs of collectives on kept ranks, shrunk where one goes
-wrong.
+"""``ProgramTestCase`` and ``fuzz`` run random programs of collectives on kept ranks and shrink a failing one.
 
-    parent: hypothesis draws a program --> ranks run it, compare, report --> verdict --> next, or a smaller
-    one
+    parent: hypothesis draws a program --> ranks run it, compare, report --> verdict --> next program,
+    or a smaller one
 
-The parent owns the drawing and the shrinking, so ranks never disagree on what comes next. They are kept from
-program to program with all their groups; where a program fails, hangs or kills one, they are replaced, and
-the search for a smaller one goes on with others.
+The parent draws and shrinks the programs, so the ranks never disagree on which one comes next. Ranks and
+their process groups are kept from program to program. After a program that fails, hangs or kills a rank they
+are replaced, and the search for a smaller program goes on with new ones.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-import torch  # here and not in each rank: it takes a second, which the server spends once
+import torch  # in the module, so that the fork server imports it once: it takes a second
 import torch.distributed as dist
 from hypothesis.strategies import SearchStrategy
 
@@ -37,13 +36,13 @@ from harness.settings import Settings
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-#: Programs of a test, unless it says otherwise: two or three seconds.
+#: The default number of programs of a test, which take two or three seconds.
 EXAMPLES = 50
-#: How often a smaller program is tried before it counts for one that does not fail: faults of time need luck.
+#: How often a smaller program runs before it counts as passing: a race does not show in every run.
 TRIES = 3
 
 _FUZZ = "__harness_fuzz__"
-# Numbers the programs of this process; their ranks use a store for all of them.
+# Numbers the programs of this process, because their ranks use one store for all of them.
 _turns = itertools.count()
 Test = TypeVar("Test", bound=Callable[..., Any])
 
@@ -57,11 +56,12 @@ class _Fuzz:
 def fuzz(
     examples: int = EXAMPLES, strategy: Callable[[int], SearchStrategy[Program]] = programs
 ) -> Callable[[Test], Test]:
-    """Has a method of a ``ProgramTestCase`` run once in every rank for each of ``examples`` programs.
+    """Decorates a method of a ``ProgramTestCase`` to run in every rank for each of ``examples`` programs.
 
-    The method gets the program; ``self.run_program`` runs it and checks what comes of it. The programs are
-    the same in each run; ``HARNESS_EXAMPLES`` asks for another number of them, others each time. ``strategy``
-    makes them for a world size. UsageError for no examples, and for ``@fuzz`` without parentheses.
+    The method gets the program, and ``self.run_program`` runs and checks it. The programs are the same in
+    each run of the test, unless ``HARNESS_EXAMPLES`` asks for another number of them: then they are different
+    ones each time. ``strategy`` returns the hypothesis strategy for a world size. Raises UsageError for fewer
+    than one example, and for ``@fuzz`` without parentheses.
     """
     if isinstance(examples, bool) or not isinstance(examples, int) or examples < 1:
         raise UsageError(f"fuzz(examples={examples!r}): write @fuzz(), with a number of 1 or more if any")
@@ -79,18 +79,17 @@ class ProgramTestCase(MultiProcContinuousTest):
     """A case whose ``@fuzz`` methods run programs of collectives on kept ranks.
 
     ``backend_str``, ``device_type``, ``world_size``, ``opts`` and ``_init_pg`` are those of
-    ``MultiProcContinuousTest``. The groups that programs communicate on are made with the default group.
+    ``MultiProcContinuousTest``. The groups that programs communicate on are created with the default group.
     """
 
-    # A backend has one default group a process, so ranks are processes; they are kept from program to
-    # program.
+    # Ranks have to be processes, because a backend has one default group a process.
     rank_modes = ("pooled",)
 
-    #: Seconds for a program. It takes a hundredth of one, but a loaded machine may have to make ranks for it.
+    #: Seconds for a program. It takes a hundredth of one, but new ranks start slowly on a loaded machine.
     program_timeout_s: float = 20.0
-    #: Seconds for each of those that are tried for being smaller than one that failed: every hang costs them.
+    #: Seconds for each smaller program that is tried during shrinking: every one that hangs costs them.
     smaller_timeout_s: float = 5.0
-    #: Seconds for looking for a smaller one in all.
+    #: Seconds that shrinking may take in all.
     shrinking_s: float = 60.0
 
     # In a rank: the groups, and the program that came with the request.
@@ -98,19 +97,19 @@ class ProgramTestCase(MultiProcContinuousTest):
     _shipped: ClassVar[dict[str, Any] | None] = None
     _turn: ClassVar[int] = 0
 
-    # In the parent: the program at hand, and the smallest so far of those that went wrong.
+    # In the parent: the current program, and the smallest failing one so far.
     _program: Program | None = None
     _found: tuple[Program, RankProblem] | None = None
     _shrink_until_s: float = 0.0
 
     @classmethod
     def program_groups(cls, world_size: int) -> tuple[tuple[int, ...], ...]:
-        """The groups that are made beside the default one, as tuples of global ranks."""
+        """The groups that are created beside the default group, as tuples of global ranks."""
         return groups_of(world_size)
 
     @classmethod
     def _init_pg(cls, rank: int, world_size: int, rdvz_file: str) -> None:
-        """Makes the default group and the others; runs in each rank, once for a rank set."""
+        """Creates the default group and ``program_groups``; runs once in each rank of a rank set."""
         super()._init_pg(rank, world_size, rdvz_file)
         everyone = tuple(range(world_size))
         cls._groups = {everyone: dist.group.WORLD}
@@ -120,18 +119,18 @@ class ProgramTestCase(MultiProcContinuousTest):
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
-        """Notes the program that the request brings, and goes on as any kept rank."""
+        """Stores the program that came with the request, then continues like any kept rank."""
         cls._shipped, cls._turn = kwargs.pop("program", None), kwargs.pop("turn", 0)
         super()._run(rank, test_name, file_name, parent_pipe, **kwargs)
 
     @classmethod
     def _run_test_given_id(cls, test_id: str, **kwargs: Any) -> None:
-        """Runs the method, with its program if it wants one."""
+        """Runs the test method, and passes it the program if there is one."""
         program = {} if cls._shipped is None else {"program": from_json(cls._shipped)}
         super()._run_test_given_id(test_id, **program, **kwargs)
 
     def run_program(self, program: Program) -> None:
-        """Runs a program in this rank and compares every tensor that it gets with the reference."""
+        """Runs a program in this rank and compares every resulting tensor with the reference."""
         kind = type(self).device_type()
         device = torch.device(kind, None if kind == "cpu" else self.rank)
         store = dist.distributed_c10d._get_default_store()
@@ -141,7 +140,7 @@ class ProgramTestCase(MultiProcContinuousTest):
     # -- in the parent
 
     def _spawn_processes(self) -> None:
-        """Starts ranks; those of a ``@fuzz`` method only once there is a program for them."""
+        """Starts the ranks, except for a ``@fuzz`` method: its ranks start with its first program."""
         if self._wanted() is None:
             super()._spawn_processes()
             return
@@ -165,7 +164,7 @@ class ProgramTestCase(MultiProcContinuousTest):
         return min(super()._timeout_s(settings), own)
 
     def _join_processes(self, fn: Callable[..., object]) -> None:
-        """Draws programs and has the ranks run them; raises for the smallest that goes wrong."""
+        """Draws programs and runs them on the ranks; raises the verdict on the smallest that fails."""
         __tracebackhide__ = True
         wanted = self._wanted()
         if wanted is None:
@@ -179,10 +178,10 @@ class ProgramTestCase(MultiProcContinuousTest):
                 raise self._explained()
 
     def _fails(self, program: Program, fn: Callable[..., object]) -> bool:
-        """Whether a program goes wrong; ``_found`` is the last one that did.
+        """Whether a program fails; ``_found`` then becomes this program and its verdict.
 
-        One that is tried for being smaller has several tries, while there is time. The first that fails by
-        hanging has two: a machine that stood still does not do so twice.
+        During shrinking a program runs several times before it counts as passing, while there is time. Before
+        that, a program that timed out runs once more: a machine that stalled does not stall twice.
         """
         smaller = self._found is not None
         if smaller and time.monotonic() > self._shrink_until_s:
@@ -197,7 +196,10 @@ class ProgramTestCase(MultiProcContinuousTest):
         return False
 
     def _problem_with(self, program: Program, fn: Callable[..., object]) -> RankProblem | None:
-        """Runs a program once; what its ranks' verdict raises. UsageError where ranks lack a group of it."""
+        """Runs a program once and returns the error of its verdict, or None if it passed.
+
+        Raises UsageError if the program uses a group that the ranks have not created.
+        """
         size = int(self.world_size)
         unknown = {*program.groups} - {*self.program_groups(size), tuple(range(size))}
         if unknown:
@@ -213,7 +215,7 @@ class ProgramTestCase(MultiProcContinuousTest):
         return None
 
     def _explained(self) -> RankProblem:
-        """What the test raises: the verdict on the smallest program, and the program as a script."""
+        """The error that the test raises: the verdict on the smallest program, and its script."""
         assert self._found is not None, "there is something to explain"
         program, problem = self._found
         backend = type(self).backend_str

@@ -1,7 +1,7 @@
-"""Random programs: a hypothesis strategy, whose every value is a valid ``Program`` that cannot deadlock.
+"""Draws random programs: a hypothesis strategy whose every value is a valid ``Program`` that cannot deadlock.
 
-Steps are drawn one by one, without a look at the others, and then fitted together, so that a program from
-which hypothesis takes a step away, or in which it makes a number smaller, is a program too.
+Steps are drawn independently of each other and then fitted together, so that a program from which hypothesis
+removes a step, or in which it makes a number smaller, is valid too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.fuzzing.program import (
     OPERATIONS,
     REDUCING,
     ROOTED,
-    Collective,
+    CollectiveStep,
     Message,
     Program,
     Step,
@@ -36,22 +36,25 @@ from harness.releases import torch_at_least
 from harness.seeding import base_seed
 from harness.settings import Settings
 
-#: Steps of a program, at most: enough for several calls under way at once.
+#: The most steps of a program: enough for several calls in flight at once.
 MAX_STEPS = 12
-#: Steps that a handle is kept for, and that one end of a message lags behind the other, at most.
+#: The most steps between a call and its wait, and between the two calls of a message.
 MAX_DELAY = 3
-#: Ranks of which every two or more are a group; of more ranks there are too many such groups.
+#: Up to this world size every subset of two or more ranks is a group; beyond it there are too many subsets.
 ALL_GROUPS_UP_TO = 4
-#: Programs that are drawn at a time.
+#: The number of programs that are drawn at a time.
 BATCH = 100
-#: More bytes than a transport sends in one piece, in any dtype, and not to be shared out evenly.
+#: A shape with more bytes than a transport sends in one piece, in any dtype, that does not split evenly.
 LARGE = (70001,)
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """What a backend can do: the dtypes that it moves, the collectives that it has, and the dtypes that some
-    of them refuse all the same; ``messages`` where it has send and receive."""
+    """What a backend supports.
+
+    ``dtypes`` are those that it can move, ``kinds`` the collectives that it has, ``refuses`` the dtypes that
+    a collective does not support although others do, and ``messages`` says whether it has send and receive.
+    """
 
     dtypes: tuple[str, ...] = DTYPES
     kinds: tuple[str, ...] = KINDS
@@ -59,7 +62,8 @@ class Backend:
     messages: bool = True
 
     def __post_init__(self) -> None:
-        """UsageError for a dtype or a collective that there is not, or none at all."""
+        """Raises UsageError for an unknown dtype or collective, for no collectives, and for a collective
+        that is left without a dtype."""
         refused = [dtype for dtypes in self.refuses.values() for dtype in dtypes]
         for what, named, known in (
             ("dtypes", self.dtypes, DTYPES),
@@ -79,11 +83,11 @@ class Backend:
             )
 
     def takes(self, kind: str) -> tuple[str, ...]:
-        """The dtypes that a collective can be called with."""
+        """The dtypes that a collective supports on this backend."""
         return tuple(each for each in self.dtypes if each not in self.refuses.get(kind, ()))
 
 
-#: As of the release that runs, 2.11 to 2.13.
+#: What gloo supports in the running torch release (2.11 to 2.13).
 GLOO = Backend(
     kinds=tuple(kind for kind in KINDS if kind != "all_to_all" or torch_at_least("2.12")),
     refuses={"gather": COMPLEX},
@@ -91,8 +95,11 @@ GLOO = Backend(
 
 
 def groups_of(world_size: int) -> tuple[tuple[int, ...], ...]:
-    """The groups that programs communicate on: everyone first, then every two ranks or more up to four ranks;
-    of more ranks both halves, every other one, and the first with the last."""
+    """The groups that programs communicate on, as tuples of global ranks, all ranks first.
+
+    Up to a world size of ``ALL_GROUPS_UP_TO`` they are all subsets of two or more ranks. Beyond it they are
+    both halves, the even and the odd ranks, and the first with the last rank.
+    """
     everyone = tuple(range(world_size))
     if world_size <= ALL_GROUPS_UP_TO:
         sizes = range(world_size - 1, 1, -1)
@@ -108,10 +115,10 @@ def programs(
     groups: Sequence[tuple[int, ...]] | None = None,
     max_steps: int = MAX_STEPS,
 ) -> SearchStrategy[Program]:
-    """Programs of one step or more for ``world_size`` ranks on ``groups`` (default: ``groups_of``).
+    """A strategy for programs of one or more steps for ``world_size`` ranks on ``groups``.
 
-    UsageError for fewer than two ranks, which have nothing to say to each other, for no groups or steps, and
-    for a group of ranks that there are not. ``shrink.smallest`` makes programs smaller.
+    The default for ``groups`` is ``groups_of``. Raises UsageError for fewer than two ranks, for no groups or
+    no steps, and for a group with ranks outside the world size. ``shrink.smallest`` makes programs smaller.
     """
     if world_size < 2:
         raise UsageError(f"programs for {world_size} ranks: it takes two to communicate")
@@ -119,7 +126,7 @@ def programs(
     if not known or max_steps < 1:
         raise UsageError("programs of no groups or of no steps: give one at least")
     for group in known:
-        Program(world_size, (Collective("barrier", group),))
+        Program(world_size, (CollectiveStep("barrier", group),))
     # of eight steps five are collectives, of which there are twelve kinds
     kinds: list[SearchStrategy[Step]] = [_collectives(known, backend)] * 5 + [_stragglers(world_size)]
     if backend.messages and any(len(group) > 1 for group in known):
@@ -129,7 +136,10 @@ def programs(
 
 
 def drawn(strategy: SearchStrategy[Program], count: int) -> Iterator[Program]:
-    """``count`` programs, the same in each run; with ``HARNESS_EXAMPLES`` that many, others in each run."""
+    """Yields ``count`` programs, the same ones in each run.
+
+    With ``HARNESS_EXAMPLES`` set it yields that many, and different ones in each run.
+    """
     asked = Settings.from_environ(os.environ).examples
     start = base_seed() if asked is None else random.SystemRandom().getrandbits(32)
     left = asked or count
@@ -162,15 +172,16 @@ def _batch(strategy: SearchStrategy[Program], count: int, seed: int) -> list[Pro
 
 @st.composite
 def _one_of(draw: DrawFn, kinds: Sequence[SearchStrategy[Step]]) -> Step:
-    """A step of one of these kinds. ``one_of`` would take a kind that is there five times for one."""
+    """Draws from one of the strategies; unlike hypothesis's ``one_of`` it counts repeated ones repeatedly."""
     return draw(kinds[draw(st.integers(0, len(kinds) - 1))])
 
 
 def fitted(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Steps of one program from steps that know nothing of each other.
+    """Fits independently drawn steps together into the steps of one valid program.
 
-    A collective's ``takes`` is as drawn how many steps back it reaches for its input; one that does not find
-    a collective there takes nothing. Messages whose ends are apart get tags of their own.
+    As drawn, a collective's ``takes`` is the number of steps back to the one whose output it uses; it becomes
+    that step's number, or None if there is no collective at that place. Messages with a lag get a tag of
+    their own.
     """
     return tuple(_fitted(number, step, steps) for number, step in enumerate(steps))
 
@@ -178,9 +189,9 @@ def fitted(steps: Sequence[Step]) -> tuple[Step, ...]:
 def _fitted(number: int, step: Step, steps: Sequence[Step]) -> Step:
     if isinstance(step, Message):
         return replace(step, tag=number + 1 if step.lag else 0)
-    if isinstance(step, Collective) and step.takes is not None:
+    if isinstance(step, CollectiveStep) and step.takes is not None:
         source = number - step.takes
-        there = 0 <= source < number and isinstance(steps[source], Collective)
+        there = 0 <= source < number and isinstance(steps[source], CollectiveStep)
         return replace(step, takes=source if there else None)
     return step
 
@@ -195,7 +206,7 @@ def _shapes(draw: DrawFn, scalars: bool) -> tuple[int, ...]:
 
 
 @st.composite
-def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backend) -> Collective:
+def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backend) -> CollectiveStep:
     kind = draw(st.sampled_from([kind for kind in KINDS if kind in backend.kinds]))
     group = draw(st.sampled_from(groups))
     dtypes, op = _by_use(backend.takes(kind)), "sum"
@@ -203,7 +214,7 @@ def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backe
         op = draw(st.sampled_from([op for op, defined in OPERATIONS.items() if set(defined) & set(dtypes)]))
         dtypes = [dtype for dtype in dtypes if dtype in OPERATIONS[op]]
     plain = kind == "barrier"
-    return Collective(
+    return CollectiveStep(
         kind,
         group,
         dtype="float32" if plain else draw(st.sampled_from(dtypes)),
@@ -239,5 +250,5 @@ def _stragglers(world_size: int) -> SearchStrategy[Straggler]:
 
 
 def _by_use(dtypes: Sequence[str]) -> list[str]:
-    """The plain dtype first: hypothesis takes the first for the simplest."""
+    """The dtypes with float32 first, because hypothesis takes the first choice for the simplest."""
     return sorted(dtypes, key=lambda dtype: dtype != "float32")

@@ -1,7 +1,7 @@
-"""A program in one rank: its calls in order, and the comparison of every tensor with the reference.
+"""Runs a program in one rank: makes its calls in order and compares every tensor with the reference.
 
-Nothing is compared before the program is over, so that a rank that holds something wrong leaves no other
-waiting for it.
+Nothing is compared before the program has ended, so that a rank with a wrong tensor does not leave the other
+ranks waiting.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from harness.fuzzing.program import (
     COMPLEX,
     FLOATS,
     IN_PLACE,
-    Collective,
+    CollectiveStep,
     Message,
     Program,
     Straggler,
 )
 from harness.fuzzing.reference import Array, Interpretation, interpret
-from harness.fuzzing.schedule import SEND, Action, schedule
+from harness.fuzzing.schedule import SEND, RankAction, schedule
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 Tensors = Sequence[torch.Tensor]
-#: By the tuple of their ranks.
+#: Process groups by the tuple of their global ranks.
 Groups = Mapping[tuple[int, ...], Any]
 
 
 def run_program(program: Program, rank: int, groups: Groups, board: dist.Store, device: torch.device) -> None:
-    """Runs a program in this rank and checks what it then holds.
+    """Runs a program in this rank and checks the resulting tensors.
 
-    ``groups`` are the process groups of ``program.groups``; ``board`` is a store that all ranks share and in
-    which nothing is written yet. AssertionError names each tensor that is not what it should be.
+    ``groups`` has a process group for each of ``program.groups``. ``board`` is an empty store that all ranks
+    share. Raises AssertionError, which names each tensor that differs from the reference.
     """
     known = interpret(program)
-    run = _Run(program, rank, groups, board, device, known)
+    run = _RankRun(program, rank, groups, board, device, known)
     for action in schedule(program, rank):
         run.act(action)
     wrong = [*run.differences()]
@@ -49,9 +49,12 @@ def run_program(program: Program, rank: int, groups: Groups, board: dist.Store, 
         raise AssertionError("\n".join(wrong))
 
 
-class _Run:
-    """What a rank has given, what it waits for and what it has got. ``got`` are copies, made at once when a
-    call or a wait returns: what arrives later came too late."""
+class _RankRun:
+    """The state of one rank while it runs a program: its inputs, its pending calls, its results.
+
+    A result is copied as soon as the call or the wait returns, so that data which arrives only later is seen
+    to be missing.
+    """
 
     def __init__(
         self,
@@ -72,13 +75,13 @@ class _Run:
         self._got: dict[int, Tensors] = {}
         self._under_way: dict[tuple[int, str], tuple[Any, Tensors]] = {}
 
-    def act(self, action: Action) -> None:
-        """Does one thing."""
+    def act(self, action: RankAction) -> None:
+        """Performs one action: a call, a wait, or meeting the other ranks for a straggler."""
         step = self._program.steps[action.number]
         if action.waits:
             work, outputs = self._under_way.pop((action.number, action.part))
             work.wait()
-        elif isinstance(step, Collective):
+        elif isinstance(step, CollectiveStep):
             work, outputs = self._call(action, step)
         elif isinstance(step, Message):
             work, outputs = self._transfer(action, step)
@@ -91,7 +94,7 @@ class _Run:
             self._got[action.number] = [tensor.clone() for tensor in outputs]
 
     def differences(self) -> list[str]:
-        """A line or more for each tensor that is not what it should be."""
+        """One or more lines for each tensor that differs from the reference."""
         lines = []
         for what, held, known in (
             ("has got", self._got, self._known.results),
@@ -114,7 +117,7 @@ class _Run:
             if not same(one, other, rounding)
         ]
 
-    def _call(self, action: Action, step: Collective) -> tuple[Any, Tensors]:
+    def _call(self, action: RankAction, step: CollectiveStep) -> tuple[Any, Tensors]:
         member = step.group.index(self._rank)
         arrays = self._known.inputs[action.number, self._rank]
         inputs = [as_tensor(array, step.dtype, self._device) for array in arrays]
@@ -140,7 +143,7 @@ class _Run:
         work = call(*arguments, group=self._groups[step.group], async_op=action.later)
         return work, inputs if step.kind in IN_PLACE else outputs
 
-    def _transfer(self, action: Action, step: Message) -> tuple[Any, Tensors]:
+    def _transfer(self, action: RankAction, step: Message) -> tuple[Any, Tensors]:
         group = self._groups[step.group]
         if action.part == SEND:
             (array,) = self._known.inputs[action.number, self._rank]
@@ -162,7 +165,7 @@ class _Run:
 
 
 def as_tensor(array: Array, dtype: str, device: torch.device) -> torch.Tensor:
-    """A new tensor with an array's numbers, of the dtype that the array stands for."""
+    """A new tensor of ``dtype`` with an array's numbers, on ``device``."""
     return (
         torch.from_numpy(np.ascontiguousarray(array))
         .reshape(array.shape)
@@ -171,8 +174,10 @@ def as_tensor(array: Array, dtype: str, device: torch.device) -> torch.Tensor:
 
 
 def same(one: torch.Tensor, other: torch.Tensor, rounding: float) -> bool:
-    """Whether two tensors hold the same, up to a relative error; infinities where there is no room for
-    more."""
+    """Whether two tensors are equal in dtype, shape and, up to the relative error ``rounding``, numbers.
+
+    With a ``rounding`` of 0, and for integers and booleans, the numbers have to be exactly equal.
+    """
     if one.dtype != other.dtype or one.shape != other.shape:
         return False
     if not rounding or one.dtype not in _INEXACT:

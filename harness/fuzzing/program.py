@@ -1,10 +1,10 @@
-"""Programs of collectives and messages, as values: what every rank does, in one order that all of them share.
+"""Defines ``Program``: a sequence of collectives and messages, in one order for all ranks, as plain values.
 
-A ``Program`` says what is communicated, never how to call it; ``schedule`` turns it into one rank's actions,
-``reference`` into what every rank holds afterwards, ``execute`` into calls, ``source`` into a script.
+A ``Program`` says what is communicated, not how to call it. ``schedule`` turns it into one rank's actions,
+``reference`` into the expected tensors of every rank, ``execute`` into calls, ``source`` into a script.
 
-Every rank's data is a function of the step, the rank and the part (``reference.fill``), except where a step
-takes up what an earlier one gave. A call is synchronous (``delay`` None), or it returns a handle that is
+Each rank's input is a function of the step, the rank and the part (``reference.fill``), except where a step
+takes the output of an earlier step. A call is synchronous (``delay`` is None), or it returns a handle that is
 waited for after ``delay`` further steps.
 """
 
@@ -18,13 +18,13 @@ from harness.errors import UsageError
 
 Delay = int | None
 
-#: Collectives by what goes in and comes out of a rank of a group of n: see ``reference``.
+#: Collectives that write their result into their input.
 IN_PLACE = ("all_reduce", "broadcast", "reduce")
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 REDUCING = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatter_tensor")
-#: Those that cut or join along dimension 0.
+#: Collectives that split or concatenate along dimension 0.
 BY_ROWS = ("all_gather_into_tensor", "all_to_all_single", "reduce_scatter_tensor")
-#: The positional arguments of the function of torch.distributed that has the collective's name.
+#: The positional arguments of the function in torch.distributed that has the collective's name.
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "all_reduce": ("input", "op"),
     "broadcast": ("input", "root"),
@@ -58,8 +58,8 @@ OPERATIONS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class _Shown:
-    """A step as the code that makes it, without what is as by default."""
+class _StepRepr:
+    """Gives a step a ``repr`` that is the code which makes it, without arguments that have their default."""
 
     __slots__ = ()
 
@@ -72,14 +72,13 @@ class _Shown:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Collective(_Shown):
+class CollectiveStep(_StepRepr):
     """One call of a collective by every rank of ``group`` (global ranks, ascending).
 
-    ``shape`` is that of one part: of the tensor that a rank gives where it gives one, of each tensor in its
-    list, of its rows where the collective cuts along dimension 0. ``root`` counts within the group.
-    ``uneven``, for ``all_to_all_single``, lets other numbers of rows go between each two ranks. ``takes`` is
-    an earlier step: where that gave this rank a tensor of the dtype and shape that this one needs, it is the
-    input.
+    ``shape`` is the shape of one part: of the rank's one input tensor, of each tensor in its list, or of the
+    rows for one rank where the collective splits along dimension 0. ``root`` counts within the group.
+    ``uneven``, for ``all_to_all_single``, makes the number of rows differ between pairs of ranks. ``takes``
+    is the number of an earlier step, whose output is this step's input if its dtype and shape fit.
     """
 
     kind: str
@@ -93,7 +92,7 @@ class Collective(_Shown):
     takes: int | None = None
 
     def __post_init__(self) -> None:
-        """UsageError for what is no call."""
+        """Raises UsageError for values that make no valid call."""
         _check(self.kind in KINDS, f"{self.kind!r} is no collective; there are {', '.join(KINDS)}")
         _check_tensor(self.dtype, self.shape)
         _check_group(self.group)
@@ -106,14 +105,14 @@ class Collective(_Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Message(_Shown):
-    """A tensor from one rank to another (global ranks), over ``group``, which both are in.
+class Message(_StepRepr):
+    """A point-to-point message from rank ``source`` to ``target`` (global ranks), both members of ``group``.
 
-    ``send`` and ``receive`` are the delays of the two calls. With ``lag`` n > 0 the receiver's call comes n
-    steps after the sender's, with n < 0 the sender's comes -n steps after the receiver's. The earlier one of
-    two has to have a delay, and is waited for after the later one has been called, or it might block a rank
-    that the other waits for. Messages that may be under way together need different tags, unless their lag is
-    0.
+    ``send`` and ``receive`` are the delays of the two calls. With a ``lag`` of n > 0 the receiver's call
+    comes n steps after the sender's; with n < 0 the sender's comes -n steps after the receiver's. The earlier
+    call must have a delay, and is waited for after the later call, because it might otherwise block a rank
+    for which the other one waits. Messages that may be in flight together need different tags, unless their
+    lag is 0.
     """
 
     source: int
@@ -127,7 +126,7 @@ class Message(_Shown):
     lag: int = 0
 
     def __post_init__(self) -> None:
-        """UsageError for what is no message, or one that could deadlock."""
+        """Raises UsageError for values that make no valid message, or one that could deadlock."""
         _check_tensor(self.dtype, self.shape)
         _check_group(self.group)
         ends = {self.source, self.target}
@@ -142,31 +141,31 @@ class Message(_Shown):
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """Rank ``rank`` goes on only when every other rank has come to this step, so it is late for the next."""
+    """A step at which rank ``rank`` waits for every other rank to arrive, so that it is late for the next."""
 
     rank: int
 
 
-Step = Collective | Message | Straggler
-_STEPS: dict[str, type] = {each.__name__: each for each in (Collective, Message, Straggler)}
+Step = CollectiveStep | Message | Straggler
+_STEPS: dict[str, type] = {each.__name__: each for each in (CollectiveStep, Message, Straggler)}
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What ``world_size`` ranks do, step after step."""
+    """A sequence of steps for ``world_size`` ranks."""
 
     world_size: int
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
-        """UsageError for a step that these ranks cannot do."""
+        """Raises UsageError for a step that these ranks cannot do, and for messages that may be confused."""
         _check(self.world_size >= 1, f"a program for {self.world_size} ranks")
         untagged: dict[tuple[int, int, tuple[int, ...], int], list[Message]] = {}
         for number, step in enumerate(self.steps):
             ranks = (step.rank,) if isinstance(step, Straggler) else step.group
             outside = [rank for rank in ranks if not 0 <= rank < self.world_size]
             _check(not outside, f"step {number}: there is no rank {outside}; world size {self.world_size}")
-            if isinstance(step, Collective) and step.takes is not None:
+            if isinstance(step, CollectiveStep) and step.takes is not None:
                 _check(0 <= step.takes < number, f"step {number} takes {step.takes}, which is not before it")
             if isinstance(step, Message):
                 untagged.setdefault((step.source, step.target, step.group, step.tag), []).append(step)
@@ -178,18 +177,18 @@ class Program:
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The groups that are communicated on, in order of first use."""
+        """The groups that the steps communicate on, in order of first use."""
         return tuple(dict.fromkeys(step.group for step in self.steps if not isinstance(step, Straggler)))
 
 
 def to_json(program: Program) -> dict[str, Any]:
-    """A program as JSON-able values; lossless with ``from_json``."""
+    """Encodes a program as JSON-able values, from which ``from_json`` restores it."""
     steps = [{"step": type(step).__name__, **asdict(step)} for step in program.steps]
     return {"world_size": program.world_size, "steps": steps}
 
 
 def from_json(value: Mapping[str, Any]) -> Program:
-    """The program of JSON values; UsageError where they are none."""
+    """Restores a program from the values of ``to_json``; raises UsageError for any other values."""
     try:
         return Program(value["world_size"], tuple(_step(each) for each in value["steps"]))
     except (KeyError, TypeError) as error:

@@ -1,7 +1,7 @@
-"""What every rank must hold after each step of a program, worked out with numpy alone.
+"""Computes with numpy alone the tensors that every rank must hold after each step of a program.
 
-Arrays compute in the numpy type that stands for a dtype: itself, or float32 for the two of 16 bits. Integers
-wrap as they wrap on a device.
+Arrays have the numpy type of the same name, or float32 for the two 16-bit floating-point dtypes. Integers
+wrap around as they do on a device.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.fuzzing.program import (
     FLOATS,
     IN_PLACE,
     REDUCING,
-    Collective,
+    CollectiveStep,
     Message,
     Program,
     Step,
@@ -28,16 +28,18 @@ from harness.fuzzing.program import (
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
-#: By (step, rank).
+#: Arrays by (step, rank).
 Held = dict[tuple[int, int], Arrays]
 
-#: Data that is moved tells by its numbers where it is from; 127 of them, as many as the smallest dtype has.
+#: The number of different values in data that is moved, which tell where it came from. The smallest dtype has
+#: as many positive values.
 LABELS = 127
-#: Data that is reduced is small, so that a few ranks' product has room, and of a number of values that
-#: divides neither the offsets of ranks and parts nor the usual shapes, so that it differs by all these.
+#: The number of different values in data that is reduced. It is small, so that a product over a few ranks
+#: does not overflow, and divides neither the offsets of ranks and parts nor the usual shapes, so that the
+#: data differs by rank, part and place.
 TERMS = 5
 
-#: The gap between 1 and the next number of a dtype, by which a result may be off for each term.
+#: The gap between 1 and the next larger number of a dtype: the relative error allowed for each term.
 EPSILON: Mapping[str, float] = {
     "float16": 2**-10,
     "bfloat16": 2**-7,
@@ -60,10 +62,10 @@ _UFUNCS: Mapping[str, np.ufunc] = {
 
 @dataclass(frozen=True, slots=True)
 class Interpretation:
-    """What each rank of a program gives to each step, and what it has got from it when that is over.
+    """The inputs of each rank for each step of a program, and the expected results.
 
-    A rank that a step does not concern, or that it leaves with nothing that is specified (all but the root of
-    ``reduce``), has no entry in ``results``.
+    A rank that takes no part in a step, or whose result is unspecified (all but the root of ``reduce``), has
+    no entry in ``results``.
     """
 
     inputs: Held = field(default_factory=dict)
@@ -71,14 +73,14 @@ class Interpretation:
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """The numpy type that stands for a dtype."""
+    """The numpy type that represents a dtype."""
     return np.dtype("float32" if dtype in ("float16", "bfloat16") else dtype)
 
 
 def fill(step: int, rank: int, part: int, shape: Sequence[int], dtype: str, values: int) -> Array:
-    """The numbers that a rank gives to a step: from 1 to ``values``, others for each rank and part.
+    """The input data of a rank for a step: numbers from 1 to ``values`` that differ by step, rank and part.
 
-    Complex ones have them in both components, booleans are true where they are odd.
+    Complex numbers have them in both components; booleans are true where the number is odd.
     """
     count = int(np.prod(shape, dtype=np.int64))
     flat = (np.arange(count) + 31 * rank + 8 * part + 3 * step) % values + 1
@@ -89,22 +91,24 @@ def fill(step: int, rank: int, part: int, shape: Sequence[int], dtype: str, valu
     return (numbers * (1 - 2j) if dtype in COMPLEX else numbers).astype(numpy_dtype(dtype))
 
 
-def rows(step: Collective, sender: int, receiver: int) -> int:
-    """How many rows go from one member to another in ``all_to_all_single``."""
+def rows(step: CollectiveStep, sender: int, receiver: int) -> int:
+    """The number of rows that ``all_to_all_single`` moves from one member of the group to another."""
     return (step.shape[0] + sender + 2 * receiver) % 3 if step.uneven else step.shape[0]
 
 
-def splits(step: Collective, member: int) -> tuple[list[int] | None, list[int] | None]:
-    """The rows that a member of ``all_to_all_single`` gets from each and sends to each; None, None for
-    even."""
+def splits(step: CollectiveStep, member: int) -> tuple[list[int] | None, list[int] | None]:
+    """The row counts that a member of ``all_to_all_single`` receives from and sends to each member.
+
+    Both are None for an even split.
+    """
     if not step.uneven:
         return None, None
     members = range(len(step.group))
     return [rows(step, other, member) for other in members], [rows(step, member, other) for other in members]
 
 
-def input_shapes(step: Collective, member: int) -> tuple[tuple[int, ...], ...]:
-    """The shapes of the tensors that a member of the group gives."""
+def input_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the input tensors of a member of the group."""
     size, shape = len(step.group), step.shape
     if step.kind in ("barrier", "scatter"):
         return (shape,) * size if step.kind == "scatter" and member == step.root else ()
@@ -117,8 +121,8 @@ def input_shapes(step: Collective, member: int) -> tuple[tuple[int, ...], ...]:
     return (shape,)
 
 
-def output_shapes(step: Collective, member: int) -> tuple[tuple[int, ...], ...]:
-    """The shapes of the tensors that a member gets, beside those that it gives."""
+def output_shapes(step: CollectiveStep, member: int) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the output tensors of a member that are not also its inputs."""
     size, shape = len(step.group), step.shape
     if step.kind in IN_PLACE or step.kind == "barrier":
         return ()
@@ -134,27 +138,27 @@ def output_shapes(step: Collective, member: int) -> tuple[tuple[int, ...], ...]:
 
 
 def exact(step: Step) -> bool:
-    """Whether a step's result is the same to the bit on every backend."""
-    reduces = isinstance(step, Collective) and step.kind in REDUCING
+    """Whether a step's result is bitwise the same on every backend."""
+    reduces = isinstance(step, CollectiveStep) and step.kind in REDUCING
     return not reduces or isinstance(step, Straggler) or _whole(step.dtype)
 
 
-def rounding(step: Collective | Message) -> float:
+def rounding(step: CollectiveStep | Message) -> float:
     """The relative error that a step's result may have."""
     return 0.0 if exact(step) else len(step.group) * EPSILON[step.dtype]
 
 
 def taken(program: Program, number: int, rank: int, results: Held) -> Array | None:
-    """What a rank takes up from an earlier step for step ``number``; None where it gives its own numbers.
+    """The earlier result that is a rank's input for step ``number``, or None if it uses data of its own.
 
-    Nothing that was rounded is taken up, and no product is made of floating-point numbers that are not small:
-    then every result can be told from a wrong one.
+    A rounded result is never used, nor is any result in a floating-point product, whose numbers have to stay
+    small: so every correct result can be told from a wrong one.
     """
     step = program.steps[number]
-    if not isinstance(step, Collective) or step.takes is None:
+    if not isinstance(step, CollectiveStep) or step.takes is None:
         return None
     source, found = program.steps[step.takes], results.get((step.takes, rank), ())
-    if not isinstance(source, Collective) or not found or not exact(source) or source.dtype != step.dtype:
+    if not isinstance(source, CollectiveStep) or not found or not exact(source) or source.dtype != step.dtype:
         return None
     shapes = input_shapes(step, step.group.index(rank))
     inexact_product = step.kind in REDUCING and step.op == "product" and not _whole(step.dtype)
@@ -162,14 +166,14 @@ def taken(program: Program, number: int, rank: int, results: Held) -> Array | No
 
 
 def interpret(program: Program) -> Interpretation:
-    """What each rank gives and gets, step by step."""
+    """Computes the inputs and results of each rank, step by step."""
     known = Interpretation()
     for number, step in enumerate(program.steps):
         if isinstance(step, Message):
             message = fill(number, step.source, step.target, step.shape, step.dtype, LABELS)
             known.inputs[number, step.source] = (message,)
             known.results[number, step.target] = (message,)
-        elif isinstance(step, Collective):
+        elif isinstance(step, CollectiveStep):
             given = [_given(program, number, rank, known.results) for rank in step.group]
             known.inputs.update({(number, r): g for r, g in zip(step.group, given, strict=True)})
             got = _RESULTS[step.kind](step, given)
@@ -179,7 +183,7 @@ def interpret(program: Program) -> Interpretation:
 
 def _given(program: Program, number: int, rank: int, results: Held) -> Arrays:
     step = program.steps[number]
-    assert isinstance(step, Collective)
+    assert isinstance(step, CollectiveStep)
     found = taken(program, number, rank, results)
     if found is not None:
         return (found,)
@@ -197,31 +201,33 @@ Got = Mapping[int, Sequence[Array]]
 
 
 def combined(op: str, arrays: Sequence[Array]) -> Array:
-    """The element-wise reduction of equally shaped arrays, in their own type."""
-    # numpy adds booleans as numbers where it is not stopped; what a device does with them is "or" and "and".
+    """The element-wise reduction of arrays of one shape, in their own type."""
+    # The cast back to the arrays' type is for booleans, which numpy would add up as numbers.
     total = functools.reduce(_UFUNCS[op], arrays).astype(arrays[0].dtype)
     return total / arrays[0].dtype.type(len(arrays)) if op == "avg" else total
 
 
 def _for_all(
-    compute: Callable[[Collective, Given, int], Sequence[Array]],
-) -> Callable[[Collective, Given], Got]:
+    compute: Callable[[CollectiveStep, Given, int], Sequence[Array]],
+) -> Callable[[CollectiveStep, Given], Got]:
     return lambda step, given: {member: compute(step, given, member) for member in range(len(given))}
 
 
-def _at_root(compute: Callable[[Collective, Given], Sequence[Array]]) -> Callable[[Collective, Given], Got]:
+def _at_root(
+    compute: Callable[[CollectiveStep, Given], Sequence[Array]],
+) -> Callable[[CollectiveStep, Given], Got]:
     return lambda step, given: {step.root: compute(step, given)}
 
 
-def _reduced(step: Collective, given: Given, part: int = 0) -> Array:
+def _reduced(step: CollectiveStep, given: Given, part: int = 0) -> Array:
     return combined(step.op, [each[part] for each in given])
 
 
-def _split_reduced(step: Collective, given: Given, member: int) -> Sequence[Array]:
+def _split_reduced(step: CollectiveStep, given: Given, member: int) -> Sequence[Array]:
     return [np.split(_reduced(step, given), len(given), axis=0)[member]]
 
 
-def _joined_rows(step: Collective, given: Given, member: int) -> Sequence[Array]:
+def _joined_rows(step: CollectiveStep, given: Given, member: int) -> Sequence[Array]:
     blocks = []
     for sender, (whole,) in enumerate(given):
         cuts = np.cumsum([rows(step, sender, receiver) for receiver in range(len(given))])[:-1]
@@ -229,7 +235,7 @@ def _joined_rows(step: Collective, given: Given, member: int) -> Sequence[Array]
     return [np.concatenate(blocks, axis=0)]
 
 
-_RESULTS: Mapping[str, Callable[[Collective, Given], Got]] = {
+_RESULTS: Mapping[str, Callable[[CollectiveStep, Given], Got]] = {
     "all_reduce": _for_all(lambda step, given, _: [_reduced(step, given)]),
     "broadcast": _for_all(lambda step, given, _: given[step.root]),
     "reduce": _at_root(lambda step, given: [_reduced(step, given)]),

@@ -1,7 +1,7 @@
-"""From a program that goes wrong to a smallest one that does: no step can be left out of it or made plainer.
+"""Shrinks a failing program until every further removal or simplification of a step makes it pass.
 
-hypothesis stops early with programs, whose steps are too many choices each to be left out at a stroke; and it
-knows nothing of what a try may cost. A program's own terms make fewer tries.
+hypothesis shrinks programs badly: a step is many choices, which it does not remove at once, and it cannot
+know how expensive a try is. Shrinking by steps and fields needs fewer tries.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from harness.errors import UsageError
-from harness.fuzzing.program import Collective, Delay, Message, Program, Step, Straggler
+from harness.fuzzing.program import CollectiveStep, Delay, Message, Program, Step, Straggler
 
 
 def smallest(program: Program, fails: Callable[[Program], bool]) -> Program:
-    """A program that ``fails``, as ``program`` does, and of which nothing simpler does.
+    """Shrinks ``program``, which fails, to a failing program of which no variant from ``simpler`` fails.
 
-    No program is tried twice. What is simpler: ``simpler``.
+    No program is tried twice.
     """
     passed: set[Program] = set()
     while True:
@@ -33,8 +33,11 @@ def smallest(program: Program, fails: Callable[[Program], bool]) -> Program:
 
 
 def simpler(program: Program) -> Iterator[Program]:
-    """The programs that are simpler by one thing: without half of the steps, or less, or with a plainer
-    one."""
+    """Yields programs that are simpler by one change.
+
+    The first lack half of the steps, the next a quarter, and so on down to one step; the last have one
+    plainer step.
+    """
     count = len(program.steps)
     size = count // 2
     while size:
@@ -50,25 +53,25 @@ def simpler(program: Program) -> Iterator[Program]:
 
 
 def without(program: Program, numbers: range) -> Program:
-    """The program without some steps. Who took up what they gave takes nothing; the others are renumbered."""
+    """The program without the given steps; a step that took the output of one of them takes nothing."""
     kept = [number for number in range(len(program.steps)) if number not in numbers]
     places = {number: place for place, number in enumerate(kept)}
     return replace(program, steps=tuple(_renumbered(program.steps[number], places) for number in kept))
 
 
 def _renumbered(step: Step, places: Mapping[int, int]) -> Step:
-    if isinstance(step, Collective) and step.takes is not None:
+    if isinstance(step, CollectiveStep) and step.takes is not None:
         return replace(step, takes=places.get(step.takes))
     return step
 
 
 def _plainer(step: Step, world_size: int) -> Iterator[Step]:
-    """The step with one thing in it made plainer. None of these leads back, so shrinking comes to an end."""
+    """Yields the step with one field made plainer. No change undoes another, so shrinking ends."""
     everyone = tuple(range(world_size))
     changes: tuple[dict[str, Any], ...]
     if isinstance(step, Straggler):
         changes = ({"rank": 0},)
-    elif isinstance(step, Collective):
+    elif isinstance(step, CollectiveStep):
         changes = (
             {"takes": None},
             *_sooner("delay", step.delay),
@@ -100,14 +103,14 @@ def _plainer(step: Step, world_size: int) -> Iterator[Step]:
 
 
 def _sooner(name: str, delay: Delay) -> Iterator[dict[str, Any]]:
-    """A shorter delay is plainer than a longer one, and none plainer than any."""
+    """Yields plainer delays: a synchronous call, and a wait without steps in between."""
     if delay is not None:
         yield {name: None}
         yield {name: 0}
 
 
-def _changed(step: Collective | Message | Straggler, change: Mapping[str, Any]) -> Step | None:
-    """The step with other values, or None where these make none."""
+def _changed(step: CollectiveStep | Message | Straggler, change: Mapping[str, Any]) -> Step | None:
+    """The step with other values, or None if they are not valid together."""
     try:
         return replace(step, **change)
     except UsageError:

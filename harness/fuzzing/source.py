@@ -1,4 +1,4 @@
-"""A program as a script of its own: torch and nothing else, ready for a bug report."""
+"""Writes a program as a stand-alone script that needs torch only, for a bug report."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.fuzzing import reference
-from harness.fuzzing.program import ARGUMENTS, IN_PLACE, REDUCING, Collective, Message, Program, Straggler
+from harness.fuzzing.program import ARGUMENTS, IN_PLACE, REDUCING, CollectiveStep, Message, Program, Straggler
 from harness.fuzzing.reference import LABELS, TERMS, Array, Interpretation, interpret
-from harness.fuzzing.schedule import SEND, Action, schedule
+from harness.fuzzing.schedule import SEND, RankAction, schedule
 
-#: How many numbers of a tensor are written out, to be compared; the rest of a larger one is left out.
+#: The most numbers of a tensor that the script compares; it leaves out the rest of a larger one.
 WRITTEN = 64
 
 _HEAD = """\
@@ -54,10 +54,9 @@ if __name__ == "__main__":
 
 
 def source_of(program: Program, backend: str = "gloo") -> str:
-    """A script that runs a program on ranks of its own and ends with an error if a tensor is not as it
-    should.
+    """The text of a script that runs a program on its own ranks and fails if a tensor is wrong.
 
-    Of a large tensor only the first ``WRITTEN`` numbers are compared.
+    Of a large tensor it compares the first ``WRITTEN`` numbers only.
     """
     known = interpret(program)
     lines = [f"    groups = {{{', '.join(_groups(program))}}}", *_body(program, known)]
@@ -79,7 +78,7 @@ def _groups(program: Program) -> Iterator[str]:
 
 
 def _body(program: Program, known: Interpretation) -> Iterator[str]:
-    doers: dict[Action, list[int]] = {}
+    doers: dict[RankAction, list[int]] = {}
     for rank in range(program.world_size):
         for action in schedule(program, rank):
             doers.setdefault(action, []).append(rank)
@@ -88,12 +87,14 @@ def _body(program: Program, known: Interpretation) -> Iterator[str]:
         yield from (f"        {line}" for line in _lines(program, known, action, doers[action]))
 
 
-def _lines(program: Program, known: Interpretation, action: Action, ranks: Sequence[int]) -> Iterator[str]:
+def _lines(
+    program: Program, known: Interpretation, action: RankAction, ranks: Sequence[int]
+) -> Iterator[str]:
     number, step = action.number, program.steps[action.number]
     name = f"{number}{'s' if action.part == SEND else ''}"
     if action.waits:
         yield f"work{name}.wait()"
-    elif isinstance(step, Collective):
+    elif isinstance(step, CollectiveStep):
         yield from _collective(program, known, action, step, ranks)
     elif isinstance(step, Message):
         yield from _message(action, step, name)
@@ -106,7 +107,7 @@ def _lines(program: Program, known: Interpretation, action: Action, ranks: Seque
 
 
 def _collective(
-    program: Program, known: Interpretation, action: Action, step: Collective, ranks: Sequence[int]
+    program: Program, known: Interpretation, action: RankAction, step: CollectiveStep, ranks: Sequence[int]
 ) -> Iterator[str]:
     n, dtype = action.number, f"torch.{step.dtype}"
     members = {rank: step.group.index(rank) for rank in ranks}
@@ -139,7 +140,7 @@ def _collective(
     yield f"work{n} = dist.{step.kind}({', '.join(arguments)})"
 
 
-def _message(action: Action, step: Message, name: str) -> Iterator[str]:
+def _message(action: RankAction, step: Message, name: str) -> Iterator[str]:
     dtype = f"torch.{step.dtype}"
     how = f"group=groups[{step.group}], tag={step.tag}"
     later = "i" if action.later else ""
@@ -152,7 +153,7 @@ def _message(action: Action, step: Message, name: str) -> Iterator[str]:
 
 
 def _checks(
-    number: int, step: Collective | Message, expected: Mapping[int, Sequence[Array]]
+    number: int, step: CollectiveStep | Message, expected: Mapping[int, Sequence[Array]]
 ) -> Iterator[str]:
     numbers = {rank: [_numbers(array) for array in arrays] for rank, arrays in expected.items()}
     yield f"    expected = {numbers}"

@@ -1,1 +1,1 @@
-"""What the rank layer costs, against upstream's harness and against the least that it can cost."""
+"""Benchmarks of the harness: its ranks and its runner, beside upstream's harness and a bare program."""

@@ -1,7 +1,8 @@
-"""What ranks do while they are measured: the same bodies for every contender.
+"""The bodies that ranks run while they are measured, the same ones for every contender.
 
-A body takes the rank, the world size and the rendezvous file. What only a rank can know (its memory, when it
-died) it writes to the file named by ``SPOT``; the environment is the one way in that all contenders share.
+A body takes the rank, the world size and the rendezvous file. What only a rank can know (memory, the time of
+its death) it writes to the file named by ``SPOT``. Settings come in environment variables, because those are
+the one channel that all contenders pass on.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from typing import Any
 # Environment variables, set by the process that starts the ranks.
 WORLD_SIZE = "BENCH_WORLD_SIZE"
 SPOT = "BENCH_SPOT"
-ROOT = "BENCH_ROOT"  # process id at the top of everything that counts as memory
+ROOT = "BENCH_ROOT"  # id of the process whose memory and descendants' memory is measured
 
-# Upstream's slowest measured test takes a minute; a group that is not up by then never will be.
+# Upstream's slowest measured test takes a minute; a group that is not ready after two never will be.
 GROUP_TIMEOUT = timedelta(seconds=120)
 
 
 def all_reduce(rank: int, world_size: int, file_name: str) -> None:
-    """Makes a gloo group, sums over it once, and checks the sum."""
+    """Creates a gloo group, all-reduces over it once, and checks the sum."""
     import torch
     import torch.distributed as dist
 
@@ -35,7 +36,7 @@ def all_reduce(rank: int, world_size: int, file_name: str) -> None:
 
 
 def hold(rank: int, world_size: int, file_name: str) -> None:
-    """As ``all_reduce``; then rank 0 adds up the memory of all processes while every rank is alive."""
+    """Runs ``all_reduce``; then rank 0 adds up the memory of all processes while every rank is alive."""
     import torch.distributed as dist
 
     all_reduce(rank, world_size, file_name)
@@ -46,7 +47,7 @@ def hold(rank: int, world_size: int, file_name: str) -> None:
 
 
 def death_seen(rank: int, world_size: int, file_name: str) -> None:
-    """Rank 1 dies while its peers wait for it in a collective: gloo tells them that it is gone."""
+    """Rank 1 dies while its peers wait for it in a collective, where gloo tells them that it is gone."""
     import torch
     import torch.distributed as dist
 
@@ -58,7 +59,7 @@ def death_seen(rank: int, world_size: int, file_name: str) -> None:
 
 
 def death_unseen(rank: int, world_size: int, file_name: str) -> None:
-    """Rank 1 dies while its peers wait for it at the store, which tells them nothing."""
+    """Rank 1 dies while its peers wait for it at the store, which does not tell them that it is gone."""
     store = _store(world_size, file_name)
     store.set(str(rank), "here")
     if rank == 1:
@@ -76,33 +77,33 @@ BODIES: dict[str, Callable[[int, int, str], None]] = {
 
 
 class Bodies:
-    """The bodies as test methods; mixed into each harness's own base class."""
+    """A mixin with the bodies as test methods, for the base class of each harness."""
 
     rank: int
     file_name: str
 
     @property
     def world_size(self) -> int:
-        """As the process that measures asks."""
+        """The world size that the measuring process has put into the environment."""
         return int(os.environ[WORLD_SIZE])
 
     def _body(self, name: str) -> None:
         BODIES[name](self.rank, self.world_size, self.file_name)
 
     def test_all_reduce(self) -> None:
-        """``all_reduce``."""
+        """Runs the body ``all_reduce``."""
         self._body("test_all_reduce")
 
     def test_hold(self) -> None:
-        """``hold``."""
+        """Runs the body ``hold``."""
         self._body("test_hold")
 
     def test_death_seen(self) -> None:
-        """``death_seen``."""
+        """Runs the body ``death_seen``."""
         self._body("test_death_seen")
 
     def test_death_unseen(self) -> None:
-        """``death_unseen``."""
+        """Runs the body ``death_unseen``."""
         self._body("test_death_unseen")
 
 
@@ -131,7 +132,7 @@ def _write_spot(text: str) -> None:
 
 
 def _memory_below(root: int) -> int:
-    """Bytes (PSS) of a process and all its descendants. A page that several processes map counts once."""
+    """Bytes of memory (PSS) of a process and its descendants, in which a shared page counts once."""
     import psutil
 
     top = psutil.Process(root)

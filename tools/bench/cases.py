@@ -1,4 +1,4 @@
-"""This project's case classes for kept ranks: a no-op, and a small DTensor test for every rank mode."""
+"""This project's case classes for the measurements of kept ranks: no-op tests, and a small DTensor test."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from tools.bench.kinds import DTENSOR_TEST, Kind
 ROWS = 8
 
 
-class Continuous(MultiProcContinuousTest):
-    """A no-op on pooled ranks that keep their group."""
+class PooledNoOp(MultiProcContinuousTest):
+    """A no-op test on pooled ranks that keep their process group."""
 
     @classmethod
     def backend_str(cls) -> str:
-        """As every contender's."""
+        """The backend of every contender."""
         return "gloo"
 
     @classmethod
     def device_type(cls) -> str:
-        """As every contender's."""
+        """The device type of every contender."""
         return "cpu"
 
     def test_nothing(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
-class Continuous2(Continuous):
-    """On two ranks."""
+class PooledNoOp2(PooledNoOp):
+    """A no-op test on two pooled ranks."""
 
     world_size = 2
 
 
-class Continuous4(Continuous):
-    """On four ranks."""
+class PooledNoOp4(PooledNoOp):
+    """A no-op test on four pooled ranks."""
 
     world_size = 4
 
 
-class Threaded(MultiThreadedTestCase):
-    """A no-op on threads."""
+class ThreadedNoOp(MultiThreadedTestCase):
+    """A no-op test on ranks that are threads."""
 
     def setUp(self) -> None:
         """Starts the threads."""
@@ -52,34 +52,34 @@ class Threaded(MultiThreadedTestCase):
         self._spawn_threads()
 
     def test_nothing(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
-class Threaded2(Threaded):
-    """On two ranks."""
+class ThreadedNoOp2(ThreadedNoOp):
+    """A no-op test on two threads."""
 
     world_size = 2
 
 
-class Threaded4(Threaded):
-    """On four ranks."""
+class ThreadedNoOp4(ThreadedNoOp):
+    """A no-op test on four threads."""
 
     world_size = 4
 
 
 class Sharded(DTensorTestBase):
-    """A product of sharded matrices, gathered and checked: the same body in all rank modes."""
+    """A DTensor test for any rank mode: it multiplies sharded matrices, gathers and checks the product."""
 
     world_size: Any = 4
 
     @property
     def device_type(self) -> str:
-        """As every contender's."""
+        """The device type of every contender."""
         return "cpu"
 
     @with_comms
     def test_dtensor(self) -> None:
-        """One redistribution and one product."""
+        """Makes one product and one redistribution of DTensors."""
         mesh = DeviceMesh(self.device_type, list(range(self.world_size)))
         left = torch.arange(float(ROWS * ROWS)).reshape(ROWS, ROWS)
         product = distribute_tensor(left, mesh, [Shard(0)]) @ distribute_tensor(left, mesh, [Replicate()])
@@ -87,13 +87,13 @@ class Sharded(DTensorTestBase):
 
 
 _CLASSES: dict[tuple[str, int], type[unittest.TestCase]] = {
-    ("pooled", 2): Continuous2,
-    ("pooled", 4): Continuous4,
-    ("threads", 2): Threaded2,
-    ("threads", 4): Threaded4,
+    ("pooled", 2): PooledNoOp2,
+    ("pooled", 4): PooledNoOp4,
+    ("threads", 2): ThreadedNoOp2,
+    ("threads", 4): ThreadedNoOp4,
 }
 
 
 def ours(kind: Kind, world_size: int, mode: str) -> type[unittest.TestCase]:
-    """The class for a kind, on so many ranks."""
+    """The case class for a kind of measurement, a world size and a rank mode."""
     return Sharded if kind is DTENSOR_TEST else _CLASSES[mode, world_size]

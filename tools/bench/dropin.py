@@ -1,4 +1,4 @@
-"""Compare upstream's own harness with the drop-in on the tests that torch's wheel carries.
+"""Compares upstream's own harness with the drop-in on the tests that torch's wheel carries.
 
     python tools/bench/dropin.py                          a sample of tests, both side by side
     python tools/bench/dropin.py --full                   all of them, and by run_tests.py; a quarter-hour
@@ -6,10 +6,10 @@
     python tools/bench/dropin.py --ours --sizes 2,3,4
 
 The tests are those of ``distributed_test.py`` (gloo), or of any file in upstream's style (``--file``). All
-ways run the same unmodified file in one run, one after the other; wall time includes the start of Python
-and all imports. A ``--full`` run goes through ``run_tests.py --drop-in`` too, with as many jobs as it takes
-by itself. Every verdict (passed, skipped, not passed) that differs is listed; exit code 1 then.
-``--record`` keeps upstream's verdicts of a ``--full`` run, for later runs and the self-tests to compare with.
+ways run the same unmodified file, one after the other; wall time includes the start of Python and all
+imports. ``--full`` also runs the file by ``run_tests.py --drop-in``, with its default number of jobs. Every
+verdict (passed, skipped, not passed) that differs is listed, and the exit code is then 1. ``--record`` keeps
+upstream's verdicts of a ``--full`` run, for later runs and the self-tests to compare with.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from harness.outcomes import Status
-from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, Verdict, read
+from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, TimedVerdict, read
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "suites" / "selftest" / "upstream" / "distributed_spawn.py"
 KEPT = ROOT / "suites" / "selftest" / "upstream" / "kept"
-# Of the tests that pass, every so many are in the sample: a dozen, about a minute of upstream's time.
+# One in so many passing tests is in the sample: a dozen tests, about a minute of upstream's time.
 SAMPLE_STEP = 8
 RUNNER = "run_tests.py"
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A whole run of the file one way: wall seconds from start to exit, and verdicts in the order run."""
+    """One run of the file: the way it ran, wall seconds from start to exit, and the verdicts in order."""
 
     way: str
     world_size: int
     wall_s: float
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[TimedVerdict, ...]
 
     @property
     def tests_s(self) -> float:
-        """Seconds within tests: without the start of Python and the imports."""
+        """The seconds spent within tests, without the start of Python and the imports."""
         return sum(v.seconds for v in self.verdicts)
 
     def by_test(self) -> dict[str, str]:
-        """Verdict by test."""
+        """The verdicts by the test's id."""
         return {v.test: v.verdict for v in self.verdicts}
 
 
 def play(way: str, file: Path, world_size: int, tests: Sequence[str] = ()) -> Played:
-    """Runs the file one way in a process of its own; RuntimeError where no test was run.
+    """Runs the file one way in a process of its own; raises RuntimeError if no test ran.
 
-    Through the runner it is always the whole file.
+    By ``run_tests.py`` the whole file runs, whatever ``tests`` are.
     """
     environ = {**os.environ, "BACKEND": "gloo", "WORLD_SIZE": str(world_size), "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory(prefix="bench-dropin-") as directory:
@@ -90,8 +90,8 @@ def play(way: str, file: Path, world_size: int, tests: Sequence[str] = ()) -> Pl
         return Played(way, world_size, wall_s, tuple(_of_runner(lines) if way == RUNNER else read(lines)))
 
 
-def _of_runner(lines: Iterable[str]) -> Iterator[Verdict]:
-    """The verdicts in ``results.jsonl``."""
+def _of_runner(lines: Iterable[str]) -> Iterator[TimedVerdict]:
+    """The verdicts in the lines of a run's ``results.jsonl``."""
     for entry in map(json.loads, lines):
         if entry["kind"] == "test":
             status = entry["status"]
@@ -100,11 +100,11 @@ def _of_runner(lines: Iterable[str]) -> Iterator[Verdict]:
                 Status.XFAILED.value: PASSED,
                 Status.SKIPPED.value: SKIPPED,
             }.get(status, NOT_PASSED)
-            yield Verdict(".".join(entry["id"].rsplit(".", 2)[1:]), verdict, entry["duration_s"])
+            yield TimedVerdict(".".join(entry["id"].rsplit(".", 2)[1:]), verdict, entry["duration_s"])
 
 
 def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
-    """A line for each test whose verdict is not the expected one; tests that only one side has included."""
+    """A line for each test whose verdict is not the expected one, or that only one side has."""
     lines = []
     for test in sorted(expected.keys() | found.keys()):
         theirs, ours = expected.get(test, "not run"), found.get(test, "not run")
@@ -114,31 +114,31 @@ def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> list[s
 
 
 def kept(world_size: int) -> Path:
-    """Where upstream's verdicts at a world size are kept."""
+    """The file that keeps upstream's verdicts at a world size."""
     return KEPT / f"distributed_test-gloo-{world_size}.txt"
 
 
 def load(path: Path) -> dict[str, str]:
-    """Verdict by test from a file of ``verdict: test`` lines; those that start with # are comments."""
+    """Reads verdicts by test from lines of ``verdict: test``; a line that starts with # is a comment."""
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
     pairs = [line.partition(": ") for line in lines]
     return {test: verdict for verdict, _, test in pairs}
 
 
 def save(path: Path, verdicts: Mapping[str, str], torch_version: str) -> None:
-    """Writes what ``load`` reads."""
+    """Writes verdicts by test to a file that ``load`` reads."""
     lines = [f"{verdict}: {test}" for test, verdict in sorted(verdicts.items())]
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"# Upstream's own verdicts, torch {torch_version}.\n" + "\n".join(lines) + "\n")
 
 
 def sample(verdicts: Mapping[str, str]) -> list[str]:
-    """Some of the tests that pass, spread over all of them."""
+    """One in ``SAMPLE_STEP`` of the passing tests, in order of their ids."""
     return sorted(test for test, verdict in verdicts.items() if verdict == PASSED)[::SAMPLE_STEP]
 
 
 def summary(played: Played) -> str:
-    """One line about a run."""
+    """One line that sums up a run."""
     counts = Counter(v.verdict for v in played.verdicts)
     parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (PASSED, SKIPPED, NOT_PASSED))
     return (
@@ -148,7 +148,7 @@ def summary(played: Played) -> str:
 
 
 def compare(arguments: argparse.Namespace, world_size: int) -> bool:
-    """One world size; True where every verdict is the same, or where there is nothing to compare with."""
+    """Runs and compares at one world size; True if no verdict differs or there is none to compare with."""
     known = load(kept(world_size)) if arguments.file == FILE and kept(world_size).exists() else {}
     tests: list[str] = arguments.tests
     if not (arguments.full or arguments.ours or tests):
@@ -169,7 +169,7 @@ def compare(arguments: argparse.Namespace, world_size: int) -> bool:
 
 
 def _beside(ours: Sequence[Played], arguments: argparse.Namespace, tests: Sequence[str]) -> dict[str, str]:
-    """Upstream's verdicts on the same tests, now; says how the times compare."""
+    """Runs the same tests on upstream's harness, prints how the times compare, and returns the verdicts."""
     theirs = play("upstream", arguments.file, ours[0].world_size, tests)
     print(summary(theirs))
     for way in ours:
@@ -187,7 +187,7 @@ def _torch_version() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 where every verdict is the same, 1 where one differs, 2 for wrong arguments."""
+    """Runs the tool; returns 0 if every verdict is the same, 1 if one differs, 2 for wrong arguments."""
     arguments = _parser().parse_args(argv)
     same = [compare(arguments, size) for size in arguments.sizes]
     return 0 if all(same) else 1

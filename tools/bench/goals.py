@@ -1,4 +1,4 @@
-"""What the fork server is to reach, and whether it did. Pure."""
+"""Judges measurements against the goals for the fork server and for pooled ranks; a pure decision."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tools.bench.kinds import CLASS_START, DEATH_SEEN, DEATH_UNSEEN, KEPT_TEST, 
 from tools.bench.series import Measured, median, per_added_rank, ratio, sizes
 from tools.bench.tables import LIMIT, OURS, UPSTREAM, brief, memory, seconds
 
-OF_BARE = 1.5  # at most so many times the bare program, at each world size
-OF_UPSTREAM = 100.0  # at least so many times faster than upstream, at the sizes that most tests have
+OF_BARE = 1.5  # the most times the bare program's time, at each world size
+OF_UPSTREAM = 100.0  # how many times faster than upstream at least, at the world sizes of most tests
 UPSTREAM_SIZES = (2, 4)
 RANK_MB = 25.0
 CLASS_START_S = 0.1  # on pooled ranks
 KEPT_TEST_S = 0.0005  # on pooled ranks
-VERDICT_S = 0.1  # beyond the grace that the peers get, by default
+VERDICT_S = 0.1  # beyond the default grace that the peers get
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One goal and what was measured."""
+    """One goal, the measured value as text, and whether the goal was reached."""
 
     text: str
     shown: str
@@ -32,7 +32,7 @@ class Goal:
 
 
 def reached(measured: Measured) -> Iterator[Goal]:
-    """Every goal for which the run has numbers."""
+    """Yields every goal for which the run has numbers."""
     for size in sizes(measured):
         ours = median(measured, TEST.name, size, OURS)
         of_bare = ratio(ours, median(measured, TEST.name, size, LIMIT))

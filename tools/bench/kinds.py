@@ -1,4 +1,4 @@
-"""What is measured: the kinds of measurement, and how a test that ran becomes a number."""
+"""Defines the kinds of measurement, and computes the number that a run of each kind gives."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 
 class MeasureError(Exception):
-    """A measurement that gave no number: the test ended otherwise than it had to."""
+    """A measurement gave no number, because its test did not end as it had to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of measurement.
 
-    ``method`` is the body that the ranks run (``bodies``); ``passes`` whether a test with that body has to
-    pass. ``sizes`` are the world sizes it is taken at; empty for those of the command line. ``alone`` where
-    another contender's process on the machine would change the number.
+    ``method`` is the test method, and for fresh ranks the body (``bodies``), that the ranks run; ``passes``
+    says whether that test has to pass. ``sizes`` are the world sizes to measure at, or empty for those of the
+    command line. ``alone`` says that other contenders' processes must not exist meanwhile.
     """
 
     name: str
@@ -37,7 +37,7 @@ DEATH_SEEN = Kind(
 DEATH_UNSEEN = Kind(
     "death-unseen", "rank killed, peers wait at a store", "s", "test_death_unseen", passes=False, sizes=(4,)
 )
-# Of classes whose ranks are kept from test to test (contenders/kept.py).
+# Measurements of classes whose ranks are kept from test to test (contenders/kept.py).
 CLASS_START = Kind("class-start", "first no-op test of a class", "s", "test_nothing", sizes=(2, 4))
 KEPT_TEST = Kind("kept-test", "each later no-op test", "s", "test_nothing", sizes=(2, 4))
 DTENSOR_TEST = Kind("dtensor-test", "each later DTensor test", "s", "test_dtensor", sizes=(4,))
@@ -48,10 +48,10 @@ MEGABYTE = 1e6
 
 
 def value(kind: Kind, started: float, ended: float, spot: str, passed: bool) -> float:
-    """The number that a run of ``kind`` comes to, in the kind's unit.
+    """The number that a run of ``kind`` gives, in the kind's unit.
 
     ``started`` and ``ended`` are monotonic seconds around the run in the process that started the ranks;
-    ``spot`` is what a rank wrote down. MeasureError where the test did not end as it had to.
+    ``spot`` is the text that a rank wrote. Raises MeasureError if the test did not end as it had to.
     """
     if passed is not kind.passes:
         raise MeasureError(f"the test {'passed' if passed else 'failed'}")

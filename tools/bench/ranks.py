@@ -1,11 +1,11 @@
-"""Measure what a test on ranks costs: with this harness, with PyTorch's own, and in a bare program.
+"""Measures what a test on ranks costs with this harness, with PyTorch's own, and in a bare program.
 
     python tools/bench/ranks.py                        the whole table; four to six minutes on two cores
     python tools/bench/ranks.py --sizes 2,4 --no-upstream --rounds 9
 
-All contenders are measured in turns in one run and run the same bodies: make a gloo group over a FileStore,
+All contenders are measured in turns in one run and run the same bodies: create a gloo group over a FileStore,
 all-reduce once, check the sum. The bare program forks its ranks from a process that has imported torch, and
-does nothing else. Medians are shown, with quartiles. Seconds of two runs do not compare; ratios do.
+does nothing else. The output has medians with quartiles. Compare ratios, not seconds, between two runs.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ from tools.bench.series import Cell, Series
 
 DEFAULT_SIZES = (2, 4, 8, 32)
 DEFAULT_ROUNDS = 15
-# Seconds that a cell may cost after its first value: six of upstream's fastest tests, one of its slowest.
+# Seconds that a cell may cost after its first value: enough for six of upstream's fastest tests.
 DEFAULT_BUDGET_S = 20.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tool: 0 where all went well, 1 where a cell has only errors, 2 for wrong arguments, 130 where
-    it was interrupted; what was measured until then is shown."""
+    """Runs the tool and returns its exit code.
+
+    It is 0 for success, 1 if a cell has only errors, 2 for wrong arguments, and 130 if the run was
+    interrupted; what was measured until then is shown.
+    """
     arguments = _parser().parse_args(argv)
-    plan = session.Plan(
+    plan = session.BenchPlan(
         contenders=[
             c for c in arguments.contenders if arguments.upstream or not c.startswith(tables.UPSTREAM)
         ],
@@ -108,7 +111,7 @@ def _names(known: Mapping[str, object]) -> Callable[[str], tuple[str, ...]]:
 
 
 def _progress(cell: Cell, series: Series) -> None:
-    """One line on standard error that is written over, where that is a terminal."""
+    """Shows one line on standard error, over the last one; nothing if that is not a terminal."""
     if sys.stderr.isatty():
         line = f"{cell.kind} {cell.world_size} {cell.contender}: {len(series.values)} values"
         print(f"\r{line:<70}", end="", file=sys.stderr, flush=True)

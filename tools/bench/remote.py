@@ -1,4 +1,4 @@
-"""A contender as the program that measures holds it: a process of its own, asked over a socket."""
+"""``Remote`` starts a contender in a process of its own and asks it for measurements over a socket."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from harness.wire import recv_frame, send_frame
 from tools.bench.kinds import MeasureError
 
 _TREE = Path(__file__).resolve().parents[2]
-# Seconds for one measurement. Upstream at 32 ranks takes one minute on two cores.
+# The most seconds for one measurement. Upstream at 32 ranks takes one minute on two cores.
 ANSWER_S = 300.0
-# Characters of a contender's error output that are worth showing.
+# How many characters at the end of a contender's output an error shows.
 _TAIL = 2000
 
 
 class Remote:
-    """Owns a contender's process: a context manager that ends it with everything that it started.
+    """Owns a contender's process: a context manager that kills it together with everything that it started.
 
-    MeasureError where the process does not answer or dies; later measurements fail the same way then.
+    Its methods raise MeasureError if the process dies or does not answer, and again in each later call.
     """
 
     def __init__(self, name: str, command: Sequence[str] | None = None) -> None:
@@ -51,14 +51,14 @@ class Remote:
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The kinds that it can be measured by; waits until it is warm."""
+        """The names of the kinds that the contender supports; waits until it is warm."""
         if self._kinds is None:
             self._kinds = [str(kind) for kind in self._receive()["kinds"]]
         return self._kinds
 
     def measure(self, kind: str, world_size: int) -> float:
-        """One measurement."""
-        with contextlib.suppress(OSError):  # gone: the receiving side says so
+        """Asks for one measurement, in the kind's unit; raises MeasureError if there is none."""
+        with contextlib.suppress(OSError):  # if the process is gone, receiving says so
             send_frame(self._near, json.dumps({"kind": kind, "world_size": world_size}).encode())
         answer = self._receive()
         if "error" in answer:

@@ -1,9 +1,9 @@
-"""Measure what ``run_tests.py`` costs: the standard run by jobs and by shards, and its overhead a test.
+"""Measures what ``run_tests.py`` costs: the standard run by jobs and by shards, and its overhead a test.
 
     python tools/bench/runner.py                 some ten minutes on two cores
     python tools/bench/runner.py --only overhead
 
-One run measures everything in turns on the same machine. Seconds of two runs do not compare; ratios do.
+One run measures everything in turns on the same machine. Compare ratios, not seconds, between two runs.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ ROOT = Path(__file__).resolve().parents[2]
 JOBS = (1, 2, 4)
 SHARDS = (1, 2, 4)
 TRIVIAL_TESTS = (10, 1_000, 10_000)
-# Tests in one generated module: about as many as a large module of the suites has.
+# The number of tests in a generated module: about as many as a large module of the suites has.
 TESTS_A_MODULE = 500
 PARTS = ("jobs", "shards", "overhead")
 
 
-class RunFailed(Exception):
+class BenchRunFailed(Exception):
     """A measured run did not pass."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the tool: 0 where all went well, 1 where a measured run failed, 2 for wrong arguments."""
+    """Runs the tool; returns 0 for success, 1 if a measured run failed, 2 for wrong arguments."""
     arguments = _parser().parse_args(argv)
     tables = {"jobs": by_jobs, "shards": by_shards, "overhead": overhead}
     try:
         for part in arguments.only or PARTS:
             print(rst(tables[part](arguments.names)), end="\n\n", flush=True)
-    except RunFailed as error:
+    except BenchRunFailed as error:
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def by_jobs(names: Sequence[str]) -> Table:
-    """The run with 1, 2 and 4 jobs."""
+    """Measures the run with 1, 2 and 4 jobs."""
     first = 0.0
     rows = []
     for jobs in JOBS:
@@ -69,7 +69,7 @@ def by_jobs(names: Sequence[str]) -> Table:
 
 
 def by_shards(names: Sequence[str]) -> Table:
-    """The run in 1, 2 and 4 parts, each alone on the machine: how even they are, predicted and measured."""
+    """Measures the run in 1, 2 and 4 shards, one at a time, and how even they are: predicted and measured."""
     rows = []
     for count in SHARDS:
         took = [_timed([*names, "--shard", f"{i}/{count}"]) for i in range(1, count + 1)]
@@ -88,7 +88,7 @@ def by_shards(names: Sequence[str]) -> Table:
 
 
 def overhead(_: Sequence[str]) -> Table:
-    """The run of tests that do nothing: what is left is the runner's."""
+    """Measures runs of tests that do nothing, so that all of the time is the runner's overhead."""
     rows = []
     for count in TRIVIAL_TESTS:
         with tempfile.TemporaryDirectory(prefix="bench-") as directory:
@@ -100,13 +100,13 @@ def overhead(_: Sequence[str]) -> Table:
 
 
 def _timed(arguments: Sequence[str]) -> tuple[float, int]:
-    """Wall seconds of a run and the number of its tests; RunFailed where it did not pass."""
+    """The wall seconds of a run and the number of its tests; raises BenchRunFailed if it did not pass."""
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         started = time.monotonic()
         done = _run_tests([*arguments, "-q", "--report-dir", directory])
         took = time.monotonic() - started
         if done.returncode != 0:
-            raise RunFailed(
+            raise BenchRunFailed(
                 f"run_tests.py {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout[-3000:]}"
             )
         return took, sum(1 for _ in _records(Path(directory, "results.jsonl")))
@@ -125,7 +125,7 @@ def _records(results: Path) -> Iterator[dict[str, object]]:
 
 
 def _predicted(names: Sequence[str], count: int) -> float:
-    """Largest share over mean share, by recorded times; 1.0 for a perfect split."""
+    """The largest shard's time over the mean, by recorded times; 1.0 is a perfect split."""
     shares = []
     for index in range(1, count + 1):
         listed = _run_tests([*names, "--list", "--json", "--shard", f"{index}/{count}"]).stdout

@@ -1,4 +1,4 @@
-"""What was measured so far: a series of values for each kind, world size and contender. Pure."""
+"""Holds what was measured so far: a series of values for each kind, world size and contender. It is pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.bench.kinds import MEMORY, TEST
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a series is of."""
+    """The key of a series: what was measured, at which world size, on which contender."""
 
     kind: str
     world_size: int
@@ -20,7 +20,7 @@ class Cell:
 
 @dataclass(slots=True)
 class Series:
-    """Measured values in the kind's unit, the errors that came instead of values, and what both cost."""
+    """A cell's values in the kind's unit, the errors that came instead of values, and the time spent."""
 
     values: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -28,12 +28,12 @@ class Series:
 
     @property
     def median(self) -> float | None:
-        """None without values."""
+        """The median of the values; None without values."""
         return statistics.median(self.values) if self.values else None
 
     @property
     def quartiles(self) -> tuple[float, float] | None:
-        """First and third; the extremes where there are too few values."""
+        """The first and third quartile, or the extremes of fewer than four values; None without values."""
         if not self.values:
             return None
         if len(self.values) < 4:
@@ -42,7 +42,7 @@ class Series:
         return first, third
 
     def wants(self, rounds: int, budget_s: float) -> bool:
-        """Whether to measure again: at most ``rounds`` times, and once the budget is spent no more."""
+        """Whether to measure again: at most ``rounds`` times, and only if that would fit into the budget."""
         done = len(self.values) + len(self.errors)
         return done < rounds and (not done or self.spent_s + self.spent_s / done <= budget_s)
 
@@ -51,7 +51,7 @@ Measured = Mapping[Cell, Series]
 
 
 def too_dear(measured: Measured, cell: Cell, budget_s: float) -> bool:
-    """Whether one value at a smaller world size cost the contender more than the budget already."""
+    """Whether a value at a smaller world size already cost this contender more than the budget."""
     return any(
         other.kind == cell.kind
         and other.contender == cell.contender
@@ -62,18 +62,18 @@ def too_dear(measured: Measured, cell: Cell, budget_s: float) -> bool:
 
 
 def median(measured: Measured, kind: str, world_size: int, contender: str) -> float | None:
-    """A cell's median; None where it was not measured."""
+    """The median of a cell; None if it was not measured."""
     series = measured.get(Cell(kind, world_size, contender))
     return series.median if series is not None else None
 
 
 def ratio(value: float | None, other: float | None) -> float | None:
-    """``value / other`` where both are there."""
+    """``value / other``; None if either is missing or ``other`` is 0."""
     return value / other if value is not None and other else None
 
 
 def per_added_rank(measured: Measured, contender: str) -> float | None:
-    """Megabytes by which the memory of all processes grows with each rank; None without two world sizes."""
+    """The megabytes of memory that each added rank costs in all; None unless there are two world sizes."""
     medians = {
         cell.world_size: series.median
         for cell, series in measured.items()

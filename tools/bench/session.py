@@ -1,4 +1,4 @@
-"""One run of the benchmark: all cells in turns, so that what disturbs the machine disturbs all."""
+"""Runs the benchmark: measures all cells in turns, so that what disturbs the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ Progress = Callable[[Cell, Series], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to measure. ``budget_s`` seconds are what a cell may cost once it has its first value.
+class BenchPlan:
+    """What to measure.
 
-    Where that one cost more, larger world sizes are left out.
+    ``budget_s`` are the seconds that a cell may cost after its first value. If the first value alone costs
+    more, larger world sizes are left out.
     """
 
     contenders: Sequence[str]
@@ -28,7 +29,7 @@ class Plan:
     budget_s: float
 
     def cells(self, contender: str, alone: bool) -> list[Cell]:
-        """The contender's cells among the kinds that are, or are not, measured alone."""
+        """The contender's cells of the kinds that are measured alone, or of the kinds that are not."""
         kinds = [KINDS[name] for name in self.kinds if KINDS[name].alone is alone]
         return [Cell(kind.name, size, contender) for kind in kinds for size in self._sizes(kind)]
 
@@ -37,11 +38,11 @@ class Plan:
 
 
 def run(
-    plan: Plan, measured: dict[Cell, Series], progress: Progress, start: Callable[[str], Remote] = Remote
+    plan: BenchPlan, measured: dict[Cell, Series], progress: Progress, start: Callable[[str], Remote] = Remote
 ) -> None:
-    """Measures everything in the plan into ``measured``, which is of use too where this is interrupted.
+    """Measures everything in the plan and adds it to ``measured``, value by value.
 
-    Errors stand in the series that they belong to.
+    An interruption leaves what was measured so far. An error is added to the series of its cell.
     """
     with ExitStack() as stack:
         remotes = [stack.enter_context(start(name)) for name in plan.contenders]
@@ -52,9 +53,9 @@ def run(
 
 
 def _measure(
-    remotes: Sequence[Remote], plan: Plan, alone: bool, measured: dict[Cell, Series], progress: Progress
+    remotes: Sequence[Remote], plan: BenchPlan, alone: bool, measured: dict[Cell, Series], progress: Progress
 ) -> None:
-    """Rounds over all cells; within a round the contenders take turns at each kind and world size."""
+    """Measures all cells in rounds; in a round the contenders take turns at each kind and world size."""
     cells = [
         (remote, cell)
         for remote in remotes

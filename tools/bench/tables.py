@@ -1,4 +1,4 @@
-"""How measurements are shown: rows for a reader, and the same rows as an RST table."""
+"""Formats measurements as tables, and tables as RST."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ UPSTREAM = "upstream"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A heading and rows of as many cells."""
+    """A table: a heading, and rows with as many cells as the heading."""
 
     heading: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 def medians(measured: Measured) -> Table:
-    """Medians of each contender, a row a measurement; then the fork server against the others."""
+    """The medians of each contender, one row for each measurement, and the fork server's ratios to others."""
     columns = [name for name in names(measured, TITLES) if name not in KEPT_CONTENDERS]
     rows = [_test_row(measured, columns, size) for size in sizes(measured)]
     if sizes(measured, MEMORY.name):
@@ -37,7 +37,7 @@ def medians(measured: Measured) -> Table:
 
 
 def kept(measured: Measured) -> Table:
-    """Medians of the classes whose ranks are kept: their first test, and the later ones."""
+    """The medians of the contenders whose ranks are kept: of a class's first test, and of its later ones."""
     columns = [name for name in names(measured, TITLES) if name in KEPT_CONTENDERS]
     rows = [
         _row(f"{kind.title}, {size} ranks", [median(measured, kind.name, size, c) for c in columns], brief)[
@@ -71,7 +71,7 @@ def _ratios(measured: Measured, size: int) -> tuple[str, str]:
 
 
 def spread(measured: Measured) -> Table:
-    """Every cell with its median, its quartiles and how often it was measured."""
+    """A row for each cell with its median, its quartiles and the numbers of values and errors."""
     rows = [_spread_row(cell, series) for cell, series in measured.items()]
     return Table(("kind", "ranks", "contender", "median", "quartiles", "runs", "errors"), tuple(rows))
 
@@ -91,22 +91,22 @@ def _spread_row(cell: Cell, series: Series) -> tuple[str, ...]:
 
 
 def seconds(value: float) -> str:
-    """Seconds in the unit that a reader wants."""
+    """A duration as text, in seconds or, below one second, in milliseconds."""
     return f"{value:.2f} s" if abs(value) >= 1 else f"{value * 1e3:.1f} ms"
 
 
 def brief(value: float) -> str:
-    """Seconds of something that takes less than a millisecond, or more."""
+    """A duration as text, with two digits after the point if it is less than ten milliseconds."""
     return f"{value * 1e3:.2f} ms" if abs(value) < 0.01 else seconds(value)
 
 
 def memory(value: float) -> str:
-    """Megabytes."""
+    """Megabytes as text."""
     return f"{value:.1f} MB"
 
 
 def rst(table: Table) -> str:
-    """The table as an RST simple table; its first column must not be empty in a row."""
+    """Formats a table as an RST simple table, in which no row may have an empty first column."""
     lines = [table.heading, *table.rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.heading))]
     bar = "  ".join("=" * width for width in widths)

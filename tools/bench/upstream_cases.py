@@ -1,5 +1,8 @@
-"""Upstream's case classes for kept ranks, each with a no-op. Classes of a module's top level: its ranks are
-new interpreters, which find them by name."""
+"""Upstream's case classes for the measurements of kept ranks, each with a no-op test.
+
+The classes are at the module's top level, because upstream's ranks are new interpreters that import them by
+name.
+"""
 
 from __future__ import annotations
 
@@ -8,37 +11,37 @@ import unittest
 from torch.testing._internal import common_distributed
 
 
-class Continuous(common_distributed.MultiProcContinuousTest):  # type: ignore[misc]  # torch is Any to mypy here
-    """A no-op on upstream's pooled ranks."""
+class UpstreamPooledNoOp(common_distributed.MultiProcContinuousTest):  # type: ignore[misc]  # torch is Any to mypy here
+    """A no-op test on upstream's pooled ranks."""
 
     @classmethod
     def backend_str(cls) -> str:
-        """As every contender's."""
+        """The backend of every contender."""
         return "gloo"
 
     @classmethod
     def device_type(cls) -> str:
-        """As every contender's."""
+        """The device type of every contender."""
         return "cpu"
 
     def test_nothing(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
-class Continuous2(Continuous):
-    """On two ranks."""
+class UpstreamPooledNoOp2(UpstreamPooledNoOp):
+    """A no-op test on two of upstream's pooled ranks."""
 
     world_size = 2
 
 
-class Continuous4(Continuous):
-    """On four ranks."""
+class UpstreamPooledNoOp4(UpstreamPooledNoOp):
+    """A no-op test on four of upstream's pooled ranks."""
 
     world_size = 4
 
 
-class Threaded(common_distributed.MultiThreadedTestCase):  # type: ignore[misc]  # torch is Any to mypy here
-    """A no-op on upstream's threads."""
+class UpstreamThreadedNoOp(common_distributed.MultiThreadedTestCase):  # type: ignore[misc]  # torch is Any to mypy here
+    """A no-op test on upstream's ranks that are threads."""
 
     def setUp(self) -> None:
         """Starts the threads."""
@@ -46,20 +49,20 @@ class Threaded(common_distributed.MultiThreadedTestCase):  # type: ignore[misc] 
         self._spawn_threads()
 
     def test_nothing(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
-class Threaded2(Threaded):
-    """On two ranks."""
+class UpstreamThreadedNoOp2(UpstreamThreadedNoOp):
+    """A no-op test on two of upstream's threads."""
 
     world_size = 2
 
 
-class Threaded4(Threaded):
-    """On four ranks."""
+class UpstreamThreadedNoOp4(UpstreamThreadedNoOp):
+    """A no-op test on four of upstream's threads."""
 
     world_size = 4
 
 
-CONTINUOUS: dict[int, type[unittest.TestCase]] = {2: Continuous2, 4: Continuous4}
-THREADED: dict[int, type[unittest.TestCase]] = {2: Threaded2, 4: Threaded4}
+CONTINUOUS: dict[int, type[unittest.TestCase]] = {2: UpstreamPooledNoOp2, 4: UpstreamPooledNoOp4}
+THREADED: dict[int, type[unittest.TestCase]] = {2: UpstreamThreadedNoOp2, 4: UpstreamThreadedNoOp4}

@@ -1,8 +1,8 @@
-"""One upstream test file, run as ``python FILE`` does, with every test's verdict and duration written down.
+"""Runs one upstream test file as ``python FILE`` does, and writes down each test's verdict and duration.
 
     python -m tools.bench.upstream_file WAY RESULTS FILE [unittest arguments]
 
-``WAY`` is ``upstream`` or ``drop-in``; ``RESULTS`` becomes a file with a JSON object a test.
+``WAY`` is ``upstream`` or ``drop-in``. The file ``RESULTS`` gets one JSON object for each test.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None,
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of one test: its id without the module's name, and seconds from setUp to tearDown."""
+class TimedVerdict:
+    """One test's verdict: its id without the module's name, and its seconds from setUp to tearDown."""
 
     test: str
     verdict: str
@@ -35,7 +35,7 @@ class Verdict:
 
 
 def recording(path: str) -> type[unittest.TextTestResult]:
-    """A result class that appends every test's ``Verdict`` to a file as soon as it is known."""
+    """A result class that appends every test's ``TimedVerdict`` to a file as soon as it is known."""
 
     class Recording(unittest.TextTestResult):
         def startTest(self, test: unittest.TestCase) -> None:
@@ -44,7 +44,7 @@ def recording(path: str) -> type[unittest.TextTestResult]:
 
         def stopTest(self, test: unittest.TestCase) -> None:
             name = test.id().partition(".")[2]
-            note = Verdict(name, self.verdict, time.monotonic() - self.began)
+            note = TimedVerdict(name, self.verdict, time.monotonic() - self.began)
             with open(path, "a") as file:
                 file.write(json.dumps(asdict(note)) + "\n")
             super().stopTest(test)
@@ -73,13 +73,13 @@ def recording(path: str) -> type[unittest.TextTestResult]:
     return Recording
 
 
-def read(lines: Iterable[str]) -> list[Verdict]:
-    """What ``recording`` wrote."""
-    return [Verdict(**json.loads(line)) for line in lines if line.strip()]
+def read(lines: Iterable[str]) -> list[TimedVerdict]:
+    """Reads the lines that the result class of ``recording`` wrote."""
+    return [TimedVerdict(**json.loads(line)) for line in lines if line.strip()]
 
 
 def main(arguments: list[str]) -> None:
-    """Ends by SystemExit, as unittest's main does."""
+    """Runs the tool and ends with SystemExit, as ``unittest.main`` does."""
     way, results, file, *rest = arguments
     unittest.TextTestRunner.resultclass = recording(results)
     program.run(file, rest, WAYS[way])

@@ -1,8 +1,8 @@
-"""The process that holds one contender: it measures when told to.
+"""The program of a contender's process: it measures when it is asked to.
 
     python -m tools.bench.worker CONTENDER FD
 
-Requests and answers are JSON in frames over the socket FD; the end of the socket ends the process.
+Requests and answers are frames of JSON over the socket FD. The process ends when the other side closes it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tools.bench.kinds import KINDS, MeasureError
 
 
 def serve(control: socket.socket, contender: Contender) -> None:
-    """Answers requests until the other side has closed."""
+    """Warms the contender, sends the kinds that it supports, and answers requests until the socket closes."""
     contender.warm()
     send_frame(control, json.dumps({"kinds": list(contender.kinds)}).encode())
     while (frame := recv_frame(control)) is not None:

@@ -1,4 +1,4 @@
-"""Train steps as graphs: forward, backward, gradient all-reduces and optimizer step in one FX graph.
+"""``compile`` traces a train step (forward, backward, gradient all-reduces, optimizer) into one FX graph.
 
 ::
 
@@ -13,9 +13,9 @@
     step(module, optimizer, batch)                  # runs the graph
     step.__dict__[COMPILED_OBJECT_KEY].gm           # the graph
 
-A tool for tests: what a data-parallel step communicates can be read off its graph, and counted
-(``harness.graphs.communication``). ``torch.distributed._spmd``, from whose behaviour the contract is taken,
-is no longer part of torch.
+It is a tool for tests, which read and count in the graph what a data-parallel step communicates
+(``harness.graphs.communication``). The contract is that of ``torch.distributed._spmd``, which is no longer
+part of torch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.graphs.train_step.reduction import Group, check_group
 
 __all__ = ["COMPILED_OBJECT_KEY", "CompiledStep", "Override", "StepGraph", "compile"]
 
-#: Under this key a decorated function's ``__dict__`` has its ``CompiledStep``, from its first call on.
+#: The key of a decorated function's ``CompiledStep`` in the function's ``__dict__``, set by its first call.
 COMPILED_OBJECT_KEY = "_compiled_obj"
 
 Step = TypeVar("Step", bound=Callable[..., Any])
@@ -47,26 +47,28 @@ def compile(
     warm_up: bool = False,
     max_graphs: int = 8,
 ) -> Callable[[Step], Step]:
-    """A decorator that makes a train step of a data-parallel rank one graph.
+    """Returns a decorator that traces the train step of a data-parallel rank into one graph and runs that.
 
     The function takes one module, at most one optimizer, tensors and plain values. Each parameter's gradient
     is **summed** over the ranks of ``group`` (a process group, a mesh of one dimension, ``(mesh,
-    dimension)``; None: the default group), once, when it is complete; what the step returns stays local.
-    Parameters have to be equal on all ranks: nothing is broadcast. The module's parameters and buffers and
-    the optimizer's state change in place; gradients exist in the graph only, and are seen where the step
-    returns them.
+    dimension)``, or None for the default group), once, when it is complete. What the step returns stays
+    local to the rank. Parameters have to be equal on all ranks, because nothing is broadcast. The module's
+    parameters and buffers and the optimizer's state change in place. Gradients exist inside the graph only;
+    a step that needs them afterwards returns them.
 
-    * ``module_override``: see ``Override``. ``gm_transformation`` is called once with each new graph; what it
-      returns is run instead.
-    * ``bucket_mb``: gradients that are ready one after another are summed together, up to so many MiB.
-    * ``warm_up``: a call that needs a new graph, of an optimizer that has no state for some parameter, runs
-      eagerly, so that it gets one. Without it such an optimizer is an error, unless it needs no state.
-    * ``max_graphs``: how many graphs there may be. A call gets the graph that was traced for the same: module
-      and optimizer, shapes and dtypes, hyper-parameters, plain arguments, attributes of modules, and the
-      variables and attributes that the code of the step and of what it calls names (``reads.py``). A new
-      learning rate needs no new graph.
+    * ``module_override``: see ``Override``. ``gm_transformation`` is called once with each new graph, and the
+      graph module that it returns is run instead.
+    * ``bucket_mb``: gradients that become ready one after another are all-reduced together, up to this many
+      MiB.
+    * ``warm_up``: if a call needs a new graph and the optimizer has no state yet for some parameter, that
+      call runs eagerly, which creates the state. Without ``warm_up`` such a call is an error, unless the
+      optimizer keeps no state.
+    * ``max_graphs``: the most graphs that the step may have. A call reuses a graph that was traced for the
+      same module and optimizer, shapes and dtypes, hyper-parameters, plain arguments and module attributes,
+      and for the same values of the variables and attributes that the step's code reads (``reads.py``). A
+      new learning rate needs no new graph.
 
-    UsageError for arguments that cannot be used, here and when the step is called.
+    Raises UsageError for arguments that cannot be used, both here and when the step is called.
     """
     options = Options(
         overrides=_checked_overrides(module_override),

@@ -1,4 +1,4 @@
-"""Bucketed all-reduces: gradients that are ready one after another are summed over the ranks together."""
+"""Merges the all-reduces of gradients that become ready one after another into buckets."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ _WAIT = torch.ops._c10d_functional.wait_tensor.default
 
 @dataclass(slots=True)
 class _Bucket:
-    """All-reduces that may be one: of one kind, none of whose results is read before the last is ready."""
+    """All-reduces of one kind that can be merged: no result is read before the last gradient is ready."""
 
     reduces: list[Node] = field(default_factory=list)
     readers: list[Node] = field(default_factory=list)
     size: int = 0
 
     def takes(self, reduce: Node, limit: float) -> bool:
-        """Whether one more all-reduce, later in the graph than these, may join them."""
+        """Whether an all-reduce later in the graph may join this bucket of at most ``limit`` bytes."""
         in_time = all(reduce < reader for reader in self.readers)
         return not self.reduces or (in_time and self.size + _bytes(reduce) <= limit)
 
     def add(self, reduce: Node) -> None:
-        """Takes one more all-reduce in."""
+        """Adds an all-reduce to the bucket."""
         self.reduces.append(reduce)
         self.readers += _followed(reduce)[1]
         self.size += _bytes(reduce)
 
 
 def bucket_all_reduces(gm: GraphModule, bucket_mb: float) -> None:
-    """Makes one all-reduce of those that are next to each other and together at most ``bucket_mb`` MiB.
+    """Merges neighbouring all-reduces into one as long as they are together at most ``bucket_mb`` MiB.
 
-    One that is larger stays alone. Their order is that in which backward comes to them, the last layer's
-    first. Sums are the same bit by bit: each is of the same numbers.
+    An all-reduce that is larger stays alone. The order is that in which backward reaches the gradients: the
+    last layer comes first. The sums stay bitwise equal, because each element is still summed over the ranks.
     """
     for bucket in list(_buckets(gm, bucket_mb * MIB)):
         if len(bucket) > 1:
@@ -49,7 +49,10 @@ def bucket_all_reduces(gm: GraphModule, bucket_mb: float) -> None:
 
 
 def _buckets(gm: GraphModule, limit: float) -> Iterator[Sequence[Node]]:
-    """The all-reduces of gradients, in buckets. One whose result is not waited for once is no gradient's."""
+    """Yields the all-reduces of gradients, bucket by bucket.
+
+    Only an all-reduce whose single user is a wait counts as one of a gradient.
+    """
     open_: dict[Any, _Bucket] = {}
     for reduce in gm.graph.find_nodes(op="call_function", target=_ALL_REDUCE):
         if [user.target for user in reduce.users] != [_WAIT]:
@@ -63,7 +66,7 @@ def _buckets(gm: GraphModule, limit: float) -> Iterator[Sequence[Node]]:
 
 
 def _kind(reduce: Node) -> tuple[Any, ...]:
-    """What all-reduces have to share to be one: dtype, device, reduction and group."""
+    """What two all-reduces must have in common to be merged: dtype, device, reduction and group."""
     value = reduce.meta["val"]
     return (value.dtype, value.device, *reduce.args[1:])
 
@@ -79,9 +82,10 @@ def _wait_of(reduce: Node) -> Node:
 
 
 def _followed(reduce: Node) -> tuple[list[Node], list[Node]]:
-    """What is made of one reduced gradient alone (detached, laid out as its parameter), and who reads that.
+    """The nodes that depend on one reduced gradient alone, and the other nodes that read these.
 
-    The former may be moved behind any later all-reduce, as long as the latter come later still.
+    A node that depends on the gradient alone (it is detached, or laid out as its parameter) may be moved
+    behind a later all-reduce, if all of its readers come after that.
     """
     made, readers = {_wait_of(reduce): None}, []
     node = _wait_of(reduce)
@@ -96,9 +100,9 @@ def _followed(reduce: Node) -> tuple[list[Node], list[Node]]:
 
 
 def _may_come_later(node: Node) -> bool:
-    """Whether a node calls an operator that draws no random numbers.
+    """Whether a node calls an operator that draws no random numbers, so that it may be moved.
 
-    It may write: to what is made of the gradient alone, and in the same order.
+    The operator may write to its inputs: they depend on the gradient alone, and moved nodes keep their order.
     """
     target = node.target
     return isinstance(target, torch._ops.OpOverload) and (
@@ -107,7 +111,7 @@ def _may_come_later(node: Node) -> bool:
 
 
 def _merge(gm: GraphModule, reduces: Sequence[Node]) -> None:
-    """Puts one all-reduce of the flattened gradients in the place of the last of ``reduces``."""
+    """Replaces ``reduces`` by one all-reduce of the flattened gradients, at the place of the last of them."""
     shapes = [reduce.meta["val"].shape for reduce in reduces]
     made = sorted(node for reduce in reduces[:-1] for node in _followed(reduce)[0][1:])
     sizes = [shape.numel() for shape in shapes]
@@ -128,7 +132,7 @@ def _merge(gm: GraphModule, reduces: Sequence[Node]) -> None:
 
 
 def _call(gm: GraphModule, target: Any, *args: Any) -> Node:
-    """A new node, with the value that it has in the trace, as the tracer's nodes have theirs."""
+    """Adds a call to the graph and sets its ``meta["val"]``, as the tracer does for its own nodes."""
     node = gm.graph.call_function(target, args)
     node.meta["val"] = target(*map_arg(args, lambda each: each.meta["val"]))
     return node

@@ -1,4 +1,4 @@
-"""One call of a train step, taken apart: its module, its optimizer, its tensors, and the rest."""
+"""Splits the arguments of one train step's call into module, optimizer, tensors and plain values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from torch.optim import Optimizer
 from torch.utils._pytree import TreeSpec, keystr, tree_flatten_with_path, tree_unflatten
 
 from harness.errors import UsageError
-from harness.graphs.train_step.snapshots import Snapshot, is_plain
+from harness.graphs.train_step.snapshots import GuardSnapshot, is_plain
 
 
 @dataclass(frozen=True, slots=True)
 class StepCall:
-    """One call. ``tensors`` are its distinct tensor arguments by name, in the order of their first use."""
+    """The arguments of one call of a train step.
+
+    ``tensors`` are the distinct tensor arguments by name, in the order in which they first occur. ``leaves``
+    are all arguments after flattening, each with its name.
+    """
 
     module: nn.Module
     optimizer: Optimizer | None
@@ -28,14 +32,14 @@ class StepCall:
     spec: TreeSpec
 
     def run(self, function: Callable[..., Any], tensors: Sequence[Tensor]) -> Any:
-        """Calls the user's function with ``tensors`` in the places of the call's own."""
+        """Calls the user's function with ``tensors`` in place of the call's own tensors."""
         new = dict(zip(map(id, self.tensors.values()), tensors, strict=True))
         leaves = [new[id(leaf)] if isinstance(leaf, Tensor) else leaf for _, leaf in self.leaves]
         bound = inspect.BoundArguments(self.signature, tree_unflatten(leaves, self.spec))
         return function(*bound.args, **bound.kwargs)
 
-    def describe(self, snapshot: Snapshot) -> None:
-        """Notes what a graph depends on of the arguments: all but the numbers in the tensors."""
+    def describe(self, snapshot: GuardSnapshot) -> None:
+        """Notes in ``snapshot`` all of the arguments that a graph depends on: not the numbers in tensors."""
         names = {id(tensor): name for name, tensor in self.tensors.items()}
         for name, leaf in self.leaves:
             if isinstance(leaf, nn.Module | Optimizer):
@@ -47,10 +51,11 @@ class StepCall:
 
 
 def read_call(signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> StepCall:
-    """Takes a call apart. TypeError where the arguments do not fit the function, as when calling it.
+    """Sorts the arguments of a call into a ``StepCall``.
 
-    UsageError unless there is one module, at most one optimizer, and beside them plain values, functions and
-    plain tensors that require no gradient, in any nesting of lists, tuples and dicts.
+    Raises TypeError if the arguments do not fit the function, as calling it would. Raises UsageError unless
+    there are exactly one module, at most one optimizer, and otherwise only plain values, functions and plain
+    tensors that require no gradient, in any nesting of lists, tuples and dicts.
     """
     bound = signature.bind(*args, **kwargs)
     flat, spec = tree_flatten_with_path(dict(bound.arguments))
@@ -81,7 +86,7 @@ def _name(path: Sequence[Any]) -> str:
 
 
 def _distinct(leaves: Sequence[tuple[str, Any]], kind: type) -> dict[str, Any]:
-    """The leaves of one kind by the name of their first use."""
+    """The distinct leaves of one type, each by the name under which it first occurs."""
     first: dict[int, tuple[str, Any]] = {}
     for name, leaf in leaves:
         if isinstance(leaf, kind):

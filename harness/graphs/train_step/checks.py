@@ -1,4 +1,4 @@
-"""What a module and an optimizer have to be like for their step to become a graph, and what to do if not."""
+"""Checks that a module and an optimizer can be traced in a train step; the errors say what to change."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from torch.optim import Optimizer
 
 from harness.errors import UsageError
 
-# Names of parameters that a message has, at most.
+# The most parameter names that a message lists.
 SHOWN = 5
 
 
 def check_module(module: nn.Module) -> None:
-    """UsageError for a module that reduces by itself, or has hooks, gradients, or tensors of a subclass."""
+    """Raises UsageError if a module cannot be traced in a train step.
+
+    Refused are modules that contain DDP or have no parameters, parameters with gradients or hooks, and
+    parameters and buffers of a tensor subclass.
+    """
     for name, part in module.named_modules():
         if isinstance(part, DistributedDataParallel):
             raise UsageError(
@@ -53,7 +57,7 @@ def _refuse(names: Iterable[str], what: str, remedy: str) -> None:
 
 
 def check_optimizer(module: nn.Module, optimizer: Optimizer | None) -> None:
-    """UsageError for an optimizer of parameters that are not the module's."""
+    """Raises UsageError if the optimizer holds parameters that are not the module's."""
     if optimizer is None:
         return
     own = set(map(id, module.parameters()))

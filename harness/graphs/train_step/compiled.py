@@ -1,7 +1,7 @@
-"""``CompiledStep``: a train step's graphs, each with what it is right for.
+"""``CompiledStep`` keeps a train step's graphs and picks or traces the one that is valid for a call.
 
-call -> taken apart -> checked -> a graph that was traced for the same?  -> run
-                                  none: traced, reduced, transformed, kept, run
+call -> arguments split -> checked -> a kept graph is valid? -> run it
+                                      none is: trace, reduce, transform, keep, run
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.graphs.train_step.hyperparameters import lift_hyperparameters
 from harness.graphs.train_step.overrides import Override, replace_modules
 from harness.graphs.train_step.reads import describe_reads
 from harness.graphs.train_step.reduction import Group, name_of_group
-from harness.graphs.train_step.snapshots import Snapshot, shown
+from harness.graphs.train_step.snapshots import GuardSnapshot, shown
 from harness.graphs.train_step.state import (
     describe_lifted,
     describe_modes,
@@ -40,7 +40,7 @@ GmTransformation = Callable[[GraphModule], GraphModule]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What ``compile`` was given."""
+    """The arguments that ``compile`` was given."""
 
     overrides: Sequence[Override] = ()
     gm_transformation: GmTransformation | None = None
@@ -52,10 +52,11 @@ class Options:
 
 @dataclass(slots=True)
 class StepGraph:
-    """One graph, and what it is right for.
+    """One graph, and the snapshot of the call that it was traced for.
 
-    ``flat_state`` are the tensors for its first placeholders; those that were lifted are taken anew in each
-    call, by their place among the lifted (None: an override's own).
+    ``flat_state`` are the tensors for its first placeholders. ``places`` has, for each of them, its index
+    among the lifted tensors, from which it is taken anew in each call, or None for a tensor that an override
+    added. ``free`` names the entries of the snapshot that may differ.
     """
 
     gm: GraphModule
@@ -64,11 +65,11 @@ class StepGraph:
     flat_state: list[Tensor]
     places: Sequence[int | None]
     returned: Returned
-    snapshot: Snapshot
+    snapshot: GuardSnapshot
     free: frozenset[str]
 
     def run(self, inputs: StepInputs) -> Any:
-        """Runs the graph on the tensors of a call that it is right for; returns what the step returns."""
+        """Runs the graph on the inputs of a call for which it is valid; returns what the step returns."""
         self.take(list(inputs.state.values()))
         given = [*self.flat_state, *inputs.call.tensors.values()]
         given += [each.value for each in inputs.hyperparameters]
@@ -81,17 +82,17 @@ class StepGraph:
         return self.returned.filled(values)
 
     def take(self, lifted: Sequence[Tensor]) -> None:
-        """Has the graph work on these from now on: a state that was loaded is made of other tensors."""
+        """Makes the graph use these state tensors: loading a state dict may have replaced the others."""
         for index, place in enumerate(self.places):
             if place is not None:
                 self.flat_state[index] = lifted[place]
 
 
 def _without_autograd(gm: GraphModule, given: Sequence[Any]) -> list[Any]:
-    """What a graph makes of values, with nothing recorded for a backward and no casts but its own.
+    """Runs a graph module so that autograd records nothing and autocast adds no casts to those in the graph.
 
-    Grad mode is on all the same, and no tensor requires a gradient: some operators leave out what only their
-    backward reads where it is off, and that backward is in the graph (``mkldnn_rnn_layer``).
+    The inputs are detached instead of turning grad mode off: with grad mode off some operators
+    (``mkldnn_rnn_layer``) leave out what only their backward reads, and that backward is in the graph.
     """
     detached = [each.detach() if isinstance(each, Tensor) else each for each in given]
     own = {id(alias): each for alias, each in zip(detached, given, strict=True)}
@@ -103,7 +104,7 @@ def _without_autograd(gm: GraphModule, given: Sequence[Any]) -> list[Any]:
 
 @dataclass(slots=True)
 class CompiledStep:
-    """A decorated train step: call it as the function. ``graphs`` are all that it has, the oldest first."""
+    """A compiled train step, called like the function itself. ``graphs`` are its graphs, the oldest first."""
 
     function: Callable[..., Any]
     options: Options
@@ -128,7 +129,7 @@ class CompiledStep:
 
     @property
     def flat_state(self) -> list[Tensor]:
-        """Parameters, buffers and optimizer state: what the graph that ran last takes first."""
+        """The parameters, buffers and optimizer state, which are the first inputs of the last-run graph."""
         return self._last().flat_state
 
     def _last(self) -> StepGraph:
@@ -137,7 +138,7 @@ class CompiledStep:
         return self._current
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """One train step."""
+        """Runs one train step: by a graph that is valid for the call, or by a new one."""
         call = read_call(inspect.signature(self.function), args, kwargs)
         if call.module not in self._replaced:
             replace_modules(call.module, self.options.overrides)
@@ -160,14 +161,14 @@ class CompiledStep:
         self._current = self._traced(inputs, snapshot, group_name)
         return self._current.run(inputs)
 
-    def _fitting(self, snapshot: Snapshot) -> StepGraph | None:
-        """The graph that was traced for the same, if there is one."""
+    def _fitting(self, snapshot: GuardSnapshot) -> StepGraph | None:
+        """A kept graph that is valid for this snapshot, or None."""
         fitting = (g for g in self.graphs if not g.snapshot.differences(snapshot, ignored=g.free))
         return next(fitting, None)
 
-    def _snapshot(self, inputs: StepInputs, group_name: str) -> Snapshot:
-        """What a graph for this call depends on beside the numbers in its tensors."""
-        snapshot = Snapshot()
+    def _snapshot(self, inputs: StepInputs, group_name: str) -> GuardSnapshot:
+        """A snapshot of all that a graph for this call depends on, beside the numbers in its tensors."""
+        snapshot = GuardSnapshot()
         inputs.call.describe(snapshot)
         describe_lifted(inputs.state, snapshot)
         describe_module(inputs.module, snapshot)
@@ -178,7 +179,7 @@ class CompiledStep:
         snapshot.note("process group", group_name)
         return snapshot
 
-    def _check_bound(self, snapshot: Snapshot) -> None:
+    def _check_bound(self, snapshot: GuardSnapshot) -> None:
         if len(self.graphs) < self.options.max_graphs:
             return
         changed = shown(self.graphs[-1].snapshot.differences(snapshot, ignored=self.graphs[-1].free))
@@ -187,7 +188,7 @@ class CompiledStep:
             "same, pass what changes as a tensor, or give compile(max_graphs=...)"
         )
 
-    def _traced(self, inputs: StepInputs, snapshot: Snapshot, group_name: str) -> StepGraph:
+    def _traced(self, inputs: StepInputs, snapshot: GuardSnapshot, group_name: str) -> StepGraph:
         traced = trace_step(self.function, inputs, group_name)
         state = list(inputs.state.values())
         rest = len(inputs.call.tensors) + len(inputs.hyperparameters)

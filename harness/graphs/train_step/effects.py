@@ -1,8 +1,8 @@
-"""What a step has done to state otherwise than in place: written back where a graph can, else refused.
+"""Handles a step's side effects other than in-place changes: they are copied back in the graph, or refused.
 
-A graph changes the user's tensors in place and nothing else. A step that puts another tensor where a buffer
-or a part of the optimizer's state was, has its graph copy the numbers; what it does to Python objects would
-happen once, in the trace, and never again.
+A graph changes the user's tensors in place and nothing else. Where a step replaces a buffer or a part of the
+optimizer's state by another tensor, the graph copies the numbers into the old tensor. Any other change to
+Python objects is an error: it would happen once, during the trace, and never again.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import torch
 from torch import Tensor
 
 from harness.errors import UsageError
-from harness.graphs.train_step.snapshots import Snapshot, shown, tensor_words
+from harness.graphs.train_step.snapshots import GuardSnapshot, shown, tensor_words
 
 
 def write_back(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> None:
-    """In a trace: copies what stands in a tensor's place now into the tensor that stood there before.
+    """During a trace, copies each tensor that replaced another into the one that it replaced.
 
-    UsageError where that cannot be: another shape, a state that did not exist or is gone, a parameter.
+    Raises UsageError where that is impossible: if a shape or dtype changed, if state was created or removed,
+    or if a parameter was replaced.
     """
     _check_same_names(before, after)
     moved = {name: tensor for name, tensor in after.items() if tensor is not before[name]}
@@ -30,7 +31,7 @@ def write_back(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> Non
         _check_can_be_copied(name, before[name], tensor)
     lifted = set(map(id, before.values()))
     with torch.no_grad():
-        # One that is itself written to is copied first: two buffers may have changed places.
+        # A source that is itself a target is cloned first: two buffers may have been swapped.
         sources = {n: t.clone() if id(t) in lifted else t.detach() for n, t in moved.items()}
         for name, source in sources.items():
             before[name].detach().copy_(source)
@@ -59,26 +60,30 @@ def _check_can_be_copied(name: str, before: Tensor, after: Tensor) -> None:
 
 
 def storages(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Where the tensors have their data; kept alive, so that no two places are called the same."""
+    """The storages of the tensors by name. Holding them keeps their addresses from being used again."""
     return {name: tensor.untyped_storage() for name, tensor in tensors.items()}
 
 
 def check_storages(tensors: Mapping[str, Tensor], before: Mapping[str, Any]) -> None:
-    """UsageError where a step has assigned to a tensor's ``data``, of which a trace knows nothing."""
+    """Raises UsageError if a step has assigned to a tensor's ``data``, which a trace does not record."""
     moved = [n for n, t in tensors.items() if t.untyped_storage()._cdata != before[n]._cdata]
     if moved:
         raise UsageError(f"the step assigns to the data of {', '.join(moved)}: change it in place")
 
 
-def check_python_state(before: Snapshot, after: Snapshot) -> None:
-    """UsageError where a step has changed anything that is no tensor."""
+def check_python_state(before: GuardSnapshot, after: GuardSnapshot) -> None:
+    """Raises UsageError if a step has changed anything that is not a tensor."""
     changed = before.differences(after)
     if changed:
         raise UsageError(f"the step changes what is no tensor, which its graph will not: {shown(changed)}")
 
 
 def generators() -> list[Any]:
-    """The states of the random generators that draw while a step is traced, and not when its graph runs."""
+    """The states of the random generators of Python, numpy and torch (CPU).
+
+    A run of the graph would not repeat what a step draws from Python's or numpy's during the trace. Torch's
+    changes during a trace only if the step seeds it.
+    """
     numpy = sys.modules.get("numpy")
     states: list[Any] = [random.getstate(), bytes(torch.get_rng_state().tolist())]
     if numpy is not None:
@@ -88,7 +93,7 @@ def generators() -> list[Any]:
 
 
 def check_generators(before: list[Any]) -> None:
-    """UsageError where a step has seeded a generator, or drawn from one of Python or numpy."""
+    """Raises UsageError if a step has seeded a generator, or has drawn from Python's or numpy's."""
     if generators() != before:
         raise UsageError(
             "the step seeds a random generator, or draws from Python's or numpy's: a graph draws from torch's"

@@ -1,10 +1,10 @@
-"""Hyper-parameters that are inputs of the graph: learning rates, and those that are tensors.
+"""Makes learning rates, and hyper-parameters that are tensors, inputs of a train step's graph.
 
-A schedule changes the learning rate at every step. Were it part of the graph, each step would need a graph of
-its own; so it is an input. A number stands in the trace as a symbol (the graph computes with Python numbers,
-as the optimizer would), for a fused optimizer as a float64 tensor of no dimensions, since fused operators
-take numbers as constants only. Should an optimizer decide something by the symbol's value, then that value is
-the graph's alone, and another one needs another graph, as for all other hyper-parameters.
+A schedule changes the learning rate at every step. If it were a constant of the graph, each step would need a
+graph of its own. In the trace the number is a symbol, so that the graph computes with Python numbers as the
+optimizer would; for a fused optimizer it is a float64 tensor without dimensions, because fused operators take
+numbers as constants only. If an optimizer branches on the symbol's value, the graph is valid for that value
+only, as for every other hyper-parameter.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.optim import Optimizer
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from harness.graphs.train_step.snapshots import Snapshot
+from harness.graphs.train_step.snapshots import GuardSnapshot
 
-#: The numbers that are lifted, where they are floats.
+#: The entries of a param group that become inputs of the graph where they are floats.
 LIFTED = ("lr",)
 
 
 @dataclass(frozen=True, slots=True)
 class Hyperparameter:
-    """One leaf of one entry of one param group; ``value`` as the graph is to get it.
+    """One hyper-parameter that is an input of the graph: a leaf of an entry of a param group.
 
-    ``is_number`` where the optimizer has a number, whatever the graph gets.
+    ``value`` is what the graph gets. ``is_number`` says that the optimizer holds a number, even if the graph
+    gets a tensor for it.
     """
 
     group: int
@@ -42,17 +43,17 @@ class Hyperparameter:
 
     @property
     def name(self) -> str:
-        """As a snapshot calls the entry."""
+        """The name of the param group's entry in a snapshot."""
         return entry_name(self.group, self.key)
 
 
 def entry_name(group: int, key: str) -> str:
-    """What an entry of a param group is called."""
+    """The name of a param group's entry, in snapshots and in messages."""
     return f"optimizer group {group} {key}"
 
 
 def lift_hyperparameters(optimizer: Optimizer | None) -> tuple[Hyperparameter, ...]:
-    """The hyper-parameters that a graph gets anew in each call."""
+    """The hyper-parameters that a graph takes as inputs, with their values at this call."""
     lifted = []
     for index, group in enumerate(optimizer.param_groups if optimizer else ()):
         for key, value in group.items():
@@ -69,8 +70,8 @@ def _as_input(value: float, group: Mapping[str, Any]) -> float | Tensor:
     return torch.tensor(value, dtype=torch.float64) if group.get("fused") else value
 
 
-def describe_hyperparameters(optimizer: Optimizer, snapshot: Snapshot) -> None:
-    """Notes the values of all entries, and of those that may be lifted also the type."""
+def describe_hyperparameters(optimizer: Optimizer, snapshot: GuardSnapshot) -> None:
+    """Notes the values of all param groups' entries, and the types of those that may become inputs."""
     for index, group in enumerate(optimizer.param_groups):
         for key, value in group.items():
             if key != "params":
@@ -80,7 +81,7 @@ def describe_hyperparameters(optimizer: Optimizer, snapshot: Snapshot) -> None:
 
 
 def stand_ins(lifted: Sequence[Hyperparameter], mode: FakeTensorMode) -> list[Any]:
-    """What stands for the values in the trace: fake tensors, and symbols for numbers."""
+    """The stand-ins for the values during a trace: fake tensors for tensors, symbols for numbers."""
     return [
         mode.from_tensor(each.value, static_shapes=True)
         if isinstance(each.value, Tensor)
@@ -96,14 +97,14 @@ def _symbol(environment: ShapeEnv, name: str, value: float) -> Any:
 
 
 def symbol_of(stand_in: Any) -> Any:
-    """The symbol behind a stand-in before anything is decided by it; None for a tensor."""
+    """The symbol of a number's stand-in, to be asked for before the trace; None for a tensor."""
     return None if isinstance(stand_in, Tensor) else stand_in.node.expr
 
 
 def undecided(
     lifted: Sequence[Hyperparameter], symbols: Sequence[Any], environment: ShapeEnv
 ) -> frozenset[str]:
-    """Names of the entries whose number decided nothing during the trace, so that any other will do."""
+    """The names of the entries on whose number nothing branched, so that the graph is valid for any other."""
     decided = set(environment.replacements)
     for guard in environment.guards:
         decided |= guard.expr.free_symbols
@@ -116,7 +117,7 @@ def undecided(
 def put_hyperparameters(
     optimizer: Optimizer, lifted: Sequence[Hyperparameter], values: Sequence[Any]
 ) -> None:
-    """Puts ``values`` in the places of the lifted ones, in the optimizer's param groups."""
+    """Replaces the lifted hyper-parameters by ``values`` in the optimizer's param groups."""
     for each, new in zip(lifted, values, strict=True):
         group = optimizer.param_groups[each.group]
         leaves, spec = tree_flatten(group[each.key])

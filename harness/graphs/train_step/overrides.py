@@ -1,4 +1,4 @@
-"""``Override``: what a user changes of a train step, in its module before tracing and in its graph after."""
+"""``Override``: lets a user replace sub-modules before a train step is traced, and change its graph after."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from harness.errors import UsageError
 
 
 class Override(ABC):
-    """A replacement of sub-modules that cannot be traced, and of what stands for them in the graph."""
+    """Replaces sub-modules that cannot be traced, and afterwards their stand-ins in the graph."""
 
     @abstractmethod
     def replacement(self, fqn: str, orig_submodule: nn.Module) -> nn.Module:
-        """The module to put in the place of the one that the user's module calls ``fqn``; itself to keep it.
+        """Returns the module that replaces the sub-module named ``fqn``, or the sub-module itself to keep it.
 
-        Asked once about each sub-module, from the outside in. What a replacement contains is not asked about.
+        It is called once for each sub-module, parents before children, and not for the children of a
+        replacement.
         """
 
     @abstractmethod
     def transform(self, gm: GraphModule, flat_state: list[Tensor]) -> GraphModule:
-        """The graph to run instead of ``gm``: the same, changed, or another.
+        """Returns the graph module to run instead of ``gm``: the same one, changed or not, or another.
 
-        Its first placeholders are ``flat_state``, in order. Entries may be added to and dropped from both.
+        The graph's first placeholders stand for ``flat_state``, in order. Entries may be added and removed
+        as long as both stay in step.
         """
 
 
 def replace_modules(root: nn.Module, overrides: Sequence[Override]) -> None:
-    """Offers every sub-module to every override, and puts the first replacement in its place, for good."""
+    """Offers every sub-module to each override in turn; the first replacement stays in the module."""
     _replace_below(root, "", overrides)
 
 

@@ -1,10 +1,10 @@
-"""What the Python code of a step may read beside its arguments: variables and attributes.
+"""Finds the variables and attributes that a step's Python code may read beside its arguments.
 
-A graph has such a value as a constant, so it is right for that value only. A walk finds them by their names:
-from the step's function, the functions that it is given, the module's forwards and the optimizer's step, to
-the variables that their code names, and on through the functions and objects that these hold. Of an object
-those attributes are looked at that any of this code names. Not entered are torch, the standard library and
-installed packages; not seen is what code finds under a name that is made as it runs.
+Such a value becomes a constant of the graph, so the graph is valid for that value only. A walk finds the
+values by name. It starts at the step's function, the functions among its arguments, the module's forwards and
+the optimizer's step, takes the variables that their code names, and goes on through the functions and objects
+in these. Of an object it takes the attributes that any of this code names. It does not enter torch, the
+standard library and installed packages, and it cannot see names that code computes at run time.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from torch import nn
 
 import harness
 from harness.graphs.train_step.calls import StepCall
-from harness.graphs.train_step.snapshots import LONGEST, Snapshot, is_plain
+from harness.graphs.train_step.snapshots import LONGEST, GuardSnapshot, is_plain
 from harness.graphs.train_step.state import MODULE_TENSORS, describe_module
 
-# Where code lies that is not entered: it does not change under a step.
+# Directories of code that the walk does not enter, because it does not change between steps.
 _LIBRARIES = (
     *(sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "purelib", "platlib")),
     *(os.path.dirname(str(package.__file__)) + os.sep for package in (torch, harness)),
@@ -36,8 +36,8 @@ _LIBRARIES = (
 _CONTAINERS = (list, tuple, set, frozenset, deque)
 
 
-def describe_reads(function: Callable[..., Any], call: StepCall, snapshot: Snapshot) -> None:
-    """Notes all that the code of a call may read, by where it is found: ``captured config.scale``."""
+def describe_reads(function: Callable[..., Any], call: StepCall, snapshot: GuardSnapshot) -> None:
+    """Notes every value that the code of a call may read under the place of it: ``captured config.scale``."""
     walk = _Walk()
     walk.enter("captured ", function)
     for name, leaf in call.leaves:
@@ -55,7 +55,10 @@ def describe_reads(function: Callable[..., Any], call: StepCall, snapshot: Snaps
 
 
 class _Walk:
-    """``found`` are values by place, ``modules`` the modules among them. No object is entered twice."""
+    """The walk over the code of one call.
+
+    ``found`` has the values by place, ``modules`` the modules among them. No object is entered twice.
+    """
 
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}
@@ -65,7 +68,7 @@ class _Walk:
         self._objects: list[tuple[str, object]] = []
 
     def enter(self, where: str, value: Any) -> None:
-        """Takes in what ``value`` leads to; ``where`` is what the names of that begin with."""
+        """Adds all values that can be reached from ``value``, with places that begin with ``where``."""
         if is_plain(value) or id(value) in self._seen:
             return
         self._seen.add(id(value))
@@ -90,7 +93,7 @@ class _Walk:
             self._objects.append((where, value))
 
     def enter_part(self, where: str, part: nn.Module) -> None:
-        """Takes in a module's forward, its class, and the values of its attributes."""
+        """Adds a module's forward, its class, and the values of its attributes."""
         self._seen.add(id(part))
         self._objects.append((where, type(part)))
         self._enter_each(where, _of_class(type(part), {"forward"}))
@@ -99,7 +102,7 @@ class _Walk:
                 self.enter(f"{where}{key}.", value)
 
     def finish(self) -> None:
-        """Takes in the attributes of objects that any code names, until there are no more."""
+        """Adds the attributes of objects that any of the code names, until no new ones are found."""
         before = -1
         while before != len(self._seen) + len(self.found):
             before = len(self._seen) + len(self.found)
@@ -127,7 +130,7 @@ class _Walk:
 
 
 def _variables(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """What a function names that is not its own: defaults, its attributes, variables around it, globals."""
+    """A function's defaults, attributes, closure variables, and the globals that its code names."""
     parameters = function.__code__.co_varnames
     defaults = function.__defaults__ or ()
     positional = parameters[: function.__code__.co_argcount]
@@ -137,7 +140,7 @@ def _variables(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # nothing is assigned to it yet
+        except ValueError:  # the variable is not assigned yet
             continue
     names = _names(function.__code__)
     yield from ((name, function.__globals__[name]) for name in sorted(names & function.__globals__.keys()))
@@ -145,13 +148,13 @@ def _variables(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 @functools.lru_cache(maxsize=1024)
 def _names(code: types.CodeType) -> frozenset[str]:
-    """The globals and attributes that code names, and the functions that are made in it."""
+    """The globals and attributes that a code object and the functions defined in it name."""
     inner = (_names(const) for const in code.co_consts if isinstance(const, types.CodeType))
     return frozenset(code.co_names).union(*inner)
 
 
 def _may_change(value: object) -> bool:
-    """Whether to look at the attributes of an object: not of torch's own, nor of a package's modules."""
+    """Whether to look at an object's attributes: not at those of torch's objects or of installed modules."""
     if isinstance(value, types.ModuleType):
         return not _is_library(value.__name__, value)
     kind = value if isinstance(value, type) else type(value)
@@ -159,7 +162,7 @@ def _may_change(value: object) -> bool:
 
 
 def _attributes(value: object, names: set[str]) -> Iterator[tuple[str, Any]]:
-    """The attributes of an object, a class or a module that have one of ``names``."""
+    """The attributes in ``names`` of an object, a class or a Python module."""
     if isinstance(value, type):
         yield from _of_class(value, names)
         return
@@ -175,14 +178,14 @@ def _slots(kind: type) -> Iterator[str]:
 
 
 def _of_class(kind: type, names: set[str]) -> Iterator[tuple[str, Any]]:
-    """The attributes of a user's class that have one of ``names``, overridden ones of its bases too."""
+    """The attributes in ``names`` of a user's class and its user-defined bases, overridden ones included."""
     for each in kind.__mro__:
         if not _is_library(_home(each), sys.modules.get(_home(each))):
             yield from ((f"{each.__name__}.{name}", value) for name, value in _named(vars(each), names))
 
 
 def _home(kind: type) -> str:
-    """The name of a class's module; empty for some that are made in C and have a descriptor there."""
+    """The name of a class's module; empty for C types whose ``__module__`` is a descriptor, not a name."""
     return kind.__module__ if isinstance(kind.__module__, str) else ""
 
 

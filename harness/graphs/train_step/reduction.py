@@ -1,4 +1,4 @@
-"""Gradients are summed over the ranks of a process group, each as soon as it is complete."""
+"""Sums each gradient over the ranks of a process group as soon as it is complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Group: TypeAlias = "dist.ProcessGroup | DeviceMesh | tuple[DeviceMesh, int | str
 
 
 def check_group(group: Any) -> None:
-    """UsageError for what is no group, or a mesh of several dimensions without saying which."""
+    """Raises UsageError unless ``group`` names one group: a mesh of several dimensions needs a dimension."""
     match group:
         case None | dist.ProcessGroup() | dist.GroupMember.NON_GROUP_MEMBER:
             return
@@ -41,9 +41,9 @@ def check_group(group: Any) -> None:
 
 
 def name_of_group(group: Group) -> str:
-    """The name by which functional collectives know a group of which this rank is a member.
+    """The name under which functional collectives know the group.
 
-    UsageError where there is no such group.
+    Raises UsageError if torch.distributed is not initialized, or if this rank is not in the group.
     """
     if not dist.is_initialized():
         raise UsageError("gradients have no process group to be summed over: call init_process_group first")
@@ -63,9 +63,9 @@ def _process_group(group: Group) -> Any:
 
 
 def summed(gradient: Tensor, group_name: str) -> Tensor:
-    """The sum of a gradient over the ranks of a group; in a graph, an all-reduce and its wait.
+    """Sums a gradient over the ranks of a group; in a graph this is an all-reduce and its wait.
 
-    UsageError for a sparse one.
+    Raises UsageError for a sparse gradient.
     """
     if gradient.layout is not torch.strided:
         raise UsageError("a gradient is sparse, which no graph can sum: give the embedding sparse=False")
@@ -76,9 +76,10 @@ def summed(gradient: Tensor, group_name: str) -> Tensor:
 
 @contextmanager
 def reducing(parameters: Iterable[Tensor], group_name: str) -> Iterator[None]:
-    """A region in which backward leaves summed gradients in the parameters that require one.
+    """A context in which backward leaves gradients that are summed over the ranks in the parameters.
 
-    A hook on a parameter is given its whole gradient, the parts of all its uses added up.
+    It uses a tensor hook on each parameter, which autograd calls once per backward with the gradients of all
+    uses of the parameter added up.
     """
     with ExitStack() as hooks:
         for parameter in parameters:

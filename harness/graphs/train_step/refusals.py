@@ -1,4 +1,4 @@
-"""Why a step cannot be one graph, in one line, from the errors of torch's tracers."""
+"""Turns errors of torch's tracers into a UsageError that says in one line why a step cannot be a graph."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _UNSUPPORTED = (DynamicOutputShapeException, UnsupportedFakeTensorException, Uns
 
 
 def made_by_optimizer(error: BaseException) -> bool:
-    """Whether an error was raised below one of torch's optimizers."""
+    """Whether an error was raised in, or in a call from, one of torch's optimizers."""
     return any(_OPTIMIZERS in Path(f.filename).parents for f in traceback.extract_tb(error.__traceback__))
 
 
 @contextmanager
 def in_words() -> Iterator[None]:
-    """A region whose tracer's errors are told as a UsageError; errors of the step's own go through."""
+    """A context that turns the tracer's errors into a UsageError; errors of the step's code pass through."""
     try:
         yield
     except Exception as error:
@@ -63,7 +63,7 @@ def _line(error: Exception) -> str:
 
 
 def _place(error: Exception) -> str:
-    """The innermost line of the user's, and of one of torch's optimizers if it came to that."""
+    """The innermost line of the user's code, and that of torch's optimizer if one was running."""
     frames = traceback.extract_tb(error.__traceback__)
     users = [f for f in frames if not {_TORCH, _HERE} & set(Path(f.filename).parents)]
     optimizers = [f for f in frames if _OPTIMIZERS in Path(f.filename).parents]

@@ -1,8 +1,8 @@
-"""Snapshots of what a graph depends on beside the numbers in its tensors: names with values, in words.
+"""``GuardSnapshot`` records all that a graph depends on beside the numbers in its tensors, as text by name.
 
-A graph was right when it was traced; it is right as long as a new snapshot says the same. Plain values count
-by value, functions and other callables by identity, tensors by what they are (dtype, shape, ...), containers
-by what is in them. Of any other object only the type is seen.
+A graph stays valid as long as a new snapshot is equal to the one of its trace. Plain values count by value,
+functions and other callables by identity, tensors by their metadata (dtype, shape, ...), containers by their
+contents. Of any other object only the type counts.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any
 
 import torch
 
-# Beyond these a container counts by its length, so that a data set that a step mentions costs nothing.
+# A longer or more deeply nested container counts by its length, so that a data set that a step's code names
+# costs nothing.
 LONGEST = 1000
 DEEPEST = 6
-# Differences that a message names.
+# The most differences that a message names.
 SHOWN = 3
 
 _PLAIN = (
@@ -45,12 +46,12 @@ _CONTAINERS = (list, tuple, set, frozenset, deque)
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is one that counts by value: a number, text, None, a dtype and the like."""
+    """Whether a value counts by value: a number, a string, None, a dtype and the like."""
     return isinstance(value, _PLAIN)
 
 
 def tensor_words(tensor: torch.Tensor) -> str:
-    """What a graph is traced for: ``float32[2, 10]``, and what else is not as usual: stride, device, ..."""
+    """A tensor's metadata as text: ``float32[2, 10]``, and what is not the default of layout, stride, ..."""
     words = [f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"]
     if tensor.layout is not torch.strided:
         words.append(str(tensor.layout).removeprefix("torch."))
@@ -63,8 +64,8 @@ def tensor_words(tensor: torch.Tensor) -> str:
     return " ".join(words)
 
 
-class Snapshot:
-    """Names with values in words; keeps the objects alive that it knows by identity."""
+class GuardSnapshot:
+    """Values as text, by name. It keeps the objects alive that count by identity."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
@@ -75,7 +76,7 @@ class Snapshot:
         self.values[name] = self._words(value, 0)
 
     def note_identity(self, name: str, value: object) -> None:
-        """Adds an object that only itself is equal to."""
+        """Adds an object that counts by identity, whatever its type."""
         self.values[name] = self._identity(value)
 
     def _words(self, value: Any, depth: int) -> str:
@@ -101,13 +102,13 @@ class Snapshot:
         return f"{kind}({', '.join(sorted(words) if isinstance(value, (set, frozenset)) else words)})"
 
     def _identity(self, value: object) -> str:
-        # An id is an object's own for as long as the object lives.
+        # An object's id may be used again once the object is gone.
         self._kept.append(value)
         name = getattr(value, "__qualname__", type(value).__qualname__)
         return f"{name} at {id(value):#x}"
 
-    def differences(self, later: Snapshot, ignored: Collection[str] = ()) -> list[str]:
-        """What ``later`` says otherwise, each as ``name: words -> words``."""
+    def differences(self, later: GuardSnapshot, ignored: Collection[str] = ()) -> list[str]:
+        """The entries that differ in ``later``, each as ``name: before -> after``."""
         found = []
         for name in dict.fromkeys([*self.values, *later.values]):
             before, after = self.values.get(name, "nothing"), later.values.get(name, "nothing")
@@ -117,6 +118,6 @@ class Snapshot:
 
 
 def shown(differences: list[str]) -> str:
-    """The first few differences, for a message of one line."""
+    """The first few differences as text for a message of one line."""
     more = len(differences) - SHOWN
     return "; ".join(differences[:SHOWN]) + (f"; and {more} more" if more > 0 else "")

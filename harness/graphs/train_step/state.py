@@ -1,4 +1,4 @@
-"""What a train step reads and writes beside its arguments: tensors are lifted, the rest is noted."""
+"""Collects the state of a module and an optimizer: its tensors become graph inputs, the rest is noted."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from torch.optim import Optimizer
 from torch.utils._pytree import keystr, tree_flatten_with_path
 
 from harness.graphs.train_step.hyperparameters import describe_hyperparameters
-from harness.graphs.train_step.snapshots import Snapshot
+from harness.graphs.train_step.snapshots import GuardSnapshot
 
-# What of a module and of an optimizer is looked at by other means than as an attribute.
+# Attributes of a module and of an optimizer that are not noted like other attributes, because their contents
+# are lifted or noted in another way.
 MODULE_TENSORS = ("_parameters", "_buffers", "_modules")
 _OPTIMIZER_TENSORS = ("state", "param_groups")
 _OPTIMIZER_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
 
 def lift_state(module: nn.Module, optimizer: Optimizer | None) -> dict[str, Tensor]:
-    """The tensors by name: parameters, buffers, each under all of its names, then the optimizer's state.
+    """The tensors of a module and its optimizer by name, in the order in which a graph takes them.
 
-    The latter in the order of the module's parameters.
+    Parameters come first, then buffers, each under all of its names, then the optimizer's state in the order
+    of the module's parameters.
     """
     lifted = {f"parameter {n}": t for n, t in module.named_parameters(remove_duplicate=False)}
     lifted |= {f"buffer {n}": t for n, t in module.named_buffers(remove_duplicate=False)}
     return lifted | {n: leaf for n, leaf in state_leaves(module, optimizer) if isinstance(leaf, Tensor)}
 
 
-def describe_lifted(lifted: Mapping[str, Tensor], snapshot: Snapshot) -> None:
-    """Notes what each tensor is, and which names are of one."""
+def describe_lifted(lifted: Mapping[str, Tensor], snapshot: GuardSnapshot) -> None:
+    """Notes the metadata of each lifted tensor, and which names stand for the same tensor."""
     first: dict[int, str] = {}
     for name, tensor in lifted.items():
         snapshot.note(name, tensor)
@@ -39,7 +41,7 @@ def describe_lifted(lifted: Mapping[str, Tensor], snapshot: Snapshot) -> None:
 
 
 def state_leaves(module: nn.Module, optimizer: Optimizer | None) -> Iterator[tuple[str, Any]]:
-    """The leaves of the optimizer's state by name, parameter by parameter."""
+    """Yields the names and leaves of the optimizer's state, parameter by parameter."""
     for name, parameter in module.named_parameters() if optimizer else ():
         entries = optimizer.state.get(parameter, {}) if optimizer else {}
         for path, leaf in tree_flatten_with_path(dict(entries))[0]:
@@ -50,8 +52,8 @@ def _key(path: Sequence[Any]) -> str:
     return f"{path[0].key}{keystr(tuple(path[1:]))}"
 
 
-def describe_module(module: nn.Module, snapshot: Snapshot, called: str = "module") -> None:
-    """Notes the structure of a module and the attributes of it and its parts: training, hooks, constants."""
+def describe_module(module: nn.Module, snapshot: GuardSnapshot, called: str = "module") -> None:
+    """Notes the structure of a module and the attributes (training, hooks, constants) of all its parts."""
     for name, part in module.named_modules():
         where = f"{called} {name}" if name else called
         snapshot.note(f"class of {where}", type(part))
@@ -60,8 +62,8 @@ def describe_module(module: nn.Module, snapshot: Snapshot, called: str = "module
                 snapshot.note(f"{where} {key}", value)
 
 
-def describe_optimizer(module: nn.Module, optimizer: Optimizer, snapshot: Snapshot) -> None:
-    """Notes the groups' parameters and hyper-parameters, attributes, and what of the state is no tensor."""
+def describe_optimizer(module: nn.Module, optimizer: Optimizer, snapshot: GuardSnapshot) -> None:
+    """Notes an optimizer's attributes, param groups, hyper-parameters and state other than tensors."""
     snapshot.note("class of optimizer", type(optimizer))
     for key, value in vars(optimizer).items():
         if key in _OPTIMIZER_HOOKS or not (key.startswith("_") or key in _OPTIMIZER_TENSORS):
@@ -75,10 +77,12 @@ def describe_optimizer(module: nn.Module, optimizer: Optimizer, snapshot: Snapsh
             snapshot.note(name, leaf)
 
 
-def describe_modes(snapshot: Snapshot) -> None:
-    """Notes the thread's modes that change what operators do: grad, autocast, default dtype and device."""
+def describe_modes(snapshot: GuardSnapshot) -> None:
+    """Notes the modes that change what operators do: grad mode, autocast, default dtype, default device."""
     snapshot.note("grad mode", torch.is_grad_enabled())
     for kind in sorted({"cpu", torch.get_default_device().type, _accelerator()}):
+        if not torch.amp.is_autocast_available(kind):  # meta, for example
+            continue
         on = torch.is_autocast_enabled(kind)
         snapshot.note(f"autocast on {kind}", torch.get_autocast_dtype(kind) if on else None)
     snapshot.note("default dtype", torch.get_default_dtype())

@@ -1,4 +1,4 @@
-"""Other tensors in the places of a module's and an optimizer's, for the time of a trace."""
+"""Replaces the tensors of a module and an optimizer by others for the time of a trace."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from harness.graphs.train_step.state import MODULE_TENSORS
 
 @contextmanager
 def put_back_after(module: nn.Module, optimizer: Optimizer | None) -> Iterator[None]:
-    """A region after which both hold what they held before, whatever was assigned to their attributes.
+    """On exit, restores the attributes of the module and the optimizer as they were on entry.
 
-    But for an optimizer's own records (with an underscore): that it has been called is what schedulers ask.
+    The optimizer's private attributes (with an underscore) keep their new values, because learning-rate
+    schedulers look there whether the optimizer has been called.
     """
     records: dict[str, Any] = {}
     owned: list[dict[str, Any]] = []
@@ -40,10 +41,10 @@ def put_back_after(module: nn.Module, optimizer: Optimizer | None) -> Iterator[N
 
 
 def substitute(module: nn.Module, optimizer: Optimizer | None, new: Mapping[int, Tensor]) -> None:
-    """Puts ``new`` in, by the identity of the tensors that they replace. Undone by ``put_back_after``.
+    """Replaces tensors of the module and the optimizer; ``new`` is keyed by the ``id`` of the old tensor.
 
-    Lists and dicts among a module's attributes are exchanged for copies: a recurrent layer has its parameters
-    in a list as well, and what a step appends to one is not to stay there.
+    ``put_back_after`` undoes it. Lists and dicts among a module's attributes are replaced by copies: a
+    recurrent layer keeps its parameters in a list as well, and what a step appends to a list must not stay.
     """
 
     def in_place_of(old: Tensor) -> Tensor:

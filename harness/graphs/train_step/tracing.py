@@ -1,10 +1,10 @@
-"""One trace of a train step: forward, backward, reduction and optimizer step become one graph.
+"""Traces one call of a train step: forward, backward, reduction and optimizer step become one graph.
 
-Traced is the user's function on fake tensors that stand in the places of the module's, the optimizer's and
-the call's own (see ``substitution.py``), so nothing is executed and nothing changes. Numbers that an
-optimizer takes out of its state, a step count for example, are symbols, so the graph computes with them as
-the optimizer does, bit by bit. An optimizer that decides something by such a number is traced again in its
-capturable form, which computes with tensors; that differs from the other in the last bits of a float32.
+The user's function is traced on fake tensors that replace the tensors of the module, the optimizer and the
+call (see ``substitution.py``), so nothing is executed and nothing changes. Numbers that an optimizer reads
+from its state, such as a step count, are symbols, so the graph computes with them bitwise as the optimizer
+does. An optimizer that branches on such a number is traced again with ``capturable`` set, so that it computes
+with tensors; the results then differ in the last bits of a float32.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from harness.graphs.train_step.calls import StepCall
 from harness.graphs.train_step.hyperparameters import Hyperparameter
 from harness.graphs.train_step.reads import describe_reads
 from harness.graphs.train_step.reduction import reducing
-from harness.graphs.train_step.snapshots import Snapshot, is_plain
+from harness.graphs.train_step.snapshots import GuardSnapshot, is_plain
 from harness.graphs.train_step.state import (
     describe_module,
     describe_optimizer,
@@ -41,13 +41,13 @@ from harness.graphs.train_step.state import (
 )
 from harness.graphs.train_step.substitution import put_back_after, substitute
 
-# What a traced step computes; all else that it returns is a constant.
+# Values of these types are computed by the graph; everything else that a step returns is a constant.
 _OF_THE_GRAPH = (Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 @dataclass(frozen=True, slots=True)
 class StepInputs:
-    """All that a graph takes, in the order of its placeholders: state, arguments, hyper-parameters."""
+    """The inputs of a graph, in the order of its placeholders: state, tensor arguments, hyper-parameters."""
 
     call: StepCall
     state: Mapping[str, Tensor]
@@ -66,18 +66,21 @@ class StepInputs:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What a step returns: values of the graph, and constants, in the user's structure."""
+    """The structure of a step's return value, whose leaves are outputs of the graph or constants.
+
+    ``leaves`` has a pair for each leaf: whether it comes from the graph, and the constant if it does not.
+    """
 
     spec: TreeSpec
     leaves: Sequence[tuple[bool, Any]]
 
     @property
     def count(self) -> int:
-        """How many of the leaves come out of the graph."""
+        """The number of leaves that are outputs of the graph."""
         return sum(from_graph for from_graph, _ in self.leaves)
 
     def filled(self, values: Sequence[Any]) -> Any:
-        """The structure with ``values`` where the graph's belong."""
+        """The step's return value, with ``values`` as the outputs of the graph."""
         rest = iter(values)
         leaves = [next(rest) if from_graph else constant for from_graph, constant in self.leaves]
         return tree_unflatten(leaves, self.spec)
@@ -85,7 +88,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A graph, what it returns, and the names of the hyper-parameters that it takes whatever their value."""
+    """A traced graph, its return value, and the names of the hyper-parameters that may have any value."""
 
     graph: GraphModule
     returned: Returned
@@ -95,8 +98,8 @@ class Traced:
 def trace_step(function: Callable[..., Any], inputs: StepInputs, group_name: str) -> Traced:
     """Traces a call of ``function`` without executing anything.
 
-    UsageError for a step that cannot be a graph, or not one that may be run again; errors of the user's own
-    code as they are.
+    Raises UsageError for a step that cannot be a graph, or only one that could not be run again. Errors of
+    the user's own code are raised unchanged.
     """
     with refusals.in_words():
         try:
@@ -112,7 +115,7 @@ def _can_be_captured(optimizer: Optimizer | None) -> bool:
 
 
 class _Trace:
-    """One attempt."""
+    """One attempt to trace a step, with the optimizer in its plain or in its capturable form."""
 
     def __init__(
         self, function: Callable[..., Any], inputs: StepInputs, group_name: str, *, capturable: bool
@@ -139,7 +142,10 @@ class _Trace:
 
     @contextmanager
     def _as_captured(self) -> Iterator[None]:
-        """Where capturable, optimizers are told that they are compiled: on the CPU they refuse otherwise."""
+        """Sets ``capturable`` in the param groups, if this attempt wants it, and pretends to be compiling.
+
+        On the CPU optimizers refuse ``capturable`` unless ``torch.compiler.is_compiling()`` is true.
+        """
         if not self._capturable:
             yield
             return
@@ -150,7 +156,7 @@ class _Trace:
             yield
 
     def _step(self, *flat: Any) -> list[Any]:
-        """The traced function: flat tensors in, flat values out."""
+        """The function that is traced: it takes flat tensors and numbers and returns a flat list."""
         inputs = self._inputs
         module, optimizer = inputs.module, inputs.optimizer
         count = len(inputs.state)
@@ -168,8 +174,8 @@ class _Trace:
         effects.check_python_state(python_state, self._python_state())
         return self._returned_by_graph(result)
 
-    def _python_state(self) -> Snapshot:
-        snapshot = Snapshot()
+    def _python_state(self) -> GuardSnapshot:
+        snapshot = GuardSnapshot()
         describe_module(self._inputs.module, snapshot)
         if self._inputs.optimizer is not None:
             describe_optimizer(self._inputs.module, self._inputs.optimizer, snapshot)

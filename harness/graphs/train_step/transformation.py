@@ -1,4 +1,4 @@
-"""What becomes of a traced graph before it runs: tidied, bucketed, and changed by the user."""
+"""Transforms a traced graph before it runs: cleans it up, buckets its all-reduces, applies user changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.graphs.train_step.overrides import Override
 
 
 def prepare(gm: GraphModule, bucket_mb: float | None) -> GraphModule:
-    """The tracer's graph without what only profilers read, with its all-reduces in buckets if asked for."""
+    """Removes the nodes that only profilers need, and buckets all-reduces unless ``bucket_mb`` is None."""
     profiled = (
         torch.ops.profiler._record_function_exit._RecordFunction,
         torch.ops.profiler._record_function_enter_new.default,
@@ -32,7 +32,11 @@ def prepare(gm: GraphModule, bucket_mb: float | None) -> GraphModule:
 def apply_overrides(
     gm: GraphModule, flat_state: list[Tensor], rest: int, overrides: Sequence[Override]
 ) -> GraphModule:
-    """Has each override transform graph and ``flat_state``, in order; ``rest`` counts the other inputs."""
+    """Calls each override's ``transform`` with the graph and ``flat_state``, in order.
+
+    ``rest`` is the number of the graph's other inputs. Raises UsageError if an override returns no graph
+    module, a broken graph, or one whose placeholders do not match its inputs.
+    """
     for override in overrides:
         who = f"{type(override).__name__}.transform"
         gm = _checked(override.transform(gm, flat_state), who)
@@ -43,7 +47,10 @@ def apply_overrides(
 def apply_gm_transformation(
     gm: GraphModule, inputs: int, transformation: Callable[[GraphModule], GraphModule] | None
 ) -> GraphModule:
-    """Has the user's function transform the graph, which goes on taking as many inputs."""
+    """Calls the user's ``gm_transformation``, if there is one, and returns the graph module that it returns.
+
+    Raises UsageError for any other result, a broken graph, or a graph without ``inputs`` placeholders.
+    """
     if transformation is None:
         return gm
     gm = _checked(transformation(gm), "gm_transformation")
@@ -52,7 +59,7 @@ def apply_gm_transformation(
 
 
 def _checked(gm: Any, who: str) -> GraphModule:
-    """A graph module that has been changed, compiled again, so that what runs is what its graph says."""
+    """Checks what a user's transformation returned, and recompiles it so that it runs its changed graph."""
     if not isinstance(gm, GraphModule):
         raise UsageError(f"{who} returned a {type(gm).__qualname__}: it returns a torch.fx.GraphModule")
     try:

@@ -1,4 +1,4 @@
-"""The first step of an optimizer, eagerly, so that its state exists when a graph is traced."""
+"""Runs an optimizer's first step eagerly, so that its state exists when the graph is traced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.graphs.train_step.reduction import reducing
 
 
 def is_needed(optimizer: Optimizer | None) -> bool:
-    """Whether an optimizer has no state for some parameter: at first, or for a group that was added."""
+    """Whether an optimizer lacks state for a parameter, as before its first step or in an added group."""
     if optimizer is None:
         return False
     parameters = (each for group in optimizer.param_groups for each in group["params"] if each.requires_grad)
@@ -22,7 +22,10 @@ def is_needed(optimizer: Optimizer | None) -> bool:
 
 
 def run_eagerly(function: Callable[..., Any], call: StepCall, group_name: str) -> Any:
-    """A real step, with summed gradients, that leaves and returns what a graph's would."""
+    """Runs a step eagerly with summed gradients.
+
+    As after a graph's run, no parameter has a gradient and the returned tensors are detached.
+    """
     with reducing(call.module.parameters(), group_name):
         result = call.run(function, list(call.tensors.values()))
     for parameter in call.module.parameters():

@@ -1,1 +1,1 @@
-"""Tests of harness.fuzzing."""
+"""Tests of ``harness.fuzzing``."""

@@ -1,4 +1,4 @@
-"""Backends with a fault each, around gloo, and the cases that fuzz them."""
+"""Backends that wrap gloo and have one fault each, and the cases that fuzz them, for ``test_case``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CALLS = {
 
 
 class AroundGloo(dist.ProcessGroup):  # type: ignore[misc]  # mypy is told not to read torch
-    """A process group that hands each call to gloo."""
+    """A process group that passes each call on to gloo."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
@@ -39,15 +39,15 @@ class AroundGloo(dist.ProcessGroup):  # type: ignore[misc]  # mypy is told not t
                 setattr(self, name, getattr(self.gloo, inner))
 
     def getBackendName(self) -> str:
-        """As torch asks for it."""
+        """The backend's name, for which torch calls this method."""
         return "planted"
 
 
 class DropsAPart(AroundGloo):
-    """The last rank's part of an all-reduce is left out."""
+    """A backend whose all-reduce leaves out the last rank's tensor."""
 
     def allreduce(self, tensors: list[torch.Tensor], options: Any) -> Any:
-        """Sums the others' parts, or whatever it is."""
+        """Reduces with zeros in place of the last rank's tensor."""
         if self.rank() == self.size() - 1:
             for tensor in tensors:
                 tensor.zero_()
@@ -55,55 +55,55 @@ class DropsAPart(AroundGloo):
 
 
 class MixesUpRanks(AroundGloo):
-    """The first two of three ranks or more stand in each other's place in what all_gather gives."""
+    """A backend whose all_gather exchanges the first two ranks in groups of three or more ranks."""
 
     def allgather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], options: Any) -> Any:
-        """Gathers into the lists with two places exchanged."""
+        """Gathers into lists whose first two tensors are exchanged."""
         if self.size() > 2:
             outputs = [[parts[1], parts[0], *parts[2:]] for parts in outputs]
         return self.gloo.allgather(outputs, inputs, options)
 
 
 class Unwaited(dist._Work):  # type: ignore[misc]  # as above
-    """A handle that does not wait."""
+    """A work handle whose wait returns at once."""
 
     def __init__(self, work: Any) -> None:
         super().__init__()
         self.work = work
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Returns at once."""
+        """Returns without waiting for the inner handle."""
         return True
 
 
 class SkipsAWait(AroundGloo):
-    """The handle of a broadcast does not wait."""
+    """A backend whose broadcasts return handles that do not wait."""
 
     def broadcast(self, tensors: list[torch.Tensor], options: Any) -> Any:
-        """Starts a broadcast."""
+        """Starts a broadcast and returns a handle that does not wait for it."""
         return Unwaited(self.gloo.broadcast(tensors, options))
 
 
 class Hangs(AroundGloo):
-    """A reduce_scatter of lists never ends on the last rank."""
+    """A backend on which a reduce_scatter of lists never ends on the last rank."""
 
     def reduce_scatter(self, outputs: Any, inputs: Any, options: Any) -> Any:
-        """Lets the last rank stay away, and wait for a message that nobody sends."""
+        """Makes the last rank wait for a message that nobody sends, instead of taking part."""
         if self.rank() == self.size() - 1:
             return self.gloo.recv([torch.zeros(1)], 0, 12345)
         return self.gloo.reduce_scatter(outputs, inputs, options)
 
 
 class Dies(AroundGloo):
-    """The sender of a message dies of it."""
+    """A backend on which the sender of a message exits."""
 
     def send(self, tensors: Any, target: int, tag: int = 0) -> Any:
-        """Ends the process."""
+        """Ends the process without a report."""
         os._exit(3)
 
 
 class Planted(ProgramTestCase):
-    """Three ranks on a backend that ``make`` makes."""
+    """A case on three ranks and the backend of class ``make``."""
 
     world_size = 3
     make: type[AroundGloo] = AroundGloo
@@ -115,7 +115,7 @@ class Planted(ProgramTestCase):
 
     @classmethod
     def device_type(cls) -> str:
-        """Where tensors are."""
+        """The device type of the tensors."""
         return "cpu"
 
     @classmethod
@@ -125,16 +125,16 @@ class Planted(ProgramTestCase):
 
     @fuzz(examples=200)
     def test_programs(self, program: Program) -> None:
-        """Two hundred programs."""
+        """Runs two hundred programs."""
         self.run_program(program)
 
 
 class RightTest(Planted):
-    """Nothing is wrong."""
+    """A case on a backend without a fault."""
 
     @fuzz(examples=20)
     def test_programs(self, program: Program) -> None:
-        """A few programs."""
+        """Runs a few programs."""
         self.run_program(program)
 
     def test_plain(self) -> None:
@@ -145,7 +145,7 @@ class RightTest(Planted):
 
 
 class CountingTest(Planted):
-    """Fails when it is over, with the number of its programs."""
+    """A case that fails in the end with the number of its programs."""
 
     world_size = 2
     count = 0
@@ -155,32 +155,32 @@ class CountingTest(Planted):
         return super()._problem_with(program, fn)
 
     def tearDown(self) -> None:
-        """In the parent."""
+        """Fails in the parent with the number of programs that ran."""
         super().tearDown()
         raise AssertionError(f"program {self.count} of all")
 
     @fuzz(examples=7)
     def test_programs(self, program: Program) -> None:
-        """Seven programs."""
+        """Runs seven programs."""
         self.run_program(program)
 
 
 class UnknownGroupTest(Planted):
-    """Programs on a group that nobody made."""
+    """A case whose programs use a group that does not exist."""
 
     @classmethod
     def program_groups(cls, world_size: int) -> tuple[tuple[int, ...], ...]:
-        """None beside the default one."""
+        """No groups beside the default one."""
         return ()
 
     @fuzz(examples=3, strategy=lambda size: programs(size, groups=[(0, 2)]))
     def test_programs(self, program: Program) -> None:
-        """On ranks 0 and 2."""
+        """Runs programs on a group of ranks 0 and 2."""
         self.run_program(program)
 
 
 class StallsOnceTest(Planted):
-    """The machine stands still during the first program."""
+    """A case whose first program times out, as on a machine that stalls once."""
 
     world_size = 2
     stalled = False
@@ -193,30 +193,30 @@ class StallsOnceTest(Planted):
 
     @fuzz(examples=3)
     def test_programs(self, program: Program) -> None:
-        """Three programs."""
+        """Runs three programs."""
         self.run_program(program)
 
 
 class DropsAPartTest(Planted):
-    """Finds ``DropsAPart``."""
+    """A case that finds the fault of ``DropsAPart``."""
 
     make = DropsAPart
 
 
 class MixesUpRanksTest(Planted):
-    """Finds ``MixesUpRanks``."""
+    """A case that finds the fault of ``MixesUpRanks``."""
 
     make = MixesUpRanks
 
 
 class SkipsAWaitTest(Planted):
-    """Finds ``SkipsAWait``."""
+    """A case that finds the fault of ``SkipsAWait``."""
 
     make = SkipsAWait
 
 
 class HangsTest(Planted):
-    """Finds ``Hangs``."""
+    """A case that finds the fault of ``Hangs``."""
 
     make = Hangs
     program_timeout_s = 5.0
@@ -225,6 +225,6 @@ class HangsTest(Planted):
 
 
 class DiesTest(Planted):
-    """Finds ``Dies``."""
+    """A case that finds the fault of ``Dies``."""
 
     make = Dies

@@ -1,4 +1,4 @@
-"""Fuzzing on ranks: nothing is found where nothing is wrong, and each planted fault within 200 programs."""
+"""Tests fuzzing on ranks: a right backend passes, and each planted fault is found within 200 programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from suites.selftest.fuzzing import planted
 
 
 class Fuzzing(OnForkServer):
-    """Cases of ``planted``, played in this process."""
+    """``ProgramTestCase``, by running the cases of ``planted`` in this process."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -44,7 +44,7 @@ class Fuzzing(OnForkServer):
     def test_a_contribution_is_dropped(self) -> None:
         self.found(
             planted.DropsAPartTest,
-            "Program(world_size=3, steps=(Collective(kind='all_reduce', group=(0, 1, 2)),))",
+            "Program(world_size=3, steps=(CollectiveStep(kind='all_reduce', group=(0, 1, 2)),))",
             "tensor([3., 5.])\n    for\n    tensor([6., 9.])",
             "work0 = dist.all_reduce(inputs0[0], dist.ReduceOp.SUM, group=groups[(0, 1, 2)], async_op=False)",
             'init_process_group("planted"',
@@ -53,18 +53,18 @@ class Fuzzing(OnForkServer):
     def test_ranks_are_mixed_up(self) -> None:
         self.found(
             planted.MixesUpRanksTest,
-            "Program(world_size=3, steps=(Collective(kind='all_gather', group=(0, 1, 2)),))",
+            "Program(world_size=3, steps=(CollectiveStep(kind='all_gather', group=(0, 1, 2)),))",
         )
 
     def test_a_wait_is_skipped(self) -> None:
-        """A fault of time: how small its program gets is luck, but what is found is a broadcast."""
-        self.found(planted.SkipsAWaitTest, "Collective(kind='broadcast'")
+        """A skipped wait is found in a broadcast; it is a race, so the size of the program is left open."""
+        self.found(planted.SkipsAWaitTest, "CollectiveStep(kind='broadcast'")
 
     def test_a_hang(self) -> None:
         self.found(
             planted.HangsTest,
             "timed out",
-            "Program(world_size=3, steps=(Collective(kind='reduce_scatter', group=(0, 1, 2)),))",
+            "Program(world_size=3, steps=(CollectiveStep(kind='reduce_scatter', group=(0, 1, 2)),))",
             verdict="ERROR",
         )
 
@@ -91,10 +91,10 @@ class Fuzzing(OnForkServer):
 
 
 class Decorating(unittest.TestCase):
-    """``fuzz`` itself."""
+    """The decorator ``fuzz``."""
 
     def test_wrong_arguments(self) -> None:
-        """The first is a decorator without parentheses, which left a test that did nothing."""
+        """Wrong arguments are refused; the first is a missing pair of parentheses, which ran no program."""
         wrong: Any
         for wrong in (lambda self, program: None, 0, True, "50"):
             with self.subTest(wrong), self.assertRaisesRegex(UsageError, "write @fuzz"):

@@ -1,4 +1,4 @@
-"""The strategy: what it draws, and to what it shrinks."""
+"""Tests which programs the strategy draws, and which arguments it refuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unittest import mock
 from hypothesis.strategies import SearchStrategy
 
 from harness import UsageError, same_draws
-from harness.fuzzing import GLOO, Backend, Collective, Message, Program, programs
+from harness.fuzzing import GLOO, Backend, CollectiveStep, Message, Program, programs
 from harness.fuzzing.draw import drawn, groups_of
 from harness.fuzzing.program import COMPLEX
 
@@ -22,14 +22,14 @@ def some_of(strategy: SearchStrategy[Program], count: int = DRAWS) -> list[Progr
 
 
 class Drawing(unittest.TestCase):
-    """What random programs are like."""
+    """The random programs of ``programs`` and ``drawn``."""
 
     def test_everything_there_is(self) -> None:
         found: Counter[str] = Counter()
         for program in some_of(programs(3)):
             for step in program.steps:
                 found[type(step).__name__] += 1
-                if isinstance(step, Collective):
+                if isinstance(step, CollectiveStep):
                     found.update((step.kind, step.dtype, step.op, str(step.group)))
                     found["taken up"] += step.takes is not None
                     found["asynchronous"] += step.delay is not None
@@ -67,7 +67,7 @@ class Drawing(unittest.TestCase):
             messages=False,
         )
         steps = [s for program in some_of(programs(2, backend=backend)) for s in program.steps]
-        kinds = {(s.kind, s.dtype) for s in steps if isinstance(s, Collective)}
+        kinds = {(s.kind, s.dtype) for s in steps if isinstance(s, CollectiveStep)}
         self.assertEqual(kinds, {("all_reduce", "int32"), ("barrier", "float32")})
         self.assertFalse([s for s in steps if isinstance(s, Message)])
 

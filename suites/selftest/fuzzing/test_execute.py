@@ -1,4 +1,4 @@
-"""A program in a rank: every call, and what is said of tensors that are not what they should be."""
+"""Tests how a rank runs a program: it makes every kind of call, and reports each wrong tensor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from harness.fuzzing import GLOO, Collective, Program, Straggler
+from harness.fuzzing import GLOO, CollectiveStep, Program, Straggler
 from harness.fuzzing.execute import as_tensor, run_program, same
 
 ALONE = (0,)
@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 
 class OnOneRank(unittest.TestCase):
-    """Programs on a group of one."""
+    """Programs on a process group of one rank."""
 
     def setUp(self) -> None:
         store = dist.HashStore()
@@ -33,11 +33,11 @@ class OnOneRank(unittest.TestCase):
         for kind in GLOO.kinds:
             for delay in (None, 1):
                 with self.subTest(kind, delay=delay):
-                    self.run_steps(Collective(kind, ALONE, delay=delay), Straggler(0))
-        self.run_steps(Collective("all_to_all_single", ALONE, uneven=True))
+                    self.run_steps(CollectiveStep(kind, ALONE, delay=delay), Straggler(0))
+        self.run_steps(CollectiveStep("all_to_all_single", ALONE, uneven=True))
 
     def test_what_is_taken_up(self) -> None:
-        first, second = (Collective("broadcast", ALONE, takes=takes) for takes in (None, 0))
+        first, second = (CollectiveStep("broadcast", ALONE, takes=takes) for takes in (None, 0))
         self.run_steps(first, second)
 
     def test_a_wrong_result_is_told(self) -> None:
@@ -48,10 +48,10 @@ class OnOneRank(unittest.TestCase):
             mock.patch.object(dist, "broadcast", doubled),
             self.assertRaises(AssertionError) as caught,
         ):
-            self.run_steps(Collective("barrier", ALONE), Collective("broadcast", ALONE))
+            self.run_steps(CollectiveStep("barrier", ALONE), CollectiveStep("broadcast", ALONE))
         self.assertEqual(
             str(caught.exception),
-            "rank 0 has got of step 1 (tensor 0), Collective(kind='broadcast', group=(0,)):\n"
+            "rank 0 has got of step 1 (tensor 0), CollectiveStep(kind='broadcast', group=(0,)):\n"
             "  tensor([ 8., 10.])\n  for\n  tensor([4., 5.])",
         )
 
@@ -64,7 +64,7 @@ class OnOneRank(unittest.TestCase):
             mock.patch.object(dist, "all_gather", spoiled),
             self.assertRaisesRegex(AssertionError, r"rank 0 has in its input of step 0 \(tensor 0\)"),
         ):
-            self.run_steps(Collective("all_gather", ALONE))
+            self.run_steps(CollectiveStep("all_gather", ALONE))
 
     def test_what_comes_after_the_wait_is_too_late(self) -> None:
         tensors: list[torch.Tensor] = []
@@ -81,11 +81,11 @@ class OnOneRank(unittest.TestCase):
             mock.patch.multiple(dist, broadcast=start, barrier=arrive),
             self.assertRaisesRegex(AssertionError, "of step 0"),
         ):
-            self.run_steps(Collective("broadcast", ALONE, delay=0), Collective("barrier", ALONE))
+            self.run_steps(CollectiveStep("broadcast", ALONE, delay=0), CollectiveStep("barrier", ALONE))
 
 
 class Comparing(unittest.TestCase):
-    """``same`` and ``as_tensor``."""
+    """The functions ``same`` and ``as_tensor``."""
 
     def test_exactly_and_nearly(self) -> None:
         one = torch.tensor([1.0, float("inf")])

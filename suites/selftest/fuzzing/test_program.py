@@ -1,4 +1,4 @@
-"""Programs as values: what is one, what is not, and its form on the wire."""
+"""Tests programs as values: which are valid, what their repr is, and that they survive JSON."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from hypothesis import given
 
 from harness.errors import UsageError
 from harness.examples import bounded
-from harness.fuzzing import Collective, Message, Program, Straggler, programs
+from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs
 from harness.fuzzing.program import from_json, to_json
 
 ALL = (0, 1, 2)
 
 
 class Values(unittest.TestCase):
-    """Steps and programs."""
+    """Steps and programs check their fields and show the code that makes them."""
 
     def refused(self, words: str, kind: type, *args: Any, **fields: Any) -> None:
         with self.subTest(words), self.assertRaisesRegex(UsageError, words):
             kind(*args, **fields)
 
     def test_a_collective_that_is_none(self) -> None:
-        self.refused("'sum_up' is no collective; there are all_reduce", Collective, "sum_up", ALL)
-        self.refused("group \\[0, 1\\]: give a tuple of ranks", Collective, "all_reduce", [0, 1])
-        self.refused("a group of no ranks", Collective, "all_reduce", ())
-        self.refused("name each rank once, in order", Collective, "all_reduce", (1, 0))
-        self.refused("'float8' is no dtype", Collective, "all_reduce", ALL, dtype="float8")
-        self.refused("a shape of \\(2, -1\\)", Collective, "all_reduce", ALL, shape=(2, -1))
-        self.refused("'xor' is no operation", Collective, "all_reduce", ALL, op="xor")
-        self.refused("bxor is not defined for float32", Collective, "all_reduce", ALL, op="bxor")
-        self.refused("root 3 is not in a group of 3", Collective, "broadcast", ALL, root=3)
-        self.refused("needs a dimension to cut along", Collective, "all_to_all_single", ALL, shape=())
-        self.refused("a delay of -1 steps", Collective, "all_reduce", ALL, delay=-1)
+        self.refused("'sum_up' is no collective; there are all_reduce", CollectiveStep, "sum_up", ALL)
+        self.refused("group \\[0, 1\\]: give a tuple of ranks", CollectiveStep, "all_reduce", [0, 1])
+        self.refused("a group of no ranks", CollectiveStep, "all_reduce", ())
+        self.refused("name each rank once, in order", CollectiveStep, "all_reduce", (1, 0))
+        self.refused("'float8' is no dtype", CollectiveStep, "all_reduce", ALL, dtype="float8")
+        self.refused("a shape of \\(2, -1\\)", CollectiveStep, "all_reduce", ALL, shape=(2, -1))
+        self.refused("'xor' is no operation", CollectiveStep, "all_reduce", ALL, op="xor")
+        self.refused("bxor is not defined for float32", CollectiveStep, "all_reduce", ALL, op="bxor")
+        self.refused("root 3 is not in a group of 3", CollectiveStep, "broadcast", ALL, root=3)
+        self.refused("needs a dimension to cut along", CollectiveStep, "all_to_all_single", ALL, shape=())
+        self.refused("a delay of -1 steps", CollectiveStep, "all_reduce", ALL, delay=-1)
 
     def test_a_message_that_is_none_or_could_block(self) -> None:
         self.refused("rank 1 cannot send to itself", Message, 1, 1, ALL)
@@ -46,10 +46,10 @@ class Values(unittest.TestCase):
 
     def test_a_program_that_its_ranks_cannot_run(self) -> None:
         self.refused("a program for 0 ranks", Program, 0, ())
-        step = Collective("barrier", ALL)
+        step = CollectiveStep("barrier", ALL)
         self.refused("step 0: there is no rank \\[2\\]; world size 2", Program, 2, (step,))
         self.refused("step 0: there is no rank \\[5\\]", Program, 2, (Straggler(5),))
-        step = Collective("all_reduce", ALL, takes=0)
+        step = CollectiveStep("all_reduce", ALL, takes=0)
         self.refused("step 0 takes 0, which is not before it", Program, 3, (step,))
 
     def test_messages_that_overtake_need_tags(self) -> None:
@@ -61,15 +61,15 @@ class Values(unittest.TestCase):
     def test_groups_are_those_that_are_used(self) -> None:
         steps = (
             Straggler(2),
-            Collective("barrier", (0, 2)),
+            CollectiveStep("barrier", (0, 2)),
             Message(0, 1, ALL),
-            Collective("barrier", (0, 2)),
+            CollectiveStep("barrier", (0, 2)),
         )
         self.assertEqual(Program(3, steps).groups, ((0, 2), ALL))
 
     def test_shows_the_code_that_makes_it(self) -> None:
-        step = Collective("all_reduce", ALL, op="max", delay=0)
-        self.assertEqual(repr(step), "Collective(kind='all_reduce', group=(0, 1, 2), op='max', delay=0)")
+        step = CollectiveStep("all_reduce", ALL, op="max", delay=0)
+        self.assertEqual(repr(step), "CollectiveStep(kind='all_reduce', group=(0, 1, 2), op='max', delay=0)")
         self.assertEqual(
             repr(Message(0, 1, ALL, shape=())), "Message(source=0, target=1, group=(0, 1, 2), shape=())"
         )
@@ -78,7 +78,7 @@ class Values(unittest.TestCase):
     @given(programs(3))
     def test_code_and_json_give_it_back(self, program: Program) -> None:
         self.assertEqual(from_json(json.loads(json.dumps(to_json(program)))), program)
-        names = {each.__name__: each for each in (Program, Collective, Message, Straggler)}
+        names = {each.__name__: each for each in (Program, CollectiveStep, Message, Straggler)}
         self.assertEqual(eval(repr(program), names), program)
 
     def test_json_that_is_none(self) -> None:

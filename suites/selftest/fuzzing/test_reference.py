@@ -1,4 +1,4 @@
-"""The interpreter against numbers that were worked out by hand."""
+"""Compares the numpy interpreter of programs with numbers that were worked out by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 
 from harness.examples import bounded
-from harness.fuzzing import Collective, Message, Program, Straggler, programs
+from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs
 from harness.fuzzing.reference import (
     combined,
     exact,
@@ -27,11 +27,11 @@ TERMS = {0: [1, 2], 2: [3, 4]}
 
 
 class Results(unittest.TestCase):
-    """One step on ranks 0 and 2 of three."""
+    """The results of one step on ranks 0 and 2 of three."""
 
     def results(self, kind: str, **fields: Any) -> dict[int, list[Any]]:
         fields = {"dtype": "int32", **fields}
-        known = interpret(Program(3, (Collective(kind, PAIR, **fields),)))
+        known = interpret(Program(3, (CollectiveStep(kind, PAIR, **fields),)))
         for (_, rank), arrays in known.results.items():
             for array in arrays:
                 self.assertEqual(array.dtype, numpy_dtype(fields["dtype"]), rank)
@@ -39,7 +39,7 @@ class Results(unittest.TestCase):
 
     def test_what_ranks_give(self) -> None:
         for kind, given_by in (("all_gather", LABELS), ("all_reduce", TERMS)):
-            known = interpret(Program(3, (Collective(kind, PAIR, dtype="int32"),)))
+            known = interpret(Program(3, (CollectiveStep(kind, PAIR, dtype="int32"),)))
             for rank, numbers in given_by.items():
                 self.assertEqual([each.tolist() for each in known.inputs[0, rank]], [numbers])
 
@@ -67,14 +67,14 @@ class Results(unittest.TestCase):
         self.assertEqual(self.results("all_to_all_single"), {0: [[1, 2, 63, 64]], 2: [[3, 4, 65, 66]]})
 
     def test_uneven_rows(self) -> None:
-        step = Collective("all_to_all_single", PAIR, shape=(1,), uneven=True)
+        step = CollectiveStep("all_to_all_single", PAIR, shape=(1,), uneven=True)
         self.assertEqual([[rows(step, i, j) for j in (0, 1)] for i in (0, 1)], [[1, 0], [2, 1]])
         self.assertEqual([splits(step, member) for member in (0, 1)], [([1, 2], [1, 0]), ([0, 1], [2, 1])])
         got = self.results("all_to_all_single", shape=(1,), uneven=True)
         self.assertEqual(got, {0: [[1, 63, 64]], 2: [[65]]})
 
     def test_a_barrier_and_a_straggler_give_nothing(self) -> None:
-        known = interpret(Program(3, (Collective("barrier", PAIR), Straggler(1))))
+        known = interpret(Program(3, (CollectiveStep("barrier", PAIR), Straggler(1))))
         self.assertEqual(known.results, {})
 
     def test_a_message(self) -> None:
@@ -83,34 +83,34 @@ class Results(unittest.TestCase):
 
 
 class Taking(unittest.TestCase):
-    """Steps whose input is what an earlier one gave."""
+    """Steps whose input is the output of an earlier one."""
 
-    def taken(self, first: Collective, second: Collective) -> list[Any]:
+    def taken(self, first: CollectiveStep, second: CollectiveStep) -> list[Any]:
         known = interpret(Program(3, (first, second)))
         return [known.inputs[1, rank][0].tolist() for rank in second.group]
 
     def test_is_the_first_tensor_where_it_fits(self) -> None:
-        first = Collective("broadcast", PAIR, dtype="int32", root=1)
-        second = Collective("all_reduce", (0, 1, 2), dtype="int32", takes=0)
+        first = CollectiveStep("broadcast", PAIR, dtype="int32", root=1)
+        second = CollectiveStep("all_reduce", (0, 1, 2), dtype="int32", takes=0)
         own = fill(1, 1, 0, (2,), "int32", 5).tolist()
         self.assertEqual(self.taken(first, second), [[63, 64], own, [63, 64]])
 
     def test_nothing_of_another_dtype_or_shape(self) -> None:
-        first = Collective("broadcast", PAIR, dtype="int32", root=1)
+        first = CollectiveStep("broadcast", PAIR, dtype="int32", root=1)
         for other in ({"dtype": "int64"}, {"dtype": "int32", "shape": (3,)}):
-            second = Collective("all_gather", PAIR, takes=0, **other)
+            second = CollectiveStep("all_gather", PAIR, takes=0, **other)
             self.assertNotIn([63, 64], self.taken(first, second))
 
     def test_nothing_that_was_rounded(self) -> None:
-        first, second = (Collective("all_reduce", PAIR, takes=takes) for takes in (None, 0))
+        first, second = (CollectiveStep("all_reduce", PAIR, takes=takes) for takes in (None, 0))
         self.assertEqual(self.taken(first, second)[0], fill(1, 0, 0, (2,), "float32", 5).tolist())
-        self.assertTrue(exact(Collective("all_reduce", PAIR, dtype="int8")))
-        self.assertTrue(exact(Collective("all_gather", PAIR)))
+        self.assertTrue(exact(CollectiveStep("all_reduce", PAIR, dtype="int8")))
+        self.assertTrue(exact(CollectiveStep("all_gather", PAIR)))
         self.assertFalse(exact(first))
 
 
 class Numbers(unittest.TestCase):
-    """Data and arithmetic."""
+    """The input data, the dtypes and the arithmetic of the interpreter."""
 
     def test_labels_tell_ranks_parts_and_steps_apart(self) -> None:
         seen = {
@@ -142,7 +142,7 @@ class Numbers(unittest.TestCase):
     def test_every_program_has_a_result_for_who_gets_one(self, program: Program) -> None:
         known = interpret(program)
         for number, step in enumerate(program.steps):
-            if isinstance(step, Collective) and step.kind not in ("barrier", "reduce", "gather"):
+            if isinstance(step, CollectiveStep) and step.kind not in ("barrier", "reduce", "gather"):
                 for rank in step.group:
                     self.assertIn((number, rank), known.results)
 

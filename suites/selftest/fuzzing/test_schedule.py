@@ -1,5 +1,4 @@
-"""Ranks' actions: in one order, each handle waited for, and never a deadlock, on a simulation of blocking
-calls."""
+"""Tests the ranks' actions: each handle is waited for, and a simulation of blocking calls never deadlocks."""
 
 from __future__ import annotations
 
@@ -9,16 +8,16 @@ from collections.abc import Sequence
 from hypothesis import given
 
 from harness.examples import bounded
-from harness.fuzzing import Collective, Message, Program, Straggler, programs
-from harness.fuzzing.schedule import ALL, OWN, RECEIVE, SEND, Action, schedule
+from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs
+from harness.fuzzing.schedule import ALL, OWN, RECEIVE, SEND, RankAction, schedule
 
 EVERYONE = (0, 1, 2)
 
 
-def counterparts(program: Program, action: Action, rank: int) -> set[tuple[int, int, str]]:
-    """The calls, as (step, rank, part), that must have been made before an action can be over."""
+def counterparts(program: Program, action: RankAction, rank: int) -> set[tuple[int, int, str]]:
+    """The calls, as (step, rank, part), that must have been made before an action can return."""
     step = program.steps[action.number]
-    if isinstance(step, Collective):
+    if isinstance(step, CollectiveStep):
         return {(action.number, peer, ALL) for peer in step.group}
     if isinstance(step, Message):
         return {(action.number, step.source, SEND), (action.number, step.target, RECEIVE)}
@@ -26,9 +25,8 @@ def counterparts(program: Program, action: Action, rank: int) -> set[tuple[int, 
     return {(action.number, other, ALL) for other in others} if rank == step.rank else set()
 
 
-def stuck(program: Program, schedules: Sequence[Sequence[Action]]) -> list[int]:
-    """The ranks that never come to their end, where whatever can block does until its counterparts are
-    there."""
+def stuck(program: Program, schedules: Sequence[Sequence[RankAction]]) -> list[int]:
+    """The ranks that never finish, if each call that may block does so until its counterparts are made."""
     position = [0] * len(schedules)
     called: set[tuple[int, int, str]] = set()
     moved = True
@@ -46,12 +44,12 @@ def stuck(program: Program, schedules: Sequence[Sequence[Action]]) -> list[int]:
     return [rank for rank, actions in enumerate(schedules) if position[rank] < len(actions)]
 
 
-def schedules(program: Program) -> list[tuple[Action, ...]]:
+def schedules(program: Program) -> list[tuple[RankAction, ...]]:
     return [schedule(program, rank) for rank in range(program.world_size)]
 
 
 class Schedules(unittest.TestCase):
-    """What each rank does."""
+    """The actions of each rank."""
 
     @bounded(300)
     @given(programs(3, max_steps=12))
@@ -60,10 +58,10 @@ class Schedules(unittest.TestCase):
 
     def test_the_simulation_sees_a_deadlock(self) -> None:
         program = Program(2, (Message(0, 1, (0, 1)), Message(1, 0, (0, 1))))
-        first, second = (Action((n, OWN), n, SEND) for n in (0, 1))
+        first, second = (RankAction((n, OWN), n, SEND) for n in (0, 1))
         crossed = [
-            [first, Action((1, OWN), 1, RECEIVE)],
-            [second, Action((0, OWN), 0, RECEIVE)],
+            [first, RankAction((1, OWN), 1, RECEIVE)],
+            [second, RankAction((0, OWN), 0, RECEIVE)],
         ]
         self.assertEqual(stuck(program, crossed), [0, 1])
 
@@ -81,7 +79,7 @@ class Schedules(unittest.TestCase):
                 self.assertLess(begun, waited)
 
     def test_a_delay_counts_further_steps(self) -> None:
-        steps = (Collective("all_reduce", EVERYONE, delay=1), *[Collective("barrier", EVERYONE)] * 3)
+        steps = (CollectiveStep("all_reduce", EVERYONE, delay=1), *[CollectiveStep("barrier", EVERYONE)] * 3)
         self.assertEqual(
             [(a.number, a.waits) for a in schedule(Program(3, steps), 0)],
             [(0, False), (1, False), (0, True), (2, False), (3, False)],
@@ -89,9 +87,9 @@ class Schedules(unittest.TestCase):
 
     def test_what_is_taken_up_is_waited_for_before(self) -> None:
         steps = (
-            Collective("broadcast", EVERYONE, delay=3),
-            Collective("barrier", EVERYONE),
-            Collective("all_reduce", EVERYONE, takes=0),
+            CollectiveStep("broadcast", EVERYONE, delay=3),
+            CollectiveStep("barrier", EVERYONE),
+            CollectiveStep("all_reduce", EVERYONE, takes=0),
         )
         self.assertEqual(
             [(a.number, a.waits) for a in schedule(Program(3, steps), 0)],
@@ -99,7 +97,7 @@ class Schedules(unittest.TestCase):
         )
 
     def test_the_ends_of_a_message_lie_apart(self) -> None:
-        barrier = Collective("barrier", EVERYONE)
+        barrier = CollectiveStep("barrier", EVERYONE)
         program = Program(3, (Message(0, 1, EVERYONE, send=0, lag=2), barrier, barrier, barrier))
         source, target, other = (
             [(a.number, a.part, a.waits) for a in schedule(program, r)] for r in (0, 1, 2)

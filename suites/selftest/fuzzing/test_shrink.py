@@ -1,4 +1,4 @@
-"""Shrinking: what is simpler, and that nothing simpler than the smallest program fails."""
+"""Tests shrinking: which programs are simpler, and that the smallest failing program is found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 
 from harness import same_draws
 from harness.examples import bounded
-from harness.fuzzing import Collective, Message, Program, Step, Straggler, programs
+from harness.fuzzing import CollectiveStep, Message, Program, Step, Straggler, programs
 from harness.fuzzing.shrink import simpler, smallest, without
 
 ALL = (0, 1, 2)
@@ -20,7 +20,7 @@ def has(wanted: Callable[[Step], bool]) -> Callable[[Program], bool]:
 
 
 class Shrinking(unittest.TestCase):
-    """``smallest`` and what it tries."""
+    """The function ``smallest``, and the programs that it tries."""
 
     random: tuple[Program, ...]
 
@@ -29,7 +29,7 @@ class Shrinking(unittest.TestCase):
         cls.random = same_draws(programs(3), 300, seed=0)
 
     def shrunk(self, wanted: Callable[[Step], bool]) -> Program:
-        """The one program that the first few random programs shrink to which have such a step."""
+        """The one program to which the first few random programs with such a step all shrink."""
         fails = has(wanted)
         found = [p for p in self.random if fails(p)]
         self.assertGreater(len(found), 2)
@@ -40,7 +40,7 @@ class Shrinking(unittest.TestCase):
         for kind in ("all_reduce", "gather", "barrier", "all_to_all_single"):
             with self.subTest(kind):
                 program = self.shrunk(lambda step, kind=kind: getattr(step, "kind", "") == kind)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
-                self.assertEqual(program, Program(3, (Collective(kind, ALL),)))
+                self.assertEqual(program, Program(3, (CollectiveStep(kind, ALL),)))
         plain = Program(3, (Message(0, 1, ALL),))
         self.assertEqual(self.shrunk(lambda step: isinstance(step, Message)), plain)
         self.assertEqual(self.shrunk(lambda step: isinstance(step, Straggler)), Program(3, (Straggler(0),)))
@@ -52,14 +52,14 @@ class Shrinking(unittest.TestCase):
         self.assertEqual(step, Message(0, 1, ALL, receive=0, lag=-1))
 
     def test_two_steps_that_matter_together(self) -> None:
-        first: tuple[Step, ...] = (Collective("barrier", ALL), Collective("broadcast", ALL))
-        last: Step = Collective("all_gather", (0, 2), takes=1, delay=1)
+        first: tuple[Step, ...] = (CollectiveStep("barrier", ALL), CollectiveStep("broadcast", ALL))
+        last: Step = CollectiveStep("all_gather", (0, 2), takes=1, delay=1)
         program = Program(3, (*first, *[Straggler(1)] * 5, last))
 
         def fails(program: Program) -> bool:
             return any(getattr(step, "takes", None) is not None for step in program.steps)
 
-        wanted = (Collective("broadcast", ALL), Collective("all_gather", ALL, takes=0))
+        wanted = (CollectiveStep("broadcast", ALL), CollectiveStep("all_gather", ALL, takes=0))
         self.assertEqual(smallest(program, fails), Program(3, wanted))
 
     @bounded(30)
@@ -82,10 +82,14 @@ class Shrinking(unittest.TestCase):
         self.assertEqual(len(tried), len(set(tried)))
 
     def test_what_was_taken_up_is_renumbered_or_gone(self) -> None:
-        first, second = Collective("broadcast", ALL), Collective("all_reduce", ALL, takes=1)
+        first, second = CollectiveStep("broadcast", ALL), CollectiveStep("all_reduce", ALL, takes=1)
         program = Program(3, (Straggler(0), first, second))
-        self.assertEqual(without(program, range(1)).steps, (first, Collective("all_reduce", ALL, takes=0)))
-        self.assertEqual(without(program, range(1, 2)).steps, (Straggler(0), Collective("all_reduce", ALL)))
+        self.assertEqual(
+            without(program, range(1)).steps, (first, CollectiveStep("all_reduce", ALL, takes=0))
+        )
+        self.assertEqual(
+            without(program, range(1, 2)).steps, (Straggler(0), CollectiveStep("all_reduce", ALL))
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The script of a program runs by itself, and fails where a tensor is not what it should be."""
+"""Tests that the script of a program runs by itself, and that it fails if a tensor is wrong."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pathlib import Path
 from hypothesis import given
 
 from harness.examples import bounded
-from harness.fuzzing import Collective, Message, Program, Straggler, programs, source_of
+from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs, source_of
 
 EVERYONE = (0, 1, 2)
 #: Something of everything that a script can hold.
 PROGRAM = Program(
     3,
     (
-        Collective("broadcast", EVERYONE, dtype="int32", root=1, delay=2),
+        CollectiveStep("broadcast", EVERYONE, dtype="int32", root=1, delay=2),
         Message(0, 2, (0, 2), dtype="bool", tag=2, send=0, lag=2),
         Straggler(1),
-        Collective("all_to_all_single", (1, 2), dtype="complex64", shape=(1, 2), uneven=True),
-        Collective("all_reduce", (0, 2), dtype="int32", op="bxor", takes=0),
-        Collective("gather", EVERYONE, dtype="bfloat16", shape=(), root=2, delay=0),
-        Collective("reduce_scatter", (0, 1), dtype="float64", op="avg", shape=(1, 3)),
+        CollectiveStep("all_to_all_single", (1, 2), dtype="complex64", shape=(1, 2), uneven=True),
+        CollectiveStep("all_reduce", (0, 2), dtype="int32", op="bxor", takes=0),
+        CollectiveStep("gather", EVERYONE, dtype="bfloat16", shape=(), root=2, delay=0),
+        CollectiveStep("reduce_scatter", (0, 1), dtype="float64", op="avg", shape=(1, 3)),
         Message(1, 0, EVERYONE, shape=(70001,)),
-        Collective("barrier", EVERYONE, delay=1),
+        CollectiveStep("barrier", EVERYONE, delay=1),
     ),
 )
 
@@ -39,7 +39,7 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
 
 
 class Scripts(unittest.TestCase):
-    """What ``source_of`` writes."""
+    """The scripts that ``source_of`` writes."""
 
     def test_runs_and_sees_what_is_wrong(self) -> None:
         script = source_of(PROGRAM)
@@ -52,7 +52,7 @@ class Scripts(unittest.TestCase):
         self.assertIn("step 0, rank 0: tensor([32, 33]", done.stderr)
 
     def test_names_the_backend_and_the_world_size(self) -> None:
-        script = source_of(Program(2, (Collective("barrier", (0, 1)),)), "nccl")
+        script = source_of(Program(2, (CollectiveStep("barrier", (0, 1)),)), "nccl")
         self.assertIn('init_process_group("nccl"', script)
         self.assertIn("nprocs=2", script)
 

@@ -1,4 +1,4 @@
-"""The README and the packaging against the code: what they say of names, codes and versions is so."""
+"""Tests that the README and the packaging agree with the code in names, exit codes and versions."""
 
 import os
 import re
@@ -21,10 +21,10 @@ _MADE_UP_OR_WRITTEN = {"harness/a/b.py", "suites/timings.json"}
 
 
 class Readme(unittest.TestCase):
-    """What a reader of the README would try."""
+    """The examples, lists and paths in the README."""
 
     def test_its_first_test_passes(self) -> None:
-        """Copied out of the README and run as it says."""
+        """The README's first test passes when it is copied out and run as the README says."""
         code = _code_block(README)
         with tempfile.TemporaryDirectory() as directory:
             Path(directory, "test_sums.py").write_text(code, encoding="utf-8")
@@ -40,7 +40,7 @@ class Readme(unittest.TestCase):
         self.assertIn("Ran 1 test", done.stderr)
 
     def test_every_variable_is_listed_with_its_meaning(self) -> None:
-        """``VARIABLES`` is the one list."""
+        """The README lists every variable of ``VARIABLES`` with its meaning."""
         for variable in VARIABLES:
             row = re.search(rf"^``{variable.name}`` +(\S.*)$", README, re.MULTILINE)
             self.assertIsNotNone(row, variable.name)
@@ -48,17 +48,17 @@ class Readme(unittest.TestCase):
             self.assertIn(variable.meaning, row[1].replace("``", ""))
 
     def test_every_exit_code_is_listed(self) -> None:
-        """With a meaning, by number."""
+        """The README lists every exit code by number, with a meaning."""
         for code in MEANINGS:
             self.assertRegex(README, rf"(?m)^{int(code)} +\w+")
 
     def test_every_shard_variable_is_listed(self) -> None:
-        """Both of each pair."""
+        """The README lists both variables of each pair that names a shard."""
         for family in (*FAMILIES, SLURM):
             self.assertIn(f"``{family.index}``, ``{family.total}``", README)
 
     def test_every_path_exists(self) -> None:
-        """Files and directories of the tree that the README names."""
+        """The files and directories of the tree that the README names exist."""
         named = re.findall(r"``((?:harness|suites|tools|\.ci)/[\w./]*\w)``", README)
         self.assertGreater(len(named), 5)
         for path in named:
@@ -67,7 +67,7 @@ class Readme(unittest.TestCase):
 
 
 class Packaging(unittest.TestCase):
-    """setup.py and requirements.txt."""
+    """The contents of setup.py and requirements.txt."""
 
     def _ask_setup(self, *fields: str) -> list[str]:
         command = [sys.executable, "setup.py", "--quiet", *(f"--{field}" for field in fields)]
@@ -75,18 +75,18 @@ class Packaging(unittest.TestCase):
         return done.stdout.splitlines()
 
     def test_name_and_version(self) -> None:
-        """The version stands in one place, the package."""
+        """setup.py names the project and takes its version from the package's ``__version__``."""
         self.assertEqual(self._ask_setup("name", "version")[-2:], ["torch-harness", __version__])
 
     def test_requirements_are_pinned(self) -> None:
-        """Exactly: a looser torch brings another build, a looser anything another result."""
+        """Every requirement is pinned to one version, because a looser one could change results."""
         lines = (TREE / "requirements.txt").read_text(encoding="utf-8").splitlines()
         wanted = [line.partition("#")[0].partition(";")[0].strip() for line in lines]
         for line in filter(None, wanted):
             self.assertRegex(line, r"^[a-z0-9-]+==[0-9][0-9a-z.]*$")
 
     def test_what_is_installed_with_the_library_is_pinned_too(self) -> None:
-        """setup.py's ranges and requirements.txt name the same libraries."""
+        """Every library that setup.py requires is pinned in requirements.txt."""
         setup = (TREE / "setup.py").read_text(encoding="utf-8")
         block = setup[setup.index("install_requires=[") : setup.index("extras_require")]
         required = set(re.findall(r'"([a-z0-9-]+)>=', block))

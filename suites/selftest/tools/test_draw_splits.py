@@ -1,4 +1,4 @@
-"""The picture of a split is well-formed, to scale, and as large as what is written in it."""
+"""Tests that the picture of a split is well-formed, drawn to scale, and large enough for its text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUNDED = 0.002
 
 
 def split_of(*sizes: tuple[int, ...], cap: int = 100, name: str = "p") -> Split:
-    """A split with buckets of parameters of these bytes."""
+    """A split with one bucket for each tuple of parameter sizes in bytes."""
     buckets = tuple(
         Bucket(
             cap,
@@ -42,31 +42,31 @@ def split_of(*sizes: tuple[int, ...], cap: int = 100, name: str = "p") -> Split:
 
 
 def number(element: ET.Element, name: str) -> float:
-    """An attribute of an element."""
+    """The number in an attribute of an element."""
     return float(element.attrib[name])
 
 
-#: Sizes of a bucket that no DDP has.
+#: Bucket sizes that DDP refuses.
 UNUSABLE = ("0.1", "nan", "inf")
 
 
 def layers() -> Any:
-    """A model without the tuple: it would be taken apart, as it can be."""
+    """Returns a model that is not in a tuple, although it could be unpacked like one."""
     return nn.Sequential(nn.Linear(2, 2), nn.ReLU())
 
 
 def broken() -> Any:
-    """A model that its inputs do not fit."""
+    """Returns a model with inputs of a wrong shape."""
     return nn.Linear(2, 2), torch.ones(3, 3)
 
 
 def no_model() -> Any:
-    """No model."""
+    """Returns a tuple without a model."""
     return 3, torch.ones(2)
 
 
 class Picture:
-    """A drawing, read again."""
+    """A picture that was drawn and parsed again."""
 
     def __init__(self, *splits: Split) -> None:
         self.root = ET.fromstring(draw(splits))
@@ -76,15 +76,15 @@ class Picture:
         self.caps = self.root.findall(f"{SVG}line")
 
     def of_frame(self, frame: ET.Element) -> list[ET.Element]:
-        """The parameters of a bucket, from left to right."""
+        """The bars of a bucket's parameters, from left to right."""
         return [bar for bar in self.bars if bar.attrib["y"] == frame.attrib["y"]]
 
 
 class GeometryTest(unittest.TestCase):
-    """Where things are."""
+    """The places and sizes of the elements of a picture."""
 
     def check(self, *splits: Split) -> Picture:
-        """All that holds of any picture."""
+        """Draws the splits and checks what must hold for any picture."""
         picture = Picture(*splits)
         buckets = [bucket for split in splits for bucket in split.buckets]
         scale = BAR_WIDTH / max(max(b.size, b.cap) for b in buckets)
@@ -97,7 +97,7 @@ class GeometryTest(unittest.TestCase):
     def check_bucket(
         self, bucket: Bucket, bars: list[ET.Element], frame: ET.Element, cap: ET.Element, scale: float
     ) -> None:
-        """Parameters are to scale and side by side; the cap is where its bytes are, across the bar."""
+        """Checks that a bucket's parameters and cap are to scale, and its parameters side by side."""
         self.assertAlmostEqual(number(frame, "width"), bucket.size * scale, delta=ROUNDED)
         self.assertAlmostEqual(number(cap, "x1"), MARGIN + bucket.cap * scale, delta=ROUNDED)
         self.assertEqual(cap.attrib["x1"], cap.attrib["x2"])
@@ -116,7 +116,7 @@ class GeometryTest(unittest.TestCase):
             self.assertGreater(number(bar, "x") + number(bar, "width"), number(cap, "x1") - ROUNDED)
 
     def check_texts(self, picture: Picture) -> None:
-        """They fit, and none is on another or on a bar."""
+        """Checks that all texts fit into the picture, and that none overlaps another one or a bar."""
         width, height = number(picture.root, "width"), number(picture.root, "height")
         self.assertEqual(picture.root.attrib["viewBox"], f"0 0 {width:.0f} {height:.0f}")
         for text in picture.texts:
@@ -131,7 +131,7 @@ class GeometryTest(unittest.TestCase):
             self.assertEqual(covered, [])
 
     def test_buckets(self) -> None:
-        """Some over their caps, one not, one empty."""
+        """Buckets over and under their cap, and an empty one, are drawn with all that is known of them."""
         picture = self.check(split_of((50, 60, 10), (100,), (30, 20), ()))
         words = [text.text or "" for text in picture.texts]
         self.assertIn("bucket 0: 120 bytes, cap 100, 1 operator", words)
@@ -140,21 +140,21 @@ class GeometryTest(unittest.TestCase):
         self.assertIn("in   value0  float32[s0, 4]  from bucket 1", words)
 
     def test_several_splits(self) -> None:
-        """Are drawn to one scale."""
+        """All splits of a picture are drawn to one scale."""
         self.check(split_of((10,)), split_of((1000, 5), (90,), cap=50))
 
     def test_long_names(self) -> None:
-        """Make the picture wider."""
+        """Long names make the picture wider."""
         picture = self.check(split_of((1,), name="layers." * 40))
         self.assertGreater(number(picture.root, "width"), 2 * MARGIN + BAR_WIDTH)
 
     def test_names_with_signs_of_xml(self) -> None:
-        """Are names all the same."""
+        """Names with characters that are special in XML are drawn unchanged."""
         picture = self.check(split_of((1,), name='<a & "b">'))
         self.assertTrue(any('<a & "b">' in (text.text or "") for text in picture.texts))
 
     def test_nothing(self) -> None:
-        """Is a picture too."""
+        """No splits give an empty picture."""
         self.assertEqual(Picture().bars, [])
 
     @bounded(60)
@@ -163,12 +163,12 @@ class GeometryTest(unittest.TestCase):
         st.integers(1, 10**9),
     )
     def test_any_sizes(self, sizes: list[tuple[int, ...]], cap: int) -> None:
-        """Whatever is in the buckets."""
+        """Pictures are right for buckets of any sizes."""
         self.check(split_of(*sizes, cap=cap))
 
 
 class ToolTest(unittest.TestCase):
-    """The command."""
+    """The command-line tool."""
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
@@ -176,14 +176,14 @@ class ToolTest(unittest.TestCase):
         self.file = Path(directory.name) / "splits.json"
 
     def run_tool(self, *arguments: str) -> tuple[int, str, str]:
-        """The exit code and what was written."""
+        """Runs the tool; returns the exit code and what it wrote to standard output and error."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = draw_splits.main(arguments)
         return code, out.getvalue(), err.getvalue()
 
     def test_file(self) -> None:
-        """To standard output, or into a file."""
+        """The splits of a JSON file are drawn to standard output or into a file."""
         splits = [split_of((50, 60))]
         self.file.write_text(splits_to_json(splits), encoding="utf-8")
         self.assertEqual(self.run_tool(str(self.file)), (0, draw(splits), ""))
@@ -192,7 +192,7 @@ class ToolTest(unittest.TestCase):
         self.assertEqual(picture.read_text(encoding="utf-8"), draw(splits))
 
     def test_model(self) -> None:
-        """Is compiled and drawn."""
+        """A model is compiled, and its splits are drawn."""
         code, text, said = self.run_tool("suites.dynamo.examples:custom", "--bucket-mb", "1")
         self.assertEqual((code, said), (0, ""))
         root = ET.fromstring(text)
@@ -201,14 +201,14 @@ class ToolTest(unittest.TestCase):
         self.assertIn(f"seq.2.weight  float32[512, 512]  {MIB:,} bytes  <- reached the cap", words)
 
     def test_nothing_to_draw(self) -> None:
-        """No graph, no picture."""
+        """A model without a graph that is split gives exit code 1 and no picture."""
         self.file.write_text("[]", encoding="utf-8")
         code, text, said = self.run_tool(str(self.file))
         self.assertEqual((code, text), (1, ""))
         self.assertIn("no graph that DDPOptimizer splits", said)
 
     def test_mistakes(self) -> None:
-        """Exit code 2 and one line that says what to do."""
+        """A mistake of the user gives exit code 2 and one line that says what to do."""
         self.file.write_text("{", encoding="utf-8")
         for arguments, words in (
             (("no/such/file.json",), "give a file or module:function"),
@@ -226,7 +226,7 @@ class ToolTest(unittest.TestCase):
                 self.assertIn(words, said)
 
     def test_unwritable(self) -> None:
-        """A picture that has no place to go."""
+        """An output file that cannot be written is a mistake of the user."""
         self.file.write_text(splits_to_json([split_of((1,))]), encoding="utf-8")
         code, _, said = self.run_tool(str(self.file), "-o", str(self.file / "below.svg"))
         self.assertEqual(code, 2)

@@ -1,4 +1,4 @@
-"""Graphs of two interpreters are recorded and compared; what stands in the sources stays as it was."""
+"""Tests that the graphs of two interpreters are recorded and compared, and that no source file is changed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ON_RANKS = '''
 
 
 class InTheTreeTest(TestCase):
-    """A test that a recorded file can name."""
+    """A case of this tree whose test a recorded file can name."""
 
     def test_text(self) -> None:
         self.assertExpectedInline("forward()", """forward()""")
@@ -82,14 +82,14 @@ class GraphDiffTest(unittest.TestCase):
         self.addCleanup(setattr, sys, "path", path)
 
     def module(self, source: str) -> str:
-        """The path of a test module with that source, of a name of its own."""
+        """Writes a test module with this source and a unique name; returns its path."""
         path = self.root / f"test_{self._testMethodName}.py"
         path.write_text(textwrap.dedent(source))
         self.addCleanup(sys.modules.pop, path.stem, None)
         return str(path)
 
     def interpreter(self, sample: str) -> str:
-        """The path of an interpreter for which ``SAMPLE`` is set."""
+        """Writes a script that runs this interpreter with ``SAMPLE`` set; returns its path."""
         path = self.root / f"python-{sample}"
         path.write_text(f'#!/bin/sh\nSAMPLE={sample} exec {sys.executable} "$@"\n')
         path.chmod(0o755)
@@ -142,7 +142,7 @@ class GraphDiffTest(unittest.TestCase):
         self.assertNotIn("EXPECTTEST_ACCEPT", os.environ)
 
     def test_recording_of_ranks(self) -> None:
-        """What all ranks note is one text, and nobody writes it into the source."""
+        """What all ranks compare is recorded as one text, and is not written into the source."""
         module = self.module(ON_RANKS)
         before = Path(module).read_text()
         recording = graph_diff.record([module])

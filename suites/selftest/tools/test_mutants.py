@@ -1,4 +1,4 @@
-"""tools/mutants.py finds the tests that a planted fault does not fail, on ranks of every kind."""
+"""Tests that tools/mutants.py finds the tests that a planted fault does not fail, on ranks of every kind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOWHERE = Mutant("nowhere", "nothing is wrong", lambda touch: None)
 
 
 class Tool(unittest.TestCase):
-    """The tool on a small suite; the run without a fault is shared."""
+    """The tool on the small suite of ``planted``; all tests share its run without a fault."""
 
     baseline: Path
 
@@ -66,7 +66,7 @@ class Tool(unittest.TestCase):
         )
 
     def test_all_is_well_where_every_concerned_test_fails(self) -> None:
-        """Among them one that hangs, and those of a fault that can only be found by running everything."""
+        """The exit code is 0 if every concerned test fails, even by hanging or under an unwatched fault."""
         names = ("small", "never_done", "forgets_a_bit")
         code, out, _ = self.run_tool(
             "--baseline", str(self.baseline), "--timeout=2", *(f"--mutant={name}" for name in names)
@@ -128,9 +128,9 @@ class Tool(unittest.TestCase):
 
 
 class Judging(unittest.TestCase):
-    """What records and marks come to."""
+    """The function ``judge``, on records and marks."""
 
-    def judge(self, whole: bool = True, **reasons: str) -> mutants.Verdict:
+    def judge(self, whole: bool = True, **reasons: str) -> mutants.MutantVerdict:
         records = [
             TestRecord("m.C.dies", Status.CRASHED),
             TestRecord("m.C.fails", Status.FAILED),
@@ -162,7 +162,7 @@ class Judging(unittest.TestCase):
 
 
 class Planting(unittest.TestCase):
-    """The hook in ``suites``, and what it plants."""
+    """The hook in ``suites`` that plants faults, and the marks that it makes."""
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
@@ -263,7 +263,7 @@ class Planting(unittest.TestCase):
 
 
 class Tracing(unittest.TestCase):
-    """A touch in code that dynamo traces."""
+    """A mark that is made in code which dynamo traces."""
 
     def test_marks_and_leaves_nothing_in_the_graph(self) -> None:
         import torch

@@ -1,4 +1,4 @@
-"""Timings are refreshed from the results of one run, whole, in shards, or cut off in the middle of a line."""
+"""Tests that timings are updated from the results of a run: whole, in shards, or cut off within a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contenders by name: one small class each. A new one is added here."""
+"""Lists the contenders by name, each with its class and its title in tables. New ones are added here."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import importlib
 
 from tools.bench.contenders.base import Contender
 
-# name -> module and class: a contender's module is imported only in the process that runs it.
+# The module and class of each contender. The module is imported only in the process that runs the contender.
 _HOMES = {
     "bare": ("tools.bench.contenders.bare", "Bare"),
     "forkserver": ("tools.bench.contenders.ours", "ForkServer"),
     "spawn": ("tools.bench.contenders.ours", "Spawn"),
     "upstream": ("tools.bench.contenders.upstream", "Upstream"),
-    "pooled": ("tools.bench.contenders.kept", "Pooled"),
-    "threads": ("tools.bench.contenders.kept", "Threads"),
-    "local": ("tools.bench.contenders.kept", "Local"),
-    "fresh": ("tools.bench.contenders.kept", "FreshDTensor"),
+    "pooled": ("tools.bench.contenders.kept", "HarnessPooled"),
+    "threads": ("tools.bench.contenders.kept", "HarnessThreads"),
+    "local": ("tools.bench.contenders.kept", "HarnessLocal"),
+    "fresh": ("tools.bench.contenders.kept", "HarnessFresh"),
     "upstream-pooled": ("tools.bench.contenders.kept", "UpstreamPooled"),
     "upstream-threads": ("tools.bench.contenders.kept", "UpstreamThreads"),
 }
@@ -31,13 +31,13 @@ TITLES = {
     "upstream-pooled": "upstream pooled",
     "upstream-threads": "upstream threads",
 }
-# Those that are measured by the start of a class and its later tests.
+# The contenders whose ranks are kept: they are measured by a class's first test and by its later ones.
 KEPT = ("pooled", "threads", "local", "fresh", "upstream-pooled", "upstream-threads")
 assert _HOMES.keys() == TITLES.keys()
 
 
 def make(name: str) -> Contender:
-    """The contender of that name, in the process that is to run it."""
+    """Creates the contender of that name; to be called in the process that runs it."""
     module, attribute = _HOMES[name]
     contender = getattr(importlib.import_module(module), attribute)()
     assert isinstance(contender, Contender)

@@ -1,4 +1,4 @@
-"""The least that N ranks can cost: fork from a process that has imported torch, run the body, leave."""
+"""``Bare`` measures the least that ranks can cost: fork from a process with torch, run the body, exit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
-import torch.distributed  # noqa: F401 - what the process that forks has ready
+import torch.distributed  # noqa: F401 - imported before the fork, for all ranks
 
 from tools.bench.bodies import BODIES
 from tools.bench.contenders.base import Contender, spot
@@ -17,16 +17,16 @@ from tools.bench.kinds import MEMORY, TEST, Kind, value
 
 
 class Bare(Contender):
-    """No harness: nobody watches, nothing is reported, a rank is its exit code. The limit for the others."""
+    """Runs ranks without a harness: only their exit codes are read. This is the limit for all others."""
 
     kinds = (TEST.name, MEMORY.name)
 
     def __init__(self) -> None:
         gc.disable()
-        gc.freeze()  # pages shared with the ranks stay shared
+        gc.freeze()  # a collection in a rank would write to pages that it shares with this process
 
     def measure(self, kind: Kind, world_size: int) -> float:
-        """Forks the ranks and waits for them; the rendezvous directory is made before the clock starts."""
+        """Forks the ranks and waits for them; the rendezvous directory is created before the clock starts."""
         with spot(world_size) as file:
             body, rendezvous = BODIES[kind.method], str(file.with_name("rendezvous"))
             started = time.monotonic()
@@ -49,7 +49,7 @@ def _run(body: Callable[[int, int, str], None], rank: int, world_size: int, rend
     try:
         body(rank, world_size, rendezvous)
         code = 0
-    except BaseException:  # noqa: BLE001 - the frames below belong to the parent's copy
+    except BaseException:  # noqa: BLE001 - nothing may unwind into the frames that were forked
         traceback.print_exc()
     finally:
         os._exit(code)

@@ -1,4 +1,4 @@
-"""What a contender is: something that runs a body on N ranks and says what that took."""
+"""``Contender``: the interface of everything that is measured; it runs a body on ranks and gives a number."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from tools.bench.kinds import KEPT, KINDS, TEST, Kind, MeasureError, value
 
 
 class Contender(abc.ABC):
-    """One way to run ranks. Lives in a process of its own, which has imported nothing of the others.
+    """One way to run ranks. Each contender has a process of its own, which imports no other contender.
 
-    ``kinds`` are the names of the kinds that it can be measured by.
+    ``kinds`` are the names of the kinds of measurement that it supports.
     """
 
     kinds: Collection[str] = tuple(name for name, kind in KINDS.items() if kind not in KEPT)
 
     @abc.abstractmethod
     def measure(self, kind: Kind, world_size: int) -> float:
-        """One measurement in the kind's unit; MeasureError where it gave none."""
+        """Makes one measurement, in the kind's unit; raises MeasureError if it gives no number."""
 
     def warm(self) -> None:
-        """Pays, unmeasured, what is paid once a process."""
+        """Runs once without measuring, so that what is paid once a process has been paid."""
         self.measure(TEST, 2)
 
 
 class CaseContender(Contender):
-    """A contender that runs unittest cases: subclasses say which."""
+    """A contender that runs a unittest case, which its subclass makes."""
 
     @abc.abstractmethod
     def case(self, method: str) -> unittest.TestCase:
-        """The case that runs one of ``bodies`` on ranks."""
+        """The test case whose method ``method`` runs a body on ranks."""
 
     def measure(self, kind: Kind, world_size: int) -> float:
-        """Runs the case once, as unittest does: fixtures and verdict are part of what is measured."""
+        """Runs the case once as unittest does; fixtures and verdict are part of the measured time."""
         with spot(world_size) as file:
             result = unittest.TestResult()
             started = time.monotonic()
@@ -55,7 +55,10 @@ class CaseContender(Contender):
 
 @contextlib.contextmanager
 def spot(world_size: int) -> Iterator[Path]:
-    """The file for what a rank writes down; tells the ranks of it and of the world size."""
+    """The file to which a rank writes its measurement; the ranks get its path from the environment.
+
+    The environment also tells them the world size and the process whose memory is measured.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         file = Path(directory, "spot")
         told = {bodies.WORLD_SIZE: str(world_size), bodies.SPOT: str(file), bodies.ROOT: str(os.getpid())}
@@ -64,5 +67,5 @@ def spot(world_size: int) -> Iterator[Path]:
 
 
 def account(result: unittest.TestResult) -> str:
-    """What unittest would print of a test that failed."""
+    """The tracebacks of a result's failures and errors, as unittest would print them."""
     return "\n".join(text for _, text in [*result.failures, *result.errors])

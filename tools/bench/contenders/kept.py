@@ -1,6 +1,7 @@
-"""Ranks that outlive a test, of both harnesses: what a class costs to start, and each test after that.
+"""Contenders whose ranks are kept from test to test: this harness's rank modes, and upstream's two.
 
-Contenders whose measurements are of a *class*: they know no fresh ranks, and none of the other kinds.
+They measure a case *class*: the first test, which starts the ranks, and each later one. ``HarnessFresh`` runs
+the same DTensor test on fresh ranks, for comparison.
 """
 
 from __future__ import annotations
@@ -15,34 +16,34 @@ from collections.abc import Collection
 from tools.bench.contenders.base import Contender, account
 from tools.bench.kinds import CLASS_START, DTENSOR_TEST, KEPT_TEST, KINDS, Kind, MeasureError
 
-# Tests behind one value: their median, for a single one takes no longer than the scheduler's mood.
+# The number of tests whose median is one value; a single test is as short as the scheduler's noise.
 NO_OPS = 100
 DTENSOR_TESTS = 20
-# The start of a class and a few tests are paid by what came before it.
+# The number of tests that run without being measured after the first.
 WARM_TESTS = 5
 
 
 class KeptContender(Contender):
-    """Measures a case class whose ranks are kept."""
+    """A contender that measures a case class whose ranks are kept."""
 
     kinds: Collection[str] = (CLASS_START.name, KEPT_TEST.name, DTENSOR_TEST.name)
 
     @abc.abstractmethod
     def case(self, kind: Kind, world_size: int) -> type[unittest.TestCase]:
-        """The class with a method for the kind, on so many ranks."""
+        """The case class with a test method for the kind, at this world size."""
 
     @abc.abstractmethod
     def stop(self, case: type[unittest.TestCase]) -> None:
-        """Ends what is kept for a class."""
+        """Ends the ranks that are kept for a class."""
 
     def warm(self) -> None:
-        """Imports, by one test."""
+        """Runs one test without measuring, which imports what a test needs."""
         kind = KINDS[next(iter(self.kinds))]
         timed(self.case(kind, kind.sizes[0]), kind.method)
         self.stop(self.case(kind, kind.sizes[0]))
 
     def measure(self, kind: Kind, world_size: int) -> float:
-        """Seconds of a class's first test, or the median of its later ones; the class is ended after that."""
+        """Seconds of a class's first test, or the median of its later ones; ends the class's ranks after."""
         case = self.case(kind, world_size)
         try:
             first = timed(case, kind.method)
@@ -57,7 +58,7 @@ class KeptContender(Contender):
 
 
 def timed(case: type[unittest.TestCase], method: str) -> float:
-    """Seconds of one test; MeasureError where it did not pass."""
+    """Runs one test and returns its seconds; raises MeasureError if it did not pass."""
     result = unittest.TestResult()
     started = time.monotonic()
     case(method).run(result)
@@ -67,8 +68,8 @@ def timed(case: type[unittest.TestCase], method: str) -> float:
     return ended - started
 
 
-class Ours(KeptContender):
-    """This project's, by the rank mode."""
+class HarnessKept(KeptContender):
+    """The base of this harness's contenders, one for each rank mode."""
 
     mode: str
 
@@ -76,71 +77,71 @@ class Ours(KeptContender):
         os.environ["HARNESS_RANKS"] = self.mode
 
     def case(self, kind: Kind, world_size: int) -> type[unittest.TestCase]:
-        """A class of ``cases``."""
+        """The case class in ``tools.bench.cases`` for the kind, world size and rank mode."""
         from tools.bench import cases
 
         return cases.ours(kind, world_size, self.mode)
 
     def stop(self, case: type[unittest.TestCase]) -> None:
-        """Ends pooled ranks; threads and fresh ranks end with their test."""
+        """Ends pooled ranks; in the other modes ranks end with their test."""
         from harness.ranks.processes.pool import retire_pool
 
         retire_pool()
 
 
-class Pooled(Ours):
-    """Processes and their process group, kept for all classes that ask for the same."""
+class HarnessPooled(HarnessKept):
+    """Pooled ranks: processes that are kept together with their process group."""
 
     mode = "pooled"
 
 
-class Threads(Ours):
-    """Threads of the test's own process."""
+class HarnessThreads(HarnessKept):
+    """Ranks that are threads of the test's own process."""
 
     mode = "threads"
 
 
-class Local(Ours):
-    """One process that plays all ranks of a DTensor test."""
+class HarnessLocal(HarnessKept):
+    """One process that simulates all ranks of a DTensor test with local tensors."""
 
     mode = "local"
     kinds = (DTENSOR_TEST.name,)
 
 
-class FreshDTensor(Ours):
-    """Fresh ranks for each test, for comparison."""
+class HarnessFresh(HarnessKept):
+    """Fresh ranks for each DTensor test, for comparison with kept ones."""
 
     mode = "fresh"
     kinds = (DTENSOR_TEST.name,)
 
 
 class UpstreamPooled(KeptContender):
-    """Upstream's ``MultiProcContinuousTest``."""
+    """Upstream's ``MultiProcContinuousTest``: processes that are kept for a class."""
 
     kinds = (CLASS_START.name, KEPT_TEST.name)
 
     def case(self, kind: Kind, world_size: int) -> type[unittest.TestCase]:
-        """A class of ``upstream_cases``."""
+        """The no-op case in ``tools.bench.upstream_cases`` at this world size."""
         from tools.bench import upstream_cases
 
         return upstream_cases.CONTINUOUS[world_size]
 
     def stop(self, case: type[unittest.TestCase]) -> None:
-        """Upstream's end of a class, and the state that lets it start again."""
+        """Runs upstream's ``tearDownClass`` and resets the flag that would keep ranks from starting again."""
         case.tearDownClass()
         case._processes_spawned = False  # type: ignore[attr-defined]  # the flag that upstream's setUp looks at
 
 
 class UpstreamThreads(KeptContender):
-    """Upstream's ``MultiThreadedTestCase``."""
+    """Upstream's ``MultiThreadedTestCase``: ranks that are threads."""
 
     kinds = (CLASS_START.name, KEPT_TEST.name)
 
     def case(self, kind: Kind, world_size: int) -> type[unittest.TestCase]:
-        """A class of ``upstream_cases``."""
+        """The no-op case in ``tools.bench.upstream_cases`` at this world size."""
         from tools.bench import upstream_cases
 
         return upstream_cases.THREADED[world_size]
 
     def stop(self, case: type[unittest.TestCase]) -> None:
-        """Its threads ended with their test."""
+        """Does nothing, because the threads ended with their test."""

@@ -1,23 +1,23 @@
-"""This project's ``MultiProcessTestCase``, on each of its launchers."""
+"""Contenders that run this harness's ``MultiProcessTestCase``, one for each launcher: fork server, spawn."""
 
 from __future__ import annotations
 
 import os
 import unittest
 
-import torch.distributed  # noqa: F401 - as a test module would: the fork server is forked with it
+import torch.distributed  # noqa: F401 - as in a test module, so that the fork server inherits it
 
 from harness import MultiProcessTestCase
 from tools.bench.bodies import Bodies
 from tools.bench.contenders.base import CaseContender
 
 
-class Case(Bodies, MultiProcessTestCase):
-    """The bodies on this project's ranks."""
+class HarnessBodiesCase(Bodies, MultiProcessTestCase):
+    """The bodies as tests on this harness's ranks."""
 
 
-class Ours(CaseContender):
-    """A launcher, by the name that ``HARNESS_LAUNCHER`` knows it by."""
+class HarnessContender(CaseContender):
+    """The base of the contenders; a subclass sets ``launcher`` to a value of ``HARNESS_LAUNCHER``."""
 
     launcher: str
 
@@ -25,17 +25,17 @@ class Ours(CaseContender):
         os.environ["HARNESS_LAUNCHER"] = self.launcher
 
     def case(self, method: str) -> unittest.TestCase:
-        """The case for one body."""
-        return Case(method)
+        """The test case whose method runs one of the bodies."""
+        return HarnessBodiesCase(method)
 
 
-class ForkServer(Ours):
-    """Ranks forked from a warm server."""
+class ForkServer(HarnessContender):
+    """Ranks that are forked from a warm server."""
 
     launcher = "forkserver"
 
 
-class Spawn(Ours):
+class Spawn(HarnessContender):
     """Ranks that are new interpreters."""
 
     launcher = "spawn"

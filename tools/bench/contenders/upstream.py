@@ -1,4 +1,4 @@
-"""PyTorch's own ``MultiProcessTestCase``: spawned ranks, a poll for their ends."""
+"""The contender that runs PyTorch's own ``MultiProcessTestCase``, which spawns ranks and polls them."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from tools.bench.contenders.base import CaseContender
 from tools.bench.kinds import DEATH_SEEN, MEMORY, TEST
 
 
-class Case(Bodies, common_distributed.MultiProcessTestCase):  # type: ignore[misc]  # torch is Any to mypy here
-    """The bodies on upstream's ranks."""
+class UpstreamBodiesCase(Bodies, common_distributed.MultiProcessTestCase):  # type: ignore[misc]  # torch is Any to mypy here
+    """The bodies as tests on upstream's ranks."""
 
     def setUp(self) -> None:
-        """Starts the ranks, as its users' cases do."""
+        """Starts the ranks, as every case on upstream's harness does."""
         super().setUp()
         self._spawn_processes()
 
 
 class Upstream(CaseContender):
-    """Upstream's harness. A death that the peers do not see it finds at the test's deadline, 300 s after its
-    start: that is not measured."""
+    """Upstream's harness on fresh ranks.
+
+    ``DEATH_UNSEEN`` is not measured: upstream notices such a death only at the test's deadline, after 300 s.
+    """
 
     kinds = (TEST.name, MEMORY.name, DEATH_SEEN.name)
 
     def case(self, method: str) -> unittest.TestCase:
-        """The case for one body."""
-        case = Case(method)
+        """The test case whose method runs one of the bodies."""
+        case = UpstreamBodiesCase(method)
         assert isinstance(case, unittest.TestCase)
         return case

@@ -1,4 +1,4 @@
-"""Buckets: which all-reduces become one, and that nothing is read before it is there."""
+"""Tests which all-reduces are merged into one bucket, and that no result is read before it is computed."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from torch.optim import SGD
 
 from harness.graphs import collectives_of, count_collectives, unwaited
 from harness.graphs.train_step import compile
-from suites.selftest.graphs.train_step.ground import StepTestCase, compiled_of, sum_step
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, compiled_of, sum_step
 
 MIB = 2**20
 
 
 def layers(*widths: int) -> nn.Sequential:
-    """Linear layers, each with a weight and a bias, float32."""
+    """Linear layers in float32, each with a weight and a bias."""
     return nn.Sequential(*[nn.Linear(one, other) for one, other in itertools.pairwise(widths)])
 
 
 class BucketsTest(StepTestCase):
-    """A step with buckets does what it does in eager, bit by bit."""
+    """A step with buckets is bitwise equal to the eager step."""
 
     def buckets(self, module: nn.Module, bucket_mb: float, function: Any = sum_step) -> list[int]:
-        """The payloads of a step's all-reduces, in bytes, in order."""
+        """The payloads of a step's all-reduces in bytes, in the graph's order."""
         compiled = self.same_as_eager(
             module,
             function,
@@ -58,7 +58,7 @@ class BucketsTest(StepTestCase):
                 self.third = nn.Linear(3, 2)
 
             def forward(self, x: Tensor) -> Tensor:
-                """In turns."""
+                """Applies the layers one after another, with casts in between."""
                 return self.third(self.second(self.first(x).double()).float())
 
         self.assertEqual(sorted(self.buckets(Mixed(), 1)), [4 * (12 + 8), 8 * 12])

@@ -1,4 +1,4 @@
-"""A call of a train step, taken apart, and the calls that cannot be."""
+"""Tests how the arguments of a train step's call are sorted, and which calls are refused."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from torch import nn
 
 from harness.errors import UsageError
 from harness.graphs.train_step.calls import StepCall, read_call
-from harness.graphs.train_step.snapshots import Snapshot
-from suites.selftest.graphs.train_step.ground import sgd
+from harness.graphs.train_step.snapshots import GuardSnapshot
+from suites.selftest.graphs.train_step.step_test_case import sgd
 
 
 def step(module: Any, optimizer: Any = None, *rest: Any, scale: Any = 1.0, **named: Any) -> Any:
-    """A step that gives back what it is given."""
+    """A step that returns its arguments."""
     return module, optimizer, rest, scale, named
 
 
 def read(*args: Any, **kwargs: Any) -> StepCall:
-    """A call of ``step``."""
+    """The ``StepCall`` of a call of ``step`` with these arguments."""
     return read_call(inspect.signature(step), args, kwargs)
 
 
 class ReadTest(unittest.TestCase):
-    """What is found in a call."""
+    """``read_call`` finds the module, the optimizer and the tensors of a call."""
 
     def test_parts(self) -> None:
         module = nn.Linear(3, 2)
@@ -55,7 +55,7 @@ class ReadTest(unittest.TestCase):
 
     def test_description(self) -> None:
         module, x = nn.Linear(3, 2), torch.ones(1)
-        snapshot = Snapshot()
+        snapshot = GuardSnapshot()
         read(module, None, x, x, scale=[1, "a"]).describe(snapshot)
         values = snapshot.values
         self.assertEqual(values["argument rest[0]"], "float32[1]")
@@ -65,7 +65,7 @@ class ReadTest(unittest.TestCase):
 
 
 class RefusedTest(unittest.TestCase):
-    """Calls that cannot be a graph, in one line each."""
+    """Calls that cannot be traced are refused with a message of one line."""
 
     def check(self, words: str, *args: Any, **kwargs: Any) -> None:
         with self.assertRaisesRegex(UsageError, words) as caught:
@@ -94,7 +94,7 @@ class RefusedTest(unittest.TestCase):
 
     def test_tensor_of_a_subclass(self) -> None:
         class Marked(torch.Tensor):  # type: ignore[misc]  # torch is not followed
-            """A tensor with another class."""
+            """A tensor subclass."""
 
         self.check("is a Marked", nn.Linear(1, 1), scale=torch.ones(1).as_subclass(Marked))
 

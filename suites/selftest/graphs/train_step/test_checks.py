@@ -1,4 +1,4 @@
-"""Modules and optimizers whose step cannot be a graph."""
+"""Tests which modules and optimizers are refused, because their step cannot be a graph."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from torch.optim import SGD
 
 from harness.errors import UsageError
 from harness.graphs.train_step import compile
-from suites.selftest.graphs.train_step.ground import StepTestCase, sgd, sum_step
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, sgd, sum_step
 
 
 class RefusedTest(StepTestCase):
-    """In one line each, before anything is traced or changed."""
+    """Each is refused with a message of one line, before anything is traced or changed."""
 
     def refused(self, words: str, module: nn.Module, optimizer: Any = None) -> None:
         before = copy.deepcopy(dict(module.state_dict()))

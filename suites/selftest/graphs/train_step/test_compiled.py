@@ -1,4 +1,4 @@
-"""A compiled step's graphs: which call gets which, how many there may be, and what they work on."""
+"""Tests which graph a call of a compiled step gets, how many there may be, and on which tensors they run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torch.optim import SGD, Adam
 
 from harness.errors import UsageError
 from harness.graphs.train_step import compile
-from suites.selftest.graphs.train_step.ground import StepTestCase, compiled_of, sgd, sum_step
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, compiled_of, sgd, sum_step
 
 
 class Tied(nn.Module):  # type: ignore[misc]  # torch is not followed
-    """One parameter and one buffer under two names each, and one buffer that is not saved."""
+    """A module with a parameter and a buffer under two names each, and a buffer that is not persistent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,13 +28,13 @@ class Tied(nn.Module):  # type: ignore[misc]  # torch is not followed
         self.register_buffer("passing", torch.zeros(3), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Both layers."""
+        """Applies both layers."""
         self.passing.add_(1)
         return self.other(self.one(x)) * self.scale
 
 
 class FlatStateTest(StepTestCase):
-    """What is lifted, in which order."""
+    """The tensors in ``flat_state``, and their order."""
 
     def test_order(self) -> None:
         module = Tied()
@@ -65,12 +65,12 @@ class FlatStateTest(StepTestCase):
 
 
 class RetracedTest(StepTestCase):
-    """Each thing that a graph depends on; the first graph is found again when it is as it was."""
+    """Each change that needs a new graph; the first graph is used again once the change is undone."""
 
     def check(
         self, change: Any, restore: Any, *arguments: Any, step: Any = sum_step, graphs: int = 2
     ) -> None:
-        """A call, one after ``change``, one after ``restore``: all as in eager, with so many graphs."""
+        """A call, one after ``change``, two after ``restore``: all equal to eager, with so many graphs."""
         module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))
         changes = {0: change, 1: restore}
         number = {id(module): 0}
@@ -245,7 +245,7 @@ class RetracedTest(StepTestCase):
 
 
 class StateTest(StepTestCase):
-    """State that is exchanged: the graph goes on with what is there."""
+    """A graph uses state tensors that were replaced since it was traced."""
 
     def test_loaded(self) -> None:
         saved: dict[int, Any] = {}
@@ -266,44 +266,9 @@ class StateTest(StepTestCase):
             warm_up=True,
         )
 
-    def test_warm_up(self) -> None:
-        for make in (
-            sgd,
-            lambda m: Adam(m.parameters(), lr=0.1),
-            lambda m: SGD(m.parameters(), lr=0.1, momentum=0.5),
-        ):
-            self.same_as_eager(nn.Linear(3, 2), optimizer=make, warm_up=True)
-
-    def test_warm_up_of_state_that_comes_later(self) -> None:
-        def momentum(module: nn.Module, optimizer: Any) -> None:
-            optimizer.param_groups[0]["momentum"] = 0.5
-
-        self.same_as_eager(nn.Linear(3, 2), between=momentum, graphs=2, warm_up=True)
-
-        def add_group(module: Any, optimizer: Any) -> None:
-            if len(optimizer.param_groups) == 1:
-                optimizer.add_param_group({"params": module[1].parameters()})
-
-        self.same_as_eager(
-            nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2)),
-            optimizer=lambda module: Adam(module[0].parameters(), lr=0.1),
-            between=add_group,
-            graphs=2,
-            warm_up=True,
-        )
-
-    def test_warm_up_leaves_what_a_graph_leaves(self) -> None:
-        module, _, x = self.linear()
-        optimizer = Adam(module.parameters())
-        step = compile(warm_up=True)(sum_step)
-        loss = step(module, optimizer, x)
-        self.assertFalse(loss.requires_grad)
-        self.assertIsNone(module.weight.grad)
-        self.assertEqual(len(compiled_of(step).graphs), 1)
-
 
 class BoundTest(StepTestCase):
-    """How many graphs there may be."""
+    """``max_graphs`` limits the number of graphs."""
 
     def test_bound(self) -> None:
         module, optimizer, _ = self.linear()

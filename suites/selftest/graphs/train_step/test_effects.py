@@ -1,4 +1,4 @@
-"""What a step does otherwise than in place: carried on by its graph where it can be, else refused."""
+"""Tests a step's side effects other than in-place changes: the graph repeats them, or they are refused."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from torch.optim import SGD, Adam, Optimizer
 
 from harness.errors import UsageError
 from harness.graphs.train_step import compile
-from suites.selftest.graphs.train_step.ground import StepTestCase, sgd, sum_step
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, sgd, sum_step
 
 Made = Callable[[nn.Module], Optimizer]
 
 
 class WithForward(nn.Module):  # type: ignore[misc]  # torch is not followed
-    """A layer, two buffers, and a forward of a test's own."""
+    """A layer and two buffers, with a forward that a test gives."""
 
     def __init__(self, forward: Callable[[Any, Tensor], Tensor]) -> None:
         super().__init__()
@@ -33,12 +33,12 @@ class WithForward(nn.Module):  # type: ignore[misc]  # torch is not followed
         self._forward = forward
 
     def forward(self, x: Tensor) -> Tensor:
-        """The test's."""
+        """Calls the forward that the test gave."""
         return self._forward(self, x)
 
 
 class Rebinding(Optimizer):  # type: ignore[misc]  # as above
-    """Momentum whose state is another tensor after each step, and a list with one."""
+    """An optimizer with momentum that replaces its state, a tensor and a list of one, in each step."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__(module.parameters(), {"lr": 0.1})
@@ -47,7 +47,7 @@ class Rebinding(Optimizer):  # type: ignore[misc]  # as above
 
     @torch.no_grad()  # type: ignore[untyped-decorator]  # as above
     def step(self, closure: None = None) -> None:
-        """One step."""
+        """Applies one optimizer step."""
         for parameter in self.param_groups[0]["params"]:
             state = self.state[parameter]
             state["mean"] = 0.5 * state["mean"] + parameter.grad
@@ -56,7 +56,7 @@ class Rebinding(Optimizer):  # type: ignore[misc]  # as above
 
 
 class CarriedOnTest(StepTestCase):
-    """The graph does what eager does."""
+    """Side effects that the graph repeats as eager does."""
 
     def test_buffer_that_is_assigned(self) -> None:
         def forward(self: Any, x: Tensor) -> Tensor:
@@ -87,10 +87,10 @@ class CarriedOnTest(StepTestCase):
 
     def test_in_place_on_the_data(self) -> None:
         class ByData(SGD):  # type: ignore[misc]  # as above
-            """Changes the data of its parameters in place."""
+            """An optimizer that changes the ``data`` of its parameters in place."""
 
             def step(self, closure: None = None) -> None:
-                """One step."""
+                """Applies one optimizer step."""
                 for parameter in self.param_groups[0]["params"]:
                     parameter.data.sub_(parameter.grad, alpha=self.param_groups[0]["lr"])
 
@@ -98,7 +98,7 @@ class CarriedOnTest(StepTestCase):
 
 
 class RefusedTest(StepTestCase):
-    """In one line, with the module and the optimizer as they were."""
+    """Side effects that are refused in one line, which leaves the module and the optimizer unchanged."""
 
     def refused(self, words: str, module: nn.Module, function: Any = sum_step, make: Made = sgd) -> None:
         optimizer = make(module)
@@ -213,10 +213,10 @@ class RefusedTest(StepTestCase):
 
     def test_number_in_optimizer_state(self) -> None:
         class Counting(SGD):  # type: ignore[misc]  # as above
-            """Counts the steps in Python."""
+            """An optimizer that counts its steps in Python."""
 
             def step(self, closure: None = None) -> None:
-                """One step."""
+                """Applies one optimizer step."""
                 super().step()
                 for parameter in self.param_groups[0]["params"]:
                     self.state[parameter]["step"] = self.state[parameter].get("step", 0) + 1

@@ -1,4 +1,4 @@
-"""``compile``: what it takes, what it leaves on the function, and what it refuses to decorate."""
+"""Tests ``compile``: what it sets on the decorated function, and which arguments and functions it refuses."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
 from torch.fx import GraphModule
 
 from harness.errors import UsageError
 from harness.graphs.train_step import COMPILED_OBJECT_KEY, Override, compile
-from suites.selftest.graphs.train_step.ground import StepTestCase, compiled_of, sgd, sum_step
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, compiled_of, sgd, sum_step
 
 
 class NoOverride(Override):
-    """Changes nothing."""
+    """An override that changes nothing."""
 
     def replacement(self, fqn: str, orig_submodule: nn.Module) -> nn.Module:
         return orig_submodule
@@ -28,7 +26,7 @@ class NoOverride(Override):
 
 
 class DecoratedTest(StepTestCase):
-    """What stands on a decorated function."""
+    """The attributes of a decorated function."""
 
     def test_compiled_object(self) -> None:
         self.assertEqual(COMPILED_OBJECT_KEY, "_compiled_obj")
@@ -57,7 +55,7 @@ class DecoratedTest(StepTestCase):
 
             @compile()
             def train_on(self, optimizer: Any, x: Tensor) -> Any:
-                """One step."""
+                """Trains this module by one step."""
                 return sum_step(self, optimizer, x)
 
         module = Trained(3, 2)
@@ -73,7 +71,7 @@ class DecoratedTest(StepTestCase):
 
 
 class RefusedTest(unittest.TestCase):
-    """Arguments and functions that cannot be used, in one line each."""
+    """Arguments and functions that cannot be used are refused with a message of one line."""
 
     def refused(self, words: str, function: Any = sum_step, **options: Any) -> None:
         with self.assertRaisesRegex(UsageError, words) as caught:
@@ -89,7 +87,7 @@ class RefusedTest(unittest.TestCase):
 
     def test_functions_that_do_not_run_when_called(self) -> None:
         async def coroutine(module: Any) -> None:
-            """Waits."""
+            """A coroutine function."""
 
         def generator(module: Any) -> Iterator[None]:
             yield
@@ -121,36 +119,6 @@ class RefusedTest(unittest.TestCase):
     def test_group(self) -> None:
         self.refused("give a process group, a mesh of one dimension", group="world")
         self.refused("give a process group, a mesh of one dimension", group=[0, 1])
-
-
-class GroupTest(unittest.TestCase):
-    """The group that gradients are summed over."""
-
-    def test_no_process_group(self) -> None:
-        module = nn.Linear(3, 2)
-        with self.assertRaisesRegex(UsageError, "call init_process_group first"):
-            compile()(sum_step)(module, sgd(module), torch.ones(1, 3))
-
-
-class MeshTest(StepTestCase):
-    """Meshes as groups."""
-
-    def test_meshes(self) -> None:
-        mesh = init_device_mesh("cpu", (1, 1), mesh_dim_names=("one", "other"))
-        for group in ((mesh, 0), (mesh, "other"), mesh["one"], mesh.get_group(1), None):
-            module, optimizer, x = self.linear()
-            compile(group=group)(sum_step)(module, optimizer, x)
-        with self.assertRaisesRegex(UsageError, "a mesh of 2 dimensions: give"):
-            compile(group=mesh)
-        for dimension in (2, -1, "third", None):
-            with self.assertRaisesRegex(UsageError, f"names dimension {dimension!r} of a mesh that has 2"):
-                compile(group=(mesh, dimension))
-
-    def test_group_of_others(self) -> None:
-        module, optimizer, x = self.linear()
-        step = compile(group=dist.GroupMember.NON_GROUP_MEMBER)(sum_step)
-        with self.assertRaisesRegex(UsageError, "this rank is not in the group"):
-            step(module, optimizer, x)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The train-step tests notice what a tracer gets wrong: every fault fails every test that it concerns.
+"""Checks that every planted fault of the tracer fails every train-step test that executes it.
 
 Each fault of ``suites/spmd/train_step_mutants.py`` is planted in two ranks, which then run the bodies of the
-tests with the contract's names, or of others where those are not concerned. ``tools/mutants.py spmd`` does
-the same with the whole suite.
+contract's tests, or of other tests for faults that those do not execute. ``tools/mutants.py spmd`` does the
+same with the whole suite.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from suites.planting import Mutant
 
 
 def suite(name: str) -> Any:
-    """A module of the suite, which the type checker does not look into."""
+    """Imports a module of ``suites.spmd`` in a way that the type checker does not follow."""
     return importlib.import_module(f"suites.spmd.{name}")
 
 
@@ -28,13 +28,13 @@ coverage, changes = suite("test_train_step_coverage"), suite("test_train_step_ch
 
 Tests = Sequence[tuple[type[unittest.TestCase], str]]
 
-#: What a fault is tried on, by the names of tests in a class.
+#: The tests that a fault is tried on: classes, with the prefix of the test names.
 CONTRACT = ((suite("test_train_step").TraceTrainStepTest, "test"),)
 BATCH_NORM = (coverage.LayersTest, "test_batch_norm")
 ASSIGNED = (coverage.LayersTest, "test_buffer_that_is_assigned")
 LOADED = (changes.StateTest, "test")
 BUCKETS = (suite("test_train_step_optimizers").OptimizersTest, "test_in_buckets")
-#: The same for faults that the contract's tests have nothing to do with.
+#: The tests for faults that the contract's tests do not execute.
 ELSEWHERE: dict[str, Tests] = {
     "bucket_forgets_a_gradient": (BUCKETS,),
     "never_buckets": (BUCKETS,),
@@ -45,13 +45,13 @@ ELSEWHERE: dict[str, Tests] = {
     "loses_buffers": (ASSIGNED, BATCH_NORM),
     "casts_twice": ((changes.RetracedTest, "test_precision_of_autocast"),),
 }
-#: A mesh of four ranks is needed for one, two param groups for the other: the suite has them.
+#: Faults that only the whole suite can show: one needs a mesh of four ranks, the other two param groups.
 NOT_HERE = {"tracer_ignores_group", "one_rate_for_all_groups"}
 
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """A region after which the tracer's modules and classes are as they were."""
+    """On exit, restores the attributes of the tracer's modules and classes."""
     modules = [module for name, module in sys.modules.items() if name.startswith(mutants.TRACER)]
     classes = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
     owners = [*modules, *(each for each in classes if each.__module__.startswith(mutants.TRACER))]
@@ -66,7 +66,7 @@ def restored() -> Iterator[None]:
 
 
 def outcomes(mutant: Mutant, tests: Tests, rank: int, world_size: int) -> dict[str, bool]:
-    """Whether each test fails that executes the fault, by name."""
+    """For each test that executes the fault, by name, whether it fails."""
     touched: list[str] = []
     failed = {}
     with restored():
@@ -81,7 +81,7 @@ def outcomes(mutant: Mutant, tests: Tests, rank: int, world_size: int) -> dict[s
 
 
 def _fails(case: Any, rank: int, world_size: int) -> bool:
-    """Whether a test's body fails in this rank; whatever goes wrong under a fault is as good as a failure."""
+    """Whether a test's body fails in this rank; under a fault, any exception counts as a failure."""
     case.rank, case.world_size = rank, world_size
     case.setUpRank()
     try:
@@ -92,13 +92,13 @@ def _fails(case: Any, rank: int, world_size: int) -> bool:
 
 
 class MutantsTest(suite("train_step_base").TrainStepTestCase):  # type: ignore[misc]  # as suite() says
-    """One fault after another."""
+    """Each fault of the tracer is noticed."""
 
     @parametrize(
         "mutant", [subtest(each, name=each.name) for each in mutants.MUTANTS if each.name not in NOT_HERE]
     )
     def test_fails_what_it_concerns(self, mutant: Mutant) -> None:
-        """Every test that executes the fault, and there is one."""
+        """At least one test executes the fault, and every test that does fails."""
         failed = outcomes(mutant, ELSEWHERE.get(mutant.name, CONTRACT), self.rank, self.world_size)
         self.assertTrue(failed, "no test is concerned")
         self.assertEqual([name for name, fails in failed.items() if not fails], [])

@@ -1,4 +1,4 @@
-"""What a step's code may read beside its arguments: whatever of it changes, no graph goes stale."""
+"""Tests that no graph is used after a change of a value that the step's code reads beside its arguments."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from harness import UsageError
 from harness.graphs.train_step import compile
 from harness.graphs.train_step.calls import read_call
 from harness.graphs.train_step.reads import describe_reads
-from harness.graphs.train_step.snapshots import Snapshot
-from suites.selftest.graphs.train_step.ground import StepTestCase, sum_step
+from harness.graphs.train_step.snapshots import GuardSnapshot
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, sum_step
 
 factor = 1.0
 
 
 def scaled(x: Tensor) -> Tensor:
-    """Reads a global."""
+    """Scales the loss by a global variable."""
     return x * factor
 
 
 class Loss:
-    """Reads attributes of its own and of its class."""
+    """A loss that reads attributes of the object and of its class."""
 
     shift: ClassVar[float] = 0.0
 
@@ -41,24 +41,24 @@ class Loss:
         return self.moved(x)
 
     def moved(self, x: Tensor) -> Tensor:
-        """Reads one of them through a property."""
+        """A method that reads a property."""
         return x * self.doubled + self.shift
 
     @property
     def doubled(self) -> float:
-        """Twice the weight."""
+        """A property that reads an attribute."""
         return 2 * self.weight
 
 
 @dataclass(slots=True)
 class Settings:
-    """Has no ``__dict__``."""
+    """An object with slots instead of a ``__dict__``."""
 
     scale: float = 1.0
 
 
 class Scaled(nn.Module):  # type: ignore[misc]  # torch is untyped to mypy here
-    """Its forward reads a global, an object among its attributes and, by another method, its class."""
+    """A module whose forward reads a global, an object's attribute and, in another method, its class."""
 
     power: ClassVar[float] = 1.0
 
@@ -68,16 +68,16 @@ class Scaled(nn.Module):  # type: ignore[misc]  # torch is untyped to mypy here
         self.settings = Settings()
 
     def forward(self, x: Tensor) -> Tensor:
-        """All of them."""
+        """Applies the layer and all values that are read."""
         return self.raised(self.linear(x)) * factor * self.settings.scale
 
     def raised(self, x: Tensor) -> Tensor:
-        """To a power."""
+        """Raises to the power that the class defines."""
         return x.abs() ** self.power
 
 
 class StaleTest(StepTestCase):
-    """A step, a change of something that it reads, and two more: as in eager, by two graphs."""
+    """After a change of a value that a step reads, it is still equal to eager, and has two graphs."""
 
     def check(
         self, step: Callable[..., Any], change: Callable[[Any], object], *more: Any, module: Any = None
@@ -159,7 +159,7 @@ class StaleTest(StepTestCase):
 
     @staticmethod
     def put(loss: Loss, attribute: str, module: nn.Module) -> None:
-        """Has the loss compute something else."""
+        """Makes the loss compute something else."""
         setattr(loss, attribute, 3.0)
 
     def test_argument(self) -> None:
@@ -176,7 +176,7 @@ class StaleTest(StepTestCase):
         self.check(sum_step, lambda module: setattr(Scaled, "power", 2.0), module=Scaled())
 
     def test_what_a_step_counts(self) -> None:
-        """Would be counted once, in the trace."""
+        """A step that counts its calls is refused, because it would count in the trace only."""
         settings = Settings()
 
         def step(module: Any, optimizer: Any, x: Tensor) -> Any:
@@ -190,13 +190,13 @@ class StaleTest(StepTestCase):
 
 
 class WalkTest(unittest.TestCase):
-    """What the walk takes in, by name."""
+    """The places of the values that the walk finds."""
 
     def read(self, function: Callable[..., Any]) -> dict[str, str]:
         def step(module: Any) -> Any:
             return function
 
-        snapshot = Snapshot()
+        snapshot = GuardSnapshot()
         describe_reads(function, read_call(inspect.signature(step), [nn.Identity()], {}), snapshot)
         return snapshot.values
 

@@ -1,4 +1,4 @@
-"""Snapshots: what counts as the same, and what is said of what does not."""
+"""Tests which values are equal in snapshots, and how differences are described."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from harness.graphs.train_step.snapshots import LONGEST, Snapshot, shown, tensor_words
+from harness.graphs.train_step.snapshots import LONGEST, GuardSnapshot, shown, tensor_words
 
 
-def of(**values: Any) -> Snapshot:
+def of(**values: Any) -> GuardSnapshot:
     """A snapshot of values by name."""
-    snapshot = Snapshot()
+    snapshot = GuardSnapshot()
     for name, value in values.items():
         snapshot.note(name, value)
     return snapshot
@@ -29,7 +29,7 @@ class Holder:
 
 
 class SameTest(unittest.TestCase):
-    """Which values are the same."""
+    """Which values are equal in two snapshots."""
 
     def check(self, one: Any, other: Any, *, same: bool) -> None:
         self.assertIs(not of(value=one).differences(of(value=other)), same, (one, other))
@@ -87,13 +87,13 @@ class SameTest(unittest.TestCase):
 
     def test_other_objects_count_by_type(self) -> None:
         self.check(Holder(), Holder(), same=True)
-        self.check(Holder(), Snapshot(), same=False)
+        self.check(Holder(), GuardSnapshot(), same=False)
         holder = Holder()
         self.check(weakref.ref(holder), weakref.ref(Holder()), same=True)
 
     def test_identity(self) -> None:
         one, other = Holder(), Holder()
-        snapshots = [Snapshot(), Snapshot(), Snapshot()]
+        snapshots = [GuardSnapshot(), GuardSnapshot(), GuardSnapshot()]
         for snapshot, value in zip(snapshots, (one, one, other), strict=True):
             snapshot.note_identity("holder", value)
         self.assertEqual(snapshots[0].differences(snapshots[1]), [])
@@ -113,7 +113,7 @@ class SameTest(unittest.TestCase):
 
 
 class WordsTest(unittest.TestCase):
-    """What is said of differences."""
+    """How values and differences are described."""
 
     def test_tensor(self) -> None:
         self.assertEqual(tensor_words(torch.zeros(2, 3)), "float32[2, 3]")

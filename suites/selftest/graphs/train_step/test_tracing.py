@@ -1,4 +1,4 @@
-"""One trace: nothing is executed, what is returned keeps its shape, and what cannot be a graph is refused."""
+"""Tests that a trace executes nothing, keeps the result's structure, and refuses what cannot be a graph."""
 
 from __future__ import annotations
 
@@ -8,40 +8,27 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.optim import ASGD, Adam, NAdam, RAdam
+from torch.optim import ASGD, Adam, RAdam
 
 from harness.errors import UsageError
 from harness.graphs.train_step import compile
-from suites.selftest.graphs.train_step.ground import StepTestCase, compiled_of, sgd, sum_step
-
-
-class Branching(nn.Module):  # type: ignore[misc]  # torch is not followed
-    """Takes a decision by the value of its input."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(3, 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """One of two."""
-        return self.fc(x) if x.sum() > 0 else -self.fc(x)
+from suites.selftest.graphs.train_step.step_test_case import StepTestCase, compiled_of, sgd, sum_step
 
 
 class Failing(nn.Linear):  # type: ignore[misc]  # as above
-    """Raises after it has computed something."""
+    """A module whose forward raises after it has computed something."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Never returns."""
+        """Always raises."""
         super().forward(x)
         raise RuntimeError("a fault of the user's own")
 
 
 class ReturnedTest(StepTestCase):
-    """What a step returns."""
+    """The values that a compiled step returns."""
 
     def returned(self, make: Any) -> Any:
-        """What a compiled step returns the second time."""
+        """Runs a step that returns what ``make`` makes; the result of the second call, with its inputs."""
 
         def step(module: Any, optimizer: Any, x: Tensor) -> Any:
             return make(module, optimizer, x, sum_step(module, optimizer, x))
@@ -98,7 +85,7 @@ class ReturnedTest(StepTestCase):
 
 
 class NotExecutedTest(StepTestCase):
-    """A trace leaves everything as it was, whatever becomes of it."""
+    """A trace changes nothing, whether it succeeds or fails."""
 
     def test_trace_alone(self) -> None:
         module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Dropout(0.5))
@@ -109,7 +96,7 @@ class NotExecutedTest(StepTestCase):
         before = copy.deepcopy((dict(module.state_dict()), optimizer.state_dict(), torch.get_rng_state()))
 
         class Stop(Exception):
-            """Ends a call after its trace."""
+            """Raised to end a call right after its trace."""
 
         def stop(gm: Any) -> Any:
             raise Stop
@@ -157,7 +144,7 @@ class NotExecutedTest(StepTestCase):
 
 
 class SymbolsTest(StepTestCase):
-    """Numbers that the graph computes with in Python."""
+    """Python numbers that are symbols in the graph."""
 
     def test_numbers_out_of_state(self) -> None:
         def make(module: nn.Module) -> Adam:
@@ -169,63 +156,9 @@ class SymbolsTest(StepTestCase):
         )
         self.assertEqual(len(counts), 2, "the step count of each parameter")
 
-    def test_learning_rate(self) -> None:
-        def between(module: nn.Module, optimizer: Any) -> None:
-            group = optimizer.param_groups[0]
-            group["lr"] = {0.1: 0.0, 0.0: 1.0, 1.0: 0.5}[group["lr"]]
-
-        for make in (sgd, lambda module: NAdam(module.parameters(), lr=0.1)):
-            self.same_as_eager(nn.Linear(3, 2), optimizer=make, between=between, warm_up=make is not sgd)
-
-    def test_learning_rate_that_decides_something(self) -> None:
-        class Clamped(torch.optim.SGD):  # type: ignore[misc]  # as above
-            """Has no rate above 0.05."""
-
-            def step(self, closure: None = None) -> None:
-                """One step."""
-                for group in self.param_groups:
-                    for parameter in group["params"]:
-                        rate = group["lr"] if group["lr"] < 0.05 else 0.05
-                        with torch.no_grad():
-                            parameter.sub_(rate * parameter.grad)
-
-        def between(module: nn.Module, optimizer: Any) -> None:
-            group = optimizer.param_groups[0]
-            group["lr"] = {0.1: 0.01, 0.01: 0.02, 0.02: 0.1}[group["lr"]]
-
-        def make(module: nn.Module) -> Clamped:
-            return Clamped(module.parameters(), lr=0.1)
-
-        inputs = [[torch.randn(4, 3)] for _ in range(3)]
-        self.same_as_eager(nn.Linear(3, 2), inputs=inputs, optimizer=make, between=between, graphs=3)
-
 
 class RefusedTest(StepTestCase):
-    """Steps that cannot be one graph: one line, which names the place."""
-
-    def refused(self, words: str, module: nn.Module, function: Any = sum_step) -> None:
-        with self.assertRaisesRegex(UsageError, words) as caught:
-            compile()(function)(module, sgd(module), torch.ones(4, 3))
-        self.assertNotIn("\n", str(caught.exception))
-        self.assertIsNotNone(caught.exception.__cause__)
-
-    def test_decision_by_a_value(self) -> None:
-        self.refused(r"needs the value of a tensor in Python at test_tracing\.py:\d+, so it", Branching())
-
-    def test_number_of_a_tensor_in_python(self) -> None:
-        def step(module: Any, optimizer: Any, x: Tensor) -> None:
-            sum_step(module, optimizer, x * float(x.sum()))
-
-        self.refused(r"needs the value of a tensor in Python at test_tracing\.py:\d+", nn.Linear(3, 2), step)
-
-    def test_tensor_from_outside(self) -> None:
-        weights = torch.ones(4, 2)
-
-        def step(module: Any, optimizer: Any, x: Tensor) -> None:
-            F.mse_loss(module(x), weights).backward()
-
-        words = r"a tensor at test_tracing\.py:\d+ that is neither an argument nor .* register it as a buffer"
-        self.refused(words, nn.Linear(3, 2), step)
+    """Steps that cannot be one graph are refused in one line that names the place in the code."""
 
     def test_returned_tensor_from_outside(self) -> None:
         weights = torch.ones(4, 2)
@@ -237,11 +170,6 @@ class RefusedTest(StepTestCase):
         with self.assertRaisesRegex(UsageError, "the step returns a object: return tensors"):
             module, optimizer, x = self.linear()
             compile()(lambda module, optimizer, x: [x, object()])(module, optimizer, x)
-
-    def test_sparse_gradient(self) -> None:
-        module = nn.Embedding(5, 2, sparse=True)
-        with self.assertRaisesRegex(UsageError, "a gradient is sparse"):
-            compile()(sum_step)(module, sgd(module), torch.tensor([1, 3]))
 
 
 if __name__ == "__main__":

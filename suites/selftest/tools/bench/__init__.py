@@ -1,1 +1,1 @@
-"""Tests of the benchmark: its arithmetic, its order, the shape of what it prints; never its times."""
+"""Tests of ``tools.bench``: its arithmetic, its order and the form of its output, but never its times."""

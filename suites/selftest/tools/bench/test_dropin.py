@@ -1,4 +1,4 @@
-"""The bench of the drop-in: verdicts written, read, kept and compared; no file is run upstream's way here."""
+"""Tests the drop-in's benchmark: verdicts are written, read, kept and compared; upstream is never run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import unittest
 from pathlib import Path
 
 from tools.bench import dropin
-from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, Verdict, read, recording
+from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, TimedVerdict, read, recording
 
 
 class Sample(unittest.TestCase):
-    """One test for each verdict; run by the tests below, not by discovery."""
+    """A case with one test for each verdict, which the tests below run; discovery does not find it."""
 
     def passes(self) -> None:
         pass
@@ -71,7 +71,7 @@ if __name__ == "__main__":
 
 
 class Recording(unittest.TestCase):
-    """``recording`` and ``read``."""
+    """The result class of ``recording``, and ``read``."""
 
     def test_every_verdict(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
@@ -84,7 +84,7 @@ class Recording(unittest.TestCase):
 
 
 class OfTheRunner(unittest.TestCase):
-    """``run_tests.py --drop-in`` on a small file: the same names and verdicts as the other ways."""
+    """``run_tests.py --drop-in`` on a small file gives the same names and verdicts as the other ways."""
 
     def test_same_names_and_verdicts(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
@@ -96,7 +96,7 @@ class OfTheRunner(unittest.TestCase):
 
 
 class Kept(unittest.TestCase):
-    """``save`` and ``load``."""
+    """The functions ``save`` and ``load``."""
 
     def test_round_trip(self) -> None:
         verdicts = {"Case.b": NOT_PASSED, "Case.a": PASSED, "Case.c": SKIPPED}
@@ -108,7 +108,7 @@ class Kept(unittest.TestCase):
 
 
 class Comparing(unittest.TestCase):
-    """``differences``, ``sample`` and ``summary``."""
+    """The functions ``differences``, ``sample`` and ``summary``."""
 
     def test_equal(self) -> None:
         self.assertEqual(dropin.differences({"a": PASSED}, {"a": PASSED}), [])
@@ -133,7 +133,11 @@ class Comparing(unittest.TestCase):
         self.assertTrue(all(verdicts[test] == PASSED for test in sample))
 
     def test_summary_counts(self) -> None:
-        verdicts = (Verdict("a", PASSED, 1.0), Verdict("b", SKIPPED, 0.5), Verdict("c", PASSED, 0.5))
+        verdicts = (
+            TimedVerdict("a", PASSED, 1.0),
+            TimedVerdict("b", SKIPPED, 0.5),
+            TimedVerdict("c", PASSED, 0.5),
+        )
         line = dropin.summary(dropin.Played("drop-in", 2, 4.0, verdicts))
         self.assertIn("3 tests, 2 passed, 1 skipped, 0 not passed; 4.0 s, 2.0 s of it in tests", line)
 

@@ -1,4 +1,4 @@
-"""The program as a whole, on its smallest settings: structure, not times."""
+"""Tests the program ``ranks.py`` as a whole, with small settings: the form of its output, not its times."""
 
 import contextlib
 import io
@@ -16,10 +16,10 @@ TREE = Path(__file__).resolve().parents[4]
 
 
 class WholeRun(unittest.TestCase):
-    """One real run with the bare program and the fork server."""
+    """A real run with the bare program and the fork server."""
 
     def test_measures_prints_and_writes(self) -> None:
-        """Every cell has its value, in the tables and in the file."""
+        """Every cell has a value, both in the tables and in the JSON file."""
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory, "bench.json")
             arguments = [
@@ -62,7 +62,7 @@ class WholeRun(unittest.TestCase):
 
 
 class Arguments(unittest.TestCase):
-    """Wrong arguments end in one line and exit code 2."""
+    """Wrong arguments end the program with one line and exit code 2."""
 
     def _refused(self, *arguments: str) -> str:
         errors = io.StringIO()
@@ -72,11 +72,11 @@ class Arguments(unittest.TestCase):
         return errors.getvalue().splitlines()[-1]
 
     def test_sizes(self) -> None:
-        """Whole numbers above 0."""
+        """World sizes are whole numbers above 0."""
         self.assertIn("'0': write a whole number above 0", self._refused("--sizes", "2,0"))
         self.assertIn("'x': write a whole number above 0", self._refused("--rounds", "x"))
 
     def test_names(self) -> None:
-        """The choices are listed."""
+        """An unknown name is refused with a list of the known ones."""
         self.assertIn("choose from bare, forkserver, spawn, upstream", self._refused("--contenders", "ours"))
         self.assertIn("choose from test, memory", self._refused("--kinds", "speed"))

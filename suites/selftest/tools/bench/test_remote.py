@@ -1,4 +1,4 @@
-"""Remotes: a contender's process that answers nonsense, dies, or leaves children."""
+"""Tests ``Remote`` with contenders' processes that answer, report errors, die, or leave children."""
 
 import os
 import select
@@ -8,7 +8,7 @@ import unittest
 from tools.bench.kinds import MeasureError
 from tools.bench.remote import Remote
 
-# Speaks the worker's protocol without torch: warm, then what the test says.
+# A process that speaks the worker's protocol without torch; the test gives the rest of its program.
 _ANSWERS = """
 import json, os, socket, sys
 from harness.wire import recv_frame, send_frame
@@ -25,23 +25,23 @@ def _remote(rest: str) -> Remote:
 
 
 class Answers(unittest.TestCase):
-    """What the program that measures makes of a contender's process."""
+    """What ``Remote`` makes of the answers of a contender's process."""
 
     def test_a_value(self) -> None:
-        """The request carries kind and world size."""
+        """A request has the kind and the world size, and its answer is returned."""
         with _remote('say({"value": request["world_size"] if request["kind"] == "test" else 0})') as remote:
             self.assertEqual(list(remote.kinds), ["test"])
             self.assertEqual(remote.measure("test", 8), 8.0)
 
     def test_an_error_comes_through(self) -> None:
-        """With its text."""
+        """An error of the contender is raised with its text."""
         with _remote('say({"error": "the test failed"})') as remote:
             self.assertEqual(list(remote.kinds), ["test"])
             with self.assertRaisesRegex(MeasureError, "the test failed"):
                 remote.measure("test", 2)
 
     def test_a_death_is_an_error_with_its_last_words(self) -> None:
-        """And so is every question after it."""
+        """The death of the process raises an error with its last output, in every call from then on."""
         with _remote('sys.exit("no memory left")') as remote:
             self.assertEqual(list(remote.kinds), ["test"])
             for _ in range(2):
@@ -49,7 +49,7 @@ class Answers(unittest.TestCase):
                     remote.measure("test", 2)
 
     def test_leaving_ends_what_it_started(self) -> None:
-        """Its whole process group: ranks would go on burning time in the next measurement."""
+        """Leaving the context kills the process group, so that no rank disturbs the next measurement."""
         script = 'say({"value": os.posix_spawn("/bin/sleep", ["sleep", "600"], {})}); recv_frame(near)'
         with _remote(script) as remote:
             self.assertEqual(list(remote.kinds), ["test"])

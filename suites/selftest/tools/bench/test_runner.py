@@ -1,4 +1,4 @@
-"""The benchmark of the runner, on runs small enough for a self-test: its rows, not its seconds."""
+"""Tests the benchmark of the runner on small runs: the rows of its tables, not their seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALL = ("c10d.test_reference",)
 
 
 class RunnerBench(unittest.TestCase):
-    """What the tables say."""
+    """The tables of the benchmark."""
 
     def test_a_row_for_each_number_of_jobs(self) -> None:
         with mock.patch.object(runner, "JOBS", (1, 2)):

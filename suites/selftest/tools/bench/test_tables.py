@@ -1,4 +1,4 @@
-"""Tables: rows, ratios, and RST that docutils reads."""
+"""Tests the tables of measurements: their rows, their ratios and their RST."""
 
 import unittest
 
@@ -8,10 +8,10 @@ from tools.bench.tables import Table, kept, medians, memory, rst, seconds, sprea
 
 
 class Rows(unittest.TestCase):
-    """What the tables say of a run."""
+    """The rows of the tables."""
 
     def setUp(self) -> None:
-        """A run of everything at one size, upstream's last death lost."""
+        """A run of several kinds, in which upstream has only an error for the time to a verdict."""
         self.measured = {
             Cell("test", 2, "bare"): Series([0.02]),
             Cell("test", 2, "forkserver"): Series([0.025]),
@@ -23,7 +23,7 @@ class Rows(unittest.TestCase):
         }
 
     def test_each_row_has_all_columns(self) -> None:
-        """One row a test size, one for memory, one a death; a dash where there is no value."""
+        """Each world size, memory and each death have a row, with a dash for a missing value."""
         table = medians(self.measured)
         self.assertEqual(
             table.heading, ("measured", "bare program", "fork server", "upstream", "of bare", "of upstream")
@@ -38,28 +38,28 @@ class Rows(unittest.TestCase):
         )
 
     def test_without_a_contender_there_are_no_ratios_to_it(self) -> None:
-        """Nor a column."""
+        """A contender that was not measured has neither a column nor ratios."""
         table = medians({Cell("test", 2, "forkserver"): Series([0.025])})
         self.assertEqual(table.rows, (("one test, 2 ranks", "25.0 ms", "", ""),))
 
     def test_spread_tells_runs_and_errors(self) -> None:
-        """A row a cell."""
+        """The table of the spread has a row for each cell, with the numbers of values and errors."""
         rows = spread(self.measured).rows
         self.assertEqual(rows[0], ("test", "2", "bare program", "20.0 ms", "20.0 ms .. 20.0 ms", "1", ""))
         self.assertEqual(rows[-1], ("death-seen", "4", "upstream", "-", "-", "0", "1"))
 
     def test_units(self) -> None:
-        """Milliseconds below a second."""
+        """Durations below one second are shown in milliseconds."""
         self.assertEqual((seconds(0.0123), seconds(51.0), memory(5.25)), ("12.3 ms", "51.00 s", "5.2 MB"))
 
     def test_every_contender_has_a_title(self) -> None:
-        """The columns of the README."""
+        """Every contender has a title, and is either of fresh or of kept ranks."""
         fresh = {"bare", "forkserver", "spawn", "upstream"}
         self.assertEqual(set(TITLES), fresh | set(KEPT))
         self.assertFalse(fresh & set(KEPT))
 
     def test_kept_ranks_have_a_table_of_their_own(self) -> None:
-        """Neither table has the other's columns."""
+        """Contenders of kept ranks have a table of their own and no rows in the other one."""
         measured = {
             Cell("class-start", 2, "pooled"): Series([0.03]),
             Cell("kept-test", 2, "pooled"): Series([0.0005]),
@@ -70,10 +70,10 @@ class Rows(unittest.TestCase):
 
 
 class Rst(unittest.TestCase):
-    """The table as RST."""
+    """The function ``rst``."""
 
     def test_columns_line_up_under_their_rules(self) -> None:
-        """RST's simple tables go by the columns of the rules."""
+        """Each column starts where its rule of ``=`` starts, as RST's simple tables need it."""
         bar = "=============  ="
         lines = rst(Table(("measured", "b"), (("one", "2"), ("three hundred", "")))).splitlines()
         self.assertEqual(lines, [bar, "measured       b", bar, "one            2", "three hundred", bar])

@@ -1,1 +1,1 @@
-"""A small suite with faults of its own, for the tests of tools/mutants.py; its tests are no test modules."""
+"""A small suite with planted faults for the tests of tools/mutants.py; discovery does not find its tests."""

@@ -1,15 +1,15 @@
-"""What the small suite tests."""
+"""The functions that the small suite tests and in which its faults are planted."""
 
 
 def double(number: int) -> int:
-    """Twice the number."""
+    """Returns twice the number."""
     return 2 * number
 
 
 def is_done(step: int) -> bool:
-    """Whether three steps are enough."""
+    """Whether a number of steps is at least three."""
     return step >= 3
 
 
 def unused() -> None:
-    """Called by nobody."""
+    """A function that no test calls."""

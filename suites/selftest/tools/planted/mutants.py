@@ -1,4 +1,4 @@
-"""The small suite's faults."""
+"""The faults of the small suite, and its expected survivors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the small suite: in one process, on ranks of each kind, on ranks that die, in a child, hanging."""
+"""Tests of the small suite: in one process, in a child, on ranks of each kind, on ranks that die or hang."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from suites.selftest.tools.planted import arithmetic
 
 
 class SingleTest(unittest.TestCase):
-    """In the worker itself."""
+    """Tests that run in the worker itself."""
 
     def test_value(self) -> None:
         self.assertEqual(arithmetic.double(4), 8)
@@ -40,7 +40,7 @@ class SingleTest(unittest.TestCase):
 
 
 class FreshTest(MultiProcessTestCase):
-    """On ranks of a test's own."""
+    """Tests that run on fresh ranks."""
 
     rank_modes = ("fresh",)
     world_size = 2
@@ -58,7 +58,7 @@ class FreshTest(MultiProcessTestCase):
 
 
 class PooledTest(MultiProcessTestCase):
-    """On ranks that are kept."""
+    """Tests that run on pooled ranks."""
 
     rank_modes = ("pooled",)
     world_size = 2
@@ -74,7 +74,7 @@ class PooledTest(MultiProcessTestCase):
 
 
 class ThreadedTest(MultiThreadedTestCase):
-    """On threads."""
+    """Tests that run on ranks that are threads."""
 
     world_size = 2
 

@@ -1,6 +1,7 @@
-"""The ground of the tracer's tests: a process group of one, and a compiled step beside the same one in eager.
+"""``StepTestCase``, the base of the train step's tests, compares a compiled step with the same one in eager.
 
-Summed over one rank a gradient is itself, so the function that is compiled is its own reference.
+The process group has one rank. A gradient summed over one rank is itself, so the function run eagerly is the
+reference for the compiled one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from harness.graphs.train_step import COMPILED_OBJECT_KEY, CompiledStep, compile
 
 
 def sum_step(module: nn.Module, optimizer: Optimizer, x: Tensor) -> Tensor:
-    """One step on the sum of what the module gives."""
+    """A train step whose loss is the sum of the module's output."""
     loss: Tensor = module(x).sum()
     loss.backward()
     optimizer.step()
@@ -27,19 +28,19 @@ def sum_step(module: nn.Module, optimizer: Optimizer, x: Tensor) -> Tensor:
 
 
 def compiled_of(step: Any) -> CompiledStep:
-    """What a decorated step keeps."""
+    """The ``CompiledStep`` of a decorated function."""
     kept = step.__dict__[COMPILED_OBJECT_KEY]
     assert isinstance(kept, CompiledStep)
     return kept
 
 
 def sgd(module: nn.Module) -> SGD:
-    """An optimizer without state."""
+    """An SGD optimizer, which keeps no state."""
     return SGD(module.parameters(), lr=0.1)
 
 
 class StepTestCase(TestCase):
-    """A test in a process group of one rank."""
+    """A test case in a process group of one rank, with models and comparisons for train steps."""
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -48,7 +49,7 @@ class StepTestCase(TestCase):
         cls.addClassCleanup(dist.destroy_process_group)
 
     def linear(self) -> tuple[nn.Module, SGD, Tensor]:
-        """The smallest that can be trained, on the same numbers each time."""
+        """A small module, its optimizer and an input, with the same numbers each time."""
         torch.manual_seed(0)
         module = nn.Linear(3, 2)
         return module, sgd(module), torch.randn(4, 3)
@@ -64,9 +65,10 @@ class StepTestCase(TestCase):
         graphs: int = 1,
         **options: Any,
     ) -> CompiledStep:
-        """Trains a module compiled and a copy in eager, a step for each of ``inputs``; all has to be equal.
+        """Trains a module by the compiled step and a copy eagerly; results and states must be bitwise equal.
 
-        ``between`` changes both after each step. Returns what was compiled, after checking its graphs.
+        There is one step for each of ``inputs``. ``between`` is called for both after each step. Returns the
+        ``CompiledStep``, which must have ``graphs`` graphs in the end.
         """
         step = compile(**options)(function)
         pairs = [(each, optimizer(each)) for each in (module, copy.deepcopy(module))]
