@@ -169,7 +169,7 @@ def record(names: Sequence[str]) -> Recording:
 
 
 def _note_ranks(per_rank: Sequence[Sequence[Accepted]]) -> tuple[Accepted, ...]:
-    """Replaces ``accepted_output.apply``: what ranks compared is recorded, and not written into the source."""
+    """Replaces ``accepted_output.apply``: what ranks compared is recorded, not written into the source."""
     notes = accepted_output.current_outputs()
     assert notes is not None, "ranks run while a test does"
     for update in (update for updates in per_rank for update in updates):

@@ -92,7 +92,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NextStep:
     """What to do, why, and (for WAIT) until when at most; infinity for no limit."""
 
     action: Action
@@ -100,28 +100,28 @@ class Step:
     until: float = math.inf
 
 
-def decide(view: View, limits: Limits, now: float) -> Step:
+def decide(view: View, limits: Limits, now: float) -> NextStep:
     """The next step. Deterministic and total: every view has exactly one."""
     if view.alive == 0:
-        return Step(Action.DONE)
+        return NextStep(Action.DONE)
     if view.killed is not None:
         return _after(view.killed + KILL_WAIT_S, now, Action.GIVE_UP)
     if view.ended is not None:
         return _after(view.ended + TERM_WAIT_S, now, Action.KILL)
     if view.looking is not None:
         if view.looked:
-            return Step(Action.END)
+            return NextStep(Action.END)
         return _after(view.looking + STACKS_WAIT_S, now, Action.END)
     if view.interrupted is not None:
-        return Step(Action.LOOK, Why.INTERRUPT)
+        return NextStep(Action.LOOK, Why.INTERRUPT)
     if view.unsettled == 0:
         if view.released is None:
-            return Step(Action.RELEASE)
+            return NextStep(Action.RELEASE)
         return _after(view.released + limits.exit_grace_s, now, Action.LOOK, Why.EXIT)
     return min(_reasons(view, limits, now), key=_urgency)
 
 
-def _reasons(view: View, limits: Limits, now: float) -> list[Step]:
+def _reasons(view: View, limits: Limits, now: float) -> list[NextStep]:
     steps = [_after(view.started + limits.timeout_s, now, Action.LOOK, Why.TIMEOUT)]
     if view.first_bad is not None:
         steps.append(_after(view.first_bad + limits.grace_s, now, Action.LOOK, Why.FAILURE))
@@ -130,12 +130,12 @@ def _reasons(view: View, limits: Limits, now: float) -> list[Step]:
     return steps
 
 
-def _urgency(step: Step) -> tuple[bool, float, bool]:
+def _urgency(step: NextStep) -> tuple[bool, float, bool]:
     """Due steps go first; of those a failure or divergence explains more than a timeout."""
     return (step.action is Action.WAIT, step.until, step.why is Why.TIMEOUT)
 
 
-def _after(when: float, now: float, action: Action, why: Why | None = None) -> Step:
+def _after(when: float, now: float, action: Action, why: Why | None = None) -> NextStep:
     if now >= when:
-        return Step(action, why, until=-math.inf)
-    return Step(Action.WAIT, why, until=when)
+        return NextStep(action, why, until=-math.inf)
+    return NextStep(Action.WAIT, why, until=when)

@@ -17,7 +17,7 @@ from harness.communication import collective_log
 from harness.errors import ProtocolError
 from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import Exited, Report, SubtestFailed, Swept, decode
-from harness.ranks.deadlines import STACKS_QUIET_S, Action, Limits, Step, View, Why, decide
+from harness.ranks.deadlines import STACKS_QUIET_S, Action, Limits, NextStep, View, Why, decide
 from harness.ranks.exit_rules import ended_as, hung_at_exit, left_wrongly
 from harness.ranks.job import UNSWEPT, JobResult
 from harness.ranks.processes import stacks
@@ -132,7 +132,7 @@ class Supervisor:
                 raise  # the second Ctrl-C: at once
             self._view = replace(self._view, interrupted=self._clock())
 
-    def _wait_s(self, step: Step) -> float | None:
+    def _wait_s(self, step: NextStep) -> float | None:
         if step.action is not Action.WAIT:
             return 0.0
         until = step.until
@@ -258,7 +258,7 @@ class Supervisor:
 
     # -- deciding
 
-    def _decide(self) -> Step:
+    def _decide(self) -> NextStep:
         # A rank whose channel carries nonsense will never report: it counts as failed from now on.
         bad = [w for w in self._watched if self._is_bad(w)]
         skips = [w.report for w in self._watched if w.report and w.report.status is Status.SKIPPED]
@@ -270,7 +270,7 @@ class Supervisor:
             and self._view.interrupted is None
             and all(w.report is not None and not w.gone for w in self._watched)
         ):
-            return Step(Action.DONE)
+            return NextStep(Action.DONE)
         self._view = replace(
             self._view,
             unsettled=sum(not w.settled for w in self._watched),
@@ -282,7 +282,7 @@ class Supervisor:
             looked=all_gone or (doomed and self._all_dumped(now)),
         )
         if self._debugging():
-            return Step(Action.WAIT)
+            return NextStep(Action.WAIT)
         return decide(self._view, self._limits, now)
 
     def _debugging(self) -> bool:
@@ -318,7 +318,7 @@ class Supervisor:
 
     # -- acting
 
-    def _act(self, step: Step) -> None:
+    def _act(self, step: NextStep) -> None:
         now = self._clock()
         if step.action is Action.RELEASE:
             self._release()

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
-from harness.ranks.deadlines import TERM_WAIT_S, Action, Limits, Step, View, Why, decide
+from harness.ranks.deadlines import TERM_WAIT_S, Action, Limits, NextStep, View, Why, decide
 from harness.ranks.exit_rules import hung_at_exit
 from harness.ranks.job import JobResult
 from harness.ranks.threads.rank import ThreadEnded
@@ -73,7 +73,7 @@ class ThreadSupervisor:
 
     # -- deciding
 
-    def _decide(self) -> Step:
+    def _decide(self) -> NextStep:
         now = self._clock()
         self._view = replace(
             self._view,
@@ -82,7 +82,7 @@ class ThreadSupervisor:
         )
         return decide(self._view, self._limits, now)
 
-    def _see(self, step: Step) -> None:
+    def _see(self, step: NextStep) -> None:
         """Waits for the next event; without one for a while, looks at the ranks."""
         event = self._ranks.next_event(self._wait_s(step))
         if event is not None:
@@ -91,7 +91,7 @@ class ThreadSupervisor:
             self._note = DEADLOCK
             self._look(self._why_deadlocked())
 
-    def _wait_s(self, step: Step) -> float | None:
+    def _wait_s(self, step: NextStep) -> float | None:
         if step.action is not Action.WAIT:
             return 0.0
         until = step.until
@@ -136,7 +136,7 @@ class ThreadSupervisor:
 
     # -- acting
 
-    def _act(self, step: Step) -> None:
+    def _act(self, step: NextStep) -> None:
         now = self._clock()
         if step.action is Action.RELEASE:
             self._ranks.release()

@@ -15,7 +15,7 @@ from harness.ranks.deadlines import (
     TERM_WAIT_S,
     Action,
     Limits,
-    Step,
+    NextStep,
     View,
     Why,
     decide,
@@ -79,7 +79,7 @@ class TableTest(unittest.TestCase):
         """Each row gives its step."""
         for name, seen, now, action, why, until in TABLE:
             with self.subTest(name, **seen):
-                self.assertEqual(decide(replace(RUNNING, **seen), LIMITS, now), Step(action, why, until))
+                self.assertEqual(decide(replace(RUNNING, **seen), LIMITS, now), NextStep(action, why, until))
 
 
 class PropertyTest(unittest.TestCase):
