@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-VARIABLE = "EXPECTTEST_ACCEPT"
+from harness.settings import EnvVar
 
 
 class AcceptError(AssertionError):
@@ -106,7 +106,7 @@ def collecting() -> Iterator[AcceptedOutputs]:
 
 def accepting() -> bool:
     """Whether assertions accept new output (``EXPECTTEST_ACCEPT`` is set), by expecttest's own rule."""
-    return bool(os.environ.get(VARIABLE))
+    return bool(os.environ.get(EnvVar.ACCEPT))
 
 
 def current_outputs() -> AcceptedOutputs | None:

@@ -14,32 +14,13 @@ import argparse
 import os
 import sys
 import unittest
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from harness.accepted_output import VARIABLE as ACCEPT_VARIABLE
 from harness.errors import UsageError
-from harness.seeding import VARIABLE as SEED_VARIABLE
+from harness.runner.exit_codes import ExitCode
+from harness.runner.shard_variables import is_sharded, shard_from_environ
 from harness.seeding import base_seed
-
-# As run_tests.py, and as pytest and unittest of Python 3.12 have it.
-EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_NOTHING_RAN = 0, 1, 2, 5
-
-# The variables that say which shard this is, by who sets them: Bazel, PyTorch's CI, GitLab, CircleCI,
-# Buildkite, Slurm. What their values mean is harness.runner.shard_assignment's to say.
-SHARD_VARIABLES = (
-    "TEST_SHARD_INDEX",
-    "TEST_TOTAL_SHARDS",
-    "SHARD_NUMBER",
-    "NUM_TEST_SHARDS",
-    "CI_NODE_INDEX",
-    "CI_NODE_TOTAL",
-    "CIRCLE_NODE_INDEX",
-    "CIRCLE_NODE_TOTAL",
-    "BUILDKITE_PARALLEL_JOB",
-    "BUILDKITE_PARALLEL_JOB_COUNT",
-    "SLURM_ARRAY_TASK_ID",
-    "SLURM_ARRAY_TASK_COUNT",
-)
+from harness.settings import EnvVar
 
 
 def load_tests(
@@ -55,11 +36,6 @@ def load_tests(
     from harness.runner import shard_assignment
 
     return shard_assignment.filter_suite(tests, os.environ)
-
-
-def is_sharded(environ: Mapping[str, str]) -> bool:
-    """Whether ``environ`` holds a variable that says which part of the tests to run."""
-    return any(environ.get(name) for name in SHARD_VARIABLES)
 
 
 def run_tests(argv: Sequence[str] | None = None) -> None:
@@ -78,25 +54,23 @@ def run_tests(argv: Sequence[str] | None = None) -> None:
     sys.exit(exit_code(ran, sharded=is_sharded(os.environ)))
 
 
-def exit_code(result: unittest.TestResult, *, sharded: bool) -> int:
+def exit_code(result: unittest.TestResult, *, sharded: bool) -> ExitCode:
     """The exit code that ``result`` comes to; a skipped test did run."""
     if not result.wasSuccessful():
-        return EXIT_FAILED
+        return ExitCode.FAILED
     nothing_ran = result.testsRun == 0 and not result.skipped
-    return EXIT_NOTHING_RAN if nothing_ran and not sharded else EXIT_PASSED
+    return ExitCode.NOTHING_RAN if nothing_ran and not sharded else ExitCode.OK
 
 
 def _check_shard(program: str) -> None:
     """Exits with code 2 and a line on stderr where the shard variables make no sense; load_tests, which
     unittest calls, could only fail a test that nobody wrote."""
     if is_sharded(os.environ):
-        from harness.runner.shard_variables import shard_from_environ
-
         try:
             shard_from_environ(os.environ)
         except UsageError as error:
             print(f"{os.path.basename(program)}: error: {error}", file=sys.stderr)
-            sys.exit(EXIT_USAGE)
+            sys.exit(ExitCode.USAGE)
 
 
 def _apply_options(program: str, arguments: Sequence[str]) -> list[str]:
@@ -111,10 +85,10 @@ def _apply_options(program: str, arguments: Sequence[str]) -> list[str]:
     options, rest = parser.parse_known_args(arguments)
     if options.seed is not None:
         try:
-            seed = base_seed({SEED_VARIABLE: options.seed})
+            seed = base_seed({EnvVar.SEED: options.seed})
         except ValueError:
             parser.error(f"--seed {options.seed}: a whole number of 32 bits is needed")
-        os.environ[SEED_VARIABLE] = str(seed)
+        os.environ[EnvVar.SEED] = str(seed)
     if options.accept:
-        os.environ[ACCEPT_VARIABLE] = "1"
+        os.environ[EnvVar.ACCEPT] = "1"
     return rest

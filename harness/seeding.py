@@ -13,10 +13,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from harness.settings import SEED, Settings
-
-VARIABLE = "HARNESS_SEED"
-DEFAULT_SEED = SEED
+from harness.settings import SEED, EnvVar, Settings
 
 
 def base_seed(environ: Mapping[str, str] | None = None) -> int:
@@ -24,13 +21,13 @@ def base_seed(environ: Mapping[str, str] | None = None) -> int:
 
     ``harness.errors.UsageError``, a ValueError, where the value is not a whole number of 32 bits.
     """
-    text = (os.environ if environ is None else environ).get(VARIABLE)
-    return _seed_in(text) if text else DEFAULT_SEED
+    text = (os.environ if environ is None else environ).get(EnvVar.SEED)
+    return _seed_in(text) if text else SEED
 
 
 @functools.lru_cache(maxsize=16)
 def _seed_in(text: str) -> int:
-    return Settings.from_environ({VARIABLE: text}).seed
+    return Settings.from_environ({EnvVar.SEED: text}).seed
 
 
 def seed_all(seed: int) -> None:
@@ -73,7 +70,7 @@ def _has_device() -> bool:
 
 def reproduction(seed: int) -> str:
     """The line of a failure's message with the seed of the test and the variable that sets it."""
-    return f"seed {seed}: {VARIABLE}={seed}"
+    return f"seed {seed}: {EnvVar.SEED}={seed}"
 
 
 def add_reproduction(error: BaseException, seed: int) -> None:

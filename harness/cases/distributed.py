@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from harness.cases.multiprocess import MultiProcessTestCase
+from harness.settings import EnvVar
 
 
 class DistributedTestBase(MultiProcessTestCase):
@@ -17,9 +18,9 @@ class DistributedTestBase(MultiProcessTestCase):
     def setUp(self) -> None:
         """Starts the ranks, with ``WORLD_SIZE`` in their environment."""
         super().setUp()
-        before = os.environ.get("WORLD_SIZE")
-        os.environ["WORLD_SIZE"] = str(self.world_size)
-        self.addCleanup(_restore, "WORLD_SIZE", before)
+        before = os.environ.get(EnvVar.WORLD_SIZE)
+        os.environ[EnvVar.WORLD_SIZE] = str(self.world_size)
+        self.addCleanup(_restore, EnvVar.WORLD_SIZE, before)
         self._spawn_processes()
 
     def backend(self, device: str) -> str:

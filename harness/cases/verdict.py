@@ -17,7 +17,7 @@ from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome,
 from harness.ranks.job import JobResult
 from harness.ranks.processes import module_import
 from harness.report.failure import failure_text
-from harness.settings import WORKER
+from harness.settings import EnvVar
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -106,7 +106,7 @@ def _problem(status: Status, text: str, outcome: TestOutcome) -> RankProblem:
 
 def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
     # The case itself names the seed, on whatever its test raises.
-    rerun = "" if os.environ.get(WORKER) else rerun_command(case)
+    rerun = "" if os.environ.get(EnvVar.WORKER) else rerun_command(case)
     if environment.settings().launcher == "external":
         rerun += "   (on each rank, started as this run was)"
     return failure_text(case.id(), outcome, rerun=rerun, seed=None)
@@ -182,7 +182,7 @@ def _short(merged: MergedSubtest) -> str:
 def _warn_of_leaks(case: unittest.TestCase, outcome: TestOutcome) -> None:
     if environment.settings().strict:
         strict = replace(
-            outcome, status=Status.ERROR, reason="ranks left something behind (HARNESS_STRICT=1)"
+            outcome, status=Status.ERROR, reason=f"ranks left something behind ({EnvVar.STRICT}=1)"
         )
         raise RankError(_text(case, strict), strict)
     warnings.warn(f"{case.id()}: {'; '.join(outcome.warnings)}", RankLeakWarning, stacklevel=2)

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import os
 
-VARIABLE = "HARNESS_DROP_IN"
+from harness.settings import EnvVar
 
 
 def install() -> tuple[str, ...]:
@@ -45,5 +45,5 @@ def install() -> tuple[str, ...]:
     """
     from harness.dropin import classes
 
-    os.environ[VARIABLE] = "1"
+    os.environ[EnvVar.DROP_IN] = "1"
     return classes.install()

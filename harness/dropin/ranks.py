@@ -14,7 +14,7 @@ from harness.outcomes import EXIT_SKIPPED, RankOutcome, Status
 from harness.ranks.processes import module_import
 from harness.ranks.result import RankResult
 from harness.requirements import requirements_of
-from harness.settings import Settings
+from harness.settings import Settings, timeout_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ class _Contract(RankOrchestration):
         own = requirements_of(type(self), self._testMethodName).timeout_s
         if own is not None:
             return own
-        if os.environ.get("HARNESS_TIMEOUT"):
+        if timeout_given(os.environ):
             return settings.timeout_s
         return float(common_distributed.get_timeout(self.id()))
 

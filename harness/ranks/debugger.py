@@ -16,23 +16,24 @@ import types
 from collections.abc import Iterator
 from typing import IO, Any, NoReturn
 
-VARIABLE = "HARNESS_PDB_RANK"
+from harness.settings import EnvVar, debugged_rank
+
 TERMINAL = "/dev/tty"
 
 
 def install(rank: int) -> bool:
     """Makes ``breakpoint()`` do the right thing in this rank; True where this rank is the one to debug."""
-    here = wanted_in(rank)
-    if here:
+    debugged = debugged_rank(os.environ)
+    if debugged == rank:
         sys.breakpointhook = _open_debugger
     else:
-        sys.breakpointhook = _pass if os.environ.get(VARIABLE) else _refusal(rank)
-    return here
+        sys.breakpointhook = _refusal(rank) if debugged is None else _pass
+    return debugged == rank
 
 
 def wanted_in(rank: int | None) -> bool:
     """Whether this rank is the one to debug."""
-    return os.environ.get(VARIABLE, "") == str(rank)
+    return rank is not None and debugged_rank(os.environ) == rank
 
 
 def _pass(*args: Any, **kwargs: Any) -> None:
@@ -42,8 +43,8 @@ def _pass(*args: Any, **kwargs: Any) -> None:
 def _refusal(rank: int) -> Any:
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise RuntimeError(
-            f"breakpoint() in rank {rank}: ranks have no terminal. Set {VARIABLE}={rank} (run_tests.py "
-            f"--pdb-rank {rank}) to give it this one, with all deadlines off"
+            f"breakpoint() in rank {rank}: ranks have no terminal. Set {EnvVar.PDB_RANK}={rank} "
+            f"(run_tests.py --pdb-rank {rank}) to give it this one, with all deadlines off"
         )
 
     return refuse
@@ -74,7 +75,7 @@ def take_terminal() -> IO[str]:
     try:
         terminal = open(TERMINAL)  # noqa: SIM115 - the debugger's for as long as the rank lives
     except OSError as error:
-        raise RuntimeError(f"{VARIABLE} needs a terminal, and there is none ({error})") from error
+        raise RuntimeError(f"{EnvVar.PDB_RANK} needs a terminal, and there is none ({error})") from error
     with _ignoring_background_signal():
         os.tcsetpgrp(terminal.fileno(), os.getpgrp())
     return terminal

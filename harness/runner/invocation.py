@@ -23,7 +23,7 @@ from harness.runner.messages import Fork
 from harness.runner.options import PROG, parse
 from harness.runner.plan import Policy
 from harness.runner.session import TestLimits
-from harness.settings import DECIDING, DROP_IN, WORKER, Settings
+from harness.settings import DECIDING, LARGEST_SEED, EnvVar, Settings, timeout_given
 
 # Seconds on top of all graces of the ranks' supervisor, before the watchdog over a worker takes it for stuck:
 # time to take every rank's stacks and to end them on a loaded machine.
@@ -82,7 +82,7 @@ class Invocation:
     @property
     def upstream_deadlines(self) -> bool:
         """True where upstream's test files run by upstream's own deadlines."""
-        given = self.options.timeout is not None or bool(self.environ.get("HARNESS_TIMEOUT", "").strip())
+        given = self.options.timeout is not None or timeout_given(self.environ)
         return bool(self.options.drop_in) and not given
 
     @property
@@ -115,17 +115,17 @@ class Invocation:
         environ.update(self.settings.to_environ())
         coverage_hook.export(environ)
         if self.options.drop_in:
-            environ[DROP_IN] = "1"
+            environ[EnvVar.DROP_IN] = "1"
         if self.upstream_deadlines:
-            environ["HARNESS_TIMEOUT"] = ""
+            environ[EnvVar.TIMEOUT] = ""
         return environ
 
     def fork_options(self, logs: Path | None) -> Fork:
         """How every worker of the run is to be."""
         options = self.options
-        environ = {WORKER: "1"}
+        environ = {EnvVar.WORKER: "1"}
         if logs is not None and not self.settings.log_dir:
-            environ["HARNESS_LOG_DIR"] = str(logs)
+            environ[EnvVar.LOG_DIR] = str(logs)
         return Fork(
             worker="",
             items=[],
@@ -262,7 +262,7 @@ def _shuffle(options: argparse.Namespace, earlier: Earlier | None) -> int | None
         return options.shuffle  # type: ignore[no-any-return]  # a Namespace knows no types
     if earlier is not None and earlier.header.shuffle is not None:
         return earlier.header.shuffle
-    return random.SystemRandom().randrange(2**32)
+    return random.SystemRandom().randrange(LARGEST_SEED + 1)
 
 
 def _go_to(directory: Path) -> None:
@@ -286,10 +286,10 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
     }
     settings = Settings.from_environ(environ)
     if options.pdb and settings.pdb_rank is not None:
-        raise UsageError("--pdb and HARNESS_PDB_RANK exclude each other")
+        raise UsageError(f"--pdb and {EnvVar.PDB_RANK} exclude each other")
     if settings.launcher == "external":
         raise UsageError(
-            "HARNESS_LAUNCHER=external: have torchrun or srun start the test file itself on each rank "
+            f"{EnvVar.LAUNCHER}=external: have torchrun or srun start the test file itself on each rank "
             "(torchrun ... -m unittest test_sums), not run_tests.py, which starts processes of its own"
         )
     return replace(settings, **{name: value for name, value in given.items() if value is not None})

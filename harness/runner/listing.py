@@ -15,7 +15,7 @@ from harness.requirements import requirements_of
 from harness.requirements.merged import Requirements
 from harness.runner.duplicate_ids import Loader
 from harness.runner.unit import Demand, Unit, of_id
-from harness.settings import DROP_IN, SUPERVISED
+from harness.settings import SUPERVISED, EnvVar
 
 # Ranks that share a CPU slot: most of a rank's time goes by waiting for its peers. On two cores the suites
 # finish 1.6 x sooner with two tests of four ranks at once than with one at a time; with half as many, 1.2 x.
@@ -38,7 +38,7 @@ class Listing:
 def list_module(name: str) -> Listing:
     """Imports a module and lists its tests; whatever the import raises is in ``error`` or ``skipped``."""
     try:
-        if os.environ.get(DROP_IN) == "1":
+        if os.environ.get(EnvVar.DROP_IN) == "1":
             importlib.import_module("harness.dropin").install()
         module = importlib.import_module(name)
         loader = Loader()

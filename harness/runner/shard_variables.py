@@ -1,4 +1,4 @@
-"""Which part of a run this machine does, as ``--shard`` or a CI system's variables say."""
+"""The variables by which each CI system names a shard, and the shard that they or ``--shard`` say this is."""
 
 from __future__ import annotations
 
@@ -72,6 +72,11 @@ VARIABLES = (*(name for f in (*FAMILIES, SLURM) for name in (f.index, f.total)),
 def without_shard(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment without these variables, for the processes of a run that is cut down already."""
     return {name: value for name, value in environ.items() if name not in VARIABLES}
+
+
+def is_sharded(environ: Mapping[str, str]) -> bool:
+    """Whether ``environ`` names a part or a number of parts, by any family; the values may make no sense."""
+    return any(environ.get(name) for f in (*FAMILIES, SLURM) for name in (f.index, f.total))
 
 
 def shard_from_environ(environ: Mapping[str, str]) -> Shard | None:

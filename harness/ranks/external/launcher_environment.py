@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.errors import UsageError
+from harness.settings import EnvVar
 
 # Who says which rank this is and how many there are; the first whose rank is set counts. torchrun's own come
 # first, since it may run under srun; so does mpirun, and a batch script has Slurm's variables even where no
 # srun started it.
 SOURCES = (
-    ("RANK", "WORLD_SIZE"),
+    ("RANK", EnvVar.WORLD_SIZE),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("SLURM_PROCID", "SLURM_NTASKS"),
 )
@@ -44,20 +45,22 @@ def launcher_environment(environ: Mapping[str, str]) -> LauncherEnvironment:
     source = next((names for names in SOURCES if environ.get(names[0])), None)
     if source is None:
         raise UsageError(
-            "HARNESS_LAUNCHER=external without a rank: start the test file on each rank by torchrun, srun or "
-            f"mpirun, or set RANK and WORLD_SIZE (looked for {', '.join(rank for rank, _ in SOURCES)})"
+            f"{EnvVar.LAUNCHER}=external without a rank: start the test file on each rank by torchrun, srun "
+            f"or mpirun, or set RANK and WORLD_SIZE (looked for {', '.join(rank for rank, _ in SOURCES)})"
         )
     rank, size = (_whole(environ, name) for name in source)
     if not rank < size:
         raise UsageError(f"{source[0]}={rank} contradicts {source[1]}={size}: ranks count from 0")
-    if environ.get("WORLD_SIZE") and _whole(environ, "WORLD_SIZE") != size:
+    if environ.get(EnvVar.WORLD_SIZE) and _whole(environ, EnvVar.WORLD_SIZE) != size:
         raise UsageError(
-            f"WORLD_SIZE={environ['WORLD_SIZE']} contradicts {source[1]}={size}: unset it, or set RANK too"
+            f"{EnvVar.WORLD_SIZE}={environ[EnvVar.WORLD_SIZE]} contradicts {source[1]}={size}: "
+            "unset it, or set RANK too"
         )
     host = environ.get("MASTER_ADDR", "")
     if not host:
         raise UsageError(
-            "HARNESS_LAUNCHER=external needs MASTER_ADDR and MASTER_PORT: rank 0's host and a free port of it"
+            f"{EnvVar.LAUNCHER}=external needs MASTER_ADDR and MASTER_PORT: rank 0's host and a free "
+            "port of it"
         )
     port = _whole(environ, "MASTER_PORT")
     if not 0 < port <= _LARGEST_PORT:
@@ -70,5 +73,5 @@ def launcher_environment(environ: Mapping[str, str]) -> LauncherEnvironment:
 def _whole(environ: Mapping[str, str], name: str) -> int:
     text = environ.get(name, "")
     if not (text.isascii() and text.isdigit()):
-        raise UsageError(f"{name}={text!r}: HARNESS_LAUNCHER=external needs a whole number there, 0 or more")
+        raise UsageError(f"{name}={text!r}: {EnvVar.LAUNCHER}=external needs a whole number there, 0 or more")
     return int(text)

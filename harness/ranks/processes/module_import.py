@@ -12,7 +12,7 @@ import types
 
 from harness.errors import LaunchError
 from harness.protocol import Launch, ModuleRef
-from harness.settings import DROP_IN
+from harness.settings import EnvVar
 
 # The name under which a parent's __main__ is executed elsewhere, so that its `if __name__ == "__main__":`
 # stays quiet there (multiprocessing's convention, which code in the wild tests for).
@@ -73,7 +73,7 @@ def same_surroundings(a: Launch, b: Launch) -> bool:
 
 def ensure(ref: ModuleRef) -> types.ModuleType:
     """The module, imported if it is not there yet; whatever its import raises comes through."""
-    if os.environ.get(DROP_IN) == "1":
+    if os.environ.get(EnvVar.DROP_IN) == "1":
         importlib.import_module("harness.dropin").install()
     loaded = sys.modules.get(ref.name)
     if loaded is not None and (ref.name != "__main__" or _same_main(loaded, ref)):
