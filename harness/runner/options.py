@@ -223,7 +223,7 @@ def _seconds(text: str) -> float:
 def _epilog() -> str:
     codes = "\n".join(f"  {code.value:<4} {meaning}" for code, meaning in MEANINGS.items())
     variables = "\n".join(f"  {v.name}={v.values}\n        {v.meaning}" for v in VARIABLES)
-    pairs = "\n".join(f"  {f.index}, {f.total} (counted from {f.first})" for f in FAMILIES)
+    pairs = "\n".join(f"  {f.set_by}: {f.index}, {f.total} (counted from {f.first})" for f in FAMILIES)
     return f"""\
 exit codes:
 {codes}
@@ -235,7 +235,7 @@ environment variables (options win):
 
 shards, where --shard does not say (the first pair that is set; pairs must agree):
 {pairs}
-  {SLURM.index}, {SLURM.total} (counted from {SLURM_MIN} by {SLURM_STEP})
+  {SLURM.set_by}: {SLURM.index}, {SLURM.total} (counted from {SLURM_MIN} by {SLURM_STEP})
   {STATUS_FILE} is touched
 
 files in the run's directory: journal.jsonl as the run goes; results.jsonl, junit.xml and what --report and

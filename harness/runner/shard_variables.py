@@ -42,6 +42,7 @@ class Shard:
 class Family:
     """A pair of variables by which a CI system says which part is whose; ``first`` numbers its first part."""
 
+    set_by: str
     index: str
     total: str
     first: int
@@ -52,16 +53,16 @@ class Family:
         return f"{self.index}/{self.total}"
 
 
-# In the order in which they are asked. Bazel's documentation of sharded tests, PyTorch's CI, GitLab's
-# ``parallel``, CircleCI's ``parallelism``, Buildkite's ``parallelism``; Slurm's job arrays follow them.
+# In the order in which they are asked: by Bazel's documentation of sharded tests, PyTorch's CI, GitLab's
+# ``parallel``, CircleCI's ``parallelism``, Buildkite's ``parallelism``. Slurm's job arrays follow them.
 FAMILIES = (
-    Family("TEST_SHARD_INDEX", "TEST_TOTAL_SHARDS", 0),
-    Family("SHARD_NUMBER", "NUM_TEST_SHARDS", 1),
-    Family("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
-    Family("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
-    Family("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
+    Family("Bazel", "TEST_SHARD_INDEX", "TEST_TOTAL_SHARDS", 0),
+    Family("PyTorch's CI", "SHARD_NUMBER", "NUM_TEST_SHARDS", 1),
+    Family("GitLab", "CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
+    Family("CircleCI", "CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
+    Family("Buildkite", "BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
 )
-SLURM = Family("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0)
+SLURM = Family("Slurm", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0)
 SLURM_MIN, SLURM_STEP = "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP"
 STATUS_FILE = "TEST_SHARD_STATUS_FILE"
 

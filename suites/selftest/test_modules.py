@@ -108,7 +108,10 @@ class ShardTest(unittest.TestCase):
         runner = types.ModuleType("harness.runner")
         runner.sharding = sharding  # type: ignore[attr-defined]  # as above
         replaced = {"harness.runner": runner, "harness.runner.shard_assignment": sharding}
-        added = (*shard_variables.FAMILIES, shard_variables.Family("NEW_CI_PART", "NEW_CI_PARTS", 0))
+        added = (
+            *shard_variables.FAMILIES,
+            shard_variables.Family("New CI", "NEW_CI_PART", "NEW_CI_PARTS", 0),
+        )
         families = (*added, shard_variables.SLURM)
         for name in (name for family in families for name in (family.index, family.total)):
             with (
