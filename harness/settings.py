@@ -12,7 +12,6 @@ so there is one way in. Nothing here imports more than the standard library's li
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -262,21 +261,26 @@ class _Reader:
 
 def _duration(text: str) -> float:
     """Seconds, 0 or more; ValueError says what to write."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise ValueError("write a number of seconds") from None
-    if not math.isfinite(seconds) or not 0 <= seconds <= LONGEST_S:
+    seconds = _number(text)
+    if not 0 <= seconds <= LONGEST_S:
         raise ValueError(f"write a number of seconds from 0 to {LONGEST_S:.0f}")
     return seconds
 
 
 def positive_seconds(text: str) -> float:
     """Seconds above 0, for a deadline; ValueError says what to write."""
-    seconds = _duration(text)
-    if seconds == 0:
+    seconds = _number(text)
+    if not 0 < seconds <= LONGEST_S:
         raise ValueError(f"write a number of seconds above 0, up to {LONGEST_S:.0f}")
     return seconds
+
+
+def _number(text: str) -> float:
+    """A number that may be infinite or NaN, which is within no bounds; ValueError says what to write."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("write a number of seconds") from None
 
 
 def _whole(text: str) -> int:

@@ -17,6 +17,7 @@ from unittest.case import _SubTest  # type: ignore[attr-defined]  # typeshed lea
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.ranks import debugger
 from harness.ranks.exception_info import capture, own_frames
+from harness.ranks.exit_rules import contradicts
 from harness.system import posix
 
 __unittest = True  # frames that no reader of a failure has a use for
@@ -226,10 +227,8 @@ def conclude(result: RankResult | None, ending: BaseException | None, texts: lis
 
 
 def _exited(result: RankResult | None, ending: SystemExit, texts: list[str]) -> RankResult:
-    if result is not None and result.ending is None:
-        harmless = {Status.PASSED: (None, 0), Status.SKIPPED: (None, 0, EXIT_SKIPPED)}.get(result.status)
-        if harmless is None or ending.code in harmless:
-            return result
+    if result is not None and result.ending is None and not contradicts(result.status, ending.code):
+        return result
     if texts:
         return RankResult(
             Status.ERROR, ErrorInfo("Exception", texts[0].strip().rsplit("\n", 1)[-1], texts[0])

@@ -17,13 +17,14 @@ from harness.errors import UsageError
 from harness.outcomes import Status
 from harness.ranks import deadlines
 from harness.report.summary import summarise
-from harness.runner import capacity, journal, run_directory, shard_variables
+from harness.runner import journal, run_directory, shard_variables
 from harness.runner.journal import Contents, Header
 from harness.runner.messages import Fork
 from harness.runner.options import PROG, parse
 from harness.runner.plan import Policy
 from harness.runner.session import TestLimits
 from harness.settings import DECIDING, LARGEST_SEED, EnvVar, Settings, timeout_given
+from harness.system import processors
 
 # Seconds on top of all graces of the ranks' supervisor, before the watchdog over a worker takes it for stuck:
 # time to take every rank's stacks and to end them on a loaded machine.
@@ -134,7 +135,7 @@ class Invocation:
             terminal=self.debugger,
             post_mortem=options.pdb,
             stop_at_failure=self.policy.failfast,
-            threads=max(1, capacity.processors() // self.jobs),
+            threads=processors.share(self.jobs),
             environ=environ,
         )
 
@@ -198,7 +199,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         environ=environ,
         cwd=Path.cwd(),
         settings=_settings(options, environ),
-        jobs=options.jobs or capacity.processors(),
+        jobs=options.jobs or processors.available(),
         shuffle=_shuffle(options, earlier),
         earlier=earlier,
         ids=ids,

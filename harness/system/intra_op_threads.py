@@ -5,9 +5,10 @@ The user's ``OMP_NUM_THREADS`` wins everywhere; without it a rank gets its share
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
+
+from harness.system import processors
 
 VARIABLE = "OMP_NUM_THREADS"
 # Libraries that would start a pool of threads while they are imported are kept at one thread in a server, or
@@ -27,7 +28,7 @@ def asked_for(environ: Mapping[str, str]) -> int | None:
 
 def of_rank(environ: Mapping[str, str], world_size: int) -> int:
     """The threads of each of ``world_size`` ranks: what the user asks for, else a share of the processors."""
-    return asked_for(environ) or max(1, len(os.sched_getaffinity(0)) // world_size)
+    return asked_for(environ) or processors.share(world_size)
 
 
 def set_in_torch(count: int | None) -> None:

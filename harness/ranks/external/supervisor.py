@@ -20,6 +20,7 @@ from dataclasses import replace
 
 from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, as_announced
 from harness.ranks.deadlines import Action, Limits, View, Why, decide
+from harness.ranks.exit_rules import ended_as
 from harness.ranks.external.rank import InProcessRank
 from harness.ranks.external.rank_set import LoggedOutcome, OutcomeLog
 from harness.ranks.job import JobResult
@@ -126,11 +127,7 @@ class ExternalSupervisor(threading.Thread):
     def _give_up(self, why: Why) -> None:
         self._why, self._gave_up = why, self._clock()
         if self._own is not None and self._own.rank in self._silent:
-            self._own.stop(self._ended_as)
-
-    @property
-    def _ended_as(self) -> Status:
-        return Status.TIMED_OUT if self._why is Why.TIMEOUT else Status.ENDED
+            self._own.stop(ended_as(why) or Status.ENDED)
 
     def _due(self, now: float) -> float:
         """Does what is due since silent ranks were given up; until when to listen for them now."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
 from harness.ranks.deadlines import TERM_WAIT_S, Action, Limits, NextStep, View, Why, decide
-from harness.ranks.exit_rules import hung_at_exit
+from harness.ranks.exit_rules import ended_as, hung_at_exit
 from harness.ranks.job import JobResult
 from harness.ranks.threads.rank import ThreadEnded
 from harness.ranks.threads.rank_set import RankThreads
@@ -181,12 +181,11 @@ class ThreadSupervisor:
     def _missing(self, rank: int) -> RankOutcome:
         """The outcome of a rank that gave none. Of several that timed out, one that waited for no other is
         to blame, so it comes first."""
-        ended = {None: Status.CRASHED, Why.TIMEOUT: Status.TIMED_OUT}
         now, started = self._clock(), self._view.started
         late = rank + self._size * (2 if rank in self._waiting else 1)
         return RankOutcome(
             rank,
-            ended.get(self._ended.get(rank), Status.ENDED),
+            ended_as(self._ended.get(rank)) or Status.CRASHED,
             subtests=tuple(self._failed.get(rank, ())),
             order=self._order.get(rank, late),
             at_s=now,
