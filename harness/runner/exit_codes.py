@@ -1,4 +1,4 @@
-"""The exit codes of ``run_tests.py``, and which of them a finished run deserves."""
+"""The exit codes of ``run_tests.py`` and of a test module run as a script, and which one a run gets."""
 
 from __future__ import annotations
 

@@ -27,13 +27,12 @@ from dataclasses import dataclass
 from harness.communication import collective_log
 from harness.errors import LaunchError, ServerLost
 from harness.protocol import Launch, Launched, Refused, Release, Signal, decode, encode
+from harness.ranks.deadlines import KILL_WAIT_S
 from harness.wire import framed, recv_frame, send_fds, send_frame
 
 # Descriptors that follow a Launch: the launch's socket and the collective log, then three a rank.
 SHARED_FDS = 2
 FDS_A_RANK = 3
-# A killed process that does not go away for this long sits in an uninterruptible system call.
-REAP_WAIT_S = 10.0
 # A peer that leaves a full socket unread for this long is stuck; half a frame would be worse than none.
 SEND_WAIT_S = 5.0
 
@@ -181,7 +180,7 @@ class RankSet:
             # bounded by the kernel, not by them.
             with contextlib.suppress(OSError):
                 self.events.shutdown(socket.SHUT_WR)
-            self.wait_until_swept(REAP_WAIT_S)
+            self.wait_until_swept(KILL_WAIT_S)
         self._close_descriptors()
         self.log.close()
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from harness import __version__
 from harness.runner.exit_codes import MEANINGS
+from harness.runner.run_directory import KEPT_RUNS
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP
-from harness.settings import VARIABLES
+from harness.settings import GRACE_S, VARIABLES
 
 TREE = Path(__file__).resolve().parents[3]
 README = (TREE / "README.rst").read_text(encoding="utf-8")
@@ -81,6 +82,11 @@ class Tables(unittest.TestCase):
         rows = [(f.set_by, f"{f.index}, {f.total}", str(f.first)) for f in FAMILIES]
         slurm = (SLURM.set_by, f"{SLURM.index}, {SLURM.total}", f"{SLURM_MIN}, by {SLURM_STEP}")
         self.assert_rows("Shards", [*rows, slurm])
+
+    def test_numbers_in_the_text(self) -> None:
+        """What the README says in its text about numbers of the harness is what they are."""
+        self.assertIn(f"The newest {KEPT_RUNS} runs are kept", README)
+        self.assertIn(f"The grace of {GRACE_S:g} s is part of the time", README)
 
     def test_a_table_is_read_whole(self) -> None:
         """A table's rows are found with and without a header, cells with spaces included."""
