@@ -16,9 +16,10 @@ from harness import coverage_hook
 from harness.errors import UsageError
 from harness.outcomes import Status
 from harness.ranks import deadlines
+from harness.report.base import RunInfo
 from harness.report.summary import summarise
 from harness.runner import capacity, journal, run_directory, shard_variables
-from harness.runner.journal import Contents, Header
+from harness.runner.journal import Contents
 from harness.runner.messages import Fork
 from harness.runner.options import PROG, parse
 from harness.runner.plan import Policy
@@ -44,9 +45,9 @@ class Earlier:
     contents: Contents
 
     @property
-    def header(self) -> Header:
+    def info(self) -> RunInfo:
         """What that run was."""
-        return self.contents.header
+        return self.contents.info
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Invocation:
     shuffle: int | None
     earlier: Earlier | None
     ids: tuple[str, ...] | None
-    cut: str | None
+    cut: tuple[int, int] | None
 
     @property
     def debugger(self) -> bool:
@@ -181,17 +182,17 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
     ids, cut = None, None
     earlier = _earlier(options, environ)
     if earlier is not None:
-        header = earlier.header
-        options = _over(header.options, options, last_failed=False, resume=str(earlier.directory))
-        environ = {**header.environ, **environ}
-        _go_to(Path(header.cwd))
-        ids = header.tests
+        before = earlier.info
+        options = _over(before.options, options, last_failed=False, resume=str(earlier.directory))
+        environ = {**before.environ, **environ}
+        _go_to(Path(before.cwd))
+        ids = before.tests
     elif options.last_failed:
         last = _last(environ)
-        header, ids = last.header, _failed(last.contents)
-        options = _over(_kept(header.options, [*_CONDITIONS, "names"]), options)
-        environ = {**header.environ, **environ}
-        cut = _cut(options, header)
+        before, ids = last.info, _failed(last.contents)
+        options = _over(_kept(before.options, [*_CONDITIONS, "names"]), options)
+        environ = {**before.environ, **environ}
+        cut = _cut(options, before)
     invocation = Invocation(
         options=options,
         argv=tuple(argv),
@@ -249,10 +250,12 @@ def _failed(contents: Contents) -> tuple[str, ...]:
     return summarise(finished).failed_ids
 
 
-def _cut(options: argparse.Namespace, last: Header) -> str | None:
+def _cut(options: argparse.Namespace, last: RunInfo) -> tuple[int, int] | None:
     """The shard whose tests ``--last-failed`` repeats: all of them are this machine's, in one part."""
     if last.shard is not None and options.shard is not None:
-        raise UsageError(f"--last-failed: the last run was shard {last.shard} already: leave out --shard")
+        raise UsageError(
+            f"--last-failed: the last run was shard {last.shard_text} already: leave out --shard"
+        )
     return last.shard
 
 
@@ -260,8 +263,8 @@ def _shuffle(options: argparse.Namespace, earlier: Earlier | None) -> int | None
     """The seed of the order, None for discovery's. Where none is named it is the earlier run's, or drawn."""
     if options.shuffle != -1:
         return options.shuffle  # type: ignore[no-any-return]  # a Namespace knows no types
-    if earlier is not None and earlier.header.shuffle is not None:
-        return earlier.header.shuffle
+    if earlier is not None and earlier.info.shuffle is not None:
+        return earlier.info.shuffle
     return random.SystemRandom().randrange(2**32)
 
 
