@@ -188,7 +188,7 @@ def _reporters(invocation: Invocation, directory: Path | None) -> Reporters:
 
 def _taken(invocation: Invocation) -> list[TestRecord]:
     """The records of the run that this one goes on with."""
-    earlier = invocation.earlier.contents.records if invocation.earlier else ()
+    earlier = invocation.earlier.records if invocation.earlier else ()
     return [record for record in earlier if record.status is not Status.ENDED]
 
 

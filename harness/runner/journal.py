@@ -52,13 +52,14 @@ _KEPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """A journal as it was found. ``torn`` counts lines that could not be read; ``ended`` is the exit code of
-    a run that came to its end, else None.
+class EarlierRun:
+    """A run as its journal in ``directory`` has it.
 
-    ``info`` has the options and variables as the last resumption had them.
+    ``info`` has the options and variables as the last resumption had them. ``ended`` is the exit code of a
+    run that came to its end, else None; ``torn`` counts lines that could not be read.
     """
 
+    directory: Path
     info: RunInfo
     records: tuple[TestRecord, ...]
     ended: int | None = None
@@ -176,7 +177,7 @@ def create(directory: Path) -> Journal:
     return Journal(path)
 
 
-def read(directory: Path) -> Contents:
+def read(directory: Path) -> EarlierRun:
     """The journal of a run's directory; UsageError where there is none, or it is none."""
     path = directory / NAME
     if path.exists() and not path.is_file():
@@ -188,7 +189,7 @@ def read(directory: Path) -> Contents:
     return parse(lines, path)
 
 
-def parse(lines: Iterable[bytes], path: Path) -> Contents:
+def parse(lines: Iterable[bytes], path: Path) -> EarlierRun:
     """The contents of a journal's lines; a line that is torn or unknown is counted and left out."""
     info: RunInfo | None = None
     records: list[TestRecord] = []
@@ -209,7 +210,7 @@ def parse(lines: Iterable[bytes], path: Path) -> Contents:
             torn += 1
     if info is None:
         raise UsageError(f"{path} does not begin with a run's header; start the run anew")
-    return Contents(info, tuple(records), ended, torn)
+    return EarlierRun(path.parent, info, tuple(records), ended, torn)
 
 
 def _info(value: Mapping[str, Any]) -> RunInfo:

@@ -35,6 +35,7 @@ from harness.runner.queue import Queue
 from harness.runner.reporters import Reporters
 from harness.runner.scheduling import Capacity
 from harness.runner.shuffle import ordered
+from harness.runner.time_limits import TimeLimits
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
 from harness.runner.workers import Workers
@@ -47,32 +48,13 @@ MOST_ZYGOTES_A_TEST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class TestLimits:
-    """How long tests may take, in seconds. None is no limit.
-
-    The deadline of a test that has ranks is kept by their supervisor, in the worker; ``margin_s`` is how much
-    later the watchdog over the worker strikes, in case the supervisor does not.
-    """
-
-    timeout_s: float | None
-    margin_s: float
-
-    def of(self, unit: Unit) -> float | None:
-        """The watchdog's limit for a unit."""
-        if self.timeout_s is None:
-            return None
-        limit = unit.timeout_s if unit.timeout_s is not None else self.timeout_s
-        return limit + self.margin_s if unit.supervised else limit
-
-
-@dataclass(frozen=True, slots=True)
 class Setup:
     """Everything that a session goes by and does not change. ``shuffle`` as in ``ordered``."""
 
     units: dict[str, Unit]
     timings: Timings
     capacity: Capacity
-    limits: TestLimits
+    limits: TimeLimits
     options: Fork
     isolate: bool = False
     seed: int | None = None

@@ -12,9 +12,10 @@ from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.base import RunInfo
 from harness.runner import journal, run_directory
-from harness.runner.invocation import LONGEST_UPSTREAM_S, Invocation, resolve
+from harness.runner.invocation import Invocation, resolve
 from harness.runner.options import parse
 from harness.runner.plan import Policy
+from harness.runner.time_limits import LONGEST_UPSTREAM_S
 from harness.settings import DECIDING, TIMEOUT_S, VARIABLES, Settings
 from suites.selftest.runner import runs
 
