@@ -1,1 +1,2 @@
-"""What the ranks of a test are: one folder a rank mode, and beside the folders what all modes share."""
+"""How the ranks of a test are started, watched and ended: one folder per rank mode, shared parts beside them.
+"""

@@ -1,4 +1,4 @@
-"""A rank's own subclass of the test's class, where several ranks or tests share one process."""
+"""Makes a subclass of the test's class for each rank, where several ranks or tests share one process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 
 def class_of_rank(case: Any) -> Any:
-    """A subclass for one rank, alike in all that a test sees: what the rank sets on it is the rank's own."""
+    """Returns a subclass for one rank with the class's names, so that class attributes that it sets stay its
+    own."""
     members = {"__module__": case.__module__, "__qualname__": case.__qualname__, "__doc__": case.__doc__}
     return type(case)(case.__name__, (case,), members)
