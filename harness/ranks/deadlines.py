@@ -1,9 +1,9 @@
 """Decides when the supervisor releases, dumps the stacks of, terminates or kills ranks; a pure function.
 
-    running --all settled--> releasing --all gone--> done
-       |  first failure + grace, first skip + skip grace, or the test's deadline
-       v
-    looking (stacks) --> ending (SIGTERM) --> killing (SIGKILL) --> done
+running --all settled--> releasing --all gone--> done
+   |  first failure + grace, first skip + skip grace, or the test's deadline
+   v
+looking (stacks) --> ending (SIGTERM) --> killing (SIGKILL) --> done
 """
 
 from __future__ import annotations
@@ -104,8 +104,7 @@ class NextStep:
 
 
 def decide(view: View, limits: Limits, now: float) -> NextStep:
-    """Returns the supervisor's next step; the same view always gives the same step, and every view has one.
-    """
+    """Returns the supervisor's next step; the same view always gives the same step, and each view has one."""
     if view.alive == 0:
         return NextStep(Action.DONE)
     if view.killed is not None:

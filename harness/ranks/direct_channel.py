@@ -1,5 +1,4 @@
-"""``DirectChannel``: collects a rank's result where the rank runs in the process that judges it (no socket).
-"""
+"""``DirectChannel``: stores a rank's result where the rank runs in the process that judges it."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ def _is_machinery(frame: types.FrameType) -> bool:
 def own_frames(
     error: BaseException, assertion: type[BaseException] = AssertionError
 ) -> types.TracebackType | None:
-    """The traceback without unittest's frames around the test; for an assertion also without those inside it.
-    """
+    """The traceback without unittest's frames around the test and, for an assertion, without those inside
+    it."""
     trace, drop_tail = error.__traceback__, isinstance(error, assertion)
     while trace is not None and _is_machinery(trace.tb_frame):
         trace = trace.tb_next

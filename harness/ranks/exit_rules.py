@@ -1,5 +1,4 @@
-"""Decides how a rank's exit changes its reported outcome: a wrong exit code, a hang at exit, an ended rank.
-"""
+"""Decides how a rank's exit changes its reported outcome: wrong exit code, hang at exit, ended by us."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""``RankResult``: runs the test's method in a rank by unittest and turns the result into a ``RankOutcome``.
-"""
+"""``RankResult``: runs the test's method in a rank by unittest, and converts the result to an outcome."""
 
 from __future__ import annotations
 
