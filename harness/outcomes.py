@@ -1,5 +1,4 @@
-"""The statuses and outcomes of ranks and tests, and ``merge``, which turns rank outcomes into the test's
-verdict.
+"""The statuses and outcomes of ranks and tests, and ``merge``, which turns rank outcomes into a verdict.
 
 Everything here is a value or a pure function of values, so that every rule can be tested as a table.
 """

@@ -43,7 +43,7 @@ class Launch:
     """A request to start the ranks of one test; the descriptors for the launch and its ranks follow it.
 
     Environment, working directory and path are the parent's at this moment, not those of the server's start.
-    ``threads`` is the number of intra-op threads for each rank, None for torch's default. ``scratch`` is the
+    ``threads`` is the number of intra-op threads for each rank, None to leave it as it is. ``scratch`` is the
     parent's directory of temporary files, which the server removes if the parent dies before it can. With
     ``pooled`` the ranks run no test at once: they get each test as another Launch on their channels, until a
     Release. ``keeps_group`` says that the test uses the process group which earlier tests made;

@@ -1,5 +1,4 @@
-"""Length-prefixed frames on a stream socket: how bytes and descriptors travel between parent, server and
-ranks.
+"""Length-prefixed frames on a stream socket, by which parent, server and ranks exchange messages.
 
 A frame is a 4-byte big-endian length and that many bytes. Descriptors are sent as ancillary data. This module
 does not know what a frame means; ``protocol`` does.

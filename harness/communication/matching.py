@@ -1,5 +1,4 @@
-"""Matches the collectives of ranks: which ranks have called a group's n-th one, and whether operations
-differ."""
+"""Matches collectives between ranks: who has called a group's n-th one, and whether operations differ."""
 
 from __future__ import annotations
 

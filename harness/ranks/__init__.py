@@ -1,2 +1,2 @@
-"""How the ranks of a test are started, watched and ended: one folder per rank mode, and what all modes
+"""Starts, watches and ends the ranks of a test: one folder per rank mode, and beside them what modes
 share."""

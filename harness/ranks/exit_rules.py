@@ -1,4 +1,4 @@
-"""Decides how a rank's exit changes its reported outcome: wrong exit code, hang at exit, ended by us."""
+"""Decides how a rank's exit changes its reported outcome: wrong exit code, hang at exit, end by a signal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Decides the intra-op thread count (``OMP_NUM_THREADS``) of ranks, workers and servers.
+"""Decides the intra-op thread count (``OMP_NUM_THREADS``) of ranks, and keeps forking servers at one thread.
 
 The user's ``OMP_NUM_THREADS`` takes precedence everywhere; without it a rank gets its share of the
-processors. A server that forks stays at one thread.
+processors.
 """
 
 from __future__ import annotations

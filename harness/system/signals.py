@@ -1,4 +1,4 @@
-"""Chooses the number of each signal that the harness sends; no two purposes share a number.
+"""Chooses the number of each signal that the harness sends: to dump stacks, and to stop a test.
 
 They are real-time signals, because tests use SIGUSR1 and SIGUSR2 themselves; valgrind uses the last one. A
 rank inherits the handler of its worker's signal and sets its own signal's beside it, so the two must differ.

@@ -1,5 +1,4 @@
-"""The supervisor of external ranks: a listener thread in each rank that reads outcomes and stops its own
-test.
+"""The supervisor of external ranks: a listener thread per rank reads outcomes and can stop its own test.
 
     read outcomes, until the deadline or a grace after the first failure or skip --all ranks have one--> done
       |  a rank has none yet: give up
