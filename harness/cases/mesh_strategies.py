@@ -23,7 +23,7 @@ from harness.errors import UsageError
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# More than one shard on each of four ranks, and odd numbers of them.
+# Large enough for shards of two or more rows on four ranks, and for uneven shards.
 MAX_SIDE = 9
 MAX_DIMS = 3
 

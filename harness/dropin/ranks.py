@@ -26,7 +26,7 @@ OWN_START = "_start_processes"
 
 
 class _Contract(RankOrchestration):
-    """What upstream's two cases have in common."""
+    """The parts of both of upstream's contracts that are the same."""
 
     def __init__(self, method_name: str = "runTest", methodName: str = "runTest") -> None:
         super().__init__(method_name, methodName)

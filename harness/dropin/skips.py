@@ -47,7 +47,7 @@ def content(result: RankResult) -> bool:
 
 
 def read_outcomes(outcomes: Sequence[RankOutcome], reasons: Mapping[int, str]) -> tuple[RankOutcome, ...]:
-    """Turns outcomes in the parent into skips: of ranks that exited with the code of a skip before their
+    """Turns crashes into skips, in the parent, for ranks that exited with the code of a skip before their
     test."""
     return tuple(_read(outcome, reasons) for outcome in outcomes)
 

@@ -1,8 +1,8 @@
-"""Decides what ``breakpoint()`` does in a rank: a debugger on the terminal in one rank, an error in the rest.
+"""Decides what ``breakpoint()`` does in a rank: it opens a debugger, does nothing, or raises an error.
 
 ``HARNESS_PDB_RANK=N`` (``--pdb-rank N``) gives rank N the controlling terminal: ``breakpoint()`` opens a
-debugger there, and so does an exception that fails its test. Where the variable is not set, ``breakpoint()``
-raises an error that explains it instead of waiting on a closed standard input.
+debugger there, and so does an exception that fails its test. In other ranks it then does nothing. Without the
+variable ``breakpoint()`` raises an error that names it, instead of waiting on a closed standard input.
 """
 
 from __future__ import annotations

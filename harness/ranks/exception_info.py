@@ -8,7 +8,7 @@ import types
 
 from harness.outcomes import ErrorInfo
 
-# Long enough for any diff that a person reads, short enough that 32 ranks' worth of them fits a terminal's
+# Long enough for any diff that a person reads, short enough that those of 32 ranks fit a terminal's
 # scrollback and a report.
 MESSAGE_CHARS = 20_000
 TRACEBACK_CHARS = 60_000

@@ -27,7 +27,7 @@ def left_wrongly(report: RankOutcome, code: int | None, told_to_end: bool) -> bo
 
 
 def ended_as(why: Why | None) -> Status | None:
-    """The status of an unreported rank that the supervisor ended for ``why``; None where it ended none.
+    """The status of a rank that the supervisor ended before its report; None where it did not end the rank.
 
     TIMED_OUT at the test's deadline or at exit, otherwise ENDED, which makes the rank collateral.
     """

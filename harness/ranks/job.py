@@ -19,7 +19,7 @@ class Job:
     """One test, with what a rank mode needs to start and supervise its ranks.
 
     ``request`` says what ranks import and run; ``case`` is the class whose ``_run`` every rank calls;
-    ``pool_key`` tells apart tests that may not share pooled ranks, beyond world size and launcher;
+    ``pool_key`` differs between tests that may not share pooled ranks, beyond world size and launcher;
     ``keeps_group`` says that pooled ranks keep their process group. ``timeout_s`` is the test's deadline.
     """
 

@@ -47,7 +47,7 @@ _kept = PerProcess(_begin)
 
 
 def scratch() -> Scratch:
-    """This process's directory; it exists."""
+    """This process's scratch directory, which exists."""
     kept = _kept.get()
     kept.ready()
     return kept

@@ -110,7 +110,7 @@ def _fork_server() -> LaunchServer:
 
 
 def _serve_forked(control: socket.socket, parent: Parent) -> NoReturn:
-    """Never returns into the parent's frames, whatever happens."""
+    """Serves requests in the forked server and ends by ``os._exit``; never returns to the parent's frames."""
     code = 1
     try:
         server.close_on_to_null({control.fileno()})

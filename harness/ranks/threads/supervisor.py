@@ -180,7 +180,7 @@ class ThreadSupervisor:
         return replace(report, stack=self._stacks.get(rank, ""), collectives=records)
 
     def _missing(self, rank: int) -> RankOutcome:
-        """The outcome of a rank that made none.
+        """The outcome of a rank that has not reported.
 
         Among several that timed out, one that did not wait for another rank is to blame, so it is ordered
         first.
