@@ -45,8 +45,7 @@ SHARD_VARIABLES = (
 def load_tests(
     loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None
 ) -> unittest.TestSuite:
-    """unittest's load_tests protocol: returns ``tests``, or those of them that belong to this process's
-    shard.
+    """unittest's load_tests protocol: returns ``tests``, or those that belong to this process's shard.
 
     Without a shard variable in the environment the suite is returned unchanged. UsageError where the
     variables contradict each other.

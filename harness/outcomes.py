@@ -38,8 +38,7 @@ _BAD = frozenset({Status.FAILED, Status.ERROR, Status.CRASHED, Status.TIMED_OUT}
 
 @dataclass(frozen=True, slots=True)
 class ErrorInfo:
-    """An exception in a form that can be sent between processes: always text, and a pickle where there is
-    one.
+    """An exception in a form that can be sent between processes: always text, where possible a pickle.
 
     ``type_name`` is qualified unless built in, ``message`` is cut to a bounded length, ``traceback`` is the
     formatted text with causes and groups, ``pickled`` the exception itself (without traceback) or None.

@@ -107,8 +107,7 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """Every rank has ended, and the server has ended these processes that they left behind (one line
-    each)."""
+    """Every rank has ended, and so have these processes that they left behind (one line each)."""
 
     leaked: list[str]
 
@@ -124,8 +123,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class SubtestFailed:
-    """A sub-test of this rank failed, and its test continues; the rank's Report repeats it, if there is
-    one."""
+    """A sub-test of this rank failed, and its test continues; the rank's Report will repeat it."""
 
     rank: int
     subtest: SubtestOutcome
@@ -206,8 +204,7 @@ _AGAIN = struct.Struct("<cI")  # the mark and the method's length; the method an
 
 
 def encode(message: Message, **changes: Any) -> bytes:
-    """A message as bytes, with ``changes`` to its plain fields; TypeError for a value that JSON cannot
-    encode."""
+    """A message as bytes, with ``changes`` to its plain fields; TypeError for a value without JSON form."""
     kind = message.__class__
     if isinstance(message, Passed):
         assert not changes, changes
@@ -250,8 +247,7 @@ def _again(frame: bytes) -> Again:
 
 
 def expect(frame: bytes | None, kind: type[M]) -> M:
-    """The message of a frame that must be of one kind; ProtocolError where it is not, or at the stream's
-    end."""
+    """The message of a frame of one kind; ProtocolError for another kind or the stream's end (None)."""
     message = decode(frame) if frame is not None else None
     if not isinstance(message, kind):
         raise ProtocolError(f"expected {kind.__name__}, got {message!r}")

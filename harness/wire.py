@@ -33,8 +33,7 @@ def framed(payload: bytes) -> bytes:
 
 
 def recv_frame(sock: socket.socket) -> bytes | None:
-    """Receives one frame from a blocking socket; None at the stream's end, ProtocolError where it ends in a
-    frame."""
+    """Receives one frame from a blocking socket; None at the stream's end, ProtocolError inside one."""
     header = _recv_exactly(sock, _LENGTH.size)
     if header is None:
         return None

@@ -65,8 +65,7 @@ def _between(method: Test, *, eager_init: bool, backend: str | None) -> Any:
 
 
 def give_up_groups() -> None:
-    """Removes all process groups from torch's state without a rendezvous of the ranks; does nothing without
-    groups.
+    """Removes all process groups from torch's state without a barrier; does nothing where there are none.
 
     Peers that are processes notice nothing, and the supervisor sees where they wait. For peers that are
     threads the connections are closed, because nothing else ends their wait.

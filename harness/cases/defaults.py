@@ -14,10 +14,9 @@ COMPILER_WORLD_SIZE = 2
 
 
 def world_size() -> int:
-    """The world size of a ``MultiProcessTestCase``: 4, or the number of GPUs where that is 2 or 3, as
-    upstream.
+    """The world size of a ``MultiProcessTestCase``: 4, or the number of GPUs where that is 2 or 3.
 
-    One GPU counts as two.
+    One GPU counts as two. This is upstream's default.
     """
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is not None and cuda.is_available():
@@ -42,8 +41,7 @@ def num_devices() -> int:
 
 
 def accelerator() -> tuple[str, int]:
-    """The (device type, number of devices) that a distributed test can use; ("cpu", 0) without an
-    accelerator."""
+    """The (device type, number of devices) that distributed tests can use; ("cpu", 0) without any."""
     counted = [a for a in probe().accelerators if a[0] not in UNCOUNTED_DEVICE_TYPES]
     return counted[0] if counted else ("cpu", 0)
 

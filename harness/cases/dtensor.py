@@ -90,8 +90,7 @@ class DTensorTestMixin(_Ranks):
         return defaults.device_type_for(self.world_size)
 
     def setUp(self) -> None:
-        """Puts a lock around torch's sharding propagation, for ranks that are threads, and calls the class's
-        ``setUp``."""
+        """Locks torch's sharding propagation, for ranks that are threads, and calls the base's ``setUp``."""
         self._lock_propagation()
         super().setUp()
 
@@ -109,8 +108,7 @@ class DTensorTestMixin(_Ranks):
             return init_device_mesh(self.device_type, (self.world_size,))
 
     def init_manual_seed_for_rank(self) -> None:
-        """Seeds torch's generator with the rank, so that ranks draw different numbers, the same in every run
-        and mode."""
+        """Seeds torch with the rank: different numbers on each rank, the same in every run and mode."""
         torch.manual_seed(self.rank)
 
     def run_subtests(
@@ -136,8 +134,7 @@ class DTensorTestMixin(_Ranks):
             self.assertEqual(_whole(found), expected, f"with {_placements((dist_args, dist_kwargs))}")
 
     def _test_op_on_dtensor(self, op_call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Fails unless the operator's result on DTensors, gathered, equals its result on the gathered
-        arguments."""
+        """Fails unless the operator's gathered result on DTensors equals that on gathered arguments."""
         whole_args, whole_kwargs = tree_map_only(
             DTensor, lambda d: d.full_tensor().detach().clone(), (args, kwargs)
         )
@@ -199,8 +196,7 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
         return self.file_name if self._groups_made == 1 else f"{self.file_name}.{self._groups_made}"
 
     def destroy_pg(self, device_id: int | None = None) -> None:
-        """Destroys all process groups after a barrier of all ranks; does nothing where the test destroyed
-        them."""
+        """Destroys all process groups after a barrier; does nothing where the test destroyed them."""
         if not dist.is_initialized():
             return
         if not self.is_local_tensor_enabled:
@@ -257,8 +253,7 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
         super()._init_pg(rank, world_size, rdvz_file)
 
     def _run_in_rank(self, channel: Any) -> None:
-        """Runs the test and destroys the process groups that it made, but not the group that the rank
-        keeps."""
+        """Runs the test and destroys the process groups that it made, except the kept one."""
         before = meshes.GroupsBefore(self)
         try:
             super()._run_in_rank(channel)
@@ -307,8 +302,7 @@ class LocalDTensorTestBase(DTensorTestBase):
 
 
 class LocalDTensorOpTestBase(LocalDTensorTestBase):
-    """``DTensorOpTestBase`` in one process that simulates all ranks; their group exists before the test,
-    too."""
+    """``DTensorOpTestBase`` in one process that simulates all ranks, also with a group made beforehand."""
 
     def _run_in_rank(self, channel: Any) -> None:
         local.init_group(self.world_size)

@@ -51,8 +51,7 @@ class DTensorConverter:
         return self.hit > 0 and self.miss == 0
 
     def is_supported_tensor(self, t: torch.Tensor) -> bool:
-        """Whether DTensor supports this kind: strided data in memory, no view that negates or conjugates
-        it."""
+        """Whether DTensor supports this kind: strided data in memory, not a negated or conjugated view."""
         odd_layout = t.is_sparse or t.is_sparse_csr or t.is_mkldnn or t.is_nested or t.is_quantized
         odd_view = t.is_neg() or t.is_conj() or torch._is_functional_tensor(t)
         return not (odd_layout or odd_view or t.device.type in _DATALESS)

@@ -72,10 +72,9 @@ def clean_compiler() -> Iterator[None]:
 
 
 def _end_progress_monitor() -> None:
-    """Ends the monitor thread that tqdm starts with its first progress bar, even a disabled one, and never
-    ends.
+    """Ends the monitor thread that tqdm starts with its first progress bar, even a disabled one.
 
-    See tqdm/tqdm#1564, mandiant/capa#410 and pytorch/pytorch#124409.
+    tqdm never ends it (tqdm/tqdm#1564, mandiant/capa#410, pytorch/pytorch#124409).
     """
     tqdm: Any = getattr(sys.modules.get("tqdm"), "tqdm", None)
     if getattr(tqdm, "monitor", None) is not None:
@@ -216,8 +215,7 @@ class DynamoDistributedMultiProcTestCase(DistributedTestBase):
 
     @property
     def world_size(self) -> int:
-        """The world size that the test requires (``requires_world_size``), else a rank for each
-        accelerator."""
+        """The world size that the test requires (``requires_world_size``), else one per accelerator."""
         return get_required_world_size(self, defaults.compiler_world_size())
 
     @property

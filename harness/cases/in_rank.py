@@ -54,8 +54,7 @@ class CaseInRank(_AnyTestCase):
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
-        """The rank's entry point: runs the method on a new instance. An override may do more around
-        ``run_test``."""
+        """The rank's entry point: runs the method on a new instance. An override calls ``run_test``."""
         self = cls(test_name)
         self.rank = rank
         self.file_name = file_name

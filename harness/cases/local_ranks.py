@@ -39,12 +39,11 @@ class LocalRanks(_Ranks):
         return local.active_mode(self.world_size)
 
     def assertEqual(self, x: Any, y: Any, msg: Any = None, **rules: Any) -> None:  # type: ignore[override]  # as harness.testcase has it
-        """Calls the case's own method, for values that differ by rank once per rank."""
+        """Calls the case's own method, once per rank for values that differ by rank."""
         self._on_each_rank(super().assertEqual, x, y, msg, rules)
 
     def assertNotEqual(self, x: Any, y: Any, msg: Any = None, **rules: Any) -> None:  # type: ignore[override]  # as harness.testcase has it
-        """Calls the case's own method, for values that differ by rank once per rank: each pair must be
-        unequal."""
+        """Calls the case's own method, once per rank for values that differ by rank: all must be unequal."""
         self._on_each_rank(super().assertNotEqual, x, y, msg, rules)
 
     def _on_each_rank(
@@ -107,13 +106,12 @@ def create_local_tensor_test_class(
 
 
 def map_local_for_rank(rank: Any, func: Callable[[int], Any]) -> Any:
-    """``func(rank)``, on local tensors once per rank with that rank's value; it may not call a collective."""
+    """``func(rank)``, on local tensors once per rank; it may not call a collective."""
     return local.on_each_rank(func, rank)
 
 
 def map_local_tensor_for_rank(tensor: Any, rank: Any, func: Callable[[Any, int], Any]) -> Any:
-    """``func(tensor, rank)``, on local tensors once per rank with its values; it may not call a
-    collective."""
+    """``func(tensor, rank)``, on local tensors once per rank; it may not call a collective."""
     return local.on_each_rank(func, tensor, rank)
 
 

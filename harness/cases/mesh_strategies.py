@@ -133,8 +133,7 @@ def moves(
 
 
 def _factors(product: int, most: int, least: int) -> Iterator[tuple[int, ...]]:
-    """``(product,)``, and all ways to write ``product`` as 2 to ``most`` factors of at least ``least``, in
-    any order."""
+    """``(product,)``, and all tuples of 2 to ``most`` factors of at least ``least`` whose product it is."""
     yield (product,)
     divisors = [n for n in range(least, product + 1) if product % n == 0]
     for dims in range(2, most + 1):

@@ -67,8 +67,7 @@ class GroupsBefore:
         self._class_meshes = _class_meshes(case)
 
     def end(self, *, together: bool) -> None:
-        """Destroys what the test made; ``together`` says that all ranks call this, so that a barrier is
-        possible."""
+        """Destroys what the test made, after a barrier where all ranks call this (``together``)."""
         if not dist.is_initialized():  # the test destroyed all groups itself
             forget_meshes()
             return

@@ -45,8 +45,7 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 class RankOrchestration(CaseInRank):
-    """The mixin that runs the methods of a ``unittest.TestCase`` on ranks; it precedes that class among the
-    bases.
+    """The mixin that runs the methods of a ``unittest.TestCase`` on ranks; it precedes that class.
 
     The TestCase can be this library's (``MultiProcessTestCase``), or upstream's for test files that run
     unmodified (``harness.dropin``).
@@ -94,8 +93,7 @@ class RankOrchestration(CaseInRank):
     # -- in the parent
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
-        """Runs the test; starts the launcher's server first, before ``setUp`` changes what the server would
-        inherit."""
+        """Runs the test; starts the launcher's server first, which inherits the state before ``setUp``."""
         with contextlib.suppress(HarnessError, OSError):  # the same error is raised when the ranks start
             settings = environment.settings()
             mode = chosen_mode(self.rank_modes, settings)
@@ -180,8 +178,7 @@ class RankOrchestration(CaseInRank):
         self.processes = list(self._running.processes)
 
     def _pool_key(self) -> Hashable:
-        """A key that tests must share to use the same pooled ranks; by default only the world size
-        matters."""
+        """A key that tests must share to use the same pooled ranks; None adds no condition."""
         return None
 
     def _keeps_group(self) -> bool:

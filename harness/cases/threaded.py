@@ -96,8 +96,7 @@ class ThreadedOrchestration(RankOrchestration):
     # -- in the parent
 
     def setUp(self) -> None:
-        """Prepares the test; a class may start its threads by ``_spawn_threads``, else its method starts
-        them."""
+        """Prepares the test; a class may start its threads by ``_spawn_threads``, else the method does."""
         super(RankOrchestration, self).setUp()
         self.processes = []
         self.threads = ()
@@ -209,8 +208,7 @@ def spawn_threads_and_init_comms(
     timeout: float | None = None,
     world_size: int = defaults.WORLD_SIZE,
 ) -> Any:
-    """Decorates a method of any TestCase: it runs on ``world_size`` ranks that are threads of one process
-    group.
+    """Decorates a method of any TestCase: it runs on ``world_size`` rank threads of one process group.
 
     Each rank has a copy of the instance, whose attribute values are shared until a rank assigns to them.
     ``timeout`` in seconds; the test's deadline (``HARNESS_TIMEOUT``, ``@timeout``) by default. Outcomes are

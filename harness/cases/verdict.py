@@ -113,8 +113,7 @@ def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
 
 
 def _refuse_expected(case: unittest.TestCase, problem: RankProblem, outcome: TestOutcome) -> None:
-    """Makes a crash, a hang or a divergence an error of a test with ``expectedFailure``, which expects an
-    exception.
+    """Makes a crash, a hang or a divergence an error, also of a test with ``expectedFailure``.
 
     unittest counts any exception of the method as the expected one, but not one of a cleanup.
     """
@@ -125,8 +124,7 @@ def _refuse_expected(case: unittest.TestCase, problem: RankProblem, outcome: Tes
 
 
 def never_expected(case: unittest.TestCase, error: HarnessError) -> None:
-    """Makes the harness's own failure to start or join ranks an error of a test with ``expectedFailure``,
-    too."""
+    """Makes a failure to start or join ranks an error, also of a test with ``expectedFailure``."""
     if not isinstance(error, RankProblem):
         _raise_in_cleanup(case, error)
 
@@ -152,8 +150,7 @@ class _Shown:
 
 
 def _replay_subtests(case: unittest.TestCase, outcome: TestOutcome, *, alone: bool) -> None:
-    """Runs every sub-test of the ranks as a sub-test of the case; with ``alone`` the first bad one gets the
-    report.
+    """Replays the ranks' sub-tests on the case; with ``alone`` the first bad one carries the report.
 
     The report is that on the whole test; ``alone`` says that only sub-tests went wrong.
     """

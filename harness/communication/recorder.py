@@ -66,8 +66,7 @@ class Recorder:
         return self._log.begin(operation, name, number)
 
     def returned(self, token: int, work: object) -> None:
-        """Records that the call returned: the collective has ended, unless there is a work handle to wait
-        for."""
+        """Records that the call returned, which ends the collective unless there is a work handle."""
         if work is None:
             self._log.end(token)
             return

@@ -47,8 +47,7 @@ def _sync(cls: Any, wait_for: int | None = None, timeout: float = 10) -> None:
 
 
 def meet(directory: str, turn: int, wait_for: int, timeout_s: float) -> None:
-    """Writes into ``directory`` that this process has arrived for the ``turn``-th time, and waits for its
-    peers.
+    """Writes into ``directory`` that this process has arrived ``turn`` times, and waits for its peers.
 
     RuntimeError where fewer than ``wait_for`` processes have arrived after ``timeout_s`` seconds.
     """

@@ -50,8 +50,7 @@ def _dotted(target: str) -> bool:
 
 
 def _become(file: str, spec: ModuleSpec | None, arguments: list[str]) -> types.ModuleType:
-    """Makes the file this process's ``__main__``, before upstream's modules read it and ``sys.argv`` at
-    import."""
+    """Makes the file this process's ``__main__``, before upstream's modules read that at import."""
     module = types.ModuleType("__main__")
     attributes: dict[str, Any] = {"__file__": file, "__spec__": spec, "__builtins__": __builtins__}
     if spec is not None:

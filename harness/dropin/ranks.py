@@ -151,8 +151,7 @@ class UpstreamContinuousRanks(_Contract, ContinuousOrchestration):
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
-        """Runs the rank; where ``_init_pg`` exits with the code of a skip, the test is skipped and the rank
-        continues."""
+        """Runs the rank; where ``_init_pg`` exits with a skip's code, only the test is skipped."""
         try:
             super()._run(rank, test_name, file_name, parent_pipe, **kwargs)
         except SystemExit as ending:

@@ -23,8 +23,7 @@ def reason(ending: SystemExit | None, reasons: Mapping[int, str]) -> str | None:
 
 
 def read_result(result: RankResult, reasons: Mapping[int, str]) -> RankResult:
-    """Turns the rank's own result into a skip, where its test ended by ``sys.exit`` with the code of a
-    skip."""
+    """Turns the rank's own result into a skip, where its test called ``sys.exit`` with a skip's code."""
     why = reason(result.ending, reasons)
     if why is None or result.error is None or result.error.type_name != "SystemExit":
         return result  # another error came before the exit
@@ -47,8 +46,7 @@ def content(result: RankResult) -> bool:
 
 
 def read_outcomes(outcomes: Sequence[RankOutcome], reasons: Mapping[int, str]) -> tuple[RankOutcome, ...]:
-    """Turns crashes into skips, in the parent, for ranks that exited with the code of a skip before their
-    test."""
+    """Turns the crash of a rank that exited with a skip's code before its test into a skip (parent)."""
     return tuple(_read(outcome, reasons) for outcome in outcomes)
 
 

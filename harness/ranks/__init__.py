@@ -1,2 +1,1 @@
-"""Starts, watches and ends the ranks of a test: one folder per rank mode, and beside them what modes
-share."""
+"""Starts, watches and ends the ranks of a test: one folder per rank mode, beside it what modes share."""

@@ -28,8 +28,7 @@ def reset_if_used() -> None:
 
 
 def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function after making dynamo skip its frame and the frames of all that it calls; needs
-    torch.
+    """Returns the function after making dynamo skip its frame and all that it calls; needs torch.
 
     Otherwise dynamo would compile the harness's frames around a call that breaks a graph (a module's
     collectives, a wait), and cause graph breaks, recompiles and failures that have nothing to do with the

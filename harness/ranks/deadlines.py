@@ -95,8 +95,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The action to take, the reason for it and, for WAIT, the latest time to decide again (infinity: no
-    limit)."""
+    """The action to take, the reason for it and, for WAIT, until when at most (infinity: no limit)."""
 
     action: Action
     why: Why | None = None
@@ -134,8 +133,7 @@ def _reasons(view: View, limits: Limits, now: float) -> list[NextStep]:
 
 
 def _urgency(step: NextStep) -> tuple[bool, float, bool]:
-    """Sort key: steps that are due come first; among them a failure or divergence explains more than a
-    timeout."""
+    """Sort key: steps that are due come first, and a failure or divergence before a timeout."""
     return (step.action is Action.WAIT, step.until, step.why is Why.TIMEOUT)
 
 

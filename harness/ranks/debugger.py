@@ -81,8 +81,7 @@ def take_terminal() -> IO[str]:
 
 
 def give_back_terminal() -> None:
-    """Makes the parent's process group the terminal's foreground group again, after the debugged rank has
-    ended."""
+    """Gives the terminal back to the parent's process group, after the debugged rank has ended."""
     with contextlib.suppress(OSError), open(TERMINAL) as terminal, _ignoring_background_signal():
         os.tcsetpgrp(terminal.fileno(), os.getpgrp())
 

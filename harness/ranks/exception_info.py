@@ -17,8 +17,7 @@ PICKLE_BYTES = 256 * 1024
 
 
 def capture(error: BaseException, assertion: type[BaseException] = AssertionError) -> ErrorInfo:
-    """The exception's type, message, traceback with causes and groups, and its pickle where it can be
-    pickled.
+    """The exception's type, message, traceback with causes and groups, and its pickle if it has one.
 
     Never raises: where the exception's ``str`` or ``__reduce__`` fails, that part is replaced or left out.
     """
@@ -34,8 +33,7 @@ def capture(error: BaseException, assertion: type[BaseException] = AssertionErro
 
 
 def cut(text: str, limit: int) -> str:
-    """Shortens text to about ``limit`` characters: its beginning and end, with a note of how many were left
-    out."""
+    """Shortens text to about ``limit`` characters: its beginning, the number left out, its end."""
     if len(text) <= limit:
         return text
     keep = limit // 2
@@ -62,8 +60,7 @@ def _is_machinery(frame: types.FrameType) -> bool:
 def own_frames(
     error: BaseException, assertion: type[BaseException] = AssertionError
 ) -> types.TracebackType | None:
-    """The traceback without unittest's frames around the test and, for an assertion, without those inside
-    it."""
+    """The traceback without unittest's frames around the test and, for an assertion, inside it."""
     trace, drop_tail = error.__traceback__, isinstance(error, assertion)
     while trace is not None and _is_machinery(trace.tb_frame):
         trace = trace.tb_next

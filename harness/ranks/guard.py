@@ -154,8 +154,7 @@ class Guard:
         return [f"{name}: {old} became {new}" for (name, _), old, new in pairs if old != new]
 
     def _grown(self, after: dict[str, Any], keeps_group: bool) -> list[str]:
-        """One line for each process group, thread, child process or descriptor that is new, or group that is
-        gone."""
+        """One line for each new process group, thread, child process or descriptor, and each group gone."""
         lines = []
         if not after["groups"] and after["groups begun"] > self._before["groups begun"]:
             lines.append("a process group that was begun and not made")

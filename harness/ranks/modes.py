@@ -24,8 +24,7 @@ LAUNCHED = ("fresh", "pooled")
 
 
 def chosen_mode(allowed: Sequence[str], settings: Settings) -> str:
-    """The mode that ``HARNESS_RANKS`` asks for where the class allows it, else the first that the class
-    allows.
+    """The mode that ``HARNESS_RANKS`` asks for where the class allows it, else the class's first.
 
     With ``HARNESS_LAUNCHER=external`` the ranks exist already, so "external" replaces "fresh" and "pooled".
     """

@@ -26,8 +26,7 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None,
 
 @dataclass(frozen=True, slots=True)
 class RankResult:
-    """The test's result in one rank, as the rank itself observed it; ``outcome`` turns it into a
-    ``RankOutcome``.
+    """The test's result in one rank, as the rank observed it; ``outcome`` makes it a ``RankOutcome``.
 
     ``ending`` is a SystemExit by which the test wanted to end the process; ``accepted`` are the expected
     outputs that the rank would have written.
@@ -51,8 +50,7 @@ class RankResult:
 
     @property
     def exit_code(self) -> int:
-        """The exit code of a process that is this rank: the test's own choice, else the code that upstream
-        uses."""
+        """The exit code for a process that is this rank: the test's own choice, else upstream's."""
         if self.requested_exit_code is not None:
             return self.requested_exit_code
         if self.status is Status.SKIPPED:

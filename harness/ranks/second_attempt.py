@@ -64,7 +64,6 @@ def second_attempt(
 
 
 def time_for_another(timeout_s: float, elapsed_s: float) -> float | None:
-    """Seconds that a second attempt may take within the deadline of the first; None where the first took
-    longer."""
+    """Seconds left for a second attempt before the deadline; None where the first took longer than that."""
     left_s = timeout_s - elapsed_s
     return left_s if left_s >= elapsed_s else None

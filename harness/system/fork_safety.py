@@ -15,8 +15,7 @@ from harness.system.posix import os_threads
 
 
 def is_clean() -> bool:
-    """Whether this process may be forked into a server: the fork would lose no thread and no accelerator
-    context."""
+    """Whether this process may be forked into a server: no other thread and no accelerator context."""
     return threading.active_count() == 1 and not _has_accelerator_context() and misses_no_thread()
 
 

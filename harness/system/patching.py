@@ -12,8 +12,7 @@ from typing import Any
 
 @contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """A region in which the attribute ``name`` of ``owner`` is ``value``; KeyError where the owner does not
-    define it."""
+    """A region in which ``owner``'s attribute ``name`` is ``value``; KeyError where it defines none."""
     before = vars(owner)[name]  # not getattr, which would bind a class's function or descriptor
     setattr(owner, name, value)
     try:

@@ -42,8 +42,7 @@ def flush_streams() -> None:
 
 
 def os_threads() -> int:
-    """The number of threads of this process by the operating system's count, which includes native
-    threads."""
+    """The number of threads of this process by the operating system's count, native ones included."""
     return len(os.listdir("/proc/self/task"))
 
 
@@ -59,8 +58,7 @@ def children() -> list[int]:
 
 
 def still_running(pids: Iterable[int], seconds: float) -> list[int]:
-    """Those of the processes that have not ended after ``seconds``, which is the limit for all of them
-    together.
+    """Those of the processes that still run after ``seconds``, a limit for all of them together.
 
     They should be children that nothing else reaps meanwhile; otherwise an id may belong to another process
     by now. An id without a process counts as ended.

@@ -21,8 +21,7 @@ def reap(pid: int) -> tuple[int, int]:
 
 
 class Reaper:
-    """Distinguishes the children of a server: its ranks, the orphans of ranks that have ended, and its
-    helpers.
+    """Distinguishes the children of a server: its ranks, the orphans of ended ranks, and its helpers.
 
     Helpers are processes that a module started when the server imported it (multiprocessing's manager, for
     example): ranks may use them, and they run as long as the server.

@@ -20,8 +20,7 @@ _LARGEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class LauncherEnvironment:
-    """The rank of this process, the world size, and the address of the store through which the ranks
-    communicate.
+    """The rank of this process, the world size, and the address of the store that the ranks share.
 
     ``agent_store`` is True where torchrun's agent hosts the store, else rank 0 hosts it. ``restart_count``
     distinguishes processes that torchrun has restarted from those before them.
@@ -41,8 +40,7 @@ class LauncherEnvironment:
 
 
 def launcher_environment(environ: Mapping[str, str]) -> LauncherEnvironment:
-    """The values of the launcher's variables; UsageError of one line where one is missing or contradicts
-    another."""
+    """The values of the launcher's variables; UsageError where one is missing or contradicts another."""
     source = next((names for names in SOURCES if environ.get(names[0])), None)
     if source is None:
         raise UsageError(

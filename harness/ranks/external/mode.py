@@ -31,8 +31,7 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 def own_rank_set() -> rank_set.ExternalRankSet:
-    """This process's rank set; UsageError or LaunchError where an external launcher did not start it as a
-    rank."""
+    """This process's rank set; UsageError or LaunchError where no external launcher started it."""
     settings = environment.settings()
     return rank_set.own_rank_set(environment.environment(), settings.timeout_s, settings.exit_grace_s)
 
@@ -145,8 +144,7 @@ def _end_process(
     own: InProcessRank | None,
     listener: ExternalSupervisor,
 ) -> None:
-    """Ends a process whose test cannot be interrupted: prints the verdict, and exits with unittest's failure
-    code.
+    """Ends a process whose test cannot be interrupted, with the verdict and unittest's exit code.
 
     It first waits up to ``within_s`` seconds for the other processes to finish, which the launcher may end
     together with this one.
@@ -174,8 +172,7 @@ def begun(case: unittest.TestCase) -> int:
 
 
 def speak_if_absent(case: Any, times: int) -> None:
-    """The last cleanup of a test: reports a skip for a test whose ``setUp`` failed or skipped in this
-    process.
+    """The last cleanup of a test: reports a skip where ``setUp`` failed or skipped in this process.
 
     The other processes would wait for its report otherwise. ``times`` is how often the test had begun before.
     RankError where other processes ran the test, because their verdict applies to this process as well.

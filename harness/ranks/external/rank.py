@@ -34,8 +34,7 @@ SIGNAL_EVERY_S = 0.03
 
 
 class _LogPage:
-    """A process's collective log; there is only one, because the recorder keeps the log that it was installed
-    with."""
+    """A process's collective log; there is only one, because the recorder keeps its first log."""
 
     def __init__(self) -> None:
         self.memory = mmap.mmap(-1, collective_log.size(1))
@@ -113,8 +112,7 @@ class InProcessRank:
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:
-        """A region that ``stop`` can interrupt, where this is the main thread: only that one handles
-        signals."""
+        """A region that ``stop`` can interrupt, in the main thread, the only one that handles signals."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -179,8 +177,7 @@ class InProcessRank:
 
 
 def clean_up(*, passed: bool) -> None:
-    """Destroys the test's process groups, so that the next test's have the same names and numbers in all
-    ranks.
+    """Destroys the test's process groups, so that all ranks name and number the next test's alike.
 
     After a test that did not pass, a garbage collection closes its connections, which wakes waiting peers.
     """

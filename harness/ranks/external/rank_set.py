@@ -80,8 +80,7 @@ class OutcomeLog:
             number += 1
 
     def read(self, number: int, timeout_s: float, *, soon: bool = False) -> LoggedOutcome | None:
-        """The outcome at that place of the log, from 0; None where there is none within ``timeout_s``
-        seconds.
+        """The outcome at that place of the log, from 0; None where ``timeout_s`` seconds pass without.
 
         ``soon`` polls instead of waiting, for an outcome that is appended soon or never: torch prints a
         warning for each wait that ends without the key.
@@ -127,16 +126,14 @@ def _asked_for(store: Any, key: str, timeout_s: float) -> bool:
 
 
 class ExternalRankSet:
-    """All ranks of a run, as this process sees them. Owns its connections to the store and what it hosts
-    itself.
+    """All ranks of a run, as this process sees them, and its connections to their store.
 
     The process that hosts the store owns it, and rank 0 owns the directory of rendezvous files. ``lost`` maps
     the ranks that will take part in no further test to the test in which they were lost.
     """
 
     def __init__(self, where: LauncherEnvironment, timeout_s: float) -> None:
-        """Joins, and waits for all other ranks; LaunchError where one is missing after ``timeout_s``
-        seconds."""
+        """Joins, and waits ``timeout_s`` seconds for all other ranks; LaunchError where one is missing."""
         self.launched = where
         self.lost: dict[int, str] = {}
         self._owner = os.getpid()
@@ -201,8 +198,7 @@ class ExternalRankSet:
         return range(self.launched.world_size)
 
     def require(self, world_size: int) -> None:
-        """LaunchError where fewer than ``world_size`` ranks were started, or one of the first ones is
-        lost."""
+        """LaunchError where fewer than ``world_size`` ranks were started, or one of them is lost."""
         if world_size > self.launched.world_size:
             raise LaunchError(
                 f"the test asks for {world_size} ranks, and {self.launched.world_size} were started: start "
@@ -227,8 +223,7 @@ class ExternalRankSet:
         return self._times.get(test_id, 0)
 
     def begin(self, test_id: str) -> OutcomeLog:
-        """Begins a test in this process and returns the log for its ranks' outcomes; LaunchError without a
-        store."""
+        """Begins a test and returns the log for its ranks' outcomes; LaunchError without a store."""
         number = self._times[test_id] = self.times(test_id) + 1
         try:
             self._writer.set(f"at/{self.launched.rank}", test_id)
@@ -237,8 +232,7 @@ class ExternalRankSet:
         return OutcomeLog(self._writer, self._reader, f"log/{test_id}#{number}")
 
     def rendezvous(self, test_id: str) -> str:
-        """The path of the test's rendezvous file, the same for all ranks; the file is made where it does not
-        exist.
+        """The path of the test's rendezvous file, the same for all ranks; makes the file if needed.
 
         It is in rank 0's temporary directory (TMPDIR), which ranks on several hosts need on a shared file
         system. LaunchError where there is no such directory on this host.

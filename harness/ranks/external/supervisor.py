@@ -133,8 +133,7 @@ class ExternalSupervisor(threading.Thread):
         return Status.TIMED_OUT if self._why is Why.TIMEOUT else Status.ENDED
 
     def _due(self, now: float) -> float:
-        """Does what is due since the silent ranks were given up; returns until when to wait for their
-        outcomes."""
+        """Does what is due since silent ranks were given up; returns when the next thing is due."""
         close, unwind, last = (self._gave_up + after for after in (CLOSE_S, UNWIND_S, LAST_WORD_S))
         if now >= close:
             self.released.set()

@@ -67,8 +67,7 @@ def _by_rank(answers: dict[int, bool]) -> str:
 
 @contextlib.contextmanager
 def refused(world_size: int) -> Iterator[None]:
-    """A region of simulated ranks in which a result that differs by rank is an error; entered before torch's
-    mode.
+    """A region in which a result that differs by rank is an error; it is entered before torch's mode.
 
     AssertionError for a truth value that differs by rank, UsageError for a comparison of ranks that does,
     however the test gets the rank (``self.rank``, ``dist.get_rank()``, a mesh). ``dist.get_rank()`` is
@@ -108,8 +107,7 @@ def _comparing(rank_in_mesh: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _one_truth(combine: Callable[[dict[int, Any]], Any]) -> Callable[[dict[int, Any]], Any]:
-    """Wraps torch's function that combines results by rank, to raise AssertionError for truth values that
-    differ.
+    """Wraps torch's function that combines results by rank: truth values that differ are an error.
 
     torch treats them as integers.
     """

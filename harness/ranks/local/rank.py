@@ -54,8 +54,7 @@ def simulation(world_size: int) -> Iterator[LocalTensorMode]:
 
 
 def active_mode(world_size: int) -> Any:
-    """The active ``LocalTensorMode`` as a context manager that changes nothing; a new mode where none is
-    active."""
+    """The active ``LocalTensorMode`` as a context manager without effect, else a new mode."""
     from torch.distributed._local_tensor import LocalTensorMode, local_tensor_mode
 
     mode = local_tensor_mode()
@@ -109,8 +108,7 @@ def by_rank(values: Any) -> list[tuple[int, Any]] | None:
 
 
 def on_each_rank(function: Callable[..., Any], *args: Any) -> Any:
-    """Calls ``function(*args)`` once per simulated rank, with that rank's integers and tensors; once
-    elsewhere.
+    """Calls ``function(*args)`` once per simulated rank, with that rank's values; once elsewhere.
 
     For code that branches on its rank. The function may not call a collective.
     """

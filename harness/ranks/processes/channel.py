@@ -47,8 +47,7 @@ class RankChannel:
         self.on_ready()
 
     def imported(self) -> None:
-        """Reports that the test's module was imported just now: what that opened or started is not the test's
-        leak."""
+        """Marks the end of the module's import: what that opened or started is not the test's leak."""
         self.on_import()
 
     def next_test(self) -> Launch | Again | None:
@@ -91,7 +90,6 @@ class RankChannel:
             send_frame(self._sock, encode(message))
 
     def wait_for_release(self) -> None:
-        """Returns when the parent releases the rank, after every rank has reported, or when the parent has
-        ended."""
+        """Returns when the parent releases the rank (all ranks have reported) or has ended."""
         with contextlib.suppress(OSError, ProtocolError):
             expect(self._frames.next(), Release)

@@ -20,8 +20,7 @@ from harness.wire import only_frame, read_available
 
 @dataclass(slots=True)
 class Heard:
-    """The bytes that the fast path read from the ranks' channels, by rank; the supervisor processes them
-    first.
+    """The bytes that were read from the ranks' channels, by rank; the supervisor processes them first.
 
     ``outcomes`` are all ranks' outcomes in rank order where all passed, else None. ``interrupted`` is the
     time of Ctrl-C in seconds on the monotonic clock.
@@ -74,8 +73,7 @@ def _passes(ranks: RankSet, until: float, heard: Heard) -> dict[int, RankOutcome
 
 
 def _passed(data: bytes, rank: int, **known: Any) -> RankOutcome | None:
-    """The rank's outcome, with ``known`` fields added, where ``data`` is exactly one report of a pass; else
-    None."""
+    """The rank's outcome, with ``known`` fields, where ``data`` is exactly one report of a pass."""
     frame = only_frame(data)
     try:
         message = decode(frame, **known) if frame is not None else None

@@ -52,8 +52,7 @@ class LaunchServer(ServerProcess):
         self.wait(CLOSE_WAIT_S)
 
     def stop(self) -> None:
-        """Ends a server that does not read its requests (because it imports a module, for example), and its
-        ranks."""
+        """Ends a server that does not read its requests, during an import for example, and its ranks."""
         self._dismiss()  # first: a dismissed server does not remove the parent's scratch directory
         self.signal(signal.SIGTERM)
         self.wait(STOP_WAIT_S)

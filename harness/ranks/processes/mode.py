@@ -120,8 +120,7 @@ class PooledRanks:
 
 
 def _replace_if_stuck(launcher: Launcher, result: JobResult) -> None:
-    """Ends a server that did not report its sweep of leftover processes: it would not answer the next test
-    either."""
+    """Ends a server that did not report its sweep of leftover processes, since it is stuck."""
     if UNSWEPT in result.notes:
         launcher.close()
 

@@ -40,8 +40,7 @@ class PooledSet:
     _kept_group: bool = False
 
     def send(self, request: Launch, *, file_name: str, keeps_group: bool) -> None:
-        """Sends a test to every rank, with its rendezvous file and whether the ranks keep their process
-        group.
+        """Sends a test to every rank, with its rendezvous file and whether ranks keep their group.
 
         A rank that has died is ignored here: the supervisor notices it.
         """
@@ -96,8 +95,7 @@ _KNOWN: dict[str, Any] = {"environ": {}, "cwd": "", "sys_path": [], "argv": [], 
 
 
 def compared(outcomes: Sequence[RankOutcome]) -> tuple[RankOutcome, ...]:
-    """Adds to each outcome a leak that only a comparison of ranks shows: other numbers of process groups
-    begun.
+    """Adds to each outcome a leak that only a comparison shows: other numbers of process groups begun.
 
     torch names process groups by counting those that a rank began to make, so ranks whose counts differ would
     wait forever for each other's next group (pytorch/pytorch#46561, pytorch/pytorch#46563,
@@ -128,8 +126,7 @@ class Pool:
         self._kept: PooledSet | None = None
 
     def lease(self, key: Hashable, make: Callable[[], RankSet]) -> PooledSet:
-        """The kept set where it has this key and its ranks are alive, else a new set of the ranks that
-        ``make`` starts."""
+        """The kept set where it has this key and its ranks are alive, else a new set of ``make()``."""
         kept = self._kept
         if kept is not None and kept.key == key and kept.idle_and_well():
             return kept

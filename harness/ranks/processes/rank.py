@@ -36,8 +36,7 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 def from_fork(assignment: Assignment, close: Iterable[int]) -> NoReturn:
-    """The first call in a rank that was forked from a server; it closes the server's descriptors
-    (``close``)."""
+    """The first call in a rank that was forked from a server; closes the server's descriptors."""
     try:
         with contextlib.suppress(OSError):
             os.setpgid(0, 0)

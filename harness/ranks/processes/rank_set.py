@@ -81,8 +81,7 @@ class RankSet:
     """
 
     def __init__(self, request: Launch) -> None:
-        """Opens the descriptors of all ranks; OSError where there are not enough, and then none is left
-        open."""
+        """Opens the descriptors of all ranks, or none of them: OSError where there are not enough."""
         self.world_size = request.world_size
         self.pids: list[int] = []
         self.links: list[RankLink] = []
@@ -156,8 +155,7 @@ class RankSet:
         return self.events.fileno() < 0
 
     def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
-        """Makes the server send a signal to a rank or its whole process group; does nothing where the rank
-        has ended."""
+        """Makes the server signal a rank or its process group; does nothing where it has ended."""
         with contextlib.suppress(OSError):  # a server that has ended took its ranks with it
             send_whole(self.events, framed(encode(Signal(rank, int(signum), group))))
 
@@ -175,8 +173,7 @@ class RankSet:
         self.close()
 
     def close(self) -> None:
-        """Ends the ranks that still run, waits until the server has reported its sweep, and closes
-        everything."""
+        """Ends the ranks that still run, waits for the server's sweep, and closes everything."""
         if self.closed:
             return
         if self.swept is None and self.pids:
@@ -195,8 +192,7 @@ class RankSet:
             link.close()
 
     def wait_until_swept(self, timeout_s: float) -> None:
-        """Waits, at most ``timeout_s`` seconds, until every rank has ended: the server then closes its
-        socket."""
+        """Waits at most ``timeout_s`` seconds until every rank has ended and its socket is closed."""
         with contextlib.suppress(OSError):
             self.events.settimeout(timeout_s)
             while self.events.recv(65536):
@@ -243,7 +239,6 @@ def remote_fd_count(world_size: int) -> int:
 
 
 def split_fds(fds: Sequence[int]) -> tuple[int, int, list[tuple[int, int, int]]]:
-    """Splits a Launch's descriptors into launch socket, collective log and (channel, output, stack) by
-    rank."""
+    """Splits a Launch's descriptors: launch socket, collective log, (channel, output, stack) by rank."""
     per_rank = [(fds[i], fds[i + 1], fds[i + 2]) for i in range(SHARED_FDS, len(fds), FDS_A_RANK)]
     return fds[0], fds[1], per_rank

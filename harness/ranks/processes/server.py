@@ -143,8 +143,7 @@ class Server:
         self._control.close()
 
     def _prepare(self, request: Launch) -> Refused | None:
-        """Copies the parent's environment and imports what ranks need, before any rank exists; a refusal on
-        error."""
+        """Copies the parent's environment and imports what ranks need; returns a refusal on error."""
         try:
             module_import.take_over(request)
             if self._preload and request.preload:
@@ -170,8 +169,7 @@ class Server:
             self._reaper.take_as_helpers(before)
 
     def _start_ranks(self, request: Launch, ranks: LaunchedRanks, fds: list[int]) -> Refused | None:
-        """Starts all ranks of a launch; where one cannot be started, ends the others and returns a
-        refusal."""
+        """Starts all ranks of a launch, or returns a refusal and leaves none running."""
         _, log, per_rank = split_fds(fds)
         mine = self._own_fds()
         try:

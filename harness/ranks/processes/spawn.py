@@ -30,8 +30,7 @@ class SpawnLauncher(ServerLauncher):
     name = "spawn"
 
     def launch(self, request: Launch) -> RankSet:
-        """Starts ranks; ServerLost if the server dies. A module that does not import is an error of each
-        rank."""
+        """Starts ranks; ServerLost if the server dies. A failing import is an error of each rank."""
         try:
             return self._attempt(request)
         except ServerLost:  # it died since it was last checked; no rank has run anything yet

@@ -185,8 +185,7 @@ class Supervisor:
         return RankOutcome(rank, status, subtests=failed, exit_code=watched.code, note=note)
 
     def _read_reports(self, watched: _Watched) -> None:
-        """Reads all that the channel holds; at its end, or after an invalid frame, it is watched no
-        longer."""
+        """Reads all that the channel holds; stops watching it at its end or after an invalid frame."""
         while watched.lie == "":
             data = read_available(watched.link.channel.fileno())
             if not data:
@@ -252,8 +251,7 @@ class Supervisor:
             self._last_dump = self._clock()
 
     def _drain(self, watched: _Watched) -> None:
-        """Reads what the pipes still hold, but not until their end: a process that the rank left may keep
-        them open."""
+        """Reads what the pipes hold now; a process that the rank left may keep them open for longer."""
         for _ in range(DRAIN_READS):
             output, dump = read_available(watched.link.output), read_available(watched.link.stack)
             if not (output or dump):

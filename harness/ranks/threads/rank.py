@@ -53,8 +53,7 @@ class ThreadOwner(Protocol):
 
 
 class RankThread(threading.Thread):
-    """The daemon thread of one rank. ``world`` is the rank's state of ``torch.distributed``: its process
-    groups."""
+    """The daemon thread of one rank. ``world`` is the rank's state of ``torch.distributed``."""
 
     def __init__(self, owner: ThreadOwner, rank: int) -> None:
         super().__init__(name=f"rank {rank}", daemon=True)
@@ -87,8 +86,7 @@ class RankThread(threading.Thread):
             raise RankEnded(f"the test of rank {self.rank} is over")
 
     def stack(self) -> str:
-        """The thread's current stack in faulthandler's form, innermost frame first; "" where it has no
-        frame."""
+        """The thread's stack in faulthandler's form, innermost frame first; "" where it has none."""
         return stack_of(self.ident or 0)
 
 

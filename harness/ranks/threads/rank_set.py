@@ -53,8 +53,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class _Call:
-    """One call of a threaded group's method; ``held`` are the contexts from its rank's arrival to its
-    return."""
+    """One call of a threaded group's method; ``held`` are its contexts from arrival to return."""
 
     thread: RankThread
     operation: str
@@ -65,8 +64,7 @@ class _Call:
 
 
 class RankThreads:
-    """The rank threads of one test, from ``start`` to ``close``; ``turns=False`` lets them run at the same
-    time."""
+    """The rank threads of one test, from ``start`` to ``close``; ``turns=False`` removes the run token."""
 
     def __init__(self, world_size: int, body: Body, *, timeout_s: float, turns: bool = True) -> None:
         self.world_size = world_size
@@ -138,8 +136,7 @@ class RankThreads:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(SystemExit))
 
     def interrupt_all(self) -> None:
-        """Ends a test that no supervisor watches: wakes, interrupts and closes; does nothing after
-        ``close``."""
+        """Ends a test that no supervisor watches: wakes, interrupts, closes. Nothing after ``close``."""
         if not self._closed:
             self.wake()
             self.interrupt()
@@ -283,8 +280,7 @@ class RankThreads:
             thread.records[-1] = replace(call.record, ended_s=time.monotonic())
 
     def arrive(self) -> None:
-        """Records that the calling thread's collective is about to wait, and matches it with the peers'
-        calls."""
+        """Records that the calling rank's collective is about to wait, and matches it with its peers'."""
         call: _Call | None = getattr(self._inside, "call", None)
         if call is None or call.record is not None:
             return

@@ -141,8 +141,7 @@ def _numpy() -> StateItem:
 
 @functools.cache
 def _bit_generator(rank: int) -> Any:
-    """A rank's bit generator, cached because making one takes longer than a test; every rank seeds it
-    first."""
+    """A rank's bit generator, cached because making one is slow; every rank seeds it before use."""
     import numpy.random
 
     return numpy.random.MT19937(rank)

@@ -18,14 +18,12 @@ class SwitchableState(Protocol):
     """The process-wide state that each rank has its own copy of; see ``rank_state.RankStates``."""
 
     def switch(self, rank: int | None) -> None:
-        """Saves the current state for the rank it belongs to, and restores that of ``rank``; None is the
-        parent."""
+        """Saves the current rank's state and restores that of ``rank``; None is the parent."""
         ...
 
 
 class RunToken:
-    """The token that lets one rank run at a time. Any thread may release it on behalf of the rank that holds
-    it."""
+    """The token that lets one rank run at a time; any thread may release it for the rank that holds it."""
 
     def __init__(self, state: SwitchableState) -> None:
         self._state = state
@@ -49,8 +47,7 @@ class RunToken:
         gate.acquire()
 
     def release(self, rank: int) -> None:
-        """Gives the token up, before the rank waits or when it is done; does nothing where it has no
-        token."""
+        """Gives the token up, before the rank waits or when it is done; a no-op without the token."""
         with self._lock:
             if self.holder == rank:
                 self._next()

@@ -36,8 +36,7 @@ _NO_COLLECTIVE = frozenset({"size", "rank", "getBackendName", "exception_handle"
 
 
 class Worlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not followed
-    """The state of ``torch.distributed`` (c10d's ``_world``): one per rank thread, the parent's in other
-    threads.
+    """The state of ``torch.distributed`` (c10d's ``_world``): one per rank thread, else the parent's.
 
     A rank whose test is over is ended as soon as it uses any group, so that an abandoned thread does nothing
     to the groups of a later test or of the parent.
@@ -62,8 +61,7 @@ class Worlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not f
 
 
 def make_group(options: Any, _backend_options: Any) -> Any:
-    """The threaded backend's constructor for ``torch.distributed``; returns when all members have called
-    it."""
+    """The threaded backend's constructor for ``torch.distributed``; returns when all members called it."""
     rank = current()
     if rank is None:
         raise RuntimeError('backend "threaded" connects the threads of a threaded test, and this is none')
@@ -125,8 +123,7 @@ ThreadedGroup: Any = type("ThreadedGroup", (threaded.ProcessLocalGroup,), _metho
 
 
 def _waits(original: Callable[..., Any], *, for_peers: bool = True) -> Callable[..., Any]:
-    """Wraps a call in which a rank may wait: the rank releases the run token during it. Other threads just
-    call."""
+    """Wraps a call in which a rank may wait, to release the run token during it; only in rank threads."""
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -142,8 +139,7 @@ def _waits(original: Callable[..., Any], *, for_peers: bool = True) -> Callable[
 
 
 def _bounded(original: Callable[..., Any], most: timedelta) -> Callable[..., Any]:
-    """Limits the timeout of the groups that a rank makes to the test's: a thread that waits in gloo cannot be
-    ended.
+    """Limits the timeout of a rank's groups to the test's, since a thread in gloo cannot be ended.
 
     gloo has no call that ends pending operations (related: pytorch/pytorch#130345).
     """
@@ -178,8 +174,7 @@ def _sleeping_calls() -> Iterator[tuple[Any, str]]:
 
 @contextmanager
 def _one_device_guard() -> Iterator[None]:
-    """A region in which no rank makes torch's stand-in CUDA device guard; the calling thread makes it
-    beforehand.
+    """A region in which ranks use the stand-in CUDA device guard that the calling thread made.
 
     Fake tensors need the guard where torch was built for CUDA and there is no GPU. In torch 2.11 it belongs
     to the thread that made it last, and its use after the end of that thread crashes the process
@@ -252,8 +247,7 @@ def new_store() -> Any:
 
 
 def destroy_groups(world: Any) -> None:
-    """Destroys the rank's remaining groups where one is not threaded; ``drop_groups`` is enough for threaded
-    ones."""
+    """Destroys the rank's remaining groups where one is not threaded (else see ``drop_groups``)."""
     if dist.is_initialized() and not all(isinstance(g, ThreadedGroup) for g in world.pg_map):
         dist.destroy_process_group()
 
