@@ -53,7 +53,7 @@ class TestRecord:
     """One attempt at one test.
 
     ``id`` is the unittest id; ``status`` a value of ``harness.outcomes.Status``; ``reason`` one line
-    (skip reason or what went wrong); ``details`` the failure text in full, in the order of DESIGN 5;
+    (skip reason or what went wrong); ``details`` the failure text in full, as ``report.failure`` orders it;
     ``output`` what the test printed in its worker (failing tests only); ``started_at`` seconds since the
     epoch; ``started_s`` on the monotonic clock; ``attempt`` 1 for the first; ``repeat`` 1 for the first of
     ``--repeat``; ``flaky`` is set on the passing attempt of a test that failed before in this run.
