@@ -64,6 +64,17 @@ class RankError(RankProblem, RuntimeError):
     """
 
 
+class RanksInterrupted(KeyboardInterrupt):
+    """Ctrl-C while a test's ranks ran: the text says what each rank was doing, ``outcome`` has it as values.
+
+    Nobody's fault. It passes through a test as any ``KeyboardInterrupt`` does, and ends the run.
+    """
+
+    def __init__(self, message: str, outcome: TestOutcome | None = None) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
 class RankLeakWarning(UserWarning):
     """A test left processes behind, which were ended, or changed its pooled ranks, which were replaced.
 

@@ -228,7 +228,7 @@ class RankOrchestration(CaseInRank):
         assert self._running is not None
         self._job_result = self._running.join(self._rules(fn))
         if self._job_result.interrupted:
-            raise verdict.interrupted(self, merge(self._job_result.outcomes))
+            raise verdict.interrupted(self, replace(merge(self._job_result.outcomes), mode=self._mode))
         self._check_return_codes(fn, time.monotonic() - self._launched_s)
 
     def _rules(self, fn: Callable[..., object]) -> MergeRules:

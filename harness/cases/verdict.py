@@ -12,7 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from harness import environment
-from harness.errors import HarnessError, RankError, RankFailure, RankLeakWarning, RankProblem, ServerLost
+from harness.errors import (
+    HarnessError,
+    RankError,
+    RankFailure,
+    RankLeakWarning,
+    RankProblem,
+    RanksInterrupted,
+    ServerLost,
+)
 from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
 from harness.ranks.job import JobResult
 from harness.ranks.processes import module_import
@@ -53,10 +61,10 @@ def server_lost(case: unittest.TestCase, how: str) -> ServerLost:
     )
 
 
-def interrupted(case: unittest.TestCase, outcome: TestOutcome) -> KeyboardInterrupt:
-    """Ctrl-C, with what the ranks were doing."""
+def interrupted(case: unittest.TestCase, outcome: TestOutcome) -> RanksInterrupted:
+    """The exception of a test whose ranks were ended by Ctrl-C, with what they were doing."""
     told = replace(outcome, status=Status.ENDED, root_cause=None, reason="interrupted")
-    return KeyboardInterrupt(_text(case, told))
+    return RanksInterrupted(_text(case, told), told)
 
 
 def left_behind(watched: JobResult) -> tuple[str, ...]:
