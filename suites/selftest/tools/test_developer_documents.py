@@ -1,4 +1,4 @@
-"""Tests that ARCHITECTURE.rst and CONTRIBUTING.rst name files that exist and describe all parts of harness."""
+"""Tests that ARCHITECTURE.rst and CONTRIBUTING.rst name real files and describe every part of the harness."""
 
 from __future__ import annotations
 
