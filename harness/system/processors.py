@@ -1,4 +1,4 @@
-"""How many processors this process may use, and what share of them each of several processes gets."""
+"""Decides how many processors this process may use, and the share of each of several processes in them."""
 
 from __future__ import annotations
 
