@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from harness import __version__
@@ -18,11 +18,10 @@ from harness.settings import GRACE_S, VARIABLES
 
 TREE = Path(__file__).resolve().parents[3]
 README = (TREE / "README.rst").read_text(encoding="utf-8")
+ARCHITECTURE = (TREE / "ARCHITECTURE.rst").read_text(encoding="utf-8")
 
 # One that stands for any, and one that update_timings.py writes.
 _MADE_UP_OR_WRITTEN = {"harness/a/b.py", "suites/timings.json"}
-# A folder in running text or in a drawn tree: a path with a slash behind it.
-_FOLDER = re.compile(r"(?<![\w./*])([a-z]\w*(?:/\w+)*)/(?![\w*])")
 
 
 class Readme(unittest.TestCase):
@@ -46,7 +45,7 @@ class Readme(unittest.TestCase):
 
     def test_every_path_exists(self) -> None:
         """The files and directories of the tree that the README names exist."""
-        named = _paths(README)
+        named = re.findall(r"``((?:harness|suites|tools|\.ci)/[\w./]*\w)``", README)
         self.assertGreater(len(named), 5)
         for path in named:
             if path not in _MADE_UP_OR_WRITTEN:
@@ -96,35 +95,31 @@ class Tables(unittest.TestCase):
 
 
 class Layout(unittest.TestCase):
-    """The folders of ``harness`` beside the README's Development section and ``ARCHITECTURE.rst``.
+    """``ARCHITECTURE.rst`` beside the folders and files of ``harness``."""
 
-    A folder is named by its path (``harness/ranks/threads``) or, in ``ARCHITECTURE.rst``, by the end of its
-    path with a slash behind it (``threads/``).
-    """
+    def assert_named(self, heading: str, there: Iterable[str]) -> None:
+        """Compares what the table below a heading names with what there is."""
+        named = [row[0].strip("`") for row in _table(ARCHITECTURE, heading)]
+        ours = Counter(name for name in named if name.startswith("harness/") or name.endswith(".py"))
+        self.assertFalse(Counter(there) - ours, f"rows that the table below {heading!r} lacks")
+        self.assertFalse(ours - Counter(there), f"rows below {heading!r} for what is not there, or is twice")
 
-    architecture = (TREE / "ARCHITECTURE.rst").read_text(encoding="utf-8")
-    development = README.partition("\nDevelopment\n")[2]
+    def test_folders(self) -> None:
+        """The table of folders has each folder of ``harness`` with Python files, and no other."""
+        found = {path.parent for path in (TREE / "harness").glob("*/**/*.py")}
+        self.assert_named("Folders", [folder.relative_to(TREE).as_posix() for folder in found])
 
-    def test_every_folder_is_named(self) -> None:
-        """Each folder of ``harness`` that has Python files is named in one of the two."""
-        paths = set(re.findall(r"\bharness(?:/\w+)+", self.development + self.architecture))
-        ends = set(_FOLDER.findall(self.architecture))
-        unnamed = [
-            folder
-            for folder in _folders("harness")
-            if folder not in paths and not any(f"/{folder}".endswith(f"/{end}") for end in ends)
-        ]
-        self.assertEqual(unnamed, [], "name them in ARCHITECTURE.rst or in the README's Development section")
+    def test_modules_at_the_top(self) -> None:
+        """The table of modules has each file at the top of ``harness`` but ``__init__.py``, and no other."""
+        found = [path.name for path in (TREE / "harness").glob("*.py") if path.name != "__init__.py"]
+        self.assert_named("Modules at the top of ``harness/``", found)
 
-    def test_every_named_folder_exists(self) -> None:
-        """Each folder or file that ``ARCHITECTURE.rst`` names by one of these forms exists."""
-        missing = [path for path in _paths(self.architecture) if not (TREE / path).exists()]
-        self.assertEqual(missing, [])
-        there = _folders("harness", "suites", "tools")
+    def test_every_path_exists(self) -> None:
+        """The files that ``ARCHITECTURE.rst`` names exist, below ``harness`` where it leaves that out."""
+        named = re.findall(r"``((?:\w+/)+\w+\.\w+)``", ARCHITECTURE)
+        self.assertGreater(len(named), 50)
         gone = [
-            end
-            for end in _FOLDER.findall(self.architecture)
-            if not (TREE / end).is_dir() and not any(f"/{folder}".endswith(f"/{end}") for folder in there)
+            path for path in named if not (TREE / path).exists() and not (TREE / "harness" / path).exists()
         ]
         self.assertEqual(gone, [])
 
@@ -177,17 +172,6 @@ def _table(text: str, heading: str) -> list[tuple[str, ...]]:
             cells = zip((begin for begin, _ in columns), ends, strict=True)
             blocks[-1].append(tuple(line[begin:end].strip() for begin, end in cells))
     return next(block for block in reversed(blocks) if block)
-
-
-def _paths(text: str) -> list[str]:
-    """The paths below the tree's folders that an RST text has in double backquotes."""
-    return re.findall(r"``((?:harness|suites|tools|\.ci)/[\w./]*\w)/?``", text)
-
-
-def _folders(*roots: str) -> list[str]:
-    """The folders below ``roots``, themselves left out, that have Python files."""
-    found = {path.parent for root in roots for path in (TREE / root).glob("*/**/*.py")}
-    return sorted(folder.relative_to(TREE).as_posix() for folder in found)
 
 
 def _code_block(text: str) -> str:
