@@ -27,6 +27,7 @@ from harness.cases.in_rank import CaseInRank
 from harness.errors import HarnessError, LaunchError
 from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
 from harness.protocol import Launch
+from harness.ranks.deadlines import timeout_of
 from harness.ranks.external import mode as external_mode
 from harness.ranks.job import Job, JobResult, RunningRanks
 from harness.ranks.modes import LAUNCHED, MODES, chosen_mode
@@ -217,8 +218,7 @@ class RankOrchestration(CaseInRank):
     def _timeout_s(self, settings: Settings) -> float:
         if self._wants is None:
             self._wants = requirements_of(type(self), self._testMethodName)
-        own = self._wants.timeout_s
-        return settings.timeout_s if own is None else own
+        return timeout_of(settings, self._wants.timeout_s)
 
     def _join_processes(self, fn: Callable[..., object]) -> None:
         """Waits until every rank has ended or reported, and raises the test's verdict."""

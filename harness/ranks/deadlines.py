@@ -1,4 +1,4 @@
-"""Decides when the supervisor releases, dumps the stacks of, terminates or kills ranks; a pure function.
+"""Decides a test's deadline, and when ranks are released, asked for their stacks, terminated or killed.
 
 running --all settled--> releasing --all gone--> done
    |  first failure + grace, first skip + skip grace, or the test's deadline
@@ -25,6 +25,11 @@ TERM_WAIT_S = 0.5
 # Seconds for a rank to end after SIGKILL; one that has not is in an uninterruptible system call.
 KILL_WAIT_S = 10.0
 assert STACKS_QUIET_S < STACKS_WAIT_S <= TERM_WAIT_S < KILL_WAIT_S
+
+
+def timeout_of(settings: Settings, *asked: float | None) -> float:
+    """The deadline of a test in seconds: the first of ``asked`` that is not None, else the settings'."""
+    return next((seconds for seconds in asked if seconds is not None), settings.timeout_s)
 
 
 class Action(enum.Enum):

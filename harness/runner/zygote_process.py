@@ -22,7 +22,8 @@ from harness.wire import FrameReader, read_available, send_fds, send_frame
 # Seconds for one module's import. Torch and transformers together take ten on a cold disk; a module that
 # takes five minutes hangs.
 IMPORT_TIMEOUT_S = 300.0
-# Seconds for the stacks of a hanging import to arrive.
+# Seconds for the stacks of a worker, or of a zygote whose import hangs, to arrive. Writing them takes
+# milliseconds; a process that is stopped or deep in swap writes none.
 STACKS_S = 2.0
 # Seconds for a zygote to end its workers and itself. It only has to call kill and wait.
 CLOSE_S = 10.0

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from harness import environment
 from harness.outcomes import PLAIN, MergeRules
-from harness.ranks.deadlines import Limits
+from harness.ranks.deadlines import Limits, timeout_of
 from harness.ranks.debugger import give_back_terminal
 from harness.ranks.job import UNSWEPT, Job, JobResult
 from harness.ranks.processes import choose_launcher, pool
@@ -140,7 +140,7 @@ def supervise(
     ``started`` (monotonic seconds, default now) is when the deadline of ``timeout_s`` seconds began. With
     ``keep`` it returns as soon as every rank has reported, and the ranks stay alive.
     """
-    limits = Limits.of(settings, settings.timeout_s if timeout_s is None else timeout_s)
+    limits = Limits.of(settings, timeout_of(settings, timeout_s))
     begun = time.monotonic() if started is None else started
     debugged = settings.pdb_rank
     heard = None
