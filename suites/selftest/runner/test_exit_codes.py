@@ -44,7 +44,7 @@ class DecideTest(unittest.TestCase):
                 self.assertEqual(decide(**given), code)
 
     def test_precedence(self) -> None:
-        """Of several, an interruption counts first, then a failure, a broken harness, and that nothing ran."""
+        """An interruption goes before a failure, then comes a broken harness, then an empty run."""
         wrongs: list[tuple[dict[str, Any], ExitCode]] = [
             ({"interrupted": True}, ExitCode.INTERRUPTED),
             ({"failed": 2}, ExitCode.FAILED),

@@ -108,7 +108,7 @@ class HelpTest(unittest.TestCase):
         for name in (SLURM.index, SLURM.total, STATUS_FILE):
             self.assertIn(name, text)
         # An option is followed by its description, on the same line or on the next one, which is indented.
-        options = re.findall(r"(?m)^  (?=-)(.*\n.*)", text.partition("exit codes:")[0])
+        options = re.findall(r"(?m)^  (?=(-.*\n.*))", text.partition("exit codes:")[0])
         self.assertGreater(len(options), 30)
         for option in options:
             self.assertRegex(option, r"^\S.*?(  +|\n {20} +)\w", option)
