@@ -153,9 +153,9 @@ class GroupsTest(unittest.TestCase):
 
     def destroyed(self, method: str, case: Any = Bodies) -> bool:
         """Runs a body; says whether the rank then ended its process groups."""
-        with mock.patch.object(process_groups, "destroy_on_exit") as destroy:
-            with contextlib.suppress(SystemExit):
-                case._run(0, method, "", Channel())
+        destroy_on_exit = mock.patch.object(process_groups, "destroy_on_exit")
+        with destroy_on_exit as destroy, contextlib.suppress(SystemExit):
+            case._run(0, method, "", Channel())
         return bool(destroy.called)
 
     def test_only_after_a_pass(self) -> None:
