@@ -12,25 +12,10 @@ from unittest import mock
 from harness import Status, accepted_output, seeding
 from harness.cases import in_rank
 from harness.cases.in_rank import CaseInRank
-from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, SubtestOutcome
+from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo
 from harness.ranks import process_groups
 from harness.ranks.result import RankResult
-
-
-class Channel:
-    """A rank's channel to its parent, which keeps what the rank records."""
-
-    def __init__(self) -> None:
-        self.result: RankResult | None = None
-        self.failed: list[SubtestOutcome] = []
-
-    def record(self, result: RankResult) -> None:
-        """Keeps the rank's result."""
-        self.result = result
-
-    def subtest_failed(self, subtest: SubtestOutcome) -> None:
-        """Keeps a sub-test that failed."""
-        self.failed.append(subtest)
+from suites.selftest.cases.recording_channel import RecordingChannel
 
 
 class Bodies(CaseInRank, unittest.TestCase):
@@ -79,9 +64,9 @@ class Bodies(CaseInRank, unittest.TestCase):
                 self.assertEqual(number, 1)
 
 
-def run(method: str, rank: int = 1) -> tuple[Channel, int | None]:
+def run(method: str, rank: int = 1) -> tuple[RecordingChannel, int | None]:
     """Runs a body as a rank does; returns its channel and the exit code of a SystemExit."""
-    channel = Channel()
+    channel = RecordingChannel()
     try:
         Bodies._run(rank, method, "/rendezvous", channel)
     except SystemExit as ending:
@@ -119,8 +104,8 @@ class RunTest(unittest.TestCase):
         """A sub-test that fails is told at once, and those that pass are in the result too."""
         channel, _ = run("fails_in_a_subtest")
         assert channel.result is not None
-        self.assertEqual([s.params for s in channel.failed], [(("number", "2"),)])
-        self.assertEqual(channel.result.subtests[-1], channel.failed[0])
+        self.assertEqual([s.params for s in channel.failed_subtests], [(("number", "2"),)])
+        self.assertEqual(channel.result.subtests[-1], channel.failed_subtests[0])
 
     def test_generators(self) -> None:
         """Every rank draws the same numbers, and they follow from the base seed."""
@@ -155,7 +140,7 @@ class GroupsTest(unittest.TestCase):
         """Runs a body; says whether the rank then ended its process groups."""
         destroy_on_exit = mock.patch.object(process_groups, "destroy_on_exit")
         with destroy_on_exit as destroy, contextlib.suppress(SystemExit):
-            case._run(0, method, "", Channel())
+            case._run(0, method, "", RecordingChannel())
         return bool(destroy.called)
 
     def test_only_after_a_pass(self) -> None:
@@ -174,7 +159,7 @@ class FinishTest(unittest.TestCase):
 
     def test_own_ending(self) -> None:
         """The test's own SystemExit goes on, so that its code is the rank's."""
-        ending, channel = SystemExit(3), Channel()
+        ending, channel = SystemExit(3), RecordingChannel()
         result = RankResult(Status.ERROR, ErrorInfo("SystemExit", "3", ""), ending=ending)
         with self.assertRaises(SystemExit) as caught:
             in_rank.finish_in_rank(channel, result)

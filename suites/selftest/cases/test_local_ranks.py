@@ -100,7 +100,7 @@ class SimulationTest(unittest.TestCase):
     """What runs in the process that plays the ranks."""
 
     def test_rank(self) -> None:
-        """If ``_run`` is given a number of ranks, it makes one rank of them and does not pass the number on."""
+        """If ``_run`` is given a number of ranks, it makes one rank of them but does not pass it on."""
         made = case(0)
         made._run(0, "test", "/file", "pipe", fake_pg=False, **{local.ARGUMENT: 3})
         (rank, *others), kwargs = type(made).passed_on
