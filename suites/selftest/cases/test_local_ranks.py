@@ -148,13 +148,13 @@ class FunctionsTest(unittest.TestCase):
         self.assertIs(map_local_tensor_for_rank(tensor, 2, lambda t, rank: t if rank == 2 else None), tensor)
 
     def test_many_ranks(self) -> None:
-        """For simulated ranks the function is called with each rank and with its own tensor."""
+        """For simulated ranks the function is called with each rank, and may branch on it."""
         rank = local.rank_of(3)
         with local.simulation(3):
-            tensor = map_local_for_rank(rank, lambda r: torch.tensor([r]))
-            squares = map_local_tensor_for_rank(tensor, rank, lambda t, r: t * r)
-            found = [(r, own.item()) for r, own in local.by_rank(squares) or ()]
-        self.assertEqual(found, [(0, 0), (1, 1), (2, 4)])
+            tensor = map_local_for_rank(rank, lambda r: torch.tensor([r + 5 if r else 0]))
+            changed = map_local_tensor_for_rank(tensor, rank, lambda t, r: -t if r == 1 else t)
+            found = [(r, own.item()) for r, own in local.by_rank(changed) or ()]
+        self.assertEqual(found, [(0, 0), (1, -6), (2, 7)])
 
     def test_rank_of_many(self) -> None:
         """One simulated integer holds the numbers of all ranks."""

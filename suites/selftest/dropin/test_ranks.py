@@ -193,10 +193,6 @@ class Mixin:
         raise AssertionError("not for pooled ranks")
 
 
-class MixedIn(Mixin, Continuous):
-    """A case on pooled ranks that has the mixin all the same."""
-
-
 class ContinuousTest(unittest.TestCase):
     """Ranks of upstream's ``MultiProcContinuousTest``."""
 
@@ -226,8 +222,8 @@ class ContinuousTest(unittest.TestCase):
 
     def test_run_of_a_mixin(self) -> None:
         """A class that inherits ``_run`` from a mixin begins in the harness's, and so do its subclasses."""
-        below = type("Below", (MixedIn,), {})
-        for case in (MixedIn, below):
+        mixed = type("Mixed", (Mixin, Continuous), {})
+        for case in (mixed, type("Below", (mixed,), {})):
             with self.subTest(case.__name__):
                 _, code = run("passes", case, world_size=1)
                 self.assertEqual(code, EXIT_SKIPPED)
