@@ -99,7 +99,7 @@ MESSAGES = st.one_of(
 
 
 class RoundTripTest(unittest.TestCase):
-    """Encoding and decoding."""
+    """Messages that are encoded and decoded."""
 
     @given(MESSAGES)
     def test_every_message(self, message: protocol.Message) -> None:

@@ -50,7 +50,7 @@ def case(rank: Any) -> Any:
 
 
 class ComparisonTest(unittest.TestCase):
-    """``assertEqual`` and ``assertNotEqual``."""
+    """The methods ``assertEqual`` and ``assertNotEqual``."""
 
     def setUp(self) -> None:
         """Makes a case that is all of three ranks, and an integer that is 0, 2 and 4 on them."""

@@ -56,7 +56,7 @@ class ForgetMeshesTest(OneRankTest):
 
     def test_random_state(self) -> None:
         """The state of DTensor's random numbers is made anew for the next mesh."""
-        _random._rng_tracker = object()  # type: ignore[assignment]  # torch makes none for CPU meshes
+        _random._rng_tracker = object()  # torch makes none for CPU meshes
         meshes.forget_meshes()
         self.assertIsNone(_random._rng_tracker)
 

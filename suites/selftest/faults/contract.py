@@ -93,7 +93,7 @@ class WithProperty(MultiProcessTestCase):
 
     @property
     def world_size(self) -> int:
-        """Returns 3."""
+        """Returns another size than the default."""
         return 3
 
     def test_world_size(self) -> None:
