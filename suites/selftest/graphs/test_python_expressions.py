@@ -33,7 +33,7 @@ class Outer:
 
 
 class ExpressionTest(TestCase):
-    """The function ``expression_of``, on nodes of graphs."""
+    """The function ``expression_of``, on values of many types."""
 
     def test_back(self) -> None:
         """Evaluated after its imports, the expression is equal to the value."""

@@ -35,7 +35,7 @@ def trained() -> tuple[Model, SGD]:
 
 
 class SubstituteTest(unittest.TestCase):
-    """The function ``substitute``, on the tensors of a module."""
+    """The function ``substitute``, which replaces tensors wherever they are kept."""
 
     def test_every_place(self) -> None:
         """Parameters, buffers, lists of tensors, optimizer state and param groups get the new tensors."""
