@@ -97,7 +97,7 @@ def files(*places: str) -> list[Path]:
 
 def everything_in(*places: str) -> list[Definition]:
     """Returns all definitions in the files below some folders of the tree."""
-    found = []
+    found: list[Definition] = []
     for path in files(*places):
         found += definitions(str(path.relative_to(TREE)), path.read_text(encoding="utf-8"))
     return found
