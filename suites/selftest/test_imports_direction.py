@@ -1,4 +1,4 @@
-"""Who may import whom: the design's directions, checked on the syntax trees of every module."""
+"""Tests who may import whom: the directions of ARCHITECTURE.rst, on the syntax trees of all modules."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def parts_of(path: Path, *, run_time_only: bool = False) -> set[str]:
 
 
 class DirectionTest(unittest.TestCase):
-    """Imports point down."""
+    """Imports point down the layers."""
 
     def test_bottom(self) -> None:
         """The values know only what is below them."""

@@ -15,7 +15,7 @@ def begun(total: int = 4, jobs: int = 1, **expected_s: float) -> Progress:
 
 
 class CountsTest(unittest.TestCase):
-    """``counts`` and ``running``."""
+    """The properties ``counts`` and ``running``."""
 
     def test_rerun_replaces_its_first_attempt(self) -> None:
         progress = begun()
