@@ -1,4 +1,4 @@
-"""What this machine has for tests, found out without torch: processors, memory, accelerators."""
+"""Finds out, without torch, what this machine has for tests: processors, memory, accelerators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEVICES = Path("/dev")
 
 
 def processors(cpu_max: Path = CGROUP_CPU) -> int:
-    """Processors that this process may use: by its affinity, and by its control group's quota."""
+    """The number of processors that this process may use, by its affinity and its control group's quota."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):
         quota, period = cpu_max.read_text().split()
@@ -26,7 +26,7 @@ def processors(cpu_max: Path = CGROUP_CPU) -> int:
 
 
 def memory_mb(meminfo: Path = MEMINFO) -> int | None:
-    """The machine's memory, None where it does not say."""
+    """The machine's memory in megabytes, None where ``meminfo`` does not tell it."""
     with contextlib.suppress(OSError):
         found = re.search(r"MemTotal:\s*(\d+) kB", meminfo.read_text())
         return int(found[1]) // 1024 if found else None
@@ -34,7 +34,7 @@ def memory_mb(meminfo: Path = MEMINFO) -> int | None:
 
 
 def accelerators(environ: Mapping[str, str], devices: Path = DEVICES) -> int:
-    """Accelerators that tests may see: the driver's device files, fewer where the environment hides some."""
+    """The number of accelerators that tests may use: device files, less those that ``environ`` hides."""
     try:
         found = sum(re.fullmatch(r"nvidia\d+|accel\d+", name) is not None for name in os.listdir(devices))
     except OSError:
@@ -46,5 +46,5 @@ def accelerators(environ: Mapping[str, str], devices: Path = DEVICES) -> int:
 
 
 def capacity(jobs: int, environ: Mapping[str, str]) -> Capacity:
-    """What the scheduler may give out: ``jobs`` slots, and what else there is here."""
+    """The capacity that the scheduler shares out: ``jobs`` slots, and this machine's devices and memory."""
     return Capacity(slots=jobs, accelerators=accelerators(environ), memory_mb=memory_mb())
