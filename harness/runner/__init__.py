@@ -12,7 +12,7 @@ Where to change what:
     batching, scheduling, queue, shuffle  which tests share a worker, and which worker starts next
     plan, session                         attempts, reruns and repeats; the loop of a run
     zygote_owner, zygote_process, zygote  the process that imports test modules and forks workers
-    workers, events, messages             workers as the controller sees them, and the messages between processes
+    workers, events, messages             the controller's view of workers, and the messages between processes
     worker, unittest_result               what runs in a worker, and how a test's result becomes a record
     controller_records, rank_records      the other parts of records
     journal, run_directory, reporters     what a run writes, and where

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from harness.runner.timings import Timings
 from harness.runner.unit import Demand, Unit
 
-# A batch may take one eighth of a slot's fair share of the run. While the last batch runs, the other slots are
-# then idle for less than an eighth of the run.
+# A batch may take one eighth of a slot's fair share of the run. While the last batch runs, the other slots
+# are then idle for less than an eighth of the run.
 PARTS_PER_SLOT = 8
 # Seconds that the runner itself needs for a test. Without them, any number of tests with a recorded time of
 # 0 s would be one batch.

@@ -284,7 +284,7 @@ def _directory(invocation: Invocation) -> tuple[Path | None, tuple[str, ...]]:
 
 
 def _journal(invocation: Invocation, info: RunInfo) -> tuple[Journal | None, tuple[str, ...]]:
-    """The run's journal with its first line written, or None where it cannot be written; and messages about it.
+    """The run's journal with its first line written, None where that fails, and messages about the failure.
 
     UsageError where another run still writes its journal there.
     """

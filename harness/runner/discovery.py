@@ -131,7 +131,7 @@ def standard(modules: Iterable[str]) -> tuple[str, ...]:
 
 
 def stamp(file: str | Path) -> Stamp | None:
-    """The modification time (ns) and size of a file, by which Python's imports judge too; None without a file."""
+    """A file's modification time (ns) and size, by which Python's imports compare it; None without a file."""
     try:
         status = os.stat(file)
     except OSError:
@@ -167,14 +167,14 @@ def torch_version(file: Path | None) -> str | None:
 
 
 def package_directories(path: Iterable[str]) -> list[Path]:
-    """The entries of ``sys.path`` that pip installs to. Installing or removing a package changes their stamps."""
+    """The entries of ``sys.path`` that pip installs to; an installation changes their stamps."""
     return [Path(entry) for entry in path if entry.endswith(("site-packages", "dist-packages"))]
 
 
 def context(
     root: Path, environ: Mapping[str, str], torch_file: Path | None, packages: Iterable[Path] = ()
 ) -> str:
-    """The cache's key: a digest of all that decides which tests exist, except for the test modules themselves."""
+    """The cache's key: a digest of all that decides which tests exist, except for the test modules."""
     support = [*sorted((root / "harness").rglob("*.py")), *sorted(_shared_code(root / "suites"))]
     parts = [
         VERSION,
@@ -220,7 +220,7 @@ class Cache:
             return None
 
     def put(self, loaded: Loaded) -> None:
-        """Stores a module's tests. A module that did not import is forgotten: its error may be gone next time."""
+        """Stores a module's tests; forgets a module that did not import, whose error may be gone next time."""
         stamps = {file: list(stamp(file) or ()) for file in loaded.files}
         if loaded.error or not stamps:
             self._changed = self._entries.pop(loaded.module, None) is not None or self._changed
@@ -236,7 +236,7 @@ class Cache:
         self._entries[loaded.module] = entry
 
     def save(self) -> None:
-        """Replaces the cache file atomically where an entry has changed, and removes the oldest other files."""
+        """Replaces the cache file atomically if an entry has changed, and removes the oldest other files."""
         if self._path is None or not self._changed:
             return
         with contextlib.suppress(OSError):

@@ -55,7 +55,7 @@ class Loader(unittest.TestLoader):
 def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
     try:
         return bool(one == other)
-    except Exception:  # noqa: BLE001 - a user's ==, that of arrays for example: what cannot be compared may differ
+    except Exception:  # noqa: BLE001 - a user's == may raise, as that of arrays does; such tests may differ
         return False
 
 

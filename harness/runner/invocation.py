@@ -25,8 +25,8 @@ from harness.runner.plan import Policy
 from harness.runner.time_limits import TimeLimits, time_limits
 from harness.settings import DECIDING, DROP_IN, WORKER, Settings
 
-# Options that decide whether a test fails, which ``--last-failed`` takes over. Others, such as where the run's
-# files go, are not taken over.
+# Options that decide whether a test fails, which ``--last-failed`` takes over. Others, such as where the
+# run's files go, are not taken over.
 _CONDITIONS = ("drop_in", "slow", "ranks", "strict", "examples", "timeout", "seed", "isolate")
 
 
@@ -62,7 +62,7 @@ class Invocation:
 
     @property
     def upstream_deadlines(self) -> bool:
-        """True where upstream's test files keep upstream's deadlines: a drop-in run without a timeout of its own."""
+        """True where upstream's deadlines hold: in a drop-in run for which no timeout is set."""
         given = self.options.timeout is not None or bool(self.environ.get("HARNESS_TIMEOUT", "").strip())
         return bool(self.options.drop_in) and not given
 
@@ -229,7 +229,7 @@ def _failed(run: EarlierRun) -> tuple[str, ...]:
 
 
 def _cut(options: argparse.Namespace, last: RunInfo) -> tuple[int, int] | None:
-    """The shard of the last run, all of whose failures this machine repeats. UsageError beside ``--shard``."""
+    """The shard of the last run, all failures of which run here. UsageError together with ``--shard``."""
     if last.shard is not None and options.shard is not None:
         raise UsageError(
             f"--last-failed: the last run was shard {last.shard_text} already: leave out --shard"

@@ -30,8 +30,8 @@ from harness.report.base import RunInfo
 from harness.runner.shard_variables import Shard
 
 NAME = "journal.jsonl"
-# The journal of the previous run in the same directory is kept, so that nothing is lost where a run was started
-# again by mistake instead of resumed.
+# The journal of the previous run in the same directory is kept, so that nothing is lost where a run was
+# started again by mistake instead of resumed.
 PREVIOUS = "journal.previous.jsonl"
 # What the first line keeps of a run's ``RunInfo``; the shard is written as ``I/N``.
 _KEPT = (
@@ -67,7 +67,7 @@ class EarlierRun:
 
 
 class Journal:
-    """Appends lines to a journal. After a write has failed, ``failure`` tells why and nothing more is written."""
+    """Appends lines to a journal. After a failed write, ``failure`` tells why and nothing more is written."""
 
     def __init__(self, path: Path) -> None:
         """Opens the file for appending and locks it.

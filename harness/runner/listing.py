@@ -1,4 +1,4 @@
-"""``list_module`` imports a test module and makes a unit of each of its tests; it runs in zygote and workers."""
+"""``list_module`` imports a test module, in the zygote or a worker, and makes a unit of each of its tests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from harness.runner.unit import Demand, Unit, of_id
 from harness.settings import DROP_IN, SUPERVISED
 
 # Number of ranks that share a CPU slot, because a rank spends most of its time waiting for its peers. On two
-# cores the suites finish 1.6 x sooner where two tests of four ranks run at once than where one runs at a time;
-# with two ranks a slot it is 1.2 x.
+# cores the suites finish 1.6 x sooner where two tests of four ranks run at once than where one runs at a
+# time; with two ranks a slot it is 1.2 x.
 RANKS_A_SLOT = 4
 _PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 

@@ -36,7 +36,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """Zygote to controller: the import of a module begins. If the zygote dies now, this module is the cause."""
+    """Zygote to controller: a module's import begins. If the zygote dies now, this module is the cause."""
 
     module: str
 
@@ -148,7 +148,7 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Worker to controller: a test and its fixtures have ended; ``record`` is a ``TestRecord`` as JSON values."""
+    """Worker to controller: a test and its fixtures have ended; ``record`` is its ``TestRecord`` as JSON."""
 
     seq: int
     record: dict[str, Any]

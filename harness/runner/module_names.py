@@ -1,4 +1,4 @@
-"""Converts between modules' names and files; a module run as a script gets the name that others import it by."""
+"""Converts between the names and the files of modules, and finds the importable name of a script."""
 
 from __future__ import annotations
 

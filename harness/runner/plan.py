@@ -1,4 +1,4 @@
-"""``Plan`` decides which attempts at tests a run still has to make: repeats, reruns, and the rest of a resumed run.
+"""``Plan`` decides which attempts at tests a run still has to make: repeats, reruns, what a resumed run left.
 
 An attempt that a run still has to make is called owed.
 """

@@ -3,8 +3,8 @@
     add -----> waiting --start--> running --done--> gone
     rerun ---> waiting          \\--put_back--> waiting
 
-With ``--failfast`` and reruns, nothing else starts while a rerun is due, because it may end the run. The queue
-has no effects outside: the session starts the workers and calls ``done`` when they have ended.
+With ``--failfast`` and reruns, nothing else starts while a rerun is due, because it may end the run. The
+queue has no effects outside: the session starts the workers and calls ``done`` when they have ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Turn = tuple[Unit, Attempt]
 
 
 class Queue:
-    """The batches that wait and run. ``start`` returns a batch's key, by which ``done`` and ``put_back`` end it."""
+    """The batches that wait and run. ``start`` returns their keys, which ``done`` and ``put_back`` take."""
 
     def __init__(self, capacity: Capacity, timings: Timings, *, isolate: bool, reruns_first: bool) -> None:
         """With ``isolate`` every batch has one test; with ``reruns_first`` nothing else starts while a rerun
@@ -47,7 +47,7 @@ class Queue:
             self._schedule = self._schedule.again(new)
 
     def rerun(self, turn: Turn) -> None:
-        """Adds another attempt at a test that failed, in a batch of one: last or, with ``reruns_first``, first."""
+        """Adds another attempt at a failed test, in a batch of one: last or, with ``reruns_first``, first."""
         new = self._batches([turn], True)
         if self._reruns_first:
             if not self._reruns:
@@ -56,7 +56,7 @@ class Queue:
         self._schedule = self._schedule.add(new)
 
     def put_back(self, key: int, turns: Sequence[Turn]) -> None:
-        """Ends a running batch early. Its remaining attempts wait in front of all batches that are held back."""
+        """Ends a running batch early. Its remaining attempts wait in front of all held batches."""
         assert self.holding
         self._held = (*self._batches(turns, self._isolate), *self._held)
         self.done(key)

@@ -57,7 +57,7 @@ class Reporters:
             reporter.tick(now_s)
 
     def finish(self, summary: Summary) -> None:
-        """Tells the reporters that the run is over: the console last, so that it can show errors of the files."""
+        """Tells the reporters that the run is over, the console last, so that it can show the others' errors."""
         for reporter in reversed(self._reporters):
             self._try(reporter.finish, summary)
 

@@ -43,7 +43,7 @@ class StateDirectory:
         return None
 
     def remember(self, directory: Path) -> None:
-        """Notes the directory of the last run, for ``--resume`` and ``--last-failed``. An OSError is ignored."""
+        """Notes the last run's directory, for ``--resume`` and ``--last-failed``. An OSError is ignored."""
         with contextlib.suppress(OSError):
             self._prepare()
             (self.path / "latest").write_text(f"{directory.resolve()}\n", encoding="utf-8")

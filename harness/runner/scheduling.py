@@ -4,10 +4,10 @@
 
 The policy is that of batch systems. Batches that need many slots come first, because they have to wait until
 several slots are idle at once; of equal width, the longest comes first. Batches that need the whole machine
-come last, one after the other, so that the machine has to become idle only once. The first batch that does not
-fit gets a reservation (EASY backfill, Lifka 1995): others pass it only if they are expected to end before it
-can start, or leave free what it needs. Estimates can be wrong, so once the reserved time is over, nothing more
-starts before that batch: at worst it waits until the batches that run then have ended.
+come last, one after the other, so that the machine has to become idle only once. The first batch that does
+not fit gets a reservation (EASY backfill, Lifka 1995): others pass it only if they are expected to end before
+it can start, or leave free what it needs. Estimates can be wrong, so once the reserved time is over, nothing
+more starts before that batch: at worst it waits until the batches that run then have ended.
 
 A schedule is a value without effects. The session starts the workers.
 """
@@ -99,7 +99,7 @@ class Schedule:
         return replace(self, waiting=self.waiting + tuple(sorted(batches, key=self._turn)))
 
     def again(self, batches: Iterable[Batch]) -> Schedule:
-        """The schedule with batches that waited in another schedule, in the same order, behind those that wait."""
+        """The schedule with batches of another schedule, in the same order, behind those that wait."""
         return replace(self, waiting=self.waiting + tuple(batches))
 
     def start(self, now_s: float) -> tuple[Schedule, tuple[Batch, ...]]:
@@ -174,7 +174,7 @@ class Schedule:
 def _reservation(
     head: Amounts, running: Iterable[Running], capacity: Amounts, now_s: float
 ) -> tuple[float, Amounts]:
-    """When ``head`` can start by the estimates, and what it leaves free; an overdue batch counts as ending now."""
+    """When ``head`` can start, by the estimates, and what it leaves free. An overdue batch should end now."""
     left = sorted(((max(entry.ends_s, now_s), entry.need) for entry in running), key=lambda item: item[0])
     at_s = now_s
     for place in range(len(left) + 1):

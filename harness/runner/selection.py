@@ -41,7 +41,7 @@ class Target:
     path: tuple[str, ...] = ()
 
     def takes(self, unit: Unit) -> bool:
-        """True where this name stands for the unit, or for a test of the module whose stand-in the unit is."""
+        """True where this name stands for the unit, or the unit stands in for the name's module."""
         if unit.module not in self.modules:
             return False
         if unit.stands_in:
@@ -58,7 +58,7 @@ class Selection:
 
 
 def resolve(names: Iterable[str], modules: Mapping[str, Path], cwd: Path | None = None) -> tuple[Target, ...]:
-    """The target of each name. ``modules`` maps the known test modules to the directories that they are below.
+    """The target of each name. ``modules`` maps known test modules to the directories that they are below.
 
     Looks at the file system only for names that are paths. A file need not be among the known modules.
     UsageError, with the most similar names, for a name that stands for nothing; also for the end of several
@@ -174,7 +174,7 @@ def _of_dotted(name: str, dotted: str, modules: Iterable[str]) -> Target | None:
 
 
 def _of_tail(name: str, modules: Iterable[str]) -> Target | None:
-    """The target of a name that begins with the last part of a module's: ``test_export``, ``test_export.Case``."""
+    """The target of a name that begins with the last part of a module's name: ``test_export.Case``."""
     first, _, test = name.partition(".")
     found = tuple(module for module in modules if module.endswith("." + first))
     if len(found) > 1:

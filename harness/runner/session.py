@@ -50,7 +50,7 @@ MOST_ZYGOTES_A_TEST = 2
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The fixed inputs of a session. ``shuffle`` is the ``seed`` of ``ordered``; ``seed`` is that of the tests."""
+    """The fixed inputs of a session. ``shuffle`` is the seed for ``ordered``, ``seed`` that of the tests."""
 
     units: dict[str, Unit]
     timings: Timings
@@ -237,7 +237,7 @@ class Session:
         key = self._batch_of.pop(worker.name)
         rest = list(worker.waiting)
         if event.running is not None:
-            rest[:0] = self._charge(worker, event.running, event.output)
+            rest[:0] = self._report_running(worker, event.running, event.output)
         elif rest and not worker.ended_any and worker.cause is Cause.CRASH:
             first = rest.pop(0)
             record = never_began(self._setup.units[first.id], worker, event.output)
@@ -249,7 +249,7 @@ class Session:
         else:
             self._start(key, rest)
 
-    def _charge(self, worker: Worker, item: Item, output: str) -> list[Item]:
+    def _report_running(self, worker: Worker, item: Item, output: str) -> list[Item]:
         """Reports the test that was running when its worker ended; returns it where it has to run again."""
         if worker.cause is Cause.ZYGOTE:
             self._zygotes_lost[item.id] += 1
@@ -273,7 +273,8 @@ class Session:
     def _stop(self, leaving: Worker | None = None) -> None:
         """Starts nothing more and ends all workers, except the one that is ``leaving``.
 
-        That worker ends its batch itself, because its test failed, and closes the servers that it has started.
+        That worker ends its batch itself, because its test failed, and closes the servers that it has
+        started.
         """
         if self._stopping:
             return

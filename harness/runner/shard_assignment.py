@@ -1,7 +1,7 @@
-"""Assigns tests to shards by their expected times, and reduces the suite of a module run by itself to one shard.
+"""Assigns tests to shards by their expected times, and cuts the suite of a module run by itself to one shard.
 
-The assignment is a pure function of the ids, the timings file and the number of shards: every machine computes
-the whole assignment and runs its own shard.
+The assignment is a pure function of the ids, the timings file and the number of shards: every machine
+computes the whole assignment and runs its own shard.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ["Shard", "assign", "filter_suite", "predicted", "shard_from_environ",
 # Microseconds that the runner itself needs for a test, and the least cost of a test. Without it, tests with a
 # recorded time of 0 s would all be in one shard.
 LEAST_US = 1000
-# The factors for the cost of fixtures in the assignments that are tried. A larger factor keeps the tests of one
-# fixture in fewer shards, and may make the shards less even.
+# The factors for the cost of fixtures in the assignments that are tried. A larger factor keeps the tests of
+# one fixture in fewer shards, and may make the shards less even.
 FIXTURE_WEIGHTS = (1, 2, 4, 8, 16)
 
 
@@ -36,7 +36,7 @@ class _Plan:
 
 
 def assign(units: Iterable[Unit], timings: Timings, total: int) -> list[tuple[Unit, ...]]:
-    """Assigns the units to shards: ``total`` disjoint tuples that together hold every unit, each longest first.
+    """Assigns the units to shards: ``total`` disjoint tuples that hold every unit, each longest first.
 
     The algorithm is longest processing time first (Graham 1969): in order of falling estimate, then of id,
     each unit goes to the shard that would end soonest with it. A module's or class's fixture counts once in
@@ -70,7 +70,7 @@ def _plan(
     total: int,
     weight: int,
 ) -> _Plan:
-    """The assignment of units, in this order, each to the shard that ends soonest; fixtures count ``weight`` times."""
+    """Assigns each unit in turn to the shard that would end soonest; fixtures count ``weight`` times."""
     plan = _Plan([[] for _ in range(total)], [0] * total, [set() for _ in range(total)])
     for unit in ordered:
         needed = fixtures[unit.id]
@@ -130,8 +130,8 @@ def filter_suite(
 
     Every test is in exactly one of the shards; tests with the same id are in the same shard. The order and
     nesting of the suite stay, so that unittest's fixtures run as before. Creates ``TEST_SHARD_STATUS_FILE``.
-    Raises the UsageError of ``shard_from_environ`` and ``timings.load_for``. Without shard variables the suite
-    is returned unchanged.
+    Raises the UsageError of ``shard_from_environ`` and ``timings.load_for``. Without shard variables the
+    suite is returned unchanged.
     """
     touch_status_file(environ)
     shard = shard_from_environ(environ)

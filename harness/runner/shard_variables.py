@@ -40,7 +40,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The variables by which a CI system names a shard and the number of shards; ``first`` is its first index."""
+    """A CI system's variables for a shard and the number of shards; ``first`` is the first shard's index."""
 
     index: str
     total: str
@@ -122,7 +122,7 @@ def _read(family: Family, environ: Mapping[str, str]) -> Shard | None:
 
 
 def _read_slurm(environ: Mapping[str, str]) -> Shard | None:
-    """The shard that a Slurm job array names: task ids go from ``_MIN`` in steps of ``_STEP``, by default 1."""
+    """The shard that a Slurm job array names. Task ids go from ``_MIN`` in steps of ``_STEP``, else of 1."""
     pair = _pair(SLURM, environ)
     if pair is None:
         return None

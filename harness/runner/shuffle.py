@@ -1,4 +1,4 @@
-"""``ordered``: the order in which the tests of a round run, either that of discovery or a seeded random one."""
+"""``ordered``: the order in which the tests of a round run, that of discovery or a seeded random one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How long the controller lets a test run before it ends the test's worker.
 
-The deadline of a test that has ranks is kept by their supervisor, in the worker. The controller's own limit is
-later than that, in case the supervisor does not end the test.
+The deadline of a test that has ranks is kept by their supervisor, in the worker. The controller's own limit
+is later than that, in case the supervisor does not end the test.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from harness.ranks import deadlines
 from harness.runner.unit import Unit
 from harness.settings import Settings
 
-# Seconds that the controller waits longer than all graces of the ranks' supervisor: enough to take the stacks of
-# all ranks and to end them on a loaded machine.
+# Seconds that the controller waits longer than all graces of the ranks' supervisor: enough to take the stacks
+# of all ranks and to end them on a loaded machine.
 WATCHDOG_SLACK_S = 20.0
 assert deadlines.STACKS_WAIT_S + deadlines.TERM_WAIT_S + deadlines.KILL_WAIT_S < WATCHDOG_SLACK_S
 # Seconds. The longest deadline that upstream sets for its tests (common_distributed.get_timeout: 300 for most
@@ -40,7 +40,7 @@ class TimeLimits:
 
 
 def time_limits(settings: Settings, *, upstream_deadlines: bool, debugger: bool) -> TimeLimits:
-    """The limits of a run: none with ``debugger``, at least upstream's longest with ``upstream_deadlines``."""
+    """The limits of a run: none with ``debugger``, upstream's longest or more with ``upstream_deadlines``."""
     graces = settings.grace_s + max(settings.skip_grace_s, settings.exit_grace_s) + settings.exit_grace_s
     timeout_s = max(settings.timeout_s, LONGEST_UPSTREAM_S) if upstream_deadlines else settings.timeout_s
     return TimeLimits(None if debugger else timeout_s, graces + WATCHDOG_SLACK_S)

@@ -1,4 +1,4 @@
-"""The timings file: recorded seconds of tests and fixtures, how it is updated, and the estimates made from it.
+"""The timings file: recorded seconds of tests and fixtures, their estimates for a run, and their update.
 
 The file is sorted JSON with one entry on each line, so that the diff of an update is readable::
 
@@ -15,9 +15,9 @@ The file is sorted JSON with one entry on each line, so that the diff of an upda
     }
 
 A fixture's key is ``import module`` (importing it after torch has been imported), ``module`` (setUpModule and
-tearDownModule) or ``module.case`` (setUpClass and tearDownClass). An entry for a test that is gone is ignored,
-and a test without an entry gets an estimate. A file that cannot be read gives a warning and no timings; where
-the user named the file, or where machines that share a run have to agree, it is an error.
+tearDownModule) or ``module.case`` (setUpClass and tearDownClass). An entry for a test that is gone is
+ignored, and a test without an entry gets an estimate. A file that cannot be read gives a warning and no
+timings; where the user named the file, or where machines that share a run have to agree, it is an error.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def load(path: Path) -> tuple[Timings, str | None]:
 
 
 def load_for(named: str | None, *, sharded: bool) -> tuple[Timings, str | None]:
-    """The timings for a run, and the warning of ``load``: from the file that was ``named``, else the default one.
+    """The timings for a run and the warning of ``load``, from the file that was ``named``, else the default.
 
     The default file need not exist. UsageError where a named file is missing or broken, and in a sharded run
     where the default file is broken: without it, this machine would compute other shards than the others.
