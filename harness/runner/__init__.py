@@ -14,7 +14,7 @@ Where to change what:
     zygote_owner, zygote_process, zygote  the process that imports test modules and forks workers
     workers, events, messages             the controller's view of workers, and the messages between processes
     worker, unittest_result               what runs in a worker, and how a test's result becomes a record
-    controller_records, rank_records      the other parts of records
+    controller_records, rank_records      records of tests that did not report themselves, and of ranks
     journal, run_directory, reporters     what a run writes, and where
     capacity, interrupts, output_capture, module_names   the machine, Ctrl-C, captured output, modules' names
 """

@@ -22,7 +22,7 @@ PARTS_PER_SLOT = 8
 LEAST_S = 0.001
 # Seconds. A shorter batch would spend most of its time on its worker: fork, connect, report.
 SHORTEST_S = 0.5
-# Seconds. With longer batches, a worker that crashes would lose more warm state.
+# Seconds. Where a worker crashes, the rest of a long batch has to warm up another worker.
 LONGEST_S = 30.0
 # A batch runs tests for at least this many times as long as its fixtures take, because every batch sets its
 # fixtures up again.

@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _silence_stdout()
         return ExitCode.BROKEN
-    except Exception:  # noqa: BLE001 - whatever it is, it is the harness's own failure and has an exit code
+    except Exception:  # noqa: BLE001 - any other exception is a bug of the harness, which has an exit code
         import traceback
 
         traceback.print_exc()
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(text: str, code: ExitCode) -> int:
-    with contextlib.suppress(OSError):  # nobody reads standard error; the code says enough
+    with contextlib.suppress(OSError):  # standard error may be closed; the exit code is enough
         print(f"{PROG}: {text}", file=sys.stderr, flush=True)
     return int(code)
 

@@ -188,8 +188,8 @@ def choose(
 ) -> Selected:
     """The tests that the options select from those that were found, before sharding.
 
-    An id of ``want.ids`` that was not found is reported as gone only where ``owed`` is true of it: the test
-    still has to run.
+    An id of ``want.ids`` that was not found is reported as gone only if ``owed`` returns True for it, which
+    means that the test still has to run.
     """
     units = discovery.merge_units(found.values())
     gone: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Makes the records of tests that did not report themselves: crashed, timed out, interrupted, not imported."""
+"""Makes the records of tests that did not report themselves: crashed, timed out, ended or not imported."""
 
 from __future__ import annotations
 

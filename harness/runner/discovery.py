@@ -220,7 +220,7 @@ class Cache:
             return None
 
     def put(self, loaded: Loaded) -> None:
-        """Stores a module's tests; forgets a module that did not import, whose error may be gone next time."""
+        """Stores a module's tests, or forgets a module that did not import: its error may be gone later."""
         stamps = {file: list(stamp(file) or ()) for file in loaded.files}
         if loaded.error or not stamps:
             self._changed = self._entries.pop(loaded.module, None) is not None or self._changed

@@ -8,7 +8,7 @@ tests that it has to run::
     {"schema": 1, "kind": "run", "argv": [...], "options": {...}, "cwd": ..., "tests": [ids], ...}
     {"schema": 1, "kind": "test", "id": ..., "status": ..., ...}        a TestRecord, see harness/record.py
     {"schema": 1, "kind": "resume", "argv": [...], "options": {...}, ...}    a later run went on from here
-    {"schema": 1, "kind": "end", "exit_code": ..., "at": ...}           the run came to its end
+    {"schema": 1, "kind": "end", "exit_code": ..., "at": ...}           the run has ended
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Journal:
                 data = data[os.write(self._fd, data) :]
         except OSError as error:
             self.failure = f"{self.path}: {error.strerror}"
-            with contextlib.suppress(OSError):  # the reader skips a torn line without a newline too
+            with contextlib.suppress(OSError):  # the disk may be full for it too; readers skip torn lines
                 os.write(self._fd, b"\n")
 
 

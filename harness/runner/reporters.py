@@ -57,7 +57,7 @@ class Reporters:
             reporter.tick(now_s)
 
     def finish(self, summary: Summary) -> None:
-        """Tells the reporters that the run is over, the console last, so that it can show the others' errors."""
+        """Ends all reports, the console last, so that it can show the errors of the others."""
         for reporter in reversed(self._reporters):
             self._try(reporter.finish, summary)
 
@@ -66,7 +66,7 @@ class Reporters:
     ) -> None:
         try:
             step(value)  # type: ignore[arg-type]  # each caller pairs a step with its own kind of value
-        except Exception as error:  # noqa: BLE001 - whatever one report's library raises, the others are written
+        except Exception as error:  # noqa: BLE001 - no error of one report may prevent the others
             what = f"{type(error).__name__}: {error}"
             if isinstance(error, OSError):
                 what = f"{error.filename}: {error.strerror}" if error.filename else str(error)

@@ -102,7 +102,7 @@ def _resolve(name: str, modules: Mapping[str, Path], cwd: Path) -> Target:
 def split_path(name: str) -> tuple[str, str]:
     """Splits ``path.py::Class.method`` or ``path.py::Class::method`` into the path and ``Class.method``.
 
-    Returns the name and "" where it has not this form.
+    Returns the name and "" where it does not have this form.
     """
     file, colons, rest = name.partition("::")
     if not colons or not file.endswith(".py"):

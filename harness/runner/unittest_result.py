@@ -235,7 +235,7 @@ def _text(value: object) -> str:
     """``str()`` of a test's object; where that raises, the same text as the ``traceback`` module prints."""
     try:
         return str(value)
-    except Exception:  # noqa: BLE001 - whatever a test's own class raises, the test has its verdict
+    except Exception:  # noqa: BLE001 - an object of a test may raise anything here; the test keeps its verdict
         return f"<{'exception' if isinstance(value, BaseException) else 'object'} str() failed>"
 
 

@@ -92,7 +92,7 @@ class FixtureSuite(unittest.TestSuite):
         return not failed
 
     def leave_class(self, test: unittest.TestCase | None, result: RecordingResult) -> None:
-        """Tears down the previous test's class, unless ``test`` has the same; None after the last test."""
+        """Tears down the previous test's class, unless ``test`` has the same; always for None."""
         previous = getattr(result, "_previousTestClass", None)
         if previous in (self._left, type(test)):
             return
@@ -100,7 +100,7 @@ class FixtureSuite(unittest.TestSuite):
         self._tearDownPreviousClass(test, result)  # type: ignore[attr-defined]  # typeshed leaves it out
 
     def leave_module(self, test: unittest.TestCase | None, result: RecordingResult) -> None:
-        """Tears down the previous test's module, unless ``test`` is in it; None after the last test."""
+        """Tears down the previous test's module, unless ``test`` is in it; always for None."""
         previous = getattr(result, "_previousTestClass", None)
         if previous is not None and (test is None or previous.__module__ != type(test).__module__):
             try:

@@ -164,7 +164,7 @@ class Workers:
         return name
 
     def end(self, worker: Worker, cause: Cause) -> None:
-        """Begins to end a worker: first its stacks are taken, then SIGTERM and SIGKILL are sent.
+        """Begins to end a worker: a running test's stacks are taken, then SIGTERM and SIGKILL are sent.
 
         ``wait`` returns an event when the worker has ended.
 

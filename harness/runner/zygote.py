@@ -229,7 +229,7 @@ class Zygote:
         return max(0.0, min(ORPHAN_GRACE_S / 10, min(self._orphans.values()) - time.monotonic()))
 
     def _end_orphans(self) -> None:
-        """Reaps orphans that have ended, and kills those whose grace is over; then does so with new orphans."""
+        """Reaps orphans that have ended and kills those whose grace is over, until there are no new ones."""
         while self._orphans:
             now = time.monotonic()
             ended = [pid for pid, deadline in self._orphans.items() if self._ended(pid, now > deadline)]
