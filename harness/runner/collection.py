@@ -148,13 +148,13 @@ def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
 
 
 def discover(
-    want: Wanted, cache: Cache, zygote_owner: ZygoteOwner, say: Callable[[str], None], *, cached: bool
+    want: Wanted, cache: Cache, zygote_owner: ZygoteOwner, show_notice: Callable[[str], None], *, cached: bool
 ) -> dict[str, ModuleTests]:
     """The tests of every wanted module, in order.
 
     The zygote imports the modules; with ``cached``, those in the cache are taken from there instead. A module
-    that was imported from another file than the one that was meant has an error. ``say`` is called with
-    notices of one line.
+    that was imported from another file than the one that was meant has an error. ``show_notice`` is called
+    with notices of one line.
     """
     known = {m: tests for m in want.modules if (tests := cache.get(m, want.sources[m])) is not None}
     found = dict(known) if cached else {}
@@ -162,7 +162,7 @@ def discover(
     dirty = [module for module in missing if module in known and known[module].dirty]
     rest = [module for module in missing if module not in dirty]
     for part in (dirty, rest):  # a dirty module costs the zygote all that it has imported, so these go first
-        for loaded in zygote_owner.load(part, say) if part else ():
+        for loaded in zygote_owner.load(part, show_notice) if part else ():
             checked = _checked(loaded, want.sources[loaded.module])
             cache.put(checked)
             found[loaded.module] = discovery.module_tests(checked)

@@ -63,25 +63,25 @@ class ZygoteOwner:
         """The zygote's process id; None without a zygote."""
         return self._zygote.pid if self._zygote is not None else None
 
-    def zygote(self, say: Callable[[str], None]) -> ZygoteProcess:
+    def zygote(self, show_notice: Callable[[str], None]) -> ZygoteProcess:
         """Returns the zygote, with all modules that ``load`` has imported; starts one where there is none.
 
-        ``say`` is as in ``load``.
+        ``show_notice`` is as in ``load``.
         """
         if self._zygote is None:
-            for _ in self._load(self._loaded, say):
+            for _ in self._load(self._loaded, show_notice):
                 pass
         assert self._zygote is not None
         return self._zygote
 
-    def load(self, modules: Iterable[str], say: Callable[[str], None]) -> Iterator[Loaded]:
+    def load(self, modules: Iterable[str], show_notice: Callable[[str], None]) -> Iterator[Loaded]:
         """Has the zygote import the modules that are new, and yields the result of each.
 
-        ``say`` is called with notices of one line. Raises KeyboardInterrupt where the user wants to stop, and
-        HarnessError after more than ``MOST_LOSSES`` zygotes have died.
+        ``show_notice`` is called with notices of one line. Raises KeyboardInterrupt where the user wants to
+        stop, and HarnessError after more than ``MOST_LOSSES`` zygotes have died.
         """
         skip = {*self._loaded, *self._broken, *self._cold}
-        yield from self._load([m for m in modules if m not in skip], say)
+        yield from self._load([m for m in modules if m not in skip], show_notice)
 
     def lost(self) -> None:
         """Closes a zygote that has died; HarnessError after more than ``MOST_LOSSES`` of them."""
@@ -90,7 +90,7 @@ class ZygoteOwner:
         if self._losses > MOST_LOSSES:
             raise HarnessError("the process that forks workers died again and again; see the notices above")
 
-    def _load(self, modules: Sequence[str], say: Callable[[str], None]) -> Iterator[Loaded]:
+    def _load(self, modules: Sequence[str], show_notice: Callable[[str], None]) -> Iterator[Loaded]:
         todo, told = list(modules), set(self._loaded)
         while True:
             spoiled = False
@@ -99,12 +99,12 @@ class ZygoteOwner:
                     [m for m in todo if m not in self._cold], self._path, self._wake
                 ):
                     spoiled = spoiled or loaded.dirty
-                    self._note(loaded, say)
+                    self._note(loaded, show_notice)
                     if loaded.module not in told:
                         told.add(loaded.module)
                         yield loaded
             except ZygoteLost as lost:
-                say(f"the process that forks workers ended ({_first_line(lost)}); starting another")
+                show_notice(f"the process that forks workers ended ({_first_line(lost)}); starting another")
                 self.lost()
                 spoiled = True
             if not spoiled:
@@ -117,7 +117,7 @@ class ZygoteOwner:
             self._zygote = ZygoteProcess(self._environ, self._sys_path, inherit_streams=self._inherit)
         return self._zygote
 
-    def _note(self, loaded: Loaded, say: Callable[[str], None]) -> None:
+    def _note(self, loaded: Loaded, show_notice: Callable[[str], None]) -> None:
         if loaded.error:
             self._broken.add(loaded.module)
         elif loaded.module not in self._loaded:
@@ -126,7 +126,7 @@ class ZygoteOwner:
                 self.import_s[loaded.module] = loaded.import_s
         if loaded.dirty:
             self._cold.add(loaded.module)
-            say(f"importing {loaded.module} leaves threads running: its workers import it anew")
+            show_notice(f"importing {loaded.module} leaves threads running: its workers import it anew")
 
 
 def _first_line(error: Exception) -> str:
