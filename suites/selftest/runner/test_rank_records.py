@@ -78,7 +78,9 @@ class SubtestRecordsTest(unittest.TestCase):
 
     def test_descriptions(self) -> None:
         """A sub-test is described as unittest prints it."""
-        for message, params in ((None, {}), ("m", {}), ("", {}), (None, {"x": 1, "y": "a"}), ("m", {"x": 1})):
+        table: tuple[tuple[str | None, dict[str, object]], ...]
+        table = ((None, {}), ("m", {}), ("", {}), (None, {"x": 1, "y": "a"}), ("m", {"x": 1}))
+        for message, params in table:
             with self.subTest(message=message, params=params):
                 given = tuple((name, repr(value)) for name, value in params.items())
                 merged = MergedSubtest(SubtestOutcome(message, given, Status.FAILED), (0,))
