@@ -1,3 +1,5 @@
+"""Runs the conformance suites; ``python run_tests.py --help`` lists the options."""
+
 from harness.runner.cli import main
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class RunInfo:
     * ``options`` are those that are not at their defaults and ``environ`` the variables that decide verdicts,
       both with what the run took over from one before it.
     * ``shard`` is (1-based index, number of shards).
-    * ``tests`` are the ids of all tests that the run owes.
+    * ``tests`` are the ids of all tests that the run has to run.
     * ``total`` is the number of attempts that are due in this run, without reruns.
     * ``repeats`` is how often each test is run, 0 for without end; ``reruns`` is the number of further
       attempts at a test that failed.

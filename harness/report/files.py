@@ -1,4 +1,4 @@
-"""Writes a report's file atomically, so that nobody who looks while a run ends reads half of a report."""
+"""Writes a report's file atomically, so that a reader never sees half of a report."""
 
 from __future__ import annotations
 

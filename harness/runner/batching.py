@@ -1,8 +1,8 @@
-"""Batches: units that one worker runs one after the other, cut so that workers stay evenly busy.
+"""Cuts the tests of a run into batches: units that one worker runs one after the other.
 
-A worker costs milliseconds, a class's fixture maybe seconds, and a fork server for ranks something between;
-so what shares a module (and, where a class has a fixture, the class) goes together, as long as there are
-enough batches to keep every slot busy to the end.
+A worker costs milliseconds to start, a class's fixture may take seconds, and a fork server for ranks takes a
+time in between. Tests of one module (and, where a class has a fixture, of one class) are therefore in one
+batch, as long as there are enough batches to keep every slot busy until the end of the run.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from dataclasses import dataclass
 from harness.runner.timings import Timings
 from harness.runner.unit import Demand, Unit
 
-# A batch may take this part of a slot's fair share of the run: the last one to end then leaves the others
-# idle for less than an eighth of the whole.
+# A batch may take one eighth of a slot's fair share of the run. While the last batch runs, the other slots
+# are then idle for less than an eighth of the run.
 PARTS_PER_SLOT = 8
-# Seconds that the runner itself needs for a test; without it, any number of tests recorded with 0 s would
-# be one batch.
+# Seconds that the runner itself needs for a test. Without them, any number of tests with a recorded time of
+# 0 s would be one batch.
 LEAST_S = 0.001
-# Seconds. Below this a batch is mostly worker: fork, connect, report.
+# Seconds. A shorter batch would spend most of its time on its worker: fork, connect, report.
 SHORTEST_S = 0.5
-# Seconds. Progress, resuming and the loss of a crashed worker's warm state are all by the batch.
+# Seconds. Where a worker crashes, the rest of a long batch has to warm up another worker.
 LONGEST_S = 30.0
-# A batch works at least this many times as long as its fixtures cost, for each batch pays them anew.
+# A batch runs tests for at least this many times as long as its fixtures take, because every batch sets its
+# fixtures up again.
 WORK_PER_FIXTURE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the scheduler places: units of one module and one demand, in the order in which they run.
+    """Units of one module and one demand that one worker runs, in the order in which they run.
 
-    ``key`` tells batches of one run apart; ``expected_s`` includes the fixtures.
+    ``key`` is unique among the batches of a run; ``expected_s`` includes the fixtures.
     """
 
     key: int
@@ -44,7 +45,7 @@ class Batch:
 def batches(
     units: Iterable[Unit], timings: Timings, slots: int, *, isolate: bool = False, first_key: int = 0
 ) -> tuple[Batch, ...]:
-    """All ``units`` in batches, with keys from ``first_key`` on; with ``isolate`` each in its own.
+    """All ``units`` in batches, with keys from ``first_key`` on; with ``isolate`` each unit is one batch.
 
     Units keep their order within a module. A batch holds units of one module with one demand, and of one
     class where that class has a fixture. It lasts no longer than an eighth of ``1/slots`` of the whole
@@ -82,12 +83,12 @@ def _groups(units: Sequence[Unit]) -> list[list[Unit]]:
 
 
 def _fixtures_s(unit: Unit, timings: Timings) -> float:
-    """What a batch pays before its first test; not the module's import, which the fork server did once."""
+    """The seconds of a batch's fixtures, without the module's import, which the zygote has done already."""
     return math.fsum(timings.fixtures.get(key, 0.0) for key in unit.fixtures)
 
 
 def _pieces(group: Sequence[Unit], limit_s: float) -> Iterator[tuple[Unit, ...]]:
-    """The group cut so that only a piece of one unit lasts longer than ``limit_s``."""
+    """The group, cut into pieces that last at most ``limit_s``, unless a single unit lasts longer."""
     piece: list[Unit] = []
     piece_s = 0.0
     for unit in group:

@@ -15,7 +15,7 @@ DEVICES = Path("/dev")
 
 
 def memory_mb(meminfo: Path = MEMINFO) -> int | None:
-    """The machine's memory, None where it does not say."""
+    """The machine's memory in megabytes, None where ``meminfo`` does not tell it."""
     with contextlib.suppress(OSError):
         found = re.search(r"MemTotal:\s*(\d+) kB", meminfo.read_text())
         return int(found[1]) // 1024 if found else None
@@ -23,7 +23,7 @@ def memory_mb(meminfo: Path = MEMINFO) -> int | None:
 
 
 def accelerators(environ: Mapping[str, str], devices: Path = DEVICES) -> int:
-    """Accelerators that tests may see: the driver's device files, fewer where the environment hides some."""
+    """The number of accelerators that tests may use: device files, less those that ``environ`` hides."""
     try:
         found = sum(re.fullmatch(r"nvidia\d+|accel\d+", name) is not None for name in os.listdir(devices))
     except OSError:
@@ -35,5 +35,5 @@ def accelerators(environ: Mapping[str, str], devices: Path = DEVICES) -> int:
 
 
 def capacity(jobs: int, environ: Mapping[str, str]) -> Capacity:
-    """What the scheduler may give out: ``jobs`` slots, and what else there is here."""
+    """The capacity that the scheduler shares out: ``jobs`` slots, and this machine's devices and memory."""
     return Capacity(slots=jobs, accelerators=accelerators(environ), memory_mb=memory_mb())

@@ -1,5 +1,7 @@
-"""``python run_tests.py``: from a command line to an exit code. What it can do is in ``options``; what it
-does is in ``command``."""
+"""``main``, the entry point of ``run_tests.py``: turns every error into one line of text and an exit code.
+
+The options are in ``options``; the steps of a run are in ``command``.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +20,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         options = parse(words)
-        from harness.runner.command import execute  # --help and slips need none of it
+        from harness.runner.command import execute  # imported late: --help and usage errors do not need it
 
         return execute(options, words)
     except UsageError as error:
-        return _say(f"error: {error}", ExitCode.USAGE)
+        return _fail(f"error: {error}", ExitCode.USAGE)
     except HarnessError as error:
-        return _say(f"the harness failed: {error}", ExitCode.BROKEN)
+        return _fail(f"the harness failed: {error}", ExitCode.BROKEN)
     except KeyboardInterrupt:
-        return _say("interrupted before the first test", ExitCode.INTERRUPTED)
+        return _fail("interrupted before the first test", ExitCode.INTERRUPTED)
     except BrokenPipeError:
         _silence_stdout()
         return ExitCode.BROKEN
-    except Exception:  # noqa: BLE001 - whatever it is, it is the harness's own failure and has an exit code
+    except Exception:  # noqa: BLE001 - any other exception is a bug of the harness, which has an exit code
         import traceback
 
         traceback.print_exc()
-        return _say("the harness itself failed; what had finished is in the run's journal", ExitCode.BROKEN)
+        return _fail("the harness itself failed; what had finished is in the run's journal", ExitCode.BROKEN)
 
 
-def _say(text: str, code: ExitCode) -> int:
-    with contextlib.suppress(OSError):  # nobody reads standard error; the code says enough
+def _fail(text: str, code: ExitCode) -> int:
+    with contextlib.suppress(OSError):  # standard error may be closed; the exit code is enough
         print(f"{PROG}: {text}", file=sys.stderr, flush=True)
     return int(code)
 

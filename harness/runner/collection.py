@@ -1,4 +1,4 @@
-"""From options to the tests of this run: names, discovery through the zygote, selection, shard."""
+"""Turns the options of a run into its tests: names to modules, modules to tests, then selection and shard."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ from harness.runner.zygote_owner import ZygoteOwner
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command line names, before any module is imported. ``ids`` None leaves it to ``targets``;
-    ``path`` is what ``sys.path`` needs for modules outside the project. By module, ``sources`` are the files
-    that are meant, and ``files`` the paths of those that are not found here by their names."""
+    """What the command line names, before any module is imported.
+
+    ``ids`` are the only tests to run; where it is None, ``targets`` decide. ``path`` holds the entries that
+    ``sys.path`` needs for modules outside the project. ``sources`` maps each module to the file that was
+    meant. ``files`` maps a module to its path where its name alone does not lead to that file.
+    """
 
     targets: tuple[selection.Target, ...]
     modules: tuple[str, ...]
@@ -37,9 +40,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The tests of this run, in order; ``ready`` are the records of those that need no worker, ``slow`` how
-    many were left out for want of ``--slow``, ``elsewhere`` how many other shards run, ``gone`` the ids that
-    are owed and not there, nor anything that stands for them."""
+    """The tests of this run, in order.
+
+    ``ready`` are the records of those that need no worker. ``slow`` is the number of tests that were left out
+    because ``--slow`` was not given, ``elsewhere`` the number that other shards run. ``gone`` are the ids
+    that an earlier run still had to run and that neither exist nor have a stand-in for their module.
+    """
 
     units: tuple[Unit, ...]
     ready: tuple[TestRecord, ...] = ()
@@ -49,7 +55,7 @@ class Selected:
 
 
 def wanted(options: argparse.Namespace, root: Path, cwd: Path, ids: Sequence[str] | None) -> Wanted:
-    """What the options name. ``ids`` limits it to tests of a run before. UsageError as it comes."""
+    """What the options name; ``ids`` limits it to tests of an earlier run. UsageError for a wrong name."""
     names = [_module_behind(name) for name in options.names]
     here = _modules_here(names, cwd)
     roots = {**dict.fromkeys(discovery.modules_below(root), root), **dict.fromkeys(here, cwd)}
@@ -73,7 +79,7 @@ def wanted(options: argparse.Namespace, root: Path, cwd: Path, ids: Sequence[str
 def _sources(
     modules: Iterable[str], targets: Iterable[selection.Target], roots: Mapping[str, Path]
 ) -> dict[str, Path]:
-    """The file of each module, as it was named or as it is known."""
+    """The file of each module: the one that a target names, else the known one."""
     files = {module: file_of_module(module, root) for module, root in roots.items()}
     for target in targets:
         for module in target.modules:
@@ -93,13 +99,15 @@ def _by_name(module: str, roots: Mapping[str, Path], cwd: Path) -> Path | None:
 
 
 def _module_behind(name: str) -> str:
-    """The module that unittest's name for one that does not import (or skips itself) stands for."""
+    """The name without unittest's prefix for a module that does not import or that skips itself."""
     return name.removeprefix(FAILED_MODULE).removeprefix(SKIPPED_MODULE)
 
 
 def _modules_here(names: Iterable[str], cwd: Path) -> list[str]:
-    """The modules of dotted names that are files below the working directory, as ``python -m`` finds them. A
-    test's name behind a module's may be made of anything."""
+    """The modules, named by dotted names, that are files below the working directory, as for ``python -m``.
+
+    Only the leading parts of a name that are identifiers can name a module; a test's name may hold any text.
+    """
     found = []
     for name in names:
         if os.path.isfile(cwd / selection.split_path(name)[0]):
@@ -111,8 +119,10 @@ def _modules_here(names: Iterable[str], cwd: Path) -> list[str]:
 
 
 def names_to_type(units: Iterable[Unit], files: Mapping[str, str]) -> dict[str, str]:
-    """By id, what a user types to name a test that is not found by its id: one whose module is in ``files``,
-    and one whose class is from another module than it was loaded from."""
+    """Maps the id of each test that ``run_tests.py`` does not find by its id to a name that it does find.
+
+    Such a test has its module in ``files``, or its class comes from another module than the test's.
+    """
     names = {}
     for unit in units:
         file = files.get(unit.module)
@@ -124,7 +134,7 @@ def names_to_type(units: Iterable[Unit], files: Mapping[str, str]) -> dict[str, 
 
 
 def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
-    """The modules that tests of these ids may come from; all of them where an id names none."""
+    """The modules that tests of these ids may come from; all modules where one of the ids names none."""
     known = set(modules)
     needed = set()
     for test_id in ids:
@@ -138,18 +148,21 @@ def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
 
 
 def discover(
-    want: Wanted, cache: Cache, zygote_owner: ZygoteOwner, say: Callable[[str], None], *, cached: bool
+    want: Wanted, cache: Cache, zygote_owner: ZygoteOwner, show_notice: Callable[[str], None], *, cached: bool
 ) -> dict[str, ModuleTests]:
-    """The tests of every module that is wanted, in order: by having the zygote import it, or with ``cached``
-    from the cache, where that knows it. A module that comes from another file than is meant has an error.
-    ``say`` takes notices of one line."""
+    """The tests of every wanted module, in order.
+
+    The zygote imports the modules; with ``cached``, those in the cache are taken from there instead. A module
+    that was imported from another file than the one that was meant has an error. ``show_notice`` is called
+    with notices of one line.
+    """
     known = {m: tests for m in want.modules if (tests := cache.get(m, want.sources[m])) is not None}
     found = dict(known) if cached else {}
     missing = [module for module in want.modules if module not in found]
     dirty = [module for module in missing if module in known and known[module].dirty]
     rest = [module for module in missing if module not in dirty]
-    for part in (dirty, rest):  # those that spoil the process which imports them, while it has little in it
-        for loaded in zygote_owner.load(part, say) if part else ():
+    for part in (dirty, rest):  # a dirty module costs the zygote all that it has imported, so these go first
+        for loaded in zygote_owner.load(part, show_notice) if part else ():
             checked = _checked(loaded, want.sources[loaded.module])
             cache.put(checked)
             found[loaded.module] = discovery.module_tests(checked)
@@ -158,7 +171,7 @@ def discover(
 
 
 def _checked(loaded: Loaded, source: Path) -> Loaded:
-    """What the zygote says of a module, if it is from the file that is meant."""
+    """The zygote's answer about a module; an error in its place where the module is from another file."""
     if not loaded.files or discovery.is_from(source, loaded.module, loaded.files):
         return loaded
     name = loaded.module
@@ -173,8 +186,11 @@ def choose(
     slow: bool,
     owed: Callable[[str], bool] = lambda test_id: True,
 ) -> Selected:
-    """The tests that the options select, of those that were found, before sharding. Of ``want.ids``, those
-    that are not ``owed`` may be gone."""
+    """The tests that the options select from those that were found, before sharding.
+
+    An id of ``want.ids`` that was not found is reported as gone only if ``owed`` returns True for it, which
+    means that the test still has to run.
+    """
     units = discovery.merge_units(found.values())
     gone: tuple[str, ...] = ()
     if want.ids is not None:
@@ -194,8 +210,12 @@ def choose(
 
 
 def _in_place_of(test_id: str, found: Mapping[str, ModuleTests]) -> list[Unit]:
-    """What stands for a test that is not there: its module where that does not import or skips itself now,
-    any that does not import where the id does not say which it is, and a module's tests for its stand-in."""
+    """The units that run in place of a test that does not exist any more.
+
+    That is the stand-in for the test's module where the module does not import or skips itself now; the
+    stand-in for every broken module where the id names no known module; and all tests of the module where
+    the id is that of a stand-in.
+    """
     module = _module_behind(test_id)
     stood_in = module != test_id
     while module and module not in found:
@@ -221,8 +241,10 @@ def _select(
 
 
 def ready_records(units: Iterable[Unit], found: Mapping[str, ModuleTests]) -> Iterable[TestRecord]:
-    """Records of the units that cannot run: modules that do not import, skip themselves, or give several
-    tests one id."""
+    """Yields the records of the units that cannot run.
+
+    Their module does not import or skips itself, or several tests share their id.
+    """
     several = discovery.duplicates(found.values())
     for unit in units:
         module = found[unit.module]
@@ -235,7 +257,7 @@ def ready_records(units: Iterable[Unit], found: Mapping[str, ModuleTests]) -> It
 
 
 def shard_of(options: argparse.Namespace, environ: Mapping[str, str]) -> Shard | None:
-    """The shard that ``--shard`` says, else the environment. UsageError where either makes no sense."""
+    """The shard that ``--shard`` names, else the environment's. UsageError where it is not a valid shard."""
     if options.shard is not None:
         return Shard.parse(options.shard)
     touch_status_file(environ)
@@ -243,7 +265,7 @@ def shard_of(options: argparse.Namespace, environ: Mapping[str, str]) -> Shard |
 
 
 def cut(selected: Selected, shard: Shard | None, timings: Timings) -> Selected:
-    """The part of a selection that a shard runs, in the order of discovery."""
+    """The part of the selection that the shard runs, in the order of discovery; all of it without a shard."""
     if shard is None:
         return selected
     mine = {unit.id for unit in assign(selected.units, timings, shard.total)[shard.number - 1]}

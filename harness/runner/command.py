@@ -1,4 +1,4 @@
-"""What ``run_tests.py`` does: finds the tests, lists them or runs them, reports."""
+"""The steps of ``run_tests.py``: finds the tests, then lists them, or runs them with journal and reports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from harness.runner.zygote_owner import ZygoteOwner
 
 
 def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
-    """Does what the options say; returns the exit code. UsageError and HarnessError as they come."""
+    """Does what the options say and returns the exit code. Raises UsageError and HarnessError."""
     invocation = resolve(options, argv, dict(os.environ))
     with Interrupts() as interrupts:
         return _execute(invocation, interrupts)
@@ -46,8 +46,10 @@ def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The tests of a run and what is known about them. ``notices`` are to be said once there is somebody;
-    ``names`` as in ``RunInfo``."""
+    """The tests of a run and what is known about them.
+
+    ``notices`` are shown when there are reporters to show them; ``names`` is as in ``RunInfo``.
+    """
 
     selected: Selected
     names: Mapping[str, str]
@@ -84,7 +86,7 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
 def _find(
     invocation: Invocation, want: collection.Wanted, shard: Shard | None, zygote_owner: ZygoteOwner
 ) -> Found:
-    """The tests of this run."""
+    """Discovers, selects and shards the tests of this run."""
     options, root = invocation.options, discovery.project_root()
     timings, warning = timings_file.load_for(options.timings, sharded=shard is not None)
     notices = [warning] if warning else []
@@ -105,8 +107,11 @@ def _find(
 
 
 def _nothing(found: Found) -> ExitCode:
-    """The exit code where no test is left to run; that of a shard whose tests all run elsewhere is no
-    failure, or a job that is split further than it has tests would always be red."""
+    """The exit code of a run without tests.
+
+    It is no failure where all tests are in other shards: a job that is split into more shards than it has
+    tests would otherwise always fail.
+    """
     return ExitCode.OK if found.selected.elsewhere else ExitCode.NOTHING_RAN
 
 
@@ -124,7 +129,7 @@ def _why_nothing(found: Found, shard: Shard | None) -> str:
 
 
 def _list(found: Found, *, as_json: bool) -> int:
-    """Prints the selected tests; modules that do not import are said on standard error."""
+    """Prints the selected tests, and on standard error the modules that do not import."""
     selected = found.selected
     units: Iterable[Unit] = found.timings.expect(selected.units)
     lines = (json.dumps(to_json(u), ensure_ascii=False) if as_json else u.id for u in units)
@@ -187,7 +192,7 @@ def _reporters(invocation: Invocation, directory: Path | None) -> Reporters:
 
 
 def _taken(invocation: Invocation) -> list[TestRecord]:
-    """The records of the run that this one goes on with."""
+    """The records that a resumed run takes over: those of attempts that were not cut short."""
     earlier = invocation.earlier.records if invocation.earlier else ()
     return [record for record in earlier if record.status is not Status.ENDED]
 
@@ -201,7 +206,7 @@ def _drive(
     record_keeper: Journal | None,
     interrupts: Interrupts,
 ) -> int:
-    """Has the session run and reports what came of it, also where the session itself breaks."""
+    """Runs the session and writes the reports, also where the session itself raises."""
     began_s = time.monotonic()
     broken = True
     try:
@@ -216,7 +221,10 @@ def _drive(
 
 
 def _lost(invocation: Invocation, found: Found) -> tuple[str, ...]:
-    """The tests that a resumed run owes and cannot run; the user may well have removed one that failed."""
+    """The tests that a resumed run still has to run and that are gone.
+
+    With ``--last-failed`` a missing test does not count: the user may have removed it because it failed.
+    """
     return found.selected.gone if invocation.earlier is not None else ()
 
 
@@ -258,8 +266,10 @@ def _exit_code(
 
 
 def _directory(invocation: Invocation) -> tuple[Path | None, tuple[str, ...]]:
-    """Where this run's files go, and what is to be said if nowhere. UsageError where the user named a
-    directory that cannot be written."""
+    """The directory for this run's files, and messages for the user where there is none.
+
+    UsageError where the user named a directory that cannot be written.
+    """
     if invocation.earlier is not None:
         return invocation.earlier.directory, ()
     if invocation.options.report_dir is not None:
@@ -274,8 +284,10 @@ def _directory(invocation: Invocation) -> tuple[Path | None, tuple[str, ...]]:
 
 
 def _journal(invocation: Invocation, info: RunInfo) -> tuple[Journal | None, tuple[str, ...]]:
-    """The run's journal, with its first line written, and what is to be said about it; None where there is no
-    place for it. UsageError where another run is still going there."""
+    """The run's journal with its first line written, None where that fails, and messages about the failure.
+
+    UsageError where another run still writes its journal there.
+    """
     directory = info.directory
     if directory is None:
         return None, ()
@@ -339,7 +351,7 @@ def _info(invocation: Invocation, found: Found, directory: Path | None, plan: Pl
 
 
 def _kill_all(workers: Workers, zygote_owner: ZygoteOwner) -> None:
-    """The second Ctrl-C: everything that the run started ends now."""
+    """Kills every process that the run started, at once, for the second Ctrl-C."""
     groups = [*workers.pids, *([zygote_owner.pid] if zygote_owner.pid is not None else [])]
     for pid in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""Records that only the controller can write: of tests whose worker, module or zygote failed them."""
+"""Makes the records of tests that did not report themselves: crashed, timed out, ended or not imported."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from harness.record import TestRecord
 from harness.runner.events import Cause, Worker
 from harness.runner.unit import Unit
 
-# unittest's frame that calls the test or its fixture, and the worker's own.
+# A frame of unittest's that calls the test or its fixture, or a frame of the worker's code.
 _OUR_FRAME = re.compile(r'  File ".*(/unittest/(case|async_case|suite)\.py|/harness/runner/\w+\.py)", line ')
 
 
 def cut_short(unit: Unit, worker: Worker, output: str, limit_s: float | None) -> TestRecord:
-    """The record of the test that a worker ran when it went."""
+    """The record of the test that was running when its worker ended.
+
+    ``limit_s`` is the time limit of the test; None where it had none.
+    """
     now = time.monotonic()
     lasted = max(0.0, now - worker.began_s)
     status, reason = _verdict(worker, lasted, limit_s)
@@ -55,7 +58,10 @@ def _verdict(worker: Worker, lasted: float, limit_s: float | None) -> tuple[Stat
 
 
 def stopped(record: TestRecord) -> TestRecord:
-    """The record of a test that had its ranks ended by the user's interrupt, and that says what they did."""
+    """The record of a test whose ranks were ended by the user's interrupt; one that passed stays as it is.
+
+    The details, which tell what each rank was doing, are kept.
+    """
     if record.ok:
         return record
     return replace(record, status=Status.ENDED, reason=_stopped_after(record.duration_s))
@@ -66,7 +72,7 @@ def _stopped_after(lasted: float) -> str:
 
 
 def trimmed(stacks: str) -> str:
-    """``faulthandler``'s text without the frames by which every worker comes to its test."""
+    """``faulthandler``'s text without the frames of unittest and the worker that are below every test."""
     lines: list[str] = []
     ours = False
     for line in stacks.splitlines():
@@ -78,7 +84,7 @@ def trimmed(stacks: str) -> str:
 
 
 def never_began(unit: Unit, worker: Worker, output: str) -> TestRecord:
-    """The record of a test whose worker went before it began any: the harness's trouble, or the machine's."""
+    """The record of the first test of a worker that ended before any of its tests began."""
     reason = f"its worker ended with {exit_text(worker.code)} before the test began"
     details = f"{reason}\n{output}\n{worker.stack_text}".rstrip()
     return TestRecord(
@@ -104,7 +110,7 @@ def skipped_module(unit: Unit, reason: str) -> TestRecord:
 
 
 def duplicate(unit: Unit, modules: Sequence[str]) -> TestRecord:
-    """The record of an id that several tests of these modules share: none can be told from the others."""
+    """The record of an id that several tests of these modules share; the tests cannot be told apart."""
     reason = f"several tests of {' and '.join(modules)} have this id; give each a name of its own"
     return _of_module(unit, Status.ERROR, reason, reason)
 

@@ -1,9 +1,9 @@
-"""Discovery: which test modules there are, and which tests they have, without importing any here.
+"""Finds the test modules of a tree, and keeps the tests that the zygote found in them in a cache.
 
-Test modules are imported by the zygote. What it finds is kept in a cache, so that ``--list`` knows every
-test at once: an entry holds as long as the module's sources, the harness, the suites' shared code, the
-interpreter and the installed packages are the same. It cannot know of data files and variables that tests are
-made from, so no run goes by it.
+Test modules are imported by the zygote, never here. The cache lets ``--list`` print every test at once. An
+entry is valid as long as the module's sources, the harness, the suites' shared code, the interpreter and the
+installed packages are the same. The cache cannot know of data files and variables that tests are made from,
+so a run never relies on it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Unit, from_json, 
 from harness.settings import EnvVar
 
 VERSION = 1
-# Caches of other branches, torch builds and settings that are kept beside the newest.
+# Number of cache files that are kept: each branch, torch build and combination of settings has one.
 KEPT_CACHES = 8
 # Variables that may change which tests a module defines.
 _DEFINING = (
@@ -45,7 +45,7 @@ Stamp = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ModuleTests:
-    """What a module came to: its units, or why it has none. ``dirty`` as in ``Loaded``."""
+    """The units of an imported module, or the reason why it has none. ``dirty`` is as in ``Loaded``."""
 
     module: str
     units: tuple[Unit, ...] = ()
@@ -56,7 +56,7 @@ class ModuleTests:
 
     @property
     def all_units(self) -> tuple[Unit, ...]:
-        """The units, or one that stands for the module where that has no tests to name."""
+        """The units, or one stand-in for the module where it does not import or skips itself."""
         if self.error:
             return (of_id(FAILED_MODULE + self.module, self.module),)
         if self.skipped is not None:
@@ -65,7 +65,7 @@ class ModuleTests:
 
 
 def module_tests(loaded: Loaded) -> ModuleTests:
-    """What the zygote says about a module, as a value."""
+    """The tests of a module from the zygote's message about it."""
     return ModuleTests(
         loaded.module,
         tuple(from_json(unit) for unit in loaded.units),
@@ -77,8 +77,11 @@ def module_tests(loaded: Loaded) -> ModuleTests:
 
 
 def merge_units(found: Iterable[ModuleTests]) -> tuple[Unit, ...]:
-    """All units, in order. A test that several modules list (because they import its class) is listed once:
-    by the module that it is from, else by the first."""
+    """All units, in order, each once.
+
+    A test that several modules list, because they import its class, belongs to the module that defines the
+    class, else to the first module that lists it.
+    """
     units: dict[str, Unit] = {}
     for module in found:
         for unit in module.all_units:
@@ -88,8 +91,10 @@ def merge_units(found: Iterable[ModuleTests]) -> tuple[Unit, ...]:
 
 
 def duplicates(found: Iterable[ModuleTests]) -> dict[str, tuple[str, ...]]:
-    """The ids that several different tests have, each with the modules of these tests. What a module has from
-    another one is that one's test."""
+    """The ids that several different tests share, each with the modules of these tests.
+
+    A test that a module imports from another module is the other module's test.
+    """
     found = tuple(found)
     several = {test_id: (module.module,) for module in found for test_id in module.duplicates}
     owners: dict[str, tuple[str, ...]] = {}
@@ -119,7 +124,7 @@ def modules_below(root: Path, package: str = "suites") -> tuple[str, ...]:
 
 
 def standard(modules: Iterable[str]) -> tuple[str, ...]:
-    """The modules that run where the user names none: all but the harness's own tests."""
+    """The modules that run where the user names none: all except the self-tests of the harness."""
     return tuple(m for m in modules if not m.startswith("suites.selftest."))
 
 
@@ -127,7 +132,7 @@ def standard(modules: Iterable[str]) -> tuple[str, ...]:
 
 
 def stamp(file: str | Path) -> Stamp | None:
-    """What changes when a file does, as the import system judges it; None for one that is not there."""
+    """A file's modification time (ns) and size, by which Python's imports compare it; None without a file."""
     try:
         status = os.stat(file)
     except OSError:
@@ -136,13 +141,13 @@ def stamp(file: str | Path) -> Stamp | None:
 
 
 def is_from(source: Path, module: str, files: Iterable[str]) -> bool:
-    """True where ``source``, resolved, is the module's own among its ``files``."""
+    """True where one of ``files`` has the module's name and is the (resolved) file ``source``."""
     name = f"{module.rpartition('.')[2]}.py"
     return any(os.path.basename(file) == name and Path(file).resolve() == source for file in files)
 
 
 def torch_version_file() -> Path | None:
-    """Where the installed torch says which it is, found without importing it."""
+    """The ``version.py`` of the installed torch, found without importing torch; None where there is none."""
     try:
         spec = importlib.util.find_spec("torch")
     except (ImportError, ValueError):
@@ -153,7 +158,7 @@ def torch_version_file() -> Path | None:
 
 
 def torch_version(file: Path | None) -> str | None:
-    """The version that torch's ``version.py`` states; None where there is none."""
+    """The version in torch's ``version.py``; None where the file is missing or names no version."""
     if file is None:
         return None
     with contextlib.suppress(OSError):
@@ -163,14 +168,14 @@ def torch_version(file: Path | None) -> str | None:
 
 
 def package_directories(path: Iterable[str]) -> list[Path]:
-    """The entries of ``sys.path`` that pip installs to; what it installs or removes changes their stamps."""
+    """The entries of ``sys.path`` that pip installs to; an installation changes their stamps."""
     return [Path(entry) for entry in path if entry.endswith(("site-packages", "dist-packages"))]
 
 
 def context(
     root: Path, environ: Mapping[str, str], torch_file: Path | None, packages: Iterable[Path] = ()
 ) -> str:
-    """A digest of everything but the test modules that may be known to decide which tests there are."""
+    """The cache's key: a digest of all that decides which tests exist, except for the test modules."""
     support = [*sorted((root / "harness").rglob("*.py")), *sorted(_shared_code(root / "suites"))]
     parts = [
         VERSION,
@@ -188,19 +193,20 @@ def _shared_code(suites: Path) -> Iterable[Path]:
 
 
 class Cache:
-    """The tests of modules as they were found before, in one file a context; effects are all here.
+    """The tests of modules as an earlier run found them, in one file for each ``context``.
 
-    A cache that cannot be read or written is an empty one: it saves time and decides nothing.
+    A cache that cannot be read counts as empty, and one that cannot be written is not saved: neither is an
+    error.
     """
 
     def __init__(self, directory: Path | None, key: str) -> None:
-        """``directory`` None keeps nothing."""
+        """Reads the cache file of ``key`` in ``directory``; with None the cache is never saved."""
         self._path = directory / f"tests-{key}.json" if directory is not None else None
         self._entries: dict[str, dict[str, Any]] = _read(self._path)
         self._changed = False
 
     def get(self, module: str, source: Path) -> ModuleTests | None:
-        """What is known about the module of that file, if its sources are as they were."""
+        """The known tests of the module in that file; None where they are unknown or a source has changed."""
         entry = self._entries.get(module)
         if entry is None:
             return None
@@ -215,7 +221,7 @@ class Cache:
             return None
 
     def put(self, loaded: Loaded) -> None:
-        """Notes what a module came to. Trouble is not kept: it may be gone the next time."""
+        """Stores a module's tests, or forgets a module that did not import: its error may be gone later."""
         stamps = {file: list(stamp(file) or ()) for file in loaded.files}
         if loaded.error or not stamps:
             self._changed = self._entries.pop(loaded.module, None) is not None or self._changed
@@ -231,7 +237,7 @@ class Cache:
         self._entries[loaded.module] = entry
 
     def save(self) -> None:
-        """Writes the file where something changed; a reader sees the old one or the new one."""
+        """Replaces the cache file atomically if an entry has changed, and removes the oldest other files."""
         if self._path is None or not self._changed:
             return
         with contextlib.suppress(OSError):
@@ -269,5 +275,5 @@ def _prune(directory: Path) -> None:
 
 
 def paths_of(entries: Sequence[str], root: Path) -> list[str]:
-    """What ``sys.path`` begins with in a run: the targets' own roots, in front of the project's."""
+    """The first entries of ``sys.path`` in a run: the directories of the targets, then the project's root."""
     return list(dict.fromkeys([*(e for e in entries if e), str(root)]))

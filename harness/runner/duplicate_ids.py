@@ -1,7 +1,7 @@
-"""Which tests of one id are one and the same, so that one run of it speaks for all of them.
+"""Decides whether two tests with the same id are the same test, so that it is enough to run one of them.
 
-unittest makes an id of a class and a method, or of a function's name alone; a ``load_tests`` may give one id
-to tests that differ in something else.
+unittest makes an id from a class and a method, or from a function's name alone. A ``load_tests`` function may
+therefore return several tests with one id that differ in something else.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import unittest
 from types import ModuleType
 from typing import Any
 
-# What every test has. One with more was given something, as hand-made parametrisation does.
+# The attributes of every test. A test with more of them was changed, as hand-made parametrisation does.
 _BARE = frozenset(vars(unittest.TestCase()))
 
 
 class Loader(unittest.TestLoader):
-    """unittest's loader, which knows again the tests that it made: class and method, and nothing more."""
+    """unittest's loader, which remembers the tests that it made and so can tell which were changed later."""
 
     def __init__(self) -> None:
         super().__init__()
         self._made: dict[int, tuple[unittest.TestCase, dict[str, object]]] = {}  # by id(), as they were made
 
     def loadTestsFromTestCase(self, testCaseClass: type[unittest.TestCase]) -> unittest.TestSuite:
-        """As unittest does."""
+        """Loads the tests of a class like unittest, and remembers their attributes."""
         suite = super().loadTestsFromTestCase(testCaseClass)
         self._made.update((id(t), (t, dict(vars(t)))) for t in suite if isinstance(t, unittest.TestCase))
         return suite
 
     def untouched(self, test: unittest.TestCase) -> bool:
-        """True where this loader made the test and nobody gave it anything since."""
+        """True where this loader made the test and its attributes are unchanged since."""
         made = self._made.get(id(test))
         now = vars(test)
         return (
@@ -37,14 +37,16 @@ class Loader(unittest.TestLoader):
         )
 
     def same(self, one: unittest.TestCase, other: unittest.TestCase) -> bool:
-        """True where nothing tells two tests of one id apart."""
+        """True where two tests with one id have the same class and the same attributes."""
         if type(one) is not type(other):
             return False
         return (self.untouched(one) and self.untouched(other)) or _equal(vars(one), vars(other))
 
     def imported(self, test: unittest.TestCase, module: ModuleType) -> bool:
-        """True where a module has a test's class, or function, from another module, so that any module which
-        lists the id from there has this very test."""
+        """True where the test's class or function comes from another module than ``module``.
+
+        Every module that imports it from there then lists the same test.
+        """
         if isinstance(test, unittest.FunctionTestCase):
             return _imported(getattr(test, "_testFunc", None), module)
         return (self.untouched(test) or vars(test).keys() <= _BARE) and _imported(type(test), module)
@@ -53,7 +55,7 @@ class Loader(unittest.TestLoader):
 def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
     try:
         return bool(one == other)
-    except Exception:  # noqa: BLE001 - somebody's own ==, of arrays say: what cannot be compared may differ
+    except Exception:  # noqa: BLE001 - a user's == may raise, as that of arrays does; such tests may differ
         return False
 
 

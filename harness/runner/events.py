@@ -1,4 +1,4 @@
-"""A worker as the controller sees it, and what can happen to it: the values that ``workers`` deals in."""
+"""``Worker``, a worker's state in the controller, and the events that ``Workers.wait`` returns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.wire import FrameReader
 
 
 class Stage(enum.Enum):
-    """How far the end of a worker has come."""
+    """The stages of a worker, from running to the steps by which it is ended."""
 
     RUNNING = "running"
     DUMPING = "its stacks are being taken"
@@ -25,7 +25,7 @@ class Stage(enum.Enum):
 
 
 class Cause(enum.Enum):
-    """Why a worker is gone."""
+    """Why a worker has ended."""
 
     DONE = "its batch is over"
     CRASH = "by itself"
@@ -36,8 +36,11 @@ class Cause(enum.Enum):
 
 @dataclass(slots=True)
 class Worker:
-    """One worker. ``label`` is what people see; ``waiting`` the items it has not begun; ``doomed`` is the
-    test because of which it is being ended: one that begins later is not to blame."""
+    """The state of one worker.
+
+    ``label`` is its name in reports. ``waiting`` are the items that it has not begun. ``doomed`` is the test
+    because of which the worker is being ended; a test that begins afterwards is not reported as the cause.
+    """
 
     name: str
     label: str
@@ -65,13 +68,13 @@ class Worker:
 
     @property
     def stack_text(self) -> str:
-        """The stacks that it has written, of its own crash or because it was asked."""
+        """The Python stacks that the worker wrote when it crashed, or when the controller asked for them."""
         return self.dump.decode(errors="backslashreplace").strip()
 
 
 @dataclass(frozen=True, slots=True)
 class TestEnded:
-    """A test is over: its record as JSON values, and what it printed."""
+    """The event that a test has ended, with its record as JSON values and its output."""
 
     worker: Worker
     item: Item
@@ -83,8 +86,11 @@ class TestEnded:
 
 @dataclass(frozen=True, slots=True)
 class WorkerGone:
-    """A worker is gone, why is in ``worker.cause``; ``running`` is the test that it cost. ``output`` is that
-    test's or, without one, what the worker printed outside of tests."""
+    """The event that a worker has ended; ``worker.cause`` tells why.
+
+    ``running`` is the test that it was running, None where there was none. ``output`` is that test's output,
+    or what the worker printed outside of tests.
+    """
 
     worker: Worker
     running: Item | None
@@ -93,14 +99,14 @@ class WorkerGone:
 
 @dataclass(frozen=True, slots=True)
 class ZygoteGone:
-    """The zygote died on its own; its workers are gone with it, and are reported next."""
+    """The event that the zygote died. Its workers died with it; a ``WorkerGone`` for each follows."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class DebuggerChanged:
-    """A debugger has taken the terminal, or has let go of it."""
+    """The event that a debugger in a worker takes the terminal (``on``) or gives it back."""
 
     on: bool
 

@@ -6,7 +6,7 @@ import enum
 
 
 class ExitCode(enum.IntEnum):
-    """What the process ends with; pytest's numbers, where pytest has one for the case."""
+    """The exit codes: pytest's numbers, where pytest has one for the case."""
 
     OK = 0
     FAILED = 1
@@ -29,10 +29,10 @@ MEANINGS = {
 def decide(
     *, ran: int, failed: int, flaky: int, flaky_fails: bool, interrupted: bool, broken: bool
 ) -> ExitCode:
-    """The exit code of a run that came to its end, by what a script would want to hear first.
+    """The exit code of a finished run; where several apply, the one that matters most to a script.
 
-    A failed test goes before a report that could not be written: it is the worse news, and the report's
-    trouble has been said in words. ``broken`` is also a run that left out tests and cannot say why.
+    A failed test comes before a report that could not be written, for which a message has been printed.
+    ``broken`` is also true of a run that did not run all its tests and has no reason for it.
     """
     if interrupted:
         return ExitCode.INTERRUPTED

@@ -1,4 +1,4 @@
-"""Ctrl-C and its relatives: the first ends the run in good order, the second at once."""
+"""Handles SIGINT, SIGTERM and SIGHUP: the first signal ends the run in good order, the second at once."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 
 from harness.runner.exit_codes import ExitCode
 
-# What a terminal, a CI system or a batch scheduler sends to have a program end.
+# The signals by which terminals, CI systems and batch schedulers ask a program to end.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """Counts the signals that ask for an end, and makes a descriptor readable at each.
+    """Counts the signals that ask for an end, and makes a descriptor readable at each of them.
 
-    A context manager; the handlers are those of the process, so there is one at a time, in the main thread.
-    A hang-up that whoever started the process has it ignore (``nohup``) stays ignored.
+    A context manager for the main thread. Signal handlers belong to the whole process, so at most one may be
+    active at a time. SIGHUP stays ignored where the process was started so (``nohup``).
     """
 
     def __init__(self) -> None:
@@ -46,8 +46,11 @@ class Interrupts:
 
     @contextlib.contextmanager
     def handled(self, *, at_once: Callable[[], None], ignored: Callable[[], bool]) -> Iterator[None]:
-        """While the context lasts, ``at_once`` is called before a second signal ends this process, and a
-        Ctrl-C does not count where ``ignored`` says so: a debugger that shares the terminal takes it."""
+        """Sets the callbacks of the signals for as long as the context lasts.
+
+        ``at_once`` is called before a second signal ends this process. Ctrl-C does not count while
+        ``ignored`` returns True: a debugger that shares the terminal handles it.
+        """
         before = self._at_once, self._ignored
         self._at_once, self._ignored = at_once, ignored
         try:
@@ -56,11 +59,11 @@ class Interrupts:
             self._at_once, self._ignored = before
 
     def fileno(self) -> int:
-        """The descriptor that becomes readable."""
+        """The descriptor that becomes readable at a signal."""
         return self._read
 
     def drain(self) -> None:
-        """Takes note: the descriptor is readable again at the next signal only."""
+        """Empties the descriptor, so that it becomes readable only at the next signal."""
         try:
             os.read(self._read, 4096)
         except BlockingIOError:

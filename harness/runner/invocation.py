@@ -1,4 +1,4 @@
-"""One invocation of ``run_tests.py``: what options, environment and an earlier run decide together."""
+"""``Invocation``: what the options, the environment and an earlier run mean together for one run."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ from harness.runner.time_limits import TimeLimits, time_limits
 from harness.settings import DECIDING, LARGEST_SEED, EnvVar, Settings, timeout_given
 from harness.system import processors
 
-# Options under which a test failed and has to be run again; where the run's files go and the like are not.
+# Options that decide whether a test fails, which ``--last-failed`` takes over. Others, such as where the
+# run's files go, are not taken over.
 _CONDITIONS = ("drop_in", "slow", "ranks", "strict", "examples", "timeout", "seed", "isolate")
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """Options and environment, resolved, with what a run before has left to this one.
+    """The resolved options and environment of a run, with what it takes over from an earlier run.
 
-    ``environ`` is this process's, over the variables that decided that run's verdicts. ``shuffle`` is the
-    seed of the order, None for discovery's; ``ids`` are the tests to which the run before limits this one,
-    None for no limit, and ``cut`` is the shard that they come from.
+    ``environ`` is this process's environment on top of the variables that decided the earlier run's verdicts.
+    ``shuffle`` is the seed of a random order, None for the order of discovery. ``ids`` are the only tests
+    that the earlier run leaves to this one, None for no limit, and ``cut`` is the shard that they are from.
     """
 
     options: argparse.Namespace
@@ -52,41 +53,44 @@ class Invocation:
 
     @property
     def debugger(self) -> bool:
-        """True where a debugger may need the terminal: one test at a time, and no deadlines."""
+        """True where a debugger may need the terminal: one test runs at a time, without deadlines."""
         return bool(self.options.pdb) or self.settings.pdb_rank is not None
 
     @property
     def streams(self) -> bool:
-        """True where tests write to this process's own output."""
+        """True where tests write directly to this process's standard output."""
         return self.debugger or self.settings.rank_output == "stream"
 
     @property
     def upstream_deadlines(self) -> bool:
-        """True where upstream's test files run by upstream's own deadlines."""
+        """True where upstream's deadlines hold: in a drop-in run for which no timeout is set."""
         given = self.options.timeout is not None or timeout_given(self.environ)
         return bool(self.options.drop_in) and not given
 
     @property
     def state(self) -> run_directory.StateDirectory:
-        """Where caches and earlier runs are."""
+        """The state directory, which holds caches and earlier runs."""
         return run_directory.state(self.environ, self.cwd)
 
     @property
     def policy(self) -> Policy:
-        """Repeats, reruns, and when to stop."""
+        """The number of repeats and reruns, and whether a failure ends the run."""
         options = self.options
         repeats = options.repeat or (0 if options.until_fail else 1)
         return Policy(repeats, options.reruns, options.failfast or options.until_fail)
 
     @property
     def limits(self) -> TimeLimits:
-        """How long tests may take."""
+        """The time limits of tests."""
         return time_limits(self.settings, upstream_deadlines=self.upstream_deadlines, debugger=self.debugger)
 
     @property
     def test_environ(self) -> dict[str, str]:
-        """The environment of zygote and tests: the settings as variables, this run's coverage, and no
-        shard, which is the controller's business and must not be applied twice."""
+        """The environment of the zygote and of tests: the settings as variables, and this run's coverage.
+
+        It has no shard variables: the controller has selected the shard's tests, and a test module must not
+        be split a second time.
+        """
         environ = dict(shard_variables.without_shard(self.environ))
         environ.update(self.settings.to_environ())
         coverage_hook.export(environ)
@@ -97,7 +101,7 @@ class Invocation:
         return environ
 
     def fork_options(self, logs: Path | None) -> Fork:
-        """How every worker of the run is to be."""
+        """The ``Fork`` message with the options of every worker, without a name and items."""
         options = self.options
         environ = {EnvVar.WORKER: "1"}
         if logs is not None and not self.settings.log_dir:
@@ -138,21 +142,21 @@ class Invocation:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that are not at their defaults, as the journal has them."""
+        """The options that are not at their defaults, as the journal keeps them."""
         return _given(self.options)
 
     @property
     def deciding(self) -> dict[str, str]:
-        """The variables that decide verdicts, where they are set."""
+        """The set environment variables that decide verdicts."""
         return {name: self.environ[name] for name in DECIDING if name in self.environ}
 
 
 def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[str, str]) -> Invocation:
-    """The invocation of a command line. UsageError for what does not go together.
+    """The invocation of a command line. UsageError where options exclude each other.
 
-    With ``--resume`` options and variables are the earlier run's, with those given now on top, and the
-    working directory becomes the earlier run's. With ``--last-failed`` the same holds of what decides
-    verdicts, and of the names where none are given.
+    With ``--resume``, options and variables are those of the earlier run, unless they are given now, and the
+    process changes to the earlier run's working directory. With ``--last-failed``, only the options and
+    variables that decide verdicts are taken over, and the names of tests where none are given.
     """
     ids, cut = None, None
     earlier = _earlier(options, environ)
@@ -210,7 +214,7 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _over(before: Mapping[str, Any], options: argparse.Namespace, **fixed: object) -> argparse.Namespace:
-    """The options of a run before, with those given now on top, and ``fixed`` whatever both say."""
+    """The options of an earlier run, replaced by those that are given now, and both replaced by ``fixed``."""
     defaults = vars(parse([]))
     return argparse.Namespace(**{**defaults, **_kept(before, defaults), **_given(options), **fixed})
 
@@ -226,7 +230,7 @@ def _failed(run: EarlierRun) -> tuple[str, ...]:
 
 
 def _cut(options: argparse.Namespace, last: RunInfo) -> tuple[int, int] | None:
-    """The shard whose tests ``--last-failed`` repeats: all of them are this machine's, in one part."""
+    """The shard of the last run, all failures of which run here. UsageError together with ``--shard``."""
     if last.shard is not None and options.shard is not None:
         raise UsageError(
             f"--last-failed: the last run was shard {last.shard_text} already: leave out --shard"
@@ -235,7 +239,10 @@ def _cut(options: argparse.Namespace, last: RunInfo) -> tuple[int, int] | None:
 
 
 def _shuffle(options: argparse.Namespace, earlier: EarlierRun | None) -> int | None:
-    """The seed of the order, None for discovery's. Where none is named it is the earlier run's, or drawn."""
+    """The seed of a random order, None for the order of discovery.
+
+    ``--shuffle`` without a seed takes the earlier run's seed, or draws one.
+    """
     if options.shuffle != -1:
         return options.shuffle  # type: ignore[no-any-return]  # a Namespace knows no types
     if earlier is not None and earlier.info.shuffle is not None:
@@ -251,7 +258,7 @@ def _go_to(directory: Path) -> None:
 
 
 def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settings:
-    """The library's settings: the environment's, with the options on top."""
+    """The library's settings: those of the environment, replaced by the options that are given."""
     given = {
         "timeout_s": options.timeout,
         "seed": options.seed,

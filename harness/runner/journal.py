@@ -1,14 +1,14 @@
 """The journal: every result of a run as a line of JSON, written as it happens.
 
-One ``write`` a line on a descriptor opened for appending, so that whoever kills the controller finds whole
-lines and at most one torn one at the end. The file is locked as long as its run goes on, by the controller
-alone, and the kernel unlocks it however that ends. The first line says what the run is and which
-tests it owes::
+Each line is one ``write`` to a descriptor that is opened for appending, so that after a SIGKILL of the
+controller all lines are whole, except perhaps the last one. The controller locks the file for as long as the
+run lasts; the kernel unlocks it however the controller ends. The first line describes the run and lists the
+tests that it has to run::
 
     {"schema": 1, "kind": "run", "argv": [...], "options": {...}, "cwd": ..., "tests": [ids], ...}
     {"schema": 1, "kind": "test", "id": ..., "status": ..., ...}        a TestRecord, see harness/record.py
     {"schema": 1, "kind": "resume", "argv": [...], "options": {...}, ...}    a later run went on from here
-    {"schema": 1, "kind": "end", "exit_code": ..., "at": ...}           the run came to its end
+    {"schema": 1, "kind": "end", "exit_code": ..., "at": ...}           the run has ended
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from harness.report.base import RunInfo
 from harness.runner.shard_variables import Shard
 
 NAME = "journal.jsonl"
-# The journal of the run before in the same directory: one generation, so that a run which was started again
-# by mistake instead of resumed has lost nothing.
+# The journal of the previous run in the same directory is kept, so that nothing is lost where a run was
+# started again by mistake instead of resumed.
 PREVIOUS = "journal.previous.jsonl"
 # What the first line keeps of a run's ``RunInfo``; the shard is written as ``I/N``.
 _KEPT = (
@@ -53,10 +53,10 @@ _KEPT = (
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """A run as its journal in ``directory`` has it.
+    """An earlier run as the journal in its ``directory`` describes it.
 
-    ``info`` has the options and variables as the last resumption had them. ``ended`` is the exit code of a
-    run that came to its end, else None; ``torn`` counts lines that could not be read.
+    ``info`` has the options and variables of the last resumption. ``ended`` is the exit code of the run, None
+    where it did not finish. ``torn`` is the number of lines that could not be read.
     """
 
     directory: Path
@@ -67,11 +67,13 @@ class EarlierRun:
 
 
 class Journal:
-    """Appends lines; after a write that failed it goes on in memory and says so once, by ``failure``."""
+    """Appends lines to a journal. After a failed write, ``failure`` tells why and nothing more is written."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the file for appending. OSError where that is impossible, UsageError where another run is at
-        it."""
+        """Opens the file for appending and locks it.
+
+        OSError where it cannot be opened, UsageError where another run holds its lock.
+        """
         self.path = path
         self.failure: str | None = None
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -101,8 +103,10 @@ class Journal:
     def resume(
         self, argv: Sequence[str], options: Mapping[str, Any], environ: Mapping[str, str], at: float
     ) -> None:
-        """Notes that another process goes on, with which options and variables; closes a torn last line, so
-        that the next one is whole."""
+        """Writes that another process resumes the run, with its options and variables.
+
+        A torn last line is ended first, so that the next line is whole.
+        """
         torn = not _ends_with_newline(self.path)
         value = {"argv": list(argv), "options": dict(options), "environ": dict(environ), "at": at}
         self._write(("\n" if torn else "") + _line("resume", value))
@@ -112,7 +116,7 @@ class Journal:
         self._write(dumps(record))
 
     def end(self, exit_code: int, at: float) -> None:
-        """Notes that the run came to its end."""
+        """Writes that the run has ended."""
         self._write(_line("end", {"exit_code": exit_code, "at": at}))
 
     def _write(self, line: str) -> None:
@@ -124,7 +128,7 @@ class Journal:
                 data = data[os.write(self._fd, data) :]
         except OSError as error:
             self.failure = f"{self.path}: {error.strerror}"
-            with contextlib.suppress(OSError):  # no room for a newline either: the reader skips torn lines
+            with contextlib.suppress(OSError):  # the disk may be full for it too; readers skip torn lines
                 os.write(self._fd, b"\n")
 
 
@@ -141,8 +145,10 @@ def _ends_with_newline(path: Path) -> bool:
 
 
 def _lock(fd: int) -> bool:
-    """Locks a file until the descriptor is closed; False where somebody else has it locked. A device, or a
-    file on a file system without locks, is anybody's."""
+    """Locks a file until the descriptor is closed; False where another process holds the lock.
+
+    True without a lock for a device, and on file systems that have no locks.
+    """
     if stat.S_ISREG(os.fstat(fd).st_mode):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -155,7 +161,7 @@ def _lock(fd: int) -> bool:
 
 @contextlib.contextmanager
 def idle(directory: Path) -> Iterator[bool]:
-    """True where no run writes the journal of a directory, and none can begin to inside of the context."""
+    """True where no run writes the directory's journal; while the context lasts, none can begin to."""
     path = directory / NAME
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC) if path.is_file() else -1
@@ -169,7 +175,7 @@ def idle(directory: Path) -> Iterator[bool]:
 
 
 def create(directory: Path) -> Journal:
-    """A new journal in a directory; an older one there is kept under another name. Raises as ``Journal``."""
+    """Opens a new journal in a directory, where an older one is renamed. Raises the errors of ``Journal``."""
     path = directory / NAME
     if path.exists() and path.stat().st_size:
         with Journal(path):
@@ -178,7 +184,7 @@ def create(directory: Path) -> Journal:
 
 
 def read(directory: Path) -> EarlierRun:
-    """The journal of a run's directory; UsageError where there is none, or it is none."""
+    """Reads the journal in a run's directory; UsageError where it is missing or is not a journal."""
     path = directory / NAME
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is no file; start the run anew")
@@ -190,7 +196,10 @@ def read(directory: Path) -> EarlierRun:
 
 
 def parse(lines: Iterable[bytes], path: Path) -> EarlierRun:
-    """The contents of a journal's lines; a line that is torn or unknown is counted and left out."""
+    """The run that a journal's lines describe. Lines that cannot be read are counted and left out.
+
+    UsageError where the line that describes the run is missing.
+    """
     info: RunInfo | None = None
     records: list[TestRecord] = []
     ended: int | None = None

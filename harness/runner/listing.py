@@ -1,4 +1,4 @@
-"""Listing a module's tests in a process that may import it: unittest's loader, and a unit for each test."""
+"""``list_module`` imports a test module, in the zygote or a worker, and makes a unit of each of its tests."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ from harness.runner.duplicate_ids import Loader
 from harness.runner.unit import Demand, Unit, of_id
 from harness.settings import SUPERVISED, EnvVar
 
-# Ranks that share a CPU slot: most of a rank's time goes by waiting for its peers. On two cores the suites
-# finish 1.6 x sooner with two tests of four ranks at once than with one at a time; with half as many, 1.2 x.
+# Number of ranks that share a CPU slot, because a rank spends most of its time waiting for its peers. On two
+# cores the suites finish 1.6 x sooner where two tests of four ranks run at once than where one runs at a
+# time; with two ranks a slot it is 1.2 x.
 RANKS_A_SLOT = 4
 _PROJECT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
 
 @dataclass(slots=True)
 class Listing:
-    """A module's tests: the units, the test objects by id, and the ids that several different tests share."""
+    """A module's tests: units, test objects by id, and the ids that several different tests share.
+
+    ``files`` are the sources that the list depends on. Where the import failed, ``error`` is its traceback;
+    where the module raised SkipTest, ``skipped`` is the reason.
+    """
 
     units: list[Unit] = field(default_factory=list)
     tests: dict[str, unittest.TestCase] = field(default_factory=dict)
@@ -36,7 +41,7 @@ class Listing:
 
 
 def list_module(name: str) -> Listing:
-    """Imports a module and lists its tests; whatever the import raises is in ``error`` or ``skipped``."""
+    """Imports a module and lists its tests. Never raises: an error of the import is in the result."""
     try:
         if os.environ.get(EnvVar.DROP_IN) == "1":
             importlib.import_module("harness.dropin").install()
@@ -74,7 +79,7 @@ def flatten(suite: Iterable[object]) -> Iterator[unittest.TestCase]:
 
 
 def import_error_text(error: BaseException) -> str:
-    """The traceback of a failed import without the importer's own frames."""
+    """The traceback of a failed import, without the frames of this file and of ``importlib``."""
     trace = error.__traceback__
     while trace is not None and _is_importer(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
@@ -90,7 +95,7 @@ def unit_of(test: unittest.TestCase, module: ModuleType) -> Unit:
     method = getattr(test, "_testMethodName", "")
     try:
         wants = requirements_of(test, method)
-    except ValueError:  # no TestCase with a method: unittest's stand-ins, doctests
+    except ValueError:  # unittest's stand-ins and doctests have no test method
         wants = Requirements()
     file, line = source_of(test, method)
     unit = of_id(
@@ -107,23 +112,23 @@ def unit_of(test: unittest.TestCase, module: ModuleType) -> Unit:
 
 
 def is_supervised(test: unittest.TestCase, method: str) -> bool:
-    """Whether the test has ranks, whose supervisor ends it when its time is over."""
+    """Whether the test has ranks, whose supervisor keeps the test's deadline."""
     return hasattr(test, "_join_processes") or hasattr(getattr(test, method, None), SUPERVISED)
 
 
 def ranks_of(test: unittest.TestCase, wants: Requirements) -> int:
-    """The test's world size: what it asks for, else what its class says, else 1."""
+    """The test's world size: the one that it requires, else its ``world_size`` attribute, else 1."""
     if wants.world_size is not None:
         return wants.world_size
     try:
         size = getattr(test, "world_size", None)
-    except Exception:  # noqa: BLE001 - a property of a test class, which may need what is not set up yet
+    except Exception:  # noqa: BLE001 - a property of a test class may raise before setUp has run
         size = None
     return size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else 1
 
 
 def demand_of(wants: Requirements, ranks: int) -> Demand:
-    """What the scheduler reserves for a test with these requirements and so many ranks."""
+    """What the scheduler reserves for a test with these requirements and this number of ranks."""
     slots = wants.cpu_slots if wants.cpu_slots is not None else -(-ranks // RANKS_A_SLOT)
     return Demand(
         ranks=ranks,
@@ -144,7 +149,7 @@ def fixtures_of(unit: Unit, cls: type) -> tuple[str, ...]:
 
 
 def _differs(cls: type, name: str) -> bool:
-    """True where a class has another fixture than unittest's empty one."""
+    """True where a class overrides this fixture of unittest."""
     empty = getattr(unittest.TestCase, name)
     return getattr(getattr(cls, name, empty), "__func__", None) is not empty.__func__
 
@@ -153,9 +158,9 @@ _CLASS_FIXTURES = ("setUpClass", "tearDownClass")
 
 
 def source_of(test: unittest.TestCase, method_name: str) -> tuple[str, int]:
-    """File and line of a test method below its decorators; ("", 0) for one without code."""
+    """The file and line of a test method, without its decorators; ("", 0) where it is not Python code."""
     function = getattr(test, method_name, None)
-    for _ in range(100):  # a cycle of __wrapped__ is somebody's bug, not ours to hang on
+    for _ in range(100):  # a cycle of __wrapped__, a user's bug, must not hang the runner
         wrapped = getattr(function, "__wrapped__", None)
         if wrapped is None:
             break
@@ -165,12 +170,12 @@ def source_of(test: unittest.TestCase, method_name: str) -> tuple[str, int]:
 
 
 def project_files(module: ModuleType, tests: Iterable[unittest.TestCase]) -> list[str]:
-    """The sources that a module's list of tests depends on: its own, those of its classes' bases, and outside
-    of this project every other source that has been imported but test modules, for any may hold a table that
-    tests are made from.
+    """The source files that a module's list of tests depends on.
 
-    Files of installed packages are left out: their version stands for them. So are this project's own
-    helpers, which are a part of the cache's key.
+    They are the module's file and those of its classes' bases. For a module outside of this project, every
+    other imported source that is no test module is added, because any may hold a table that tests are made
+    from. Files of installed packages are left out, and so are this project's helpers: the cache's key covers
+    both.
     """
     classes = {cls for test in tests for cls in type(test).__mro__}
     names = {module.__name__, *(cls.__module__ for cls in classes)}

@@ -1,4 +1,4 @@
-"""What controller, zygote and workers tell each other: one frozen dataclass a message, as JSON frames.
+"""The messages between controller, zygote and workers: a frozen dataclass each, sent as JSON frames.
 
     controller                    zygote                      worker
         |  Load(modules)  --------> |                            |
@@ -8,7 +8,7 @@
         | <------------------------------- Began, Ended, ... --- |   on the worker's own pipe
         | <--- Gone(name, code) --- | <--------- _exit --------- X
 
-Framing is ``harness.wire``'s; descriptors ride behind a ``Fork``.
+``harness.wire`` does the framing. A ``Fork`` is followed by file descriptors (``FORK_FDS``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from harness.errors import ProtocolError
 from harness.runner.plan import Attempt
 
-# Descriptors that follow a Fork: the worker's message pipe, its output pipe, its stack-dump pipe.
+# Number of descriptors that follow a Fork: the worker's message socket, its output pipe, its stack-dump pipe.
 FORK_FDS = 3
 
 
@@ -36,20 +36,20 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """Zygote to controller: the import of a module begins; should the zygote die now, it is to blame."""
+    """Zygote to controller: a module's import begins. If the zygote dies now, this module is the cause."""
 
     module: str
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Zygote to controller: what importing a module came to.
+    """Zygote to controller: the result of importing a module.
 
     ``units`` are ``unit.to_json`` values; ``error`` is the traceback where the import failed, ``skipped`` the
     reason where the module raised ``SkipTest``. ``dirty`` is set where the import left threads running:
-    workers must not be forked from this process any more. ``import_s`` is how long the import took, None
-    where it brought torch along, whose import is nobody's in particular. ``files`` are the sources in the
-    project that its test classes come from, and ``duplicates`` the ids that several of its tests share.
+    workers must not be forked from this process any more. ``import_s`` is the duration of the import, None
+    where it imported torch too, whose time belongs to no single module. ``files`` are the sources that the
+    list of tests depends on, and ``duplicates`` the ids that several different tests share.
     """
 
     module: str
@@ -64,12 +64,12 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Zygote to controller: every module of the Load has been dealt with."""
+    """Zygote to controller: there has been a ``Loaded`` for every module of the ``Load``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One attempt at a test for a worker to run, and the number under which the worker reports it.
+    """One attempt at a test that a worker runs, and the number ``seq`` under which the worker reports it.
 
     ``ranks`` is how many ranks the test starts, 1 for a test without ranks.
     """
@@ -92,13 +92,13 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Controller to zygote: make a worker that runs these tests in this order.
+    """Controller to zygote: fork a worker that runs these items in this order.
 
-    ``terminal`` leaves the worker the controller's terminal, session and process group (for a debugger);
-    ``stream`` leaves it the standard output. ``marker`` separates the tests' output on the output pipe.
+    With ``terminal`` the worker keeps the controller's terminal, session and process group (for a debugger);
+    with ``stream`` it keeps the standard output. ``marker`` separates the tests' output on the output pipe.
     ``post_mortem`` opens a debugger on each failure; ``stop_at_failure`` ends the batch at the first failing
-    test. ``threads`` is the number of intra-op threads, None to leave it alone; ``environ``
-    are variables that the worker sets.
+    test. ``threads`` is the number of intra-op threads, None for torch's default; ``environ`` are variables
+    that the worker sets.
     """
 
     worker: str
@@ -123,7 +123,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """Zygote to controller: the worker exists."""
+    """Zygote to controller: the worker has been forked, with this process id."""
 
     worker: str
     pid: int
@@ -131,7 +131,7 @@ class Forked:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Zygote to controller: a worker has ended; ``code`` as in ``subprocess``, peak memory in bytes."""
+    """Zygote to controller: a worker has ended. ``code`` is as in ``subprocess``; memory is in bytes."""
 
     worker: str
     code: int
@@ -140,7 +140,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """Worker to controller: a test or the first of its fixtures starts, at ``at_s`` (monotonic)."""
+    """Worker to controller: a test, or the first of its fixtures, started at ``at_s`` (monotonic clock)."""
 
     seq: int
     at_s: float
@@ -148,7 +148,7 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Worker to controller: a test and its fixtures are over; a ``TestRecord`` as JSON values."""
+    """Worker to controller: a test and its fixtures have ended; ``record`` is its ``TestRecord`` as JSON."""
 
     seq: int
     record: dict[str, Any]
@@ -156,14 +156,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Debugging:
-    """Worker to controller: a debugger has the terminal (``on``) or has let go of it."""
+    """Worker to controller: a debugger takes the terminal (``on``) or gives it back."""
 
     on: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Worker to controller: the batch is over, the worker leaves."""
+    """Worker to controller: the batch has ended, and the worker is about to exit."""
 
 
 Message = Load | Loading | Loaded | Ready | Fork | Kill | Forked | Gone | Began | Ended | Debugging | Done
@@ -188,7 +188,7 @@ def _item(seq: int, module: str, ranks: int, test_id: str, repeat: int, attempt:
 
 
 def decode(frame: bytes) -> Message:
-    """The message of a frame; ProtocolError for anything else."""
+    """The message in a frame; ProtocolError where the frame is not a message."""
     try:
         value: Mapping[str, Any] = json.loads(frame)
         fields = dict(value)

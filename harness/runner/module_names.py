@@ -1,4 +1,4 @@
-"""The names of modules, from files and of scripts: one module has one name, however it was started."""
+"""Converts between the names and the files of modules, and finds the importable name of a script."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 
 
 def real_module(module: str) -> str:
-    """The importable name of a module: that of ``__main__`` is its spec's or, for a script, its path's below
-    the outermost directory that is a package."""
+    """The importable name of a module; only that of ``__main__`` differs.
+
+    Its name is that of its spec or, for a script, that of its path, as in ``module_of_path``.
+    """
     main = sys.modules.get(module)
     if module != "__main__" or main is None:
         return module
@@ -21,7 +23,7 @@ def real_module(module: str) -> str:
 
 
 def module_of_path(path: Path) -> str:
-    """The dotted name of a Python file, from the outermost parent that has an ``__init__.py``."""
+    """The dotted name of a Python file, beginning with the outermost parent that is a package."""
     path = path.resolve()
     names = [path.stem]
     for parent in path.parents:
@@ -32,7 +34,7 @@ def module_of_path(path: Path) -> str:
 
 
 def file_of_module(module: str, root: Path) -> Path:
-    """The file of a module that is found in the directory ``root``; it need not be there."""
+    """The file that a module has below the directory ``root``; it need not exist."""
     return root.joinpath(*module.split(".")).with_suffix(".py")
 
 

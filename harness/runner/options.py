@@ -1,4 +1,4 @@
-"""The command line of ``run_tests.py``: its options, its help, and what it makes of wrong ones."""
+"""The options of ``run_tests.py``, their help, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STE
 from harness.settings import LARGEST_SEED, RANK_MODES, TIMEOUT_S, VARIABLES, EnvVar, positive_seconds
 
 PROG = "run_tests.py"
-# Processes beyond that are a slip of the finger.
+# A larger number of processes is a typing error.
 LARGEST_JOBS = 4096
 LARGEST_COUNT = 1_000_000
 
@@ -26,20 +26,20 @@ suite runs; `selftest` names the harness's own tests."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises UsageError in place of exiting, and says which option was perhaps meant."""
+    """Raises UsageError where argparse would exit, and suggests options in place of an unknown one."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
 
     def perhaps(self, unknown: str) -> str:
-        """The end of a message about an unknown option."""
+        """The end of a message about an unknown option, with the options that are most like it."""
         known = [option for action in self._actions for option in action.option_strings]
         close = difflib.get_close_matches(unknown.split("=", 1)[0], known, n=2, cutoff=0.5)
         return f"; did you mean {' or '.join(close)}?" if close else "; --help lists the options"
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The options of a command line; UsageError, in one line, for what cannot be meant.
+    """The options of a command line; UsageError, with one line of text, where they make no sense.
 
     ``--help`` prints and raises SystemExit(0).
     """
@@ -68,7 +68,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def build() -> _Parser:
-    """The parser."""
+    """Makes the parser with all options."""
     parser = _Parser(
         prog=PROG,
         usage=f"{PROG} [options] [NAME ...]",
@@ -192,7 +192,7 @@ def _count(least: int) -> _Number:
 
 
 class _Number:
-    """A parser of whole numbers within bounds, for argparse."""
+    """Parses whole numbers within bounds, as an argparse ``type``."""
 
     def __init__(self, least: int, most: int) -> None:
         self._least, self._most = least, most
@@ -209,7 +209,7 @@ _seed = _Number(0, LARGEST_SEED)
 
 
 def _jobs(text: str) -> int:
-    """A number of slots; 0 for auto."""
+    """The number of slots; 0 for ``auto``."""
     return 0 if text == "auto" else _Number(1, LARGEST_JOBS)(text)
 
 

@@ -1,17 +1,17 @@
-"""What tests print: a pipe's bytes, split by test and kept within bounds.
+"""Splits the captured output of a worker by test, and keeps the beginning and end of what is too long.
 
-A worker writes a marker with the test's number on its output pipe before each test. Whatever follows, up to
-the next marker, is that test's; of a flood the beginning and the end are kept.
+A worker writes a marker with the test's number to its output pipe before each test. All bytes up to the next
+marker are that test's output.
 """
 
 from __future__ import annotations
 
-# Bytes of a test's output that reports get: enough for any log that a person reads, small enough that ten
-# thousand flooding tests do not fill the memory.
+# Bytes of a test's output that are kept: enough for any log that a person reads, and so few that the memory
+# does not fill up where ten thousand tests print without end.
 HEAD_BYTES = 32 * 1024
 TAIL_BYTES = 96 * 1024
 
-# The number under which what is printed before any test is kept.
+# The number under which output from before the first test is kept.
 BEFORE_THE_FIRST = 0
 
 
@@ -25,13 +25,13 @@ class BoundedOutput:
         self._dropped = 0
 
     def write(self, data: bytes) -> None:
-        """Adds bytes; drops the middle of what has become too much."""
+        """Adds bytes, and drops bytes from the middle where there are too many."""
         room = self._head_size - len(self._head)
         if room > 0:
             self._head += data[:room]
             data = data[room:]
         self._tail += data
-        if len(self._tail) > 2 * self._tail_size:  # seldom enough that dropping costs nothing a byte
+        if len(self._tail) > 2 * self._tail_size:  # seldom, because dropping moves the whole tail
             self._drop()
 
     def _drop(self) -> None:
@@ -41,14 +41,14 @@ class BoundedOutput:
             del self._tail[:extra]
 
     def text(self) -> str:
-        """What was kept, with a line that says how much was left out."""
+        """The kept bytes as text, with a line in the gap that tells how many bytes were dropped."""
         self._drop()
         gap = f"\n... {self._dropped} bytes left out ...\n".encode() if self._dropped else b""
         return (bytes(self._head) + gap + bytes(self._tail)).decode(errors="backslashreplace")
 
 
 def elide(text: str, most: int) -> str:
-    """The text, or its beginning and end where it has more than ``most`` characters."""
+    """The text; of one with more than ``most`` characters the beginning and the end, with a note between."""
     if len(text) <= most:
         return text
     head, tail = most // 4, most - most // 4
@@ -56,12 +56,12 @@ def elide(text: str, most: int) -> str:
 
 
 def marker_line(marker: str, seq: int) -> bytes:
-    """What a worker writes on its output pipe when test ``seq`` begins."""
+    """The bytes that a worker writes to its output pipe when test ``seq`` begins."""
     return f"{marker}{seq:012d}\n".encode()
 
 
 class OutputSplitter:
-    """Takes a worker's output as it comes and gives each test its part."""
+    """Splits a worker's output at the markers while it is read, and keeps each test's part."""
 
     def __init__(self, marker: str) -> None:
         self._marker = marker.encode()
@@ -71,7 +71,7 @@ class OutputSplitter:
         self._outputs: dict[int, BoundedOutput] = {}
 
     def feed(self, data: bytes) -> None:
-        """Adds what was read from the pipe; a marker that is not complete yet waits for its rest."""
+        """Adds bytes from the pipe. Bytes that may be the beginning of a marker wait for the next call."""
         data = self._pending + data
         self._pending = b""
         while (at := data.find(self._marker)) >= 0 and len(data) >= at + self._line_size:
@@ -83,7 +83,7 @@ class OutputSplitter:
         self._pending = data[keep:]
 
     def _partial(self, data: bytes) -> int:
-        """How many bytes at the end of the data may be the beginning of a marker."""
+        """The number of bytes at the end of the data that may be the beginning of a marker."""
         at = data.find(self._marker[:1], max(0, len(data) - len(self._marker) + 1))
         while at >= 0 and not self._marker.startswith(data[at:]):
             at = data.find(self._marker[:1], at + 1)
@@ -94,12 +94,12 @@ class OutputSplitter:
             self._outputs.setdefault(self._current, BoundedOutput()).write(data)
 
     def take(self, seq: int) -> str:
-        """The output of a test that is over; forgets it."""
+        """Returns the output of a test that has ended, and forgets it."""
         output = self._outputs.pop(seq, None)
         return output.text() if output is not None else ""
 
     def rest(self, seq: int) -> str:
-        """The output of a test whose worker is gone: nothing more will complete a marker."""
+        """Returns the output of a test whose worker has ended, with the bytes that were held back."""
         if self._current == seq:
             self._keep(self._pending)
             self._pending = b""

@@ -1,4 +1,7 @@
-"""Which attempts a run owes: repeats, reruns of what failed, and what a run before has already done."""
+"""``Plan`` decides which attempts at tests a run still has to make: repeats, reruns, what a resumed run left.
+
+An attempt that a run still has to make is called owed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from harness.record import TestRecord
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the user asked for beyond one run of each test. ``repeats`` 0 means without end."""
+    """How often tests run, and whether a failure ends the run.
+
+    ``repeats`` 0 means without end. ``reruns`` is the number of further attempts at a test that failed.
+    """
 
     repeats: int = 1
     reruns: int = 0
@@ -28,18 +34,20 @@ class Attempt:
 
 
 def finished(record: TestRecord, reruns: int) -> bool:
-    """True where nothing more is owed after this attempt. One that was cut short by the end of the run does
-    not count at all."""
+    """True where this attempt is the last one that the test needs in its round.
+
+    An attempt that was cut short by the end of the run does not count.
+    """
     if record.status is Status.ENDED:
         return False
     return record.ok or record.attempt > reruns
 
 
 class Plan:
-    """The state of a run: what is done and what comes next. Decides, and touches nothing.
+    """Keeps which attempts have been made and decides which come next. It has no effects outside.
 
-    ``failed`` counts the tests that have failed since, not those of the run that this one goes on with.
-    The tests are repeated as a whole, round after round: each gets its turn before one gets its second.
+    Tests are repeated in rounds: every test runs once before any test runs a second time. ``failed`` is the
+    number of tests that have failed in this run, without those of an earlier run that it resumes.
     """
 
     def __init__(self, ids: Sequence[str], policy: Policy, earlier: Iterable[TestRecord] = ()) -> None:
@@ -54,12 +62,12 @@ class Plan:
         for record in earlier:
             if record.id in self._wanted:
                 self.take(record)
-        self.failed = 0  # what failed before has stopped the run that it failed in
+        self.failed = 0  # earlier failures must not stop this run
 
     def next_round(self) -> tuple[Attempt, ...]:
-        """The attempts that the next round starts with; empty where the run is over.
+        """The first attempts of the next round; empty where the run is over.
 
-        A round that a run before has finished is passed over.
+        A round that an earlier run has finished is skipped.
         """
         while not self.policy.repeats or self._round < self.policy.repeats:
             self._round += 1
@@ -74,17 +82,17 @@ class Plan:
 
     @property
     def owed(self) -> int:
-        """How many first attempts are still to be made in all rounds, without end counted as one round."""
+        """The number of tests that have not finished, summed over all rounds; endless rounds count as one."""
         rounds = self.policy.repeats or 1
         return max(0, len(self._ids) * rounds - len(self._done))
 
     def owes(self, test_id: str) -> bool:
-        """True where the test has not finished in each round."""
+        """True where the test has not finished in every round."""
         rounds = range(1, self.policy.repeats + 1)
         return not rounds or any((test_id, number) not in self._done for number in rounds)
 
     def take(self, record: TestRecord) -> TestRecord:
-        """Notes an attempt; the record comes back marked flaky where it passed after a failure."""
+        """Adds an attempt, and returns its record, marked flaky where it passed after a failure."""
         key = (record.id, record.repeat)
         if record.status is Status.ENDED:
             return record
@@ -99,12 +107,12 @@ class Plan:
         return record
 
     def rerun(self, record: TestRecord) -> Attempt | None:
-        """The attempt that a record which was taken asks for."""
+        """The attempt that must follow this one, which ``take`` has been given; None where there is none."""
         if finished(record, self.policy.reruns) or record.status is Status.ENDED:
             return None
         return Attempt(record.id, record.repeat, record.attempt + 1)
 
     @property
     def stop(self) -> bool:
-        """True where no further test is to begin: something failed and the user wants that to end the run."""
+        """True where a test has failed and the user wants a failure to end the run."""
         return self.policy.failfast and self.failed > 0

@@ -1,10 +1,10 @@
-"""The queue: the attempts that a session owes, in batches, and which of them may start now.
+"""``Queue``: the attempts of a session that wait, in batches, and which of them may start now.
 
     add -----> waiting --start--> running --done--> gone
     rerun ---> waiting          \\--put_back--> waiting
 
-Where a run is to stop at a failure that reruns do not take back, nothing else starts while a rerun is owed.
-Nothing here has an effect outside; the session asks, starts and tells.
+With ``--failfast`` and reruns, nothing else starts while a rerun is due, because it may end the run. The
+queue has no effects outside: the session starts the workers and calls ``done`` when they have ended.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ Turn = tuple[Unit, Attempt]
 
 
 class Queue:
-    """What waits and what runs. A batch is known by its key from ``start`` to ``done`` or ``put_back``."""
+    """The batches that wait and run. ``start`` returns their keys, which ``done`` and ``put_back`` take."""
 
     def __init__(self, capacity: Capacity, timings: Timings, *, isolate: bool, reruns_first: bool) -> None:
-        """With ``isolate`` every test is a batch of its own; with ``reruns_first`` nothing else starts while
-        a rerun is owed."""
+        """With ``isolate`` every batch has one test; with ``reruns_first`` nothing else starts while a rerun
+        waits or runs."""
         self._schedule = Schedule(capacity)
         self._timings, self._isolate, self._reruns_first = timings, isolate, reruns_first
         self._owed: dict[int, dict[str, Attempt]] = {}  # batch key -> attempts by id, until it starts
-        self._reruns: set[int] = set()  # keys of the reruns that hold the others
+        self._reruns: set[int] = set()  # keys of the reruns that must end first
         self._held: tuple[Batch, ...] = ()
         self._next_key = 0
 
     @property
     def holding(self) -> bool:
-        """True while nothing but reruns may start."""
+        """True while only reruns may start."""
         return bool(self._reruns)
 
     def add(self, turns: Sequence[Turn]) -> None:
-        """Adds attempts behind all that wait; tests of one module keep their order."""
+        """Adds attempts behind all waiting batches; tests of one module keep their order."""
         new = Schedule(self._schedule.capacity).add(self._batches(turns, self._isolate)).waiting
         if self.holding:
             self._held += new
@@ -47,7 +47,7 @@ class Queue:
             self._schedule = self._schedule.again(new)
 
     def rerun(self, turn: Turn) -> None:
-        """Adds another attempt at a test that failed, alone: behind all that waits, or before it."""
+        """Adds another attempt at a failed test, in a batch of one: last or, with ``reruns_first``, first."""
         new = self._batches([turn], True)
         if self._reruns_first:
             if not self._reruns:
@@ -56,13 +56,13 @@ class Queue:
         self._schedule = self._schedule.add(new)
 
     def put_back(self, key: int, turns: Sequence[Turn]) -> None:
-        """Ends a running batch of which these attempts are left; they come before all that is held."""
+        """Ends a running batch early. Its remaining attempts wait in front of all held batches."""
         assert self.holding
         self._held = (*self._batches(turns, self._isolate), *self._held)
         self.done(key)
 
     def start(self, now_s: float) -> list[tuple[int, list[Turn]]]:
-        """Every batch that is to start now, with its key; some, where something waits and nothing runs."""
+        """Every batch that starts now, with its key; at least one where batches wait and none runs."""
         if not self._schedule.waiting:
             return []
         self._schedule, started = self._schedule.start(now_s)
@@ -77,7 +77,7 @@ class Queue:
             self._held = ()
 
     def stop(self) -> None:
-        """Forgets all that waits; what runs goes on."""
+        """Forgets all waiting batches; running ones go on."""
         self._schedule = self._schedule.stopped()
         self._held = ()
         self._owed.clear()

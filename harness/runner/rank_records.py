@@ -1,4 +1,4 @@
-"""A multi-rank test's outcome as records: what reports show of each rank and of merged sub-tests."""
+"""Turns the outcome of a multi-rank test into records of its ranks and sub-tests, as reports show them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SHOWN = (Status.SKIPPED, Status.FAILED, Status.ERROR)
 
 
 def rank_records(outcome: TestOutcome) -> tuple[RankRecord, ...]:
-    """One record a rank. What a rank printed is kept where the test did not pass."""
+    """One record for each rank. Output is kept only where the test neither passed nor was skipped."""
     keep_output = outcome.status not in (Status.PASSED, Status.SKIPPED)
     return tuple(_rank(rank, keep_output) for rank in outcome.ranks)
 
@@ -43,7 +43,7 @@ def _subtest(merged: MergedSubtest) -> SubtestRecord:
 
 
 def _describe(subtest: SubtestOutcome) -> str:
-    """As unittest prints it: ``[message] (x=1, y='a')``."""
+    """The sub-test's description as unittest prints it: ``[message] (x=1, y='a')``."""
     parts = [f"[{subtest.message}]"] if subtest.message is not None else []
     if subtest.params:
         parts.append("(" + ", ".join(f"{name}={value}" for name, value in subtest.params) + ")")

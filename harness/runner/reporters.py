@@ -1,4 +1,4 @@
-"""All reporters of a run as one, and which a run gets."""
+"""Chooses the reporters of a run (``build``), and passes every event to all of them (``Reporters``)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from harness.report.summary import Summary
 
 
 class Reporters:
-    """Passes everything on to each reporter. A file that one cannot write is its trouble, not the run's nor
-    another reporter's: it is said, and kept in ``failures``."""
+    """Passes every event to each reporter.
+
+    An error of one reporter stops neither the run nor another reporter: it is shown as a message and kept in
+    ``failures``.
+    """
 
     def __init__(self, reporters: Sequence[Reporter]) -> None:
         self._reporters = tuple(reporters)
@@ -23,39 +26,38 @@ class Reporters:
         self.messages: list[str] = []
 
     def start(self, info: RunInfo) -> None:
-        """The run begins."""
+        """Tells the reporters that the run begins."""
         for reporter in self._reporters:
             self._try(reporter.start, info)
 
     def test_started(self, event: TestStarted) -> None:
-        """An attempt begins."""
+        """Tells the reporters that an attempt begins."""
         for reporter in self._reporters:
             reporter.test_started(event)
 
     def test_finished(self, record: TestRecord) -> None:
-        """An attempt is over."""
+        """Tells the reporters that an attempt has ended."""
         for reporter in self._reporters:
             reporter.test_finished(record)
 
     def message(self, text: str) -> None:
-        """A notice or warning of the harness itself."""
+        """Shows a notice or warning of the harness itself, and keeps it in ``messages``."""
         self.messages.append(text)
         for reporter in self._reporters:
             reporter.message(text)
 
     def trouble(self, text: str) -> None:
-        """A message about something that makes the run's reports incomplete."""
+        """Shows a message about something that makes the run's files incomplete; the run then fails."""
         self.failures.append(text)
         self.message(text)
 
     def tick(self, now_s: float) -> None:
-        """About a second has passed."""
+        """Tells the reporters the time, about once a second."""
         for reporter in self._reporters:
             reporter.tick(now_s)
 
     def finish(self, summary: Summary) -> None:
-        """The run is over. The console comes first in the list and last here, so that it can tell of the
-        files' troubles."""
+        """Ends all reports, the console last, so that it can show the errors of the others."""
         for reporter in reversed(self._reporters):
             self._try(reporter.finish, summary)
 
@@ -64,7 +66,7 @@ class Reporters:
     ) -> None:
         try:
             step(value)  # type: ignore[arg-type]  # each caller pairs a step with its own kind of value
-        except Exception as error:  # noqa: BLE001 - whatever one report's library raises, the others are written
+        except Exception as error:  # noqa: BLE001 - no error of one report may prevent the others
             what = f"{type(error).__name__}: {error}"
             if isinstance(error, OSError):
                 what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
@@ -83,7 +85,7 @@ def build(
     html: bool,
     trace: bool,
 ) -> Reporters:
-    """The reporters that a run gets: the console, files in its directory, and CI systems' own.
+    """The reporters of a run: the console, files in its directory, and GitHub's annotations in its CI.
 
     ``shared_terminal`` is set where tests or a debugger write to the same terminal.
     """

@@ -1,7 +1,7 @@
-"""Where runs keep what they write: the state directory, a directory a run, and which run was the last.
+"""Where runs write their files: the state directory, a directory for each run, and which run was the last.
 
 .harness/                      HARNESS_STATE_DIR, in the working directory unless set
-    cache/tests-<key>.json     discovery's cache
+    cache/tests-<key>.json     the cache of known tests
     latest                     the path of the last run's directory
     runs/<date>-<pid>/         journal, reports, logs of a run that named no --report-dir
 """
@@ -20,8 +20,7 @@ from harness.errors import UsageError
 from harness.runner import journal
 from harness.settings import STATE_DIRECTORY, EnvVar
 
-# Directories of earlier runs that are kept, beside those of runs that are still going; --report-dir's are the
-# user's own affair.
+# Number of finished runs whose directories are kept. Directories that --report-dir named are never removed.
 KEPT_RUNS = 20
 
 
@@ -33,24 +32,24 @@ class StateDirectory:
 
     @property
     def cache(self) -> Path:
-        """Where discovery keeps its cache."""
+        """The directory of discovery's cache."""
         return self.path / "cache"
 
     def latest(self) -> Path | None:
-        """The directory of the last run, if it is known and still there."""
+        """The directory of the last run; None where it is unknown or has been removed."""
         with contextlib.suppress(OSError):
             directory = Path((self.path / "latest").read_text(encoding="utf-8").strip())
             return directory if directory.is_dir() else None
         return None
 
     def remember(self, directory: Path) -> None:
-        """Makes a run the last one. Best effort: without it --resume and --last-failed need the path."""
+        """Notes the last run's directory, for ``--resume`` and ``--last-failed``. An OSError is ignored."""
         with contextlib.suppress(OSError):
             self._prepare()
             (self.path / "latest").write_text(f"{directory.resolve()}\n", encoding="utf-8")
 
     def new_run(self, now: float) -> Path:
-        """Makes a directory for a run; OSError where that is impossible."""
+        """Makes a directory for a run and removes the oldest ones; OSError where it cannot be made."""
         self._prepare()
         name = time.strftime("%Y-%m-%dT%H-%M-%S", time.localtime(now)) + f"-{os.getpid()}"
         directory = self.path / "runs" / name
@@ -73,12 +72,12 @@ class StateDirectory:
 
 
 def state(environ: Mapping[str, str], cwd: Path) -> StateDirectory:
-    """The state directory that the environment says, else ``.harness`` in the working directory."""
+    """The state directory that the environment names, else ``.harness`` in the working directory."""
     return StateDirectory(cwd / (environ.get(EnvVar.STATE_DIR) or STATE_DIRECTORY))
 
 
 def check_writable(directory: Path) -> None:
-    """Makes sure before the first test that a directory the user named can be written; UsageError if not."""
+    """Makes a directory that the user named, before the first test; UsageError where it cannot be written."""
     probe = directory / f".probe-{os.getpid()}"
     try:
         directory.mkdir(parents=True, exist_ok=True)

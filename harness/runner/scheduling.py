@@ -1,15 +1,15 @@
-"""Scheduling: which waiting batch starts now, as a value that knows what waits and what runs.
+"""``Schedule`` decides which waiting batch starts now, within the capacity of the machine (``Capacity``).
 
     add(batches) -> waiting --start(now_s)--> running --done(key)--> gone
 
-The policy is that of batch systems. Wide before narrow, for a wide batch among narrow ones has to wait for
-several slots to be idle at once; of equal width, longest first; what must have the machine for itself comes
-last, one after the other, so that the machine is drained once. The first batch that does not fit gets a
-reservation (EASY backfill, Lifka 1995): others pass it only if they are expected to end before it can start,
-or leave it what it needs. Estimates can be wrong, so once the time it was promised is over, nothing more
-starts before it: whatever the estimates, it waits at most for what runs then.
+The policy is that of batch systems. Batches that need many slots come first, because they have to wait until
+several slots are idle at once; of equal width, the longest comes first. Batches that need the whole machine
+come last, one after the other, so that the machine has to become idle only once. The first batch that does
+not fit gets a reservation (EASY backfill, Lifka 1995): others pass it only if they are expected to end before
+it can start, or leave free what it needs. Estimates can be wrong, so once the reserved time is over, nothing
+more starts before that batch: at worst it waits until the batches that run then have ended.
 
-Nothing here has an effect; the session asks, starts and tells.
+A schedule is a value without effects. The session starts the workers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dataclasses import dataclass, replace
 from harness.runner.batching import Batch
 from harness.runner.unit import Demand
 
-# Slots, accelerators, megabytes, ranks.
+# Amounts of slots, accelerators, megabytes of memory, and ranks.
 Amounts = tuple[float, float, float, float]
 UNLIMITED = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What the machine offers. ``slots`` is ``--jobs``; None for memory or ranks is no limit."""
+    """What the machine offers to tests. ``slots`` is ``--jobs``; None for memory or ranks means no limit."""
 
     slots: int
     accelerators: int = 0
@@ -45,17 +45,19 @@ class Capacity:
         return (self.slots, self.accelerators, memory, UNLIMITED if self.ranks is None else self.ranks)
 
     def alone(self, demand: Demand) -> bool:
-        """True where the demand has the machine for itself: exclusive, or more than the machine has.
+        """True where the batch must run alone: it is exclusive, or needs more than the machine has.
 
-        A lack of accelerators is no reason: the test will skip, or run on what there is.
+        A lack of accelerators does not count: the test will skip, or run on those that there are.
         """
         slots, _, memory, ranks = self.amounts
         too_big = demand.cpu_slots > slots or demand.memory_mb > memory or demand.ranks > ranks
         return demand.exclusive or too_big
 
     def need(self, demand: Demand) -> Amounts:
-        """What the demand takes here, never more than there is. Each takes a slot at least, so one that
-        takes them all is alone."""
+        """The amounts that the demand takes here, never more than the machine has.
+
+        Every demand takes at least one slot, so a demand that takes all slots runs alone.
+        """
         slots, accelerators, memory, ranks = self.amounts
         return (
             slots if self.alone(demand) else demand.cpu_slots,
@@ -67,7 +69,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A batch that was started, with what it takes and when it should end (seconds, the caller's clock)."""
+    """A running batch, the amounts that it takes, and its expected end (seconds on the caller's clock)."""
 
     batch: Batch
     need: Amounts
@@ -76,10 +78,10 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What waits, in the order of its turns, and what runs.
+    """The waiting batches, in the order in which they should start, and the running ones.
 
-    ``due_s`` is when the first waiting batch was promised to start, None before it had to wait. Whoever
-    restarts a batch after its worker died keeps it running here: it is not done.
+    ``due_s`` is the time for which the first waiting batch has a reservation, None before it had to wait. A
+    batch that goes on in another worker after its worker died stays a running batch.
     """
 
     capacity: Capacity
@@ -93,17 +95,17 @@ class Schedule:
         return not self.waiting and not self.running
 
     def add(self, batches: Iterable[Batch]) -> Schedule:
-        """With more batches, whose turn comes after that of all that wait already (reruns, repeats)."""
+        """The schedule with more batches (reruns, repeats), which start after those that wait already."""
         return replace(self, waiting=self.waiting + tuple(sorted(batches, key=self._turn)))
 
     def again(self, batches: Iterable[Batch]) -> Schedule:
-        """With batches that have waited before, in the order that they had then, behind what waits now."""
+        """The schedule with batches of another schedule, in the same order, behind those that wait."""
         return replace(self, waiting=self.waiting + tuple(batches))
 
     def start(self, now_s: float) -> tuple[Schedule, tuple[Batch, ...]]:
-        """What is to start at ``now_s``, and the schedule with it running.
+        """The schedule with more batches running, and these batches, which the caller must start now.
 
-        It is never empty where something waits and nothing runs. Call it again whenever a batch is done or
+        There is at least one where batches wait and none runs. Call this again whenever a batch is done or
         added.
         """
         running = list(self.running)
@@ -119,18 +121,18 @@ class Schedule:
         return replace(self, waiting=left, running=tuple(running), due_s=due_s), started
 
     def done(self, key: int) -> Schedule:
-        """Without the running batch of that key. KeyError where none runs."""
+        """The schedule without the running batch of this key; KeyError where no running batch has it."""
         left = tuple(r for r in self.running if r.batch.key != key)
         if len(left) == len(self.running):
             raise KeyError(key)
         return replace(self, running=left)
 
     def stopped(self) -> Schedule:
-        """With nothing waiting any more (``--failfast``, an interrupt); what runs goes on."""
+        """The schedule without its waiting batches (``--failfast``, an interrupt); running ones go on."""
         return replace(self, waiting=(), due_s=None)
 
     def _start_in_turn(self, running: list[Running], now_s: float) -> int:
-        """Start from the front as long as it fits; how many were started."""
+        """Starts waiting batches in order as long as they fit; returns how many."""
         free = _free(self.capacity.amounts, running)
         for place, batch in enumerate(self.waiting):
             need = self.capacity.need(batch.demand)
@@ -143,7 +145,10 @@ class Schedule:
     def _backfill(
         self, first: int, running: list[Running], now_s: float, at_s: float, spare: Amounts
     ) -> set[int]:
-        """Start what delays the reservation (``at_s``, leaving ``spare``) by nothing; the places of it."""
+        """Starts waiting batches that do not delay the reserved one, and returns their places.
+
+        ``at_s`` is when the reserved batch can start, ``spare`` what it leaves free then.
+        """
         free = _free(self.capacity.amounts, running)
         passing = set()
         for place in range(first, len(self.waiting)):
@@ -169,7 +174,7 @@ class Schedule:
 def _reservation(
     head: Amounts, running: Iterable[Running], capacity: Amounts, now_s: float
 ) -> tuple[float, Amounts]:
-    """When ``head`` can start by the estimates, and what it leaves then. An overdue batch ends any moment."""
+    """When ``head`` can start, by the estimates, and what it leaves free. An overdue batch should end now."""
     left = sorted(((max(entry.ends_s, now_s), entry.need) for entry in running), key=lambda item: item[0])
     at_s = now_s
     for place in range(len(left) + 1):

@@ -1,6 +1,6 @@
-"""Selection: from what the user names to the modules to load and the tests to run.
+"""Selects the modules to import and the tests to run by the names and patterns on the command line.
 
-Two steps, because ids are known only after their modules have been imported, elsewhere::
+There are two steps, because the ids of tests are known only after the zygote has imported their modules::
 
     names --resolve--> targets --modules_to_load--> (discovery) --select--> units
 
@@ -23,16 +23,16 @@ from harness.runner.unit import Unit, duplicates
 
 # The package of the conformance suites; names may leave it out.
 ROOT = "suites"
-# More than that no message lists.
+# Messages list at most this number of modules.
 SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What one name stands for: all tests of ``modules``, or in one module those below ``test``.
+    """The tests that one name stands for: all tests of ``modules``, or those of one module below ``test``.
 
-    ``test`` is a class or ``Class.method``, ``""`` for all. ``path`` is what ``sys.path`` needs for modules
-    outside the known ones.
+    ``test`` is a class or ``Class.method``, ``""`` for all. ``path`` holds the entries that ``sys.path``
+    needs for modules that are not among the known ones.
     """
 
     text: str
@@ -41,7 +41,7 @@ class Target:
     path: tuple[str, ...] = ()
 
     def takes(self, unit: Unit) -> bool:
-        """True where the unit is one that this name stands for, or stands in for all of its module."""
+        """True where this name stands for the unit, or the unit stands in for the name's module."""
         if unit.module not in self.modules:
             return False
         if unit.stands_in:
@@ -51,18 +51,18 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The tests to run, in the order of discovery; ``slow`` counts those left out for want of ``--slow``."""
+    """The tests to run, in the order of discovery; ``slow`` is the number left out because they are slow."""
 
     units: tuple[Unit, ...]
     slow: int = 0
 
 
 def resolve(names: Iterable[str], modules: Mapping[str, Path], cwd: Path | None = None) -> tuple[Target, ...]:
-    """What each name stands for, given the known test modules and the directories in which they are found.
-    Looks at the file system for paths only.
+    """The target of each name. ``modules`` maps known test modules to the directories that they are below.
 
-    A file need not be among the known modules. UsageError, with what was perhaps meant, for a name that
-    is nothing, or that several modules end with, and for two files that Python takes for one module.
+    Looks at the file system only for names that are paths. A file need not be among the known modules.
+    UsageError, with the most similar names, for a name that stands for nothing; also for the end of several
+    modules' names, and for two files that are the same module to Python.
     """
     cwd = cwd or Path.cwd()
     targets = tuple(_resolve(name, modules, cwd) for name in names)
@@ -100,8 +100,10 @@ def _resolve(name: str, modules: Mapping[str, Path], cwd: Path) -> Target:
 
 
 def split_path(name: str) -> tuple[str, str]:
-    """A file's path and what stands behind it, as in an id: pytest's ``::`` between classes and method is as
-    good as a dot. The name and "" where it is no such pair."""
+    """Splits ``path.py::Class.method`` or ``path.py::Class::method`` into the path and ``Class.method``.
+
+    Returns the name and "" where it does not have this form.
+    """
     file, colons, rest = name.partition("::")
     if not colons or not file.endswith(".py"):
         return name, ""
@@ -114,7 +116,7 @@ def _dotted(name: str) -> str:
 
 
 def _inside(name: str, modules: Iterable[str]) -> Target | None:
-    """The test of a name that is a path by its looks: of ``test_load.py``, or with a ``/`` in a parameter."""
+    """The test whose name only looks like a path: ``Case.test_load.py``, or a ``/`` in a parameter."""
     target = _of_dotted(name, name, modules)
     return target if target is not None and target.test not in ("", "py") else None
 
@@ -172,7 +174,7 @@ def _of_dotted(name: str, dotted: str, modules: Iterable[str]) -> Target | None:
 
 
 def _of_tail(name: str, modules: Iterable[str]) -> Target | None:
-    """By the end of a module's name alone: ``test_export``, or ``test_export.Case``."""
+    """The target of a name that begins with the last part of a module's name: ``test_export.Case``."""
     first, _, test = name.partition(".")
     found = tuple(module for module in modules if module.endswith("." + first))
     if len(found) > 1:
@@ -181,8 +183,8 @@ def _of_tail(name: str, modules: Iterable[str]) -> Target | None:
 
 
 def _known(modules: Iterable[str]) -> list[str]:
-    """The names that would have been understood: every dotted part from the left, with and without the root,
-    and each module's last part."""
+    """The names that stand for modules: each module with and without the root package, its packages, and the
+    last part of its name."""
     known: dict[str, None] = {}
     for module in modules:
         parts = module.removeprefix(ROOT + ".").split(".")
@@ -193,8 +195,8 @@ def _known(modules: Iterable[str]) -> list[str]:
 
 
 def _perhaps(name: str, known: Iterable[str]) -> str:
-    """The end of a message: the known names that are close to ``name``."""
-    import difflib  # 3 ms that only a mistake should cost
+    """The end of an error message: the known names that are similar to ``name``."""
+    import difflib  # takes 3 ms, and only errors need it
 
     close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(close)}?" if close else "; --list shows what there is"
@@ -206,8 +208,10 @@ def modules_to_load(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """The modules to import: those of the targets, all of ``modules`` where there is none, without those
-    that ``include`` and ``exclude`` rule out as a whole."""
+    """The modules to import: those of the targets, or all of ``modules`` where there are no targets.
+
+    A module none of whose tests ``include`` and ``exclude`` can select is left out.
+    """
     wanted = tuple(dict.fromkeys(m for t in targets for m in t.modules)) if targets else tuple(modules)
     return tuple(module for module in wanted if _may_have_tests(module, include, exclude))
 
@@ -227,12 +231,13 @@ def select(
     exclude: Sequence[str] = (),
     slow: bool = False,
 ) -> Selection:
-    """The units to run, in their order, each id once (``unit.duplicates`` tells which were there twice).
+    """The units to run, in their order, each id once.
 
-    A unit is taken if any target takes it (or there is none), any of ``keywords`` matches (or there is none),
-    any of ``include`` covers it (or there is none) and none of ``exclude`` does. A module that does not
-    import is taken wherever it may have such a unit, as by unittest. ``slow`` units are left out unless asked
-    for. UsageError for a target that takes nothing of a module that did load.
+    A unit is selected if it belongs to a target, matches one of ``keywords``, is covered by one of
+    ``include``, each of which counts only where it is not empty, and is covered by none of ``exclude``. As in
+    unittest, the stand-in for a module that does not import is selected wherever one of its tests could be.
+    Slow units are left out without ``slow``. UsageError for a target that stands for no test of a module that
+    did import.
     """
     by_id: dict[str, Unit] = {}
     for unit in units:
@@ -272,14 +277,18 @@ def _check(target: Target, units: Sequence[Unit]) -> None:
 
 
 def matches(pattern: str, test_id: str) -> bool:
-    """``-k`` as in unittest: a part of the id or, where the pattern has a ``*``, the whole of it as a shell
-    pattern; case counts."""
+    """True where a ``-k`` pattern matches an id, as in unittest, with regard to case.
+
+    A pattern with a ``*`` is a shell pattern for the whole id; any other is a part of it.
+    """
     return fnmatchcase(test_id, pattern if "*" in pattern else f"*{pattern}*")
 
 
 def check_patterns(option: str, patterns: Iterable[str], modules: Sequence[str]) -> None:
-    """UsageError for a pattern of ``--include`` or ``--exclude`` (``option``) that can mean nothing: neither
-    a known module, nor something around one or in one."""
+    """Raises UsageError for a pattern of ``--include`` or ``--exclude`` (``option``) that can match nothing.
+
+    It can match a known module, a package of one, or a test in one.
+    """
     for pattern in patterns:
         if not any(_may_cover(pattern, module) for module in modules):
             raise UsageError(
@@ -288,8 +297,10 @@ def check_patterns(option: str, patterns: Iterable[str], modules: Sequence[str])
 
 
 def _covers(pattern: str, name: str) -> bool:
-    """True where the shell pattern matches the dotted name or something that the name is in, with or without
-    the root package: ``c10d`` covers all tests of ``suites.c10d``."""
+    """True where the shell pattern matches the dotted name or one of the packages, modules or classes in it.
+
+    The root package may be left out: ``c10d`` covers all tests of ``suites.c10d``.
+    """
     return any(fnmatchcase(part, pattern) for part in _around(name))
 
 

@@ -1,10 +1,11 @@
-"""A session: one run from its first worker to its last record.
+"""``Session``: the main loop of a run, from its first worker to its last record.
 
-    plan (what is owed) -> queue (batches, what fits now) -> workers
-      ^                                                         |
-      +- rerun? -- journal <- record <- test ended, worker gone +
+    plan (attempts to make) -> queue (batches that fit now) -> workers
+      ^                                                           |
+      +- rerun? -- journal <- record <- test ended, worker gone --+
 
-A single thread, and one wait for everything. What is announced as finished is in the journal before.
+It has a single thread, which waits for all events at once. A test is in the journal before reporters announce
+it as finished.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ from harness.runner.unit import Unit
 from harness.runner.workers import Workers
 from harness.runner.zygote_owner import ZygoteOwner
 
-# Seconds between the reporters' ticks: what a person takes for alive.
+# Seconds between the reporters' ticks, so that a person sees that the run goes on.
 TICK_S = 1.0
-# How often a test may lose its process to the death of the zygote before that counts against the test.
+# A test whose worker died with the zygote runs again, until this has happened so often: then it is an error.
 MOST_ZYGOTES_A_TEST = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Everything that a session goes by and does not change. ``shuffle`` as in ``ordered``."""
+    """The fixed inputs of a session. ``shuffle`` is the seed for ``ordered``, ``seed`` that of the tests."""
 
     units: dict[str, Unit]
     timings: Timings
@@ -62,7 +63,11 @@ class Setup:
 
 
 class Session:
-    """Runs a plan. ``records`` are all attempts, in order; ``interrupted`` says how it ended."""
+    """Runs a plan.
+
+    ``records`` are all attempts, in the order in which they ended. ``interrupted`` is True after a signal
+    has ended the run, and ``debugging`` while a debugger in a worker has the terminal.
+    """
 
     def __init__(
         self,
@@ -84,7 +89,7 @@ class Session:
         self._labels: set[int] = set()
         self._next_seq = 0
         self._zygotes_lost: Counter[str] = Counter()
-        self._settled: frozenset[str] = frozenset()  # ids whose records need no worker, and never will
+        self._settled: frozenset[str] = frozenset()  # ids whose records need no worker
         self._stopping = False
         self.interrupted = False
         self.debugging = False
@@ -93,8 +98,11 @@ class Session:
     # -- the run
 
     def run(self, ready: Iterable[TestRecord], interrupts: Callable[[], int]) -> None:
-        """Runs everything that is owed. ``ready`` are records of tests that need no worker; ``interrupts``
-        counts the signals that asked for an end."""
+        """Makes all attempts of the plan.
+
+        ``ready`` are the records of tests that need no worker. ``interrupts`` returns the number of signals
+        that asked for an end.
+        """
         at_hand = {record.id: record for record in ready}
         self._settled = frozenset(at_hand)
         next_tick_s = time.monotonic() + TICK_S
@@ -109,12 +117,12 @@ class Session:
                 self._interrupt()
 
     def _go_on(self, ready: Mapping[str, TestRecord]) -> bool:
-        """Starts what can start; False where nothing runs and nothing more is owed."""
+        """Starts the batches that can start; returns False where the run is over."""
         while True:
             if not self._stopping:
                 try:
                     self._fill()
-                except KeyboardInterrupt:  # while modules were imported anew
+                except KeyboardInterrupt:  # while a new zygote imported the modules
                     self._interrupt()
             if len(self._workers):
                 return True
@@ -132,7 +140,7 @@ class Session:
         return bool(attempts)
 
     def _fill(self) -> None:
-        """Starts every batch that fits now."""
+        """Starts a worker for every batch that fits now."""
         for key, turns in self._queue.start(time.monotonic()):
             self._start(key, [self._item(unit, attempt) for unit, attempt in turns])
 
@@ -141,7 +149,7 @@ class Session:
         return Item(self._next_seq, unit.module, attempt, unit.demand.ranks)
 
     def _start(self, key: int, items: Sequence[Item]) -> None:
-        """Starts a worker for a batch, or for what is left of it."""
+        """Starts a worker for a batch, or for the remaining tests of a batch."""
         if not self._workers.has_zygote:
             self._workers.use(self._zygote_owner.zygote(self._reporters.message))
         label = next(n for n in itertools.count(1) if n not in self._labels)
@@ -150,7 +158,7 @@ class Session:
         limits = [(item, self._setup.limits.of(units[item.id])) for item in items]
         options = self._setup.options
         if any(item.ranks > 1 for item in items):
-            options = replace(options, threads=None)  # a pool of threads would keep it from forking ranks
+            options = replace(options, threads=None)  # a worker with a thread pool could not fork ranks
         name = self._workers.start(str(label), limits, options)
         self._batch_of[name] = key
 
@@ -174,8 +182,10 @@ class Session:
             self.debugging = event.on
 
     def _take(self, record: TestRecord, attempt: Attempt, worker: Worker | None = None) -> None:
-        """One attempt is over: into the plan and the journal, then to everybody else. ``worker`` made it, if
-        any did and is still there."""
+        """Adds a finished attempt to the plan and the journal, then to the reporters, and queues its rerun.
+
+        ``worker`` is the worker that made the attempt, None where there was none or it has ended.
+        """
         unit = self._setup.units[record.id]
         record = replace(
             record,
@@ -198,7 +208,7 @@ class Session:
             self._queue.rerun((unit, again))
 
     def _with_import(self, unit: Unit, record: TestRecord) -> Mapping[str, Any]:
-        """The record's extras; the first of a module has the time of the module's import in them."""
+        """The record's extras; those of a module's first record get the time of the module's import."""
         seconds = self._zygote_owner.import_s.pop(unit.module, None)
         if seconds is None:
             return record.extra
@@ -218,14 +228,16 @@ class Session:
     # -- workers' ends
 
     def _gone(self, event: WorkerGone) -> None:
-        """Charges the test that was running, and gives the rest of the batch another worker, now or when its
-        turn has come again."""
+        """Reports the test that was running, and runs the rest of the batch in another worker.
+
+        The rest waits where a rerun has to run first.
+        """
         worker = event.worker
         self._labels.discard(int(worker.label))
         key = self._batch_of.pop(worker.name)
         rest = list(worker.waiting)
         if event.running is not None:
-            rest[:0] = self._charge(worker, event.running, event.output)
+            rest[:0] = self._report_running(worker, event.running, event.output)
         elif rest and not worker.ended_any and worker.cause is Cause.CRASH:
             first = rest.pop(0)
             record = never_began(self._setup.units[first.id], worker, event.output)
@@ -237,14 +249,14 @@ class Session:
         else:
             self._start(key, rest)
 
-    def _charge(self, worker: Worker, item: Item, output: str) -> list[Item]:
-        """Reports the test that a worker ran when it went; what is to be run again comes back."""
+    def _report_running(self, worker: Worker, item: Item, output: str) -> list[Item]:
+        """Reports the test that was running when its worker ended; returns it where it has to run again."""
         if worker.cause is Cause.ZYGOTE:
             self._zygotes_lost[item.id] += 1
             if self._zygotes_lost[item.id] < MOST_ZYGOTES_A_TEST:
                 return [item]
         if worker.cause is Cause.STOPPED and not self.interrupted:
-            return []  # stopped by another test's failure: it just has not run
+            return []  # ended because another test failed: it counts as not run
         unit = self._setup.units[item.id]
         self._take(cut_short(unit, worker, output, self._setup.limits.of(unit)), item.attempt)
         return []
@@ -252,15 +264,18 @@ class Session:
     # -- stopping
 
     def _interrupt(self) -> None:
-        """The user wants an end: running tests tell where they are, and are ended."""
+        """Ends the run for the user's signal; the records of running tests have their stacks."""
         self.interrupted = True
         self._reporters.message("interrupted: ending the running tests; once more ends the run at once")
         self._stop()
         self._end(self._workers.all)
 
     def _stop(self, leaving: Worker | None = None) -> None:
-        """Starts nothing more and ends every worker but one that is ``leaving`` by itself, because its test
-        failed: it ends the servers that it has started."""
+        """Starts nothing more and ends all workers, except the one that is ``leaving``.
+
+        That worker ends its batch itself, because its test failed, and closes the servers that it has
+        started.
+        """
         if self._stopping:
             return
         self._stopping = True

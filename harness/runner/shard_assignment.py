@@ -1,7 +1,7 @@
-"""Who does what: tests assigned to shards, and a module's own suite cut down to one shard.
+"""Assigns tests to shards by their expected times, and cuts the suite of a module run by itself to one shard.
 
 The assignment is a pure function of the ids, the timings file and the number of shards: every machine
-computes all of it and takes its part.
+computes the whole assignment and runs its own shard.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from harness.settings import slow_wanted
 
 __all__ = ["Shard", "assign", "filter_suite", "predicted", "shard_from_environ", "touch_status_file"]
 
-# Microseconds: what the runner itself needs for a test, and the least that a test counts. Without it, tests
-# that are recorded with 0 s would all go to one shard.
+# Microseconds that the runner itself needs for a test, and the least cost of a test. Without it, tests with a
+# recorded time of 0 s would all be in one shard.
 LEAST_US = 1000
-# By what fixtures are multiplied in the plans that are tried. With 1 every shard that is ahead pays for
-# itself; the larger, the longer tests keep together, and the more uneven the shards may end.
+# The factors for the cost of fixtures in the assignments that are tried. A larger factor keeps the tests of
+# one fixture in fewer shards, and may make the shards less even.
 FIXTURE_WEIGHTS = (1, 2, 4, 8, 16)
 
 
 @dataclass(slots=True)
 class _Plan:
-    """An assignment in the making: by shard the units, the load in microseconds and the fixtures paid."""
+    """A partial assignment: for each shard its units, its load in microseconds, and its fixtures."""
 
     units: list[list[Unit]]
     loads: list[int]
@@ -37,16 +37,17 @@ class _Plan:
 
 
 def assign(units: Iterable[Unit], timings: Timings, total: int) -> list[tuple[Unit, ...]]:
-    """Who does what: ``total`` disjoint tuples that hold every unit, each longest first.
+    """Assigns the units to shards: ``total`` disjoint tuples that hold every unit, each longest first.
 
-    Longest processing time first (Graham 1969): the units by falling estimate, then by id, each to the
-    shard that is done soonest with it. A module's or class's fixture is counted once in each shard that needs
-    it. To pay a dear fixture in few shards it is tried with fixtures weighing more than they cost, and the
-    plan whose longest shard is shortest is taken. Without fixtures no shard exceeds the mean by more than
-    the largest unit, nor the best possible plan by more than a third.
+    The algorithm is longest processing time first (Graham 1969): in order of falling estimate, then of id,
+    each unit goes to the shard that would end soonest with it. A module's or class's fixture counts once in
+    each shard that needs it. So that an expensive fixture is set up in few shards, assignments with several
+    weights for fixtures are made, and the one whose longest shard is shortest is returned. Without fixtures
+    no shard exceeds the mean by more than the largest unit, nor the best possible assignment by more than a
+    third.
 
-    Only the ids, the timings and ``total`` matter; the order of ``units`` does not. It is done in whole
-    microseconds, so that every machine comes to the same result. ``units`` must have no duplicate ids.
+    Only the ids, the timings and ``total`` matter; the order of ``units`` does not. The sums are in whole
+    microseconds, so that every machine gets the same result. ``units`` must have no duplicate ids.
     """
     assert total >= 1, total
     units = tuple(units)
@@ -70,7 +71,7 @@ def _plan(
     total: int,
     weight: int,
 ) -> _Plan:
-    """Each unit in its turn to the shard that is done soonest, a fixture counted ``weight`` times."""
+    """Assigns each unit in turn to the shard that would end soonest; fixtures count ``weight`` times."""
     plan = _Plan([[] for _ in range(total)], [0] * total, [set() for _ in range(total)])
     for unit in ordered:
         needed = fixtures[unit.id]
@@ -116,22 +117,22 @@ def filter_suite(
     timings: Timings | None = None,
     is_slow: Callable[[unittest.TestCase], bool] | None = None,
 ) -> unittest.TestSuite:
-    """The part of a module's own suite that the shard variables of ``environ`` leave to this process.
+    """The tests of a module's suite that are in the shard that the variables of ``environ`` name.
 
-    For a module run by itself (``python -m suites.c10d.test_stores``); under ``run_tests.py`` nobody calls
-    it, for there the controller has chosen already. It keeps exactly the tests that ``run_tests.py`` would
+    It is for a module run by itself (``python -m suites.c10d.test_stores``); ``run_tests.py`` does not call
+    it, because its controller has selected the shard. It keeps exactly the tests that ``run_tests.py`` would
     run in the same shard if it were given that module alone with the same flags and timings file:
 
-    * the timings are those of ``suites/timings.json`` unless given; it need not exist;
+    * the timings are those of ``suites/timings.json`` unless given; that file need not exist;
     * tests of a module run as a script have ``__main__`` in their ids, and are assigned by the module's
       real name;
     * slow tests (``is_slow``, by default their requirements) count for the balance only if
-      ``PYTORCH_TEST_WITH_SLOW`` is 1. Otherwise they are spread on their own, and skip wherever they are.
+      ``PYTORCH_TEST_WITH_SLOW`` is 1. Otherwise they are assigned separately, and skip in every shard.
 
-    Every test is kept by exactly one of the shards, those of equal ids by the same. The order and nesting
-    of the suite stay, so that unittest's fixtures run as before. Touches ``TEST_SHARD_STATUS_FILE``.
-    UsageError as ``shard_from_environ`` and ``timings.load_for``. Without shard variables the suite comes
-    back as it is.
+    Every test is in exactly one of the shards; tests with the same id are in the same shard. The order and
+    nesting of the suite stay, so that unittest's fixtures run as before. Creates ``TEST_SHARD_STATUS_FILE``.
+    Raises the UsageError of ``shard_from_environ`` and ``timings.load_for``. Without shard variables the
+    suite is returned unchanged.
     """
     touch_status_file(environ)
     shard = shard_from_environ(environ)
@@ -172,7 +173,7 @@ def _kept(suite: unittest.TestSuite, ids: set[str]) -> unittest.TestSuite:
 
 
 def _unit(test: unittest.TestCase) -> Unit:
-    """The unit that discovery would make of a loaded test, as far as ``assign`` looks at it."""
+    """The unit of a loaded test, with the fields that ``assign`` reads."""
     module, test_id = type(test).__module__, test.id()
     real = real_module(module)
     if real != module:
@@ -181,9 +182,9 @@ def _unit(test: unittest.TestCase) -> Unit:
 
 
 def _is_slow(test: unittest.TestCase) -> bool:
-    from harness.requirements import requirements_of  # not needed where nobody shards
+    from harness.requirements import requirements_of  # imported late: most runs are not sharded
 
     try:
         return requirements_of(test, getattr(test, "_testMethodName", "")).slow
-    except ValueError:  # no TestCase with a method: unittest's stand-ins, doctests
+    except ValueError:  # unittest's stand-ins and doctests have no test method
         return False

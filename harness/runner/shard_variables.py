@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.errors import UsageError
 
-# No CI system splits finer, and a larger number is a slip that would cost memory.
+# No CI system splits a job into more shards; a larger number is a mistake that would cost memory.
 LARGEST_TOTAL = 10_000
 
 
@@ -31,7 +31,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """The shard of ``I/N``; UsageError where it is not of that form or out of range."""
+        """The shard in a text ``I/N``; UsageError where the form is wrong or a number is out of range."""
         match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
         if match is None:
             raise UsageError(f"--shard {text!r}: write I/N, such as 2/4 for the second of four")
@@ -40,7 +40,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A pair of variables by which a CI system says which part is whose; ``first`` numbers its first part."""
+    """A CI system's variables for a shard and the number of shards; ``first`` is the first shard's index."""
 
     set_by: str
     index: str
@@ -49,7 +49,7 @@ class Family:
 
     @property
     def names(self) -> str:
-        """Both names, as messages put them."""
+        """Both names, as error messages show them."""
         return f"{self.index}/{self.total}"
 
 
@@ -71,7 +71,7 @@ VARIABLES = (*(name for f in (*FAMILIES, SLURM) for name in (f.index, f.total)),
 
 
 def without_shard(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without these variables, for the processes of a run that is cut down already."""
+    """The environment without the shard variables, for processes that must not split the tests again."""
     return {name: value for name, value in environ.items() if name not in VARIABLES}
 
 
@@ -81,12 +81,12 @@ def is_sharded(environ: Mapping[str, str]) -> bool:
 
 
 def shard_from_environ(environ: Mapping[str, str]) -> Shard | None:
-    """The shard that the environment says this is, or None where it says nothing or says "one of one".
+    """The shard that the environment names; None where it names none, or the only one of one.
 
-    All families are read. A variable that is empty counts as unset; a total of 1 means that this CI system
-    did not split, and leaves the word to another (GitLab sets CI_NODE_TOTAL=1, alone, in every such job).
-    UsageError, in one line that names the variables: one of a pair without the other, what is no whole
-    number or out of range, and two families that say different things.
+    All families are read. An empty variable counts as unset. A total of 1 means that this CI system did not
+    split the job, and another family may name a shard (GitLab sets only CI_NODE_TOTAL=1 in such jobs).
+    UsageError, with one line that names the variables: for one variable of a pair without the other, for a
+    value that is not a whole number or out of range, and for two families that name different shards.
     """
     said = [(family, shard) for family in FAMILIES if (shard := _read(family, environ))]
     slurm = _read_slurm(environ)
@@ -105,9 +105,9 @@ def shard_from_environ(environ: Mapping[str, str]) -> Shard | None:
 
 
 def touch_status_file(environ: Mapping[str, str]) -> None:
-    """Tell Bazel that this runner shards: create ``TEST_SHARD_STATUS_FILE`` where it is set. An effect.
+    """Creates the file that ``TEST_SHARD_STATUS_FILE`` names, which tells Bazel that this runner shards.
 
-    UsageError where the file cannot be made.
+    UsageError where the file cannot be created.
     """
     path = environ.get(STATUS_FILE)
     if not path:
@@ -119,7 +119,7 @@ def touch_status_file(environ: Mapping[str, str]) -> None:
 
 
 def _read(family: Family, environ: Mapping[str, str]) -> Shard | None:
-    """What one family says; None for nothing, or for a total of 1."""
+    """The shard that one family names; None where its variables are unset, or the total is 1."""
     pair = _pair(family, environ)
     if pair is None:
         return None
@@ -128,7 +128,7 @@ def _read(family: Family, environ: Mapping[str, str]) -> Shard | None:
 
 
 def _read_slurm(environ: Mapping[str, str]) -> Shard | None:
-    """What a Slurm job array says: task ids run from ``_MIN`` in steps of ``_STEP`` (1 where it is unset)."""
+    """The shard that a Slurm job array names. Task ids go from ``_MIN`` in steps of ``_STEP``, else of 1."""
     pair = _pair(SLURM, environ)
     if pair is None:
         return None

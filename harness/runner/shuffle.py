@@ -1,4 +1,4 @@
-"""The order in which a round's tests are placed: discovery's, or a random one that its seed gives again."""
+"""``ordered``: the order in which the tests of a round run, that of discovery or a seeded random one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from harness.runner.unit import Unit
 
 
 def ordered(units: Sequence[Unit], seed: int | None, number: int) -> Sequence[Unit]:
-    """The units in the order of round ``number``, counted from 1; as they come where there is no seed.
+    """The units in the random order of round ``number``, counted from 1; unchanged where ``seed`` is None.
 
-    Every round has an order of its own. To go on with a round, order all of its units and leave out those
-    that are done.
+    Every round has a different order. To resume a round, order all of its units and then leave out those that
+    are done: the order depends on how many units there are.
     """
     if seed is None:
         return units

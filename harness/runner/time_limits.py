@@ -12,18 +12,18 @@ from harness.ranks import deadlines
 from harness.runner.unit import Unit
 from harness.settings import Settings
 
-# Seconds on top of all graces of the ranks' supervisor, before the controller takes a worker for stuck: time
-# to take every rank's stacks and to end them on a loaded machine.
+# Seconds that the controller waits longer than all graces of the ranks' supervisor: enough to take the stacks
+# of all ranks and to end them on a loaded machine.
 WATCHDOG_SLACK_S = 20.0
 assert deadlines.STACKS_WAIT_S + deadlines.TERM_WAIT_S + deadlines.KILL_WAIT_S < WATCHDOG_SLACK_S
-# Seconds. The longest of the deadlines that upstream has for its own tests, which are a drop-in run's unless
-# it sets one (common_distributed.get_timeout): 300 for most, up to 500 by name or build.
+# Seconds. The longest deadline that upstream sets for its tests (common_distributed.get_timeout: 300 for most
+# tests, up to 500 by name or build). Drop-in runs keep these deadlines unless they set one.
 LONGEST_UPSTREAM_S = 500.0
 
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """How long tests may take, in seconds: ``timeout_s`` by themselves, None for no limit.
+    """The time limits of a run, in seconds: ``timeout_s`` for tests that set none, None for no limits at all.
 
     ``margin_s`` is how much later the controller ends the worker of a test that a supervisor watches.
     """
@@ -32,7 +32,7 @@ class TimeLimits:
     margin_s: float
 
     def of(self, unit: Unit) -> float | None:
-        """The controller's limit for a unit."""
+        """The seconds after which the controller ends the unit's worker; None for no limit."""
         if self.timeout_s is None:
             return None
         limit = unit.timeout_s if unit.timeout_s is not None else self.timeout_s
@@ -40,7 +40,7 @@ class TimeLimits:
 
 
 def time_limits(settings: Settings, *, upstream_deadlines: bool, debugger: bool) -> TimeLimits:
-    """The limits of a run: none beside a debugger, and upstream's longest where its tests go by their own."""
+    """The limits of a run: none with ``debugger``, upstream's longest or more with ``upstream_deadlines``."""
     graces = settings.grace_s + max(settings.skip_grace_s, settings.exit_grace_s) + settings.exit_grace_s
     timeout_s = max(settings.timeout_s, LONGEST_UPSTREAM_S) if upstream_deadlines else settings.timeout_s
     return TimeLimits(None if debugger else timeout_s, graces + WATCHDOG_SLACK_S)

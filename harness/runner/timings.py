@@ -1,6 +1,6 @@
-"""How long tests took before: a versioned file of seconds by test id and by fixture, and what to expect.
+"""The timings file: recorded seconds of tests and fixtures, their estimates for a run, and their update.
 
-The file is JSON, sorted, one entry a line, so that a refresh reads well as a diff::
+The file is sorted JSON with one entry on each line, so that the diff of an update is readable::
 
     {
       "version": 1,
@@ -14,11 +14,10 @@ The file is JSON, sorted, one entry a line, so that a refresh reads well as a di
       }
     }
 
-A fixture's key is ``import module`` (what importing it takes once torch is there), ``module`` (setUpModule
-and tearDownModule) or ``module.case`` (setUpClass and tearDownClass). The file is advice: an entry for a
-test that is gone is ignored, a test without an entry gets an estimate, and a file that cannot be read means
-a warning and no timings. It is more than advice where it was named, or where machines that share a run have
-to agree: there it must be readable.
+A fixture's key is ``import module`` (importing it after torch has been imported), ``module`` (setUpModule and
+tearDownModule) or ``module.case`` (setUpClass and tearDownClass). An entry for a test that is gone is
+ignored, and a test without an entry gets an estimate. A file that cannot be read gives a warning and no
+timings; where the user named the file, or where machines that share a run have to agree, it is an error.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ from harness.errors import UsageError
 from harness.runner.unit import Unit
 
 VERSION = 1
-# Seconds for a test of whose package nothing is known: those of a small multi-rank test on two cores.
+# Seconds for a test whose package has no entries: the time of a small multi-rank test on two cores.
 BLIND_S = 0.05
-# Digits after the point. A millisecond is below the noise of any run, and keeps diffs short.
+# Digits after the decimal point: a millisecond is less than the noise of any run, and diffs stay short.
 DIGITS = 3
 # Seconds. No test takes a month; a larger number is a broken file, and infinity would break the sums.
 LARGEST_S = 31 * 24 * 3600.0
-# A new run weighs half: four runs after a change an old time has faded to a sixteenth, while one slow
-# night moves an entry only half-way.
+# The weight of a new run. Four runs after a change the old time has a weight of one sixteenth, while a single
+# slow run moves an entry only half-way.
 NEWEST_WEIGHT = 0.5
 
 
 def import_key(module: str) -> str:
-    """The key under which ``fixtures`` has what importing the module takes."""
+    """The key in ``fixtures`` of the time that importing the module takes."""
     return f"import {module}"
 
 
@@ -62,9 +61,9 @@ class Timings:
     def estimates(self, ids: Iterable[str]) -> dict[str, float]:
         """Seconds for each test id, without fixtures.
 
-        What is not in the file gets the median of the file's entries of its class, else of its module, else
-        of the package around that and so on, else ``BLIND_S``: what the tests of other packages take says
-        nothing of it. It depends on the file and the id alone, not on which other tests there are.
+        A test without an entry gets the median of the entries of its class, else of its module, else of its
+        package, and so on; else ``BLIND_S``, because other packages' times tell nothing about it. The
+        estimate depends on the file and the id alone, not on which other tests there are.
         """
         known = sorted(self.tests)
         medians: dict[str, float | None] = {}
@@ -80,8 +79,7 @@ class Timings:
         return tuple(replace(unit, expected_s=seconds[unit.id]) for unit in units)
 
     def fixtures_of(self, test_id: str) -> tuple[str, ...]:
-        """The keys of the fixtures that a test of that id needs, as far as the file has them: by names alone,
-        outermost first."""
+        """The keys of the file's fixtures whose names are part of the test id, outermost first."""
         return tuple(
             key
             for prefix in reversed(tuple(_around(test_id)))
@@ -105,7 +103,7 @@ class Timings:
 
 
 def _around(test_id: str) -> Iterator[str]:
-    """The dotted names that a test is in, its class first."""
+    """Yields the names of a test's class, module and packages, the class first."""
     name, dot, _ = test_id.rpartition(".")
     while dot:
         yield name
@@ -113,10 +111,10 @@ def _around(test_id: str) -> Iterator[str]:
 
 
 def merge(old: Timings, runs: Iterable[Timings]) -> Timings:
-    """``old`` brought up to date by ``runs``, oldest first: an exponentially weighted mean.
+    """``old`` updated by ``runs``, oldest first, as an exponentially weighted mean.
 
-    Each run weighs ``NEWEST_WEIGHT`` against all before it. What a run did not measure keeps its entry: a
-    run of one suite must not forget the others (``pruned`` does that on purpose).
+    Each run has the weight ``NEWEST_WEIGHT`` against all runs before it. An entry that a run did not measure
+    stays, so that a run of one suite does not remove the others (``pruned`` removes entries).
     """
     tests, fixtures = dict(old.tests), dict(old.fixtures)
     for run in runs:
@@ -132,7 +130,7 @@ def _blend(entries: dict[str, float], newer: Mapping[str, float]) -> None:
 
 
 def pooled(parts: Iterable[Timings]) -> Timings:
-    """One run's timings from its parts (shards, repeats): of what several parts measured, the median."""
+    """The timings of one run from its parts (shards, repeats): the median where several measured a test."""
     parts = tuple(parts)
     return Timings(_medians(p.tests for p in parts), _medians(p.fixtures for p in parts))
 
@@ -146,7 +144,7 @@ def _medians(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def pruned(timings: Timings, ids: Iterable[str]) -> Timings:
-    """Only the entries of these tests and of the fixtures around them: what is gone is forgotten."""
+    """The timings with only the entries of these tests and of their fixtures."""
     ids = set(ids)
     needed = {key for test_id in ids for key in timings.fixtures_of(test_id)}
     return Timings(
@@ -161,9 +159,9 @@ def default_path() -> Path:
 
 
 def load(path: Path) -> tuple[Timings, str | None]:
-    """The timings of a file, and a warning in one line where it is there and cannot be used.
+    """The timings in a file, and a warning of one line where the file exists and cannot be used.
 
-    Never raises: a missing file is no timings and no warning, a broken one no timings and a warning.
+    Never raises. A missing file gives no timings and no warning, a broken one no timings and a warning.
     """
     try:
         return parse(path.read_text(encoding="utf-8")), None
@@ -175,11 +173,10 @@ def load(path: Path) -> tuple[Timings, str | None]:
 
 
 def load_for(named: str | None, *, sharded: bool) -> tuple[Timings, str | None]:
-    """The timings that a run goes by, and a warning as ``load`` has it: those of the file that was ``named``,
-    else of the default one, which need not exist.
+    """The timings for a run and the warning of ``load``, from the file that was ``named``, else the default.
 
-    UsageError where a named file is not there, and where one that is named, or cuts a run into shards, is
-    broken: without its times this machine would take other tests than the others leave to it.
+    The default file need not exist. UsageError where a named file is missing or broken, and in a sharded run
+    where the default file is broken: without it, this machine would compute other shards than the others.
     """
     path = Path(named) if named is not None else default_path()
     timings, warning = load(path)
@@ -192,7 +189,7 @@ def load_for(named: str | None, *, sharded: bool) -> tuple[Timings, str | None]:
 
 
 def parse(text: str) -> Timings:
-    """The timings in a file's text; ValueError says what is wrong with it."""
+    """The timings in a file's text; ValueError, which tells what is wrong, where it is no timings file."""
     try:
         value = json.loads(text)
     except RecursionError:
@@ -216,7 +213,7 @@ def _seconds(value: Mapping[str, object], name: str) -> dict[str, float]:
 
 
 def dumps(timings: Timings) -> str:
-    """The file's text: sorted, an entry a line, rounded to milliseconds."""
+    """The file's text: sorted, one entry on each line, rounded to milliseconds."""
 
     def table(entries: Mapping[str, float]) -> dict[str, float]:
         return {key: round(entries[key], DIGITS) for key in sorted(entries)}
@@ -226,14 +223,14 @@ def dumps(timings: Timings) -> str:
 
 
 def save(timings: Timings, path: Path) -> None:
-    """Replace the file at once: a reader sees the old one or the new one. OSError where it cannot be."""
-    import tempfile  # 5 ms that the controller, which only loads, need not pay
+    """Replaces the file atomically; OSError where it cannot be written."""
+    import tempfile  # takes 5 ms, and the controller only loads
 
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(dumps(timings))
-        os.chmod(temporary, 0o644)  # mkstemp gives 0600; the file is part of the tree
+        os.chmod(temporary, 0o644)  # mkstemp makes it 0600, but the file is part of the repository
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

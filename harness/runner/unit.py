@@ -1,7 +1,7 @@
-"""A unit: one test as the runner plans with it, known before anything of it runs.
+"""``Unit`` and ``Demand``: one test, and what it takes while it runs, as the runner plans with them.
 
-Discovery makes units in a process that has imported the test modules and sends them as JSON to the
-controller, which has not and never will. Everything here is a value.
+The zygote makes units of the tests in the modules that it has imported, and sends them as JSON to the
+controller, which never imports a test module.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 
 from harness.errors import ProtocolError
 
-# unittest's own names for what a module that cannot be imported, or skips itself, has for a test.
+# The ids that unittest gives a module that cannot be imported or that skips itself begin with these names.
 FAILED_MODULE = "unittest.loader._FailedTest."
 SKIPPED_MODULE = "unittest.loader.ModuleSkipped."
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a test takes while it runs.
+    """What a test takes of the machine while it runs.
 
     ``ranks`` is its largest world size (1 for a single-process test), ``cpu_slots`` how many of ``--jobs`` it
-    occupies, ``memory_mb`` 0 where nothing is declared. An ``exclusive`` test has the machine for itself.
+    occupies, ``memory_mb`` 0 where nothing is declared. An ``exclusive`` test runs alone on the machine.
     """
 
     ranks: int = 1
@@ -40,16 +40,17 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One test.
+    """One test, or the stand-in for a module that does not import or that skips itself.
 
-    ``id`` is the unittest id and ``module`` the one that it was loaded from. ``case`` is the class's
-    qualified name, dotted where it is nested, and has its own module before it where that is another one.
-    ``expected_s`` are seconds without fixtures, None until timings have been looked up; ``timeout_s`` None
-    means the run's default, and ``supervised`` that the test sees to its deadline itself. ``fixtures`` are
-    the keys of fixtures that it needs, outermost first: the module's name where the module has setUpModule
-    or tearDownModule, ``class_id`` where the class has its own setUpClass or tearDownClass. What a fixture
-    costs is in the timings. ``file`` and ``line`` are where the method is defined, or ``""`` and 0.
-    ``imported`` is set where the module has the test from another module.
+    ``id`` is the unittest id, and ``module`` the module that the test was loaded from. ``case`` is the
+    class's qualified name, dotted where it is nested; where the class is from another module, that module's
+    name comes before it. ``expected_s`` are seconds without fixtures, None until timings have been looked up.
+    ``timeout_s`` None means the run's default. ``supervised`` is set where the supervisor of the test's ranks
+    keeps the deadline. ``fixtures`` are the keys of the fixtures that the test needs, outermost first: the
+    module's name where the module has setUpModule or tearDownModule, ``class_id`` where the class has
+    setUpClass or tearDownClass. The seconds of fixtures are in the timings. ``file`` and ``line`` are where
+    the method is defined, or ``""`` and 0. ``imported`` is set where the module imports the test from another
+    module.
     """
 
     id: str
@@ -68,12 +69,12 @@ class Unit:
 
     @property
     def class_id(self) -> str:
-        """The class's name with its own module, the key of its fixture."""
+        """The class's name with the module that defines it; also the key of its fixture."""
         return self.id.rpartition(".")[0]
 
     @property
     def name(self) -> str:
-        """The id without the module, all of it where the class is from another one."""
+        """The id without the module; the whole id where the class is from another module."""
         return self.id.removeprefix(self.module + ".")
 
     @property
@@ -88,18 +89,18 @@ class Unit:
 
 
 def of_id(test_id: str, module: str, **fields: Any) -> Unit:
-    """The unit of the unittest id of a test that was loaded from ``module``; ``fields`` as in ``Unit``."""
+    """The unit of a test with this id that was loaded from ``module``; ``fields`` are those of ``Unit``."""
     case, _, method = test_id.removeprefix(module + ".").rpartition(".")
     return Unit(id=test_id, module=module, case=case, method=method, **fields)
 
 
 def to_json(unit: Unit) -> dict[str, Any]:
-    """The unit as JSON-able values; lossless with ``from_json``."""
+    """The unit as JSON values; ``from_json`` reverses it without loss."""
     return dataclasses.asdict(unit)
 
 
 def from_json(value: Mapping[str, Any]) -> Unit:
-    """The unit of ``to_json``; ProtocolError where it is none."""
+    """The unit in the result of ``to_json``; ProtocolError where the value is not a unit."""
     try:
         demand = Demand(**value["demand"])
         return Unit(**{**value, "demand": demand, "fixtures": tuple(value["fixtures"])})
@@ -108,7 +109,7 @@ def from_json(value: Mapping[str, Any]) -> Unit:
 
 
 def duplicates(ids: Iterable[str]) -> tuple[str, ...]:
-    """The ids that occur more than once, sorted: two tests of one id cannot be told apart in any report."""
+    """The ids that occur more than once, sorted."""
     seen: set[str] = set()
     twice: set[str] = set()
     for test_id in ids:

@@ -1,7 +1,7 @@
-"""What unittest says about one test, gathered into one record.
+"""``RecordingResult``: collects all that unittest reports about a test, and makes one record of it.
 
-A test may report several times (a failure, a failing ``tearDown``, sub-tests, its class's fixtures); a
-``RunningTest`` collects them all and in the end makes one record of them.
+unittest may report several things about a test: a failure, a failing ``tearDown``, sub-tests, and failures of
+its class's fixtures.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import types
 import unittest
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from time import monotonic, time  # by name, for a test may leave the module's patched
+from time import monotonic, time  # by name, because a test may leave ``time.time`` patched
 from typing import Any
 
 from harness.errors import RankProblem, RanksInterrupted
@@ -23,24 +23,24 @@ from harness.runner.rank_records import rank_records, subtest_records
 
 ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType | None]
 
-# Characters of a failure's text: an assertion that prints two tensors in full must not stop the run, and
-# nobody reads more.
+# Characters of a failure's text. More would not be read, and an assertion that prints two large tensors must
+# not fill the memory.
 DETAILS_MAX = 200_000
 REASON_MAX = 500
-# Failing or skipped sub-tests that are itemised; the rest is counted.
+# Number of failing or skipped sub-tests that a record lists; further ones are only counted.
 SUBTESTS_MAX = 200
 
-# Exceptions whose text has the tracebacks of the ranks; where they were raised in the parent tells nothing.
+# Exceptions whose text has the tracebacks of the ranks; the parent's traceback is of no use for them.
 _TOLD_BY_RANKS = (RankProblem, RanksInterrupted)
-# Its frames are between a test and unittest's where a fixture or a KeyboardInterrupt is concerned.
+# The module whose frames are left out of tracebacks like unittest's: it calls fixtures and tests.
 _WORKER = "harness.runner.worker"
-# Seconds. Less than that is the look whether there is a fixture at all.
+# Seconds. A shorter time was spent on finding out that there is no fixture.
 FIXTURE_LEAST_S = 0.001
 
 
 @dataclass(slots=True)
 class Trouble:
-    """One thing that went wrong: its status, one line, and the text in full."""
+    """One thing that went wrong in a test: its status, its reason in one line, and the full text."""
 
     status: Status
     reason: str
@@ -49,7 +49,7 @@ class Trouble:
 
 @dataclass(slots=True)
 class RunningTest:
-    """One test that runs: what has been said about it so far."""
+    """The running test, and what unittest has reported about it so far."""
 
     id: str
     file: str = ""
@@ -69,7 +69,7 @@ class RunningTest:
 
     @contextlib.contextmanager
     def timed(self, fixture: str) -> Iterator[None]:
-        """Adds the time of what happens inside to a fixture's, where it is enough to have been one."""
+        """Adds the time that the context lasts to the fixture's, unless it is shorter than any fixture."""
         began = monotonic()
         try:
             yield
@@ -79,10 +79,10 @@ class RunningTest:
                 self.fixtures[fixture] = self.fixtures.get(fixture, 0.0) + took
 
     def verdict(self) -> tuple[Status, str]:
-        """Status and one line: any error beats any failure, and trouble beats everything else.
+        """The test's status and reason. Errors come before failures, and both before any other status.
 
-        Whether a multi-rank test did well is what unittest was told, which may have expected the failure of
-        its ranks; their outcome says only what kind of trouble it was.
+        Whether a multi-rank test passed is decided by what its case reported to unittest, because a case may
+        accept failures of its ranks. The outcome of the ranks only tells the kind of failure.
         """
         bad_subtests = [s for s in self.subtests if s.status.bad]
         if (self.troubles or bad_subtests) and self.outcome is not None and self.outcome.status.bad:
@@ -107,7 +107,7 @@ class RunningTest:
         return Status.ERROR, "the test ended without saying how"
 
     def record(self) -> TestRecord:
-        """The record of this attempt, without what only the controller knows."""
+        """The record of this attempt, without the fields that only the controller can fill in."""
         status, reason = self.verdict()
         outcome = self.outcome
         merged = outcome is not None and outcome.subtests and status is not Status.XFAILED
@@ -133,9 +133,9 @@ class RunningTest:
 
 
 class RecordingResult(unittest.TestResult):
-    """A unittest result that writes into the ``RunningTest`` of the test that runs.
+    """A unittest result that adds everything to the ``RunningTest`` of the test that runs.
 
-    ``post_mortem`` is called with the traceback of each failure, before anything is torn down.
+    ``post_mortem`` is called with the exception of each failure, before anything is torn down.
     """
 
     def __init__(self, post_mortem: Callable[[ExcInfo], None] | None = None) -> None:
@@ -144,35 +144,35 @@ class RecordingResult(unittest.TestResult):
         self.running = RunningTest("")
 
     def open(self, running: RunningTest) -> None:
-        """From now on everything is said about this test."""
+        """From now on all reports are about this test."""
         self.running = running
 
-    # -- what unittest calls; the base class would keep every test and traceback for the life of the worker
+    # -- what unittest calls; the base class's methods would keep every traceback until the worker ends
 
     def startTest(self, test: unittest.TestCase) -> None:
-        """Counts."""
+        """Counts the test in ``testsRun``."""
         self.testsRun += 1
 
     def stopTest(self, test: unittest.TestCase) -> None:
-        """Takes what a multi-rank test has left behind about its ranks."""
+        """Keeps the outcome of the ranks, which a multi-rank test leaves in an attribute."""
         outcome = getattr(test, "_harness_outcome", None)
         if isinstance(outcome, TestOutcome):
             self.running.outcome = outcome
 
     def addSuccess(self, test: unittest.TestCase) -> None:
-        """The test passed."""
+        """Called where the test passed."""
         self.running.passed = True
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:
-        """The test raised, or one of its fixtures did."""
+        """Called where the test or one of its fixtures raised an exception."""
         self._trouble(Status.ERROR, test, err)
 
     def addFailure(self, test: unittest.TestCase, err: Any) -> None:
-        """An assertion failed."""
+        """Called where an assertion of the test failed."""
         self._trouble(Status.FAILED, test, err)
 
     def addSkip(self, test: unittest.TestCase, reason: object) -> None:
-        """The test was skipped, or one of its sub-tests. A decorator passes on whatever it was given."""
+        """Called where the test or a sub-test was skipped. A decorator may pass any object as ``reason``."""
         reason = _text(reason)
         description = _description(test)
         if description is None:
@@ -182,15 +182,15 @@ class RecordingResult(unittest.TestResult):
             self._subtest(SubtestRecord(description, Status.SKIPPED, reason))
 
     def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:
-        """The test failed as it should."""
+        """Called where the test failed and was marked as an expected failure."""
         self.running.expected = headline(err[1])
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
-        """The test passed and should not have."""
+        """Called where the test passed and was marked as an expected failure."""
         self.running.unexpected = True
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:
-        """A sub-test is over; ``err`` is None where it passed."""
+        """Called at the end of a sub-test; ``err`` is None where it passed."""
         self.running.subtests_run += 1
         if err is None:
             return
@@ -200,7 +200,7 @@ class RecordingResult(unittest.TestResult):
         self._subtest(SubtestRecord(description, status, elide(trouble.details, DETAILS_MAX // 10)))
 
     def addDuration(self, test: unittest.TestCase, elapsed: float) -> None:
-        """Python 3.12 and later say how long it took; the worker measures that itself."""
+        """Called by Python 3.12 and later with the test's duration, which the worker measures itself."""
 
     def _subtest(self, record: SubtestRecord) -> None:
         if len(self.running.subtests) < SUBTESTS_MAX:
@@ -212,14 +212,12 @@ class RecordingResult(unittest.TestResult):
             self._post_mortem(err)
         told = False
         if isinstance(error, RankProblem) and error.outcome is not None:
-            told = self.running.outcome is error.outcome  # its text, of the sub-test before, has this one too
+            told = self.running.outcome is error.outcome  # the text for an earlier sub-test has this one too
             self.running.outcome = error.outcome
         if not isinstance(test, unittest.TestCase):
             where = str(test)  # unittest's stand-in for a fixture: "setUpClass (module.case)"
         trouble = Trouble(status, headline(error), details_of(err))
-        if where and not isinstance(
-            error, RankProblem
-        ):  # whose text names its sub-tests and begins as it should
+        if where and not isinstance(error, RankProblem):  # the ranks' text names the sub-test already
             trouble.reason = f"{where}: {trouble.reason}"
             trouble.details = f"{where}\n{trouble.details}"
         if not told:
@@ -229,21 +227,21 @@ class RecordingResult(unittest.TestResult):
 
 
 def _description(test: unittest.TestCase) -> str | None:
-    """What unittest prints for a sub-test, ``[message] (x=1)``; None for a test."""
+    """The description of a sub-test as unittest prints it, ``[message] (x=1)``; None for a test."""
     parent = getattr(test, "test_case", None)
     return test.id().removeprefix(parent.id()).strip() if isinstance(parent, unittest.TestCase) else None
 
 
 def _text(value: object) -> str:
-    """``str()`` of what a test made, which may raise; the words are the ``traceback`` module's."""
+    """``str()`` of a test's object; where that raises, the same text as the ``traceback`` module prints."""
     try:
         return str(value)
-    except Exception:  # noqa: BLE001 - whatever a test's own class raises, the test has its verdict
+    except Exception:  # noqa: BLE001 - an object of a test may raise anything here; the test keeps its verdict
         return f"<{'exception' if isinstance(value, BaseException) else 'object'} str() failed>"
 
 
 def headline(error: BaseException) -> str:
-    """An exception in one line: its type and the first line of its text."""
+    """An exception in one line: its type and the first line of its text, or the ranks' verdict alone."""
     first = next((line for line in _text(error).splitlines() if line.strip()), "")
     name = type(error).__qualname__
     if type(error).__module__ not in ("builtins", "__main__"):
@@ -254,7 +252,7 @@ def headline(error: BaseException) -> str:
 
 
 def details_of(err: ExcInfo) -> str:
-    """The text of a failure: a traceback without unittest's own frames, or what every rank did."""
+    """The text of a failure: the traceback without unittest's frames, or the report about all ranks."""
     kind, error, trace = err
     if isinstance(error, _TOLD_BY_RANKS):
         return str(error)
@@ -262,8 +260,10 @@ def details_of(err: ExcInfo) -> str:
 
 
 def users_traceback(error: BaseException, trace: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback from the test on, and of an assertion up to where it was made: without unittest's frames
-    before, and its ``assert`` methods behind."""
+    """A traceback without the frames of unittest before the test's first frame.
+
+    For an AssertionError, unittest's ``assert`` methods after the test's last frame are left out too.
+    """
     entries = list(_entries(trace))
     theirs = [not _of_unittest(entry) for entry in entries]
     if not any(theirs):

@@ -1,7 +1,7 @@
-"""What runs inside a worker: a batch of tests, one after the other, each with its own report.
+"""``run_batch``, the code of a worker process: runs a batch of tests one after the other and reports each.
 
-A worker is forked from the zygote with the test modules loaded. It tells the controller when a test begins
-and what it came to, runs unittest's fixtures around the tests that share them, and leaves by ``_exit``.
+A worker is forked from the zygote, which has imported the test modules. It tells the controller when a test
+begins and ends, runs unittest's fixtures around the tests that share them, and ends by ``_exit``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import traceback
 import unittest
 from collections.abc import Callable, Iterator, Mapping
-from time import monotonic, time  # by name, for a test may leave the module's patched
+from time import monotonic, time  # by name, because a test may leave ``time.time`` patched
 from typing import NoReturn
 
 from harness import coverage_hook
@@ -38,19 +38,22 @@ from harness.wire import send_frame
 
 
 class WorkerChannel:
-    """The worker's voice: messages to the controller, markers on its output."""
+    """Sends messages to the controller, and writes markers between the outputs of tests."""
 
     def __init__(self, channel: socket.socket, output: int, marker: str | None) -> None:
-        """``output`` is a descriptor of the controller's pipe that tests do not know; ``marker`` is None
-        where what they print goes elsewhere."""
+        """``output`` is a descriptor of the output pipe that tests do not use themselves; ``marker`` is None
+        where the output of tests is not captured."""
         self._channel = channel
         self._output = output
         self._marker = marker
         self._pid = os.getpid()
 
     def send(self, message: Message) -> None:
-        """Sends; ends the process where there is nobody to hear it, or where this is not the worker itself
-        but a child that a test forked and let return."""
+        """Sends a message to the controller.
+
+        Ends this process where the controller is gone, or where this is not the worker but a child that a
+        test forked and that returned into the worker's code.
+        """
         if os.getpid() != self._pid:
             os._exit(1)
         try:
@@ -59,29 +62,29 @@ class WorkerChannel:
             os._exit(1)
 
     def mark(self, seq: int) -> None:
-        """Separates the output of what comes from that of what was before."""
+        """Writes the marker after which all output belongs to test ``seq``."""
         posix.flush_streams()
         if self._marker is not None:
-            with contextlib.suppress(OSError):  # a test closed every descriptor that there is
+            with contextlib.suppress(OSError):  # a test may have closed every descriptor
                 os.write(self._output, marker_line(self._marker, seq))
 
 
 class FixtureSuite(unittest.TestSuite):
-    """unittest's handling of class and module fixtures, one step at a time; each may be left once more.
+    """unittest's handling of class and module fixtures, split into single steps.
 
-    The steps are ``TestSuite``'s own, whose names have an underscore but have not changed since Python 2.7.
+    The steps are private methods of ``TestSuite`` that have not changed since Python 2.7.
     """
 
     _left: type | None = None
 
     def enter_module(self, test: unittest.TestCase, result: RecordingResult) -> None:
-        """Sets up the test's module where that is due."""
+        """Sets up the test's module, unless that has been done."""
         self._handleModuleFixture(test, result)  # type: ignore[attr-defined]  # typeshed leaves these out
 
     def enter_class(self, test: unittest.TestCase, result: RecordingResult) -> bool:
-        """Sets up the test's class where that is due; False where the test must not run."""
-        self._handleClassSetUp(test, result)  # type: ignore[attr-defined]  # as above
-        result._previousTestClass = type(test)  # type: ignore[attr-defined]  # as above
+        """Sets up the test's class, unless that has been done; returns False where the test must not run."""
+        self._handleClassSetUp(test, result)  # type: ignore[attr-defined]  # typeshed leaves it out
+        result._previousTestClass = type(test)  # type: ignore[attr-defined]  # typeshed leaves it out
         self._left = None
         failed = getattr(type(test), "_classSetupFailed", False) or getattr(
             result, "_moduleSetUpFailed", False
@@ -89,28 +92,28 @@ class FixtureSuite(unittest.TestSuite):
         return not failed
 
     def leave_class(self, test: unittest.TestCase | None, result: RecordingResult) -> None:
-        """Tears down the class that the next test, or None for the end, does not share."""
+        """Tears down the previous test's class, unless ``test`` has the same; always for None."""
         previous = getattr(result, "_previousTestClass", None)
         if previous in (self._left, type(test)):
             return
         self._left = previous
-        self._tearDownPreviousClass(test, result)  # type: ignore[attr-defined]  # as above
+        self._tearDownPreviousClass(test, result)  # type: ignore[attr-defined]  # typeshed leaves it out
 
     def leave_module(self, test: unittest.TestCase | None, result: RecordingResult) -> None:
-        """Tears down the module that the next test, or None for the end, does not share."""
+        """Tears down the previous test's module, unless ``test`` is in it; always for None."""
         previous = getattr(result, "_previousTestClass", None)
         if previous is not None and (test is None or previous.__module__ != type(test).__module__):
             try:
-                self._handleModuleTearDown(result)  # type: ignore[attr-defined]  # as above
+                self._handleModuleTearDown(result)  # type: ignore[attr-defined]  # typeshed leaves it out
             finally:
-                result._previousTestClass = None  # type: ignore[attr-defined]  # or it would be left again
+                result._previousTestClass = None  # type: ignore[attr-defined]  # not to tear it down twice
 
 
 class BatchRunner:
     """Runs the items of a ``Fork``.
 
-    A test is reported only once the fixtures that end with it are torn down, so that their failure, and a
-    crash or a hang in them, counts for the last test that used them.
+    A test is reported after the fixtures that it is the last to use have been torn down, so that a failure, a
+    crash or a hang in them counts as that test's.
     """
 
     def __init__(self, order: Fork, tests: Mapping[str, unittest.TestCase], reporter: WorkerChannel) -> None:
@@ -123,13 +126,13 @@ class BatchRunner:
         self._fixture_trouble: tuple[list[Trouble], list[str]] = ([], [])
 
     def run(self) -> None:
-        """Runs the items, all of them unless it is to stop at a failure, and tears everything down."""
+        """Runs the items, with ``stop_at_failure`` up to the first failure, and tears everything down."""
         for item in self._order.items:
             if self._stops():
                 break
             test = self._find(item)
             self._leave(test)
-            if self._stops():  # because of what was torn down just now
+            if self._stops():  # the fixtures that were torn down just now may have failed
                 break
             self._report_open()
             self._run_one(item, test)
@@ -137,11 +140,11 @@ class BatchRunner:
         self._report_open()
 
     def _stops(self) -> bool:
-        """True where the test that is not yet reported is to be the last one."""
+        """True where the test that is not yet reported has failed, and a failure ends the batch."""
         return self._order.stop_at_failure and self._open is not None and not self._open[1].record().ok
 
     def _leave(self, test: unittest.TestCase | None) -> None:
-        """Tears down what the test that is not yet reported shares with no later one; failures are its."""
+        """Tears down fixtures that ``test`` does not share; errors count for the test not yet reported."""
         if self._open is not None:
             item, running = self._open
             with self._contained(), running.timed(item.class_key):
@@ -173,7 +176,10 @@ class BatchRunner:
                 running.duration_s = monotonic() - running.started_s
 
     def _enter(self, item: Item, test: unittest.TestCase, running: RunningTest) -> bool:
-        """Sets up a test's fixtures, in its time; what goes wrong counts for every test that needs them."""
+        """Sets up a test's fixtures; returns False where one failed or skipped, for this or an earlier test.
+
+        The failure or skip counts for every test that needs the fixture.
+        """
         with running.timed(item.module):
             self._suite.enter_module(test, self._result)
         with running.timed(item.class_key):
@@ -190,11 +196,14 @@ class BatchRunner:
 
     @contextlib.contextmanager
     def _contained(self) -> Iterator[None]:
-        """What comes out of unittest is the test's error: a KeyboardInterrupt, for the batch is the
-        controller's to end; a fixture's ``sys.exit``; what a test's own ``__repr__`` raises."""
+        """Turns every exception that unittest lets through into an error of the running test.
+
+        These are KeyboardInterrupt (only the controller may end the batch), ``sys.exit`` in a fixture, and
+        exceptions of a ``__repr__`` that a test defines.
+        """
         try:
             yield
-        except BaseException as error:  # noqa: BLE001 - as above; it is reported with its traceback
+        except BaseException as error:  # noqa: BLE001 - see the docstring; it is reported with its traceback
             if isinstance(error, RanksInterrupted):
                 self._result.running.outcome = error.outcome
             details = details_of((type(error), error, error.__traceback__))
@@ -219,7 +228,7 @@ class BatchRunner:
 
 
 class _Missing(unittest.TestCase):
-    """Stands for a test that discovery knew and that is not there any more."""
+    """Runs in place of a test that discovery found and that the module does not have any more."""
 
     def __init__(self, item: Item, error: str) -> None:
         super().__init__("report")
@@ -227,7 +236,7 @@ class _Missing(unittest.TestCase):
         self._error = error
 
     def report(self) -> None:
-        """Fails with the reason."""
+        """Raises an error that tells why the test is missing."""
         if self._error:
             raise ImportError(f"{self._item.module} does not import in a worker:\n{self._error}")
         raise LookupError(f"{self._item.module} has no test {self._item.id} any more")
@@ -236,10 +245,10 @@ class _Missing(unittest.TestCase):
 def run_batch(
     order: Fork, tests: Mapping[str, unittest.TestCase], channel: socket.socket, output: int
 ) -> None:
-    """Runs a batch in this process, a worker; reports on ``channel``, and writes markers to ``output``."""
+    """Runs a batch in this worker process, reports on ``channel``, and writes markers to ``output``."""
     reporter = WorkerChannel(channel, output, None if order.stream or order.terminal else order.marker)
     has_ranks = any(starts_ranks(tests[item.id]) for item in order.items if item.id in tests)
-    if order.threads is not None and not has_ranks:  # a pool of threads would keep it from forking ranks
+    if order.threads is not None and not has_ranks:  # a worker with a thread pool could not fork ranks
         intra_op_threads.set_in_torch(intra_op_threads.asked_for(os.environ) or order.threads)
     if not order.terminal and not os.environ.get("PYTHONBREAKPOINT"):
         sys.breakpointhook = refuse_breakpoint
@@ -249,7 +258,7 @@ def run_batch(
 
 
 def refuse_breakpoint(*_: object, **__: object) -> NoReturn:
-    """Says how to get a debugger, in place of one that reads the end of its input at once."""
+    """Raises an error that tells how to get a debugger; one without a terminal would end at once."""
     raise RuntimeError(
         "breakpoint() in a test: tests have no terminal. run_tests.py --pdb gives it this one, with all "
         "time limits off"
@@ -257,15 +266,15 @@ def refuse_breakpoint(*_: object, **__: object) -> NoReturn:
 
 
 def starts_ranks(test: unittest.TestCase) -> bool:
-    """Whether a test starts ranks as processes, be it one: by the method that all harnesses call for it."""
+    """Whether a test starts ranks as processes: it then has upstream's method ``_spawn_processes``."""
     return hasattr(test, "_spawn_processes")
 
 
 def guarded(body: Callable[[], None]) -> int:
-    """Runs a forked child's body; its exit code. Nothing may return into the parent's frames."""
+    """Runs a forked child's body and returns its exit code; no exception may reach the parent's frames."""
     try:
         body()
-    except BaseException:  # noqa: BLE001 - the harness's own bug: said on the worker's output, read by the controller
+    except BaseException:  # noqa: BLE001 - a bug of the harness, which the controller reads in the output
         traceback.print_exc()
         return 3
     finally:

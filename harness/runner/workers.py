@@ -1,10 +1,10 @@
-"""Workers as the controller holds them: started through the zygote, watched, and ended.
+"""``Workers``: how the controller starts workers through the zygote, watches them, and ends them.
 
     start -> RUNNING --deadline or end()--> DUMPING --stacks are in--> TERMINATING --grace--> KILLED
                 |                                                                      |
                 +------------------------------- Gone <-------------------------------+
 
-One ``wait`` on every socket, pipe and deadline at once; what happened comes back as events, in order.
+``wait`` waits for all sockets, pipes and deadlines at once, and returns what happened as events, in order.
 """
 
 from __future__ import annotations
@@ -52,19 +52,20 @@ from harness.runner.zygote_process import STACKS_S, ZygoteLost, ZygoteProcess
 from harness.system.signals import WORKER_STACKS
 from harness.wire import read_available
 
-# Seconds of silence after which a dump counts as complete: nobody says when it is.
+# Seconds without further bytes after which a dump counts as complete: faulthandler writes no end mark.
 STACKS_QUIET_S = 0.2
-# Seconds between SIGTERM and SIGKILL: enough to write coverage data, and for a shell script's trap.
+# Seconds between SIGTERM and SIGKILL: enough to write coverage data, or to run a shell script's trap.
 TERMINATE_S = 1.0
-# Seconds for a killed process to go. One that does not sits in an uninterruptible system call: go on.
+# Seconds to wait for a killed process to end. One that takes longer is in an uninterruptible system call, and
+# the run goes on without it.
 KILLED_S = 10.0
 assert STACKS_QUIET_S < TERMINATE_S < STACKS_S < KILLED_S
 
 
 class Workers:
-    """Owns the workers of one run and the selector on which everything is waited for.
+    """Owns the workers of one run, and the selector that waits for all their descriptors.
 
-    Leaving the context kills what still runs. The zygote is lent by ``use``: its owner closes it.
+    Leaving the context kills the workers that still run. ``use`` sets the zygote, whose owner closes it.
     """
 
     def __init__(self, interrupts: Interrupts) -> None:
@@ -103,14 +104,14 @@ class Workers:
 
     @property
     def has_zygote(self) -> bool:
-        """True while there is somebody to fork workers."""
+        """True while there is a zygote that can fork workers."""
         return self._zygote is not None
 
     def use(self, zygote: ZygoteProcess) -> None:
-        """From now on this zygote forks the workers."""
+        """Sets the zygote that forks the workers from now on."""
         assert self._zygote is None
         self._zygote = zygote
-        self._selector.register(zygote.control, selectors.EVENT_READ, self._hear_zygote)
+        self._selector.register(zygote.control, selectors.EVENT_READ, self._read_zygote)
 
     def _drop_zygote(self) -> None:
         if self._zygote is not None:
@@ -121,10 +122,10 @@ class Workers:
     # -- starting and ending
 
     def start(self, label: str, items: Sequence[tuple[Item, float | None]], options: Fork) -> str:
-        """Starts a worker for items with their time limits in seconds; ``options`` says how it runs.
+        """Starts a worker for items with their time limits in seconds, and returns the worker's name.
 
-        Returns the worker's name.
-        A zygote that turns out to be lost is reported by the next ``wait``, and this worker with it.
+        ``options`` are those of every worker. Where the zygote turns out to be dead, the next ``wait``
+        reports it and this worker as gone.
         """
         assert self._zygote is not None
         self._count += 1
@@ -160,14 +161,16 @@ class Workers:
         return name
 
     def end(self, worker: Worker, cause: Cause) -> None:
-        """Begins to end a worker: stacks first, then SIGTERM, then SIGKILL. Its end is an event.
+        """Begins to end a worker: a running test's stacks are taken, then SIGTERM and SIGKILL are sent.
 
-        A test with ranks that is stopped is interrupted instead, for the stacks of its ranks tell more than
-        its own: SIGINT makes their supervisor take them, end the ranks, and report what each was doing.
+        ``wait`` returns an event when the worker has ended.
+
+        A stopped test with ranks gets SIGINT in place of the request for stacks: the ranks' supervisor then
+        takes the stacks of the ranks, ends them, and reports what each was doing.
         """
         if worker.stage is not Stage.RUNNING:
             return
-        self._hear_channel(worker)  # or a test that has just begun would be ended without its stack
+        self._read_channel(worker)  # a test that has just begun must be ended with its stack
         if worker.stage is not Stage.RUNNING:
             return
         worker.cause, worker.doomed = cause, worker.current
@@ -195,7 +198,7 @@ class Workers:
     # -- waiting
 
     def wait(self, until_s: float) -> list[Event]:
-        """What happened, as soon as something did; nothing at ``until_s`` on the monotonic clock."""
+        """Waits for events, at most until ``until_s`` on the monotonic clock, and returns them."""
         timeout = max(0.0, min(until_s, self._next_deadline()) - time.monotonic())
         if self._events:
             timeout = 0.0
@@ -211,7 +214,7 @@ class Workers:
         return min(times, default=float("inf"))
 
     def _advance(self, now: float) -> None:
-        """Moves every worker on whose deadline or stage is over."""
+        """Moves every worker whose deadline or stage is over to the next stage."""
         for worker in self.all:
             if worker.stage is Stage.RUNNING:
                 self._end_if_overdue(worker, now)
@@ -221,35 +224,35 @@ class Workers:
     def _end_if_overdue(self, worker: Worker, now: float) -> None:
         if worker.deadline_s is None or now < worker.deadline_s:
             return
-        self._hear_channel(worker)  # its end may be waiting to be read
+        self._read_channel(worker)  # the test's end may not have been read yet
         if worker.deadline_s is not None and now >= worker.deadline_s:
             self.end(worker, Cause.TIMEOUT)
 
-    # -- hearing
+    # -- reading
 
     def _register(self, worker: Worker) -> None:
-        for source, hear in (
-            (worker.channel.fileno(), self._hear_channel),
-            (worker.output, self._hear_output),
-            (worker.stacks, self._hear_stacks),
+        for source, read in (
+            (worker.channel.fileno(), self._read_channel),
+            (worker.output, self._read_output),
+            (worker.stacks, self._read_stacks),
         ):
-            self._selector.register(source, selectors.EVENT_READ, _bind(hear, worker))
+            self._selector.register(source, selectors.EVENT_READ, _bind(read, worker))
 
-    def _hear_channel(self, worker: Worker) -> None:
+    def _read_channel(self, worker: Worker) -> None:
         try:
             for frame in worker.frames.feed(self._read(worker.channel.fileno())):
-                self._take(worker, decode(frame))
+                self._handle(worker, decode(frame))
         except (
             ProtocolError
-        ):  # a test wrote to descriptors that it does not own: the worker cannot be followed
+        ):  # a test wrote to descriptors that it does not own: messages cannot be read any more
             worker.doomed = worker.current
             self._kill(worker)
 
-    def _take(self, worker: Worker, message: Message) -> None:
+    def _handle(self, worker: Worker, message: Message) -> None:
         if isinstance(message, Began):
             self._begin(worker, message)
         elif isinstance(message, Ended):
-            self._hear_output(worker)
+            self._read_output(worker)
             item = worker.current
             assert item is not None and item.seq == message.seq, (item, message.seq)
             worker.current, worker.deadline_s, worker.ended_any = None, None, True
@@ -274,18 +277,18 @@ class Workers:
             TestStarted(item.id, worker.label, message.at_s, world_size, attempt.attempt, attempt.repeat)
         )
 
-    def _hear_output(self, worker: Worker) -> None:
+    def _read_output(self, worker: Worker) -> None:
         if worker.output >= 0:
             worker.splitter.feed(self._read(worker.output))
 
-    def _hear_stacks(self, worker: Worker) -> None:
+    def _read_stacks(self, worker: Worker) -> None:
         data = self._read(worker.stacks)
         worker.dump += data
         if data and worker.stage is Stage.DUMPING:
             worker.stage_until_s = min(worker.stage_until_s, time.monotonic() + STACKS_QUIET_S)
 
     def _read(self, fd: int) -> bytes:
-        """What is there; a descriptor that is at its end is not waited for any more."""
+        """Reads the available bytes. A descriptor at its end is removed from the selector."""
         data = read_available(fd)
         if data is None:
             with contextlib.suppress(KeyError):
@@ -294,17 +297,17 @@ class Workers:
 
     # -- ends
 
-    def _hear_zygote(self) -> None:
+    def _read_zygote(self) -> None:
         assert self._zygote is not None
         try:
             messages = self._zygote.receive()
         except ZygoteLost as lost:
             self._zygote_lost(lost)
             return
-        self.hear(messages)
+        self._handle_zygote(messages)
 
-    def hear(self, messages: Iterable[Message]) -> None:
-        """Takes what the zygote says about workers."""
+    def _handle_zygote(self, messages: Iterable[Message]) -> None:
+        """Handles the zygote's messages about workers."""
         for message in messages:
             worker = self._workers.get(getattr(message, "worker", ""))
             if worker is None:
@@ -316,11 +319,11 @@ class Workers:
                 self._gone(worker)
 
     def _gone(self, worker: Worker) -> None:
-        """Takes what the worker said last and reports its end."""
+        """Reads the worker's last messages and output, and adds the event of its end."""
         while self._is_readable(worker.channel):
-            self._hear_channel(worker)
-        self._hear_output(worker)
-        self._hear_stacks(worker)
+            self._read_channel(worker)
+        self._read_output(worker)
+        self._read_stacks(worker)
         ended_for_it = worker.stage is Stage.RUNNING or worker.doomed is worker.current
         if worker.current is not None and not ended_for_it:
             worker.waiting.appendleft(worker.current)
@@ -340,7 +343,11 @@ class Workers:
             return False
 
     def _zygote_lost(self, lost: ZygoteLost) -> None:
-        """Workers die with their zygote (PR_SET_PDEATHSIG); their children may not, so end these too."""
+        """Adds the events of a dead zygote and of its workers.
+
+        Workers die with their zygote (PR_SET_PDEATHSIG), but their children may not: their process groups are
+        killed.
+        """
         if self._zygote is None:
             return
         self._drop_zygote()
@@ -366,11 +373,11 @@ class Workers:
 
 
 def _bind(method: Callable[[Worker], None], worker: Worker) -> Callable[[], None]:
-    """The method for a worker, unless that went in the meantime, in the same round of the selector."""
+    """The method bound to a worker; it does nothing after the worker has ended in the same ``select``."""
     return lambda: None if worker.stage is Stage.GONE else method(worker)
 
 
-# What comes after a stage whose time is over.
+# The step that follows each stage when its time is over.
 _STEPS: dict[Stage, Callable[[Workers, Worker], None]] = {
     Stage.DUMPING: Workers._terminate,
     Stage.TERMINATING: Workers._kill,
@@ -379,5 +386,5 @@ _STEPS: dict[Stage, Callable[[Workers, Worker], None]] = {
 
 
 def _marker() -> str:
-    """What separates the output of tests on a pipe: nothing that a test would print."""
+    """A random marker that separates the output of tests on a pipe, which no test prints by chance."""
     return f"\x1eharness-{secrets.token_hex(8)}-"

@@ -1,8 +1,8 @@
-"""The zygote: a warm process with the test modules loaded, from which workers are forked in milliseconds.
+"""The code of the zygote: a process that imports the test modules and forks workers in milliseconds.
 
-It imports and lists test modules, forks workers, reaps them, and ends what they leave behind. It never runs
-a test or an operator, and stays at one thread, or its forks would not be safe. When the controller's end of
-its socket closes, however the controller dies, it ends every worker and itself.
+The zygote imports and lists test modules, forks workers, reaps them, and ends the processes that they leave
+behind. It never runs a test or an operator and has a single thread, because forks would be unsafe otherwise.
+When the controller's end of its socket closes, however the controller ends, it ends all workers and itself.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from harness.system.server_process import Parent
 from harness.system.signals import WORKER_STACKS
 from harness.wire import recv_fds, recv_frame, send_frame
 
-# Seconds that processes which outlive their worker get: fork servers and resource trackers notice the end
-# of their parent within milliseconds.
+# Seconds until processes that outlive their worker are killed: fork servers and resource trackers notice the
+# end of their parent within milliseconds and end themselves.
 ORPHAN_GRACE_S = 1.0
-# Descriptor numbers from here on hold a worker's pipes, out of the way of tests that close "all" small ones.
+# A worker's pipes get descriptor numbers from here on, because some tests close all low numbers.
 HIGH_FD = 200
 
 
@@ -59,8 +59,8 @@ class Zygote:
     """The zygote's loop; ``run`` returns when the controller is gone."""
 
     def __init__(self, control: socket.socket, guarded: dict[str, str | None], controller: int) -> None:
-        """``guarded`` are the variables that keep libraries at one thread here, with the values that workers
-        get back; ``controller`` is the process that started this one."""
+        """``guarded`` maps the variables that limit libraries to one thread here to the values that workers
+        get; ``controller`` is the process id of this process's parent."""
         self._control = control
         self._controller = controller
         self._clean = True
@@ -71,25 +71,25 @@ class Zygote:
         self._orphans: dict[int, float] = {}  # pid -> when its grace is over
 
     def run(self) -> None:
-        """Serves until the controller is gone, then ends every worker."""
-        self._selector.register(self._control, selectors.EVENT_READ, self._take_order)
+        """Handles the controller's messages until the controller is gone, then ends every worker."""
+        self._selector.register(self._control, selectors.EVENT_READ, self._read_order)
         try:
             while self._control.fileno() >= 0:
-                for key, _ in self._selector.select(self._patience()):
+                for key, _ in self._selector.select(self._timeout_s()):
                     key.data()
                 self._end_orphans()
         finally:
             for pid in list(self._workers):
                 self._reap(pid)
-            while self._orphans:  # servers of ranks remove what a worker that was killed could not
-                self._selector.select(self._patience())
+            while self._orphans:  # servers of ranks remove the files of a killed worker
+                self._selector.select(self._timeout_s())
                 self._end_orphans()
 
-    def _tell(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         with contextlib.suppress(OSError):  # a controller that is gone is noticed by the selector
             send_frame(self._control, encode(message))
 
-    def _take_order(self) -> None:
+    def _read_order(self) -> None:
         try:
             frame = recv_frame(self._control)
         except (OSError, ProtocolError):
@@ -110,22 +110,25 @@ class Zygote:
     # -- modules
 
     def _load(self, order: Load) -> None:
-        """Imports and lists. A module that hangs must not keep this process alive without its controller."""
+        """Imports the modules and lists their tests.
+
+        Meanwhile this process dies with the controller, because an import that hangs would keep it alive.
+        """
         posix.die_with_parent(signal.SIGKILL)
         if os.getppid() != self._controller:
             os._exit(1)
         sys.path[:] = [*order.path, *(entry for entry in sys.path if entry not in order.path)]
         for name in order.modules:
-            self._tell(Loading(name))
-            self._tell(self._load_one(name))
+            self._send(Loading(name))
+            self._send(self._load_one(name))
         posix.die_with_parent(0)
         gc.collect()
         # A garbage collection in a worker would write to these objects, and so unshare their memory
         # (python/cpython#75739).
         gc.freeze()
         if "torch" in sys.modules and len(self._tests) >= huge_pages.WORTHWHILE_FORKS:
-            huge_pages.collapse()  # for the forks of workers, and of all that these fork
-        self._tell(Ready())
+            huge_pages.collapse()  # for the forks of workers and of their ranks
+        self._send(Ready())
 
     def _load_one(self, name: str) -> Loaded:
         had_torch = "torch" in sys.modules
@@ -159,10 +162,10 @@ class Zygote:
         pidfd = os.pidfd_open(pid)
         self._workers[pid] = (order.worker, pidfd, not order.terminal)
         self._selector.register(pidfd, selectors.EVENT_READ, _bind(self._reap, pid))
-        self._tell(Forked(order.worker, pid))
+        self._send(Forked(order.worker, pid))
 
     def _become_worker(self, order: Fork, fds: list[int], parent: int) -> NoReturn:
-        """In the child: a process of its own, with nothing of the zygote's but its modules."""
+        """Turns the forked child into a worker, which keeps only the imported modules, and runs its batch."""
 
         def body() -> None:
             if not order.terminal:
@@ -171,8 +174,8 @@ class Zygote:
             if os.getppid() != parent:
                 os._exit(1)
             posix.adopt_orphans()
-            self._let_go()
-            channel_fd, output, stacks = (_raised(fd) for fd in fds)
+            self._close_inherited()
+            channel_fd, output, stacks = (_moved_up(fd) for fd in fds)
             for name, value in {**self._restore, **order.environ}.items():
                 os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
             _connect_streams(order, output)
@@ -191,19 +194,19 @@ class Zygote:
             if name == order.worker:
                 try:
                     (os.killpg if order.group and own_group else os.kill)(pid, order.signum)
-                except ProcessLookupError:  # it has not come to lead its group yet
+                except ProcessLookupError:  # the worker has not called setsid yet
                     os.kill(pid, order.signum)
 
-    def _let_go(self) -> None:
+    def _close_inherited(self) -> None:
         self._control.close()
         for _, pidfd, _ in self._workers.values():
             os.close(pidfd)
         self._selector.close()
 
     def _reap(self, pid: int) -> None:
-        """Ends what is left of a worker, and the worker itself where it still runs; tells how it ended.
+        """Kills a worker and its process group, reaps it, and tells the controller how it ended.
 
-        Its process group is signalled before it is reaped: until then nobody else can have its number.
+        The group is killed before the worker is reaped: until then the system cannot reuse its process id.
         """
         name, pidfd, own_group = self._workers.pop(pid)
         self._selector.unregister(pidfd)
@@ -211,10 +214,10 @@ class Zygote:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             (os.killpg if own_group else os.kill)(pid, signal.SIGKILL)
         _, status, usage = os.wait4(pid, 0)
-        self._tell(Gone(name, os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024))
+        self._send(Gone(name, os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024))
         self._note_orphans()
 
-    # -- what workers leave behind: they adopt their descendants' orphans, and on their death we do
+    # -- orphans: workers adopt the orphans among their descendants; when a worker ends, the zygote does
 
     def _note_orphans(self) -> None:
         deadline = time.monotonic() + ORPHAN_GRACE_S
@@ -222,13 +225,13 @@ class Zygote:
             if pid not in self._workers:
                 self._orphans.setdefault(pid, deadline)
 
-    def _patience(self) -> float | None:
+    def _timeout_s(self) -> float | None:
         if not self._orphans:
             return None
         return max(0.0, min(ORPHAN_GRACE_S / 10, min(self._orphans.values()) - time.monotonic()))
 
     def _end_orphans(self) -> None:
-        """Reaps orphans that have ended and ends those whose grace is over; what these leave behind too."""
+        """Reaps orphans that have ended and kills those whose grace is over, until there are no new ones."""
         while self._orphans:
             now = time.monotonic()
             ended = [pid for pid, deadline in self._orphans.items() if self._ended(pid, now > deadline)]
@@ -239,7 +242,7 @@ class Zygote:
             self._note_orphans()
 
     def _ended(self, pid: int, overdue: bool) -> bool:
-        """Reaps an orphan if it has ended, or ends it first where it is overdue; True if it is gone."""
+        """Reaps an orphan that has ended, kills it first where it is overdue; returns whether it is gone."""
         try:
             if overdue:
                 os.kill(pid, signal.SIGKILL)
@@ -252,7 +255,7 @@ def _bind(method: Callable[[int], None], pid: int) -> Callable[[], None]:
     return lambda: method(pid)
 
 
-def _raised(fd: int) -> int:
+def _moved_up(fd: int) -> int:
     high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
     os.close(fd)
     return high
@@ -266,10 +269,10 @@ def _connect_streams(order: Fork, output: int) -> None:
     if not (order.terminal or order.stream):
         os.dup2(output, 1)
         os.dup2(output, 2)
-    # New objects: the zygote's remember what kind of file they were opened on.
-    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc]  # noqa: SIM115 - for life
-    sys.stdout = sys.__stdout__ = _text_stream(1)  # type: ignore[misc]  # final for users, not for us
-    sys.stderr = sys.__stderr__ = _text_stream(2)  # type: ignore[misc]  # as above
+    # New objects are needed: the zygote's have cached properties of the files that they were opened on.
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc]  # noqa: SIM115 - stays open
+    sys.stdout = sys.__stdout__ = _text_stream(1)  # type: ignore[misc]  # typeshed declares it Final
+    sys.stderr = sys.__stderr__ = _text_stream(2)  # type: ignore[misc]  # declared Final too
 
 
 def _text_stream(fd: int) -> TextIOWrapper:
@@ -282,12 +285,12 @@ def _default_signals() -> None:
 
 
 def main(control: socket.socket, parent: Parent, guarded: dict[str, str | None]) -> NoReturn:
-    """Entry of the zygote's interpreter: becomes a zygote and serves; never returns."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C at the terminal is the controller's to handle
+    """The entry point of the zygote's interpreter: runs a ``Zygote`` and exits."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the controller handles a Ctrl-C at the terminal
     faulthandler.register(WORKER_STACKS, sys.__stderr__ or 2, all_threads=True, chain=False)
     posix.adopt_orphans()
     coverage_hook.start_in_child()
     gc.disable()
     code = worker.guarded(Zygote(control, guarded, parent.pid).run)
-    atexit._run_exitfuncs()  # what test modules registered on import; a worker's fork does not run these
+    atexit._run_exitfuncs()  # runs what test modules registered; workers end by _exit and run none of it
     os._exit(code)

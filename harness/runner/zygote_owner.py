@@ -1,7 +1,7 @@
-"""``ZygoteOwner``: keeps a zygote with the run's modules imported, whatever the modules do to it.
+"""``ZygoteOwner``: keeps a zygote that has imported the run's modules, and replaces one that has died.
 
-A module whose import ends the zygote is an error and is left out of the next one. A module whose import
-leaves threads running is left out too: workers import it themselves.
+A module whose import ends the zygote is an error, and the next zygote does not import it. A module whose
+import leaves threads running is not imported by the next zygote either: its workers import it themselves.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from harness.errors import HarnessError
 from harness.runner.messages import Loaded
 from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
 
-# A zygote may die of the machine's troubles; one that dies so often has a reason that we cannot mend.
+# Number of zygotes that may die in a run. More deaths have a cause that starting another zygote does not
+# cure.
 MOST_LOSSES = 10
 
 
 class ZygoteOwner:
-    """Owns the zygote, one at a time. Leaving the context ends it and every worker."""
+    """Owns the run's zygote, one at a time. Leaving the context ends it and every worker.
+
+    ``import_s`` maps each imported module to the seconds that its import took, where these are known.
+    """
 
     def __init__(
         self,
@@ -29,8 +33,8 @@ class ZygoteOwner:
         *,
         inherit_streams: bool = False,
     ) -> None:
-        """``path`` comes before the rest of ``sys_path``. ``wake`` becomes readable where the user wants to
-        stop."""
+        """``path`` is put in front of ``sys_path``. ``wake`` is a descriptor that becomes readable when the
+        user wants to stop. With ``inherit_streams`` the zygote has this process's standard streams."""
         self._environ, self._sys_path, self._path = dict(environ), list(sys_path), list(path)
         self._wake, self._inherit = wake, inherit_streams
         self.import_s: dict[str, float] = {}
@@ -49,42 +53,44 @@ class ZygoteOwner:
         self.close()
 
     def close(self) -> None:
-        """Ends the zygote, if there is one."""
+        """Ends the zygote and its workers, if there is one."""
         if self._zygote is not None:
             self._zygote.close()
             self._zygote = None
 
     @property
     def pid(self) -> int | None:
-        """The zygote's process id."""
+        """The zygote's process id; None without a zygote."""
         return self._zygote.pid if self._zygote is not None else None
 
-    def zygote(self, say: Callable[[str], None]) -> ZygoteProcess:
-        """The zygote, started if need be, with every module loaded that was asked for so far; ``say`` as in
-        ``load``."""
+    def zygote(self, show_notice: Callable[[str], None]) -> ZygoteProcess:
+        """Returns the zygote, with all modules that ``load`` has imported; starts one where there is none.
+
+        ``show_notice`` is as in ``load``.
+        """
         if self._zygote is None:
-            for _ in self._load(self._loaded, say):
+            for _ in self._load(self._loaded, show_notice):
                 pass
         assert self._zygote is not None
         return self._zygote
 
-    def load(self, modules: Iterable[str], say: Callable[[str], None]) -> Iterator[Loaded]:
-        """Has modules imported that are not yet, and yields what each came to; ``say`` takes notices of one
-        line.
+    def load(self, modules: Iterable[str], show_notice: Callable[[str], None]) -> Iterator[Loaded]:
+        """Has the zygote import the modules that are new, and yields the result of each.
 
-        KeyboardInterrupt where the user wants to stop; HarnessError where no zygote survives.
+        ``show_notice`` is called with notices of one line. Raises KeyboardInterrupt where the user wants to
+        stop, and HarnessError after more than ``MOST_LOSSES`` zygotes have died.
         """
         skip = {*self._loaded, *self._broken, *self._cold}
-        yield from self._load([m for m in modules if m not in skip], say)
+        yield from self._load([m for m in modules if m not in skip], show_notice)
 
     def lost(self) -> None:
-        """Forgets a zygote that died while it had no module to blame."""
+        """Closes a zygote that has died; HarnessError after more than ``MOST_LOSSES`` of them."""
         self._losses += 1
         self.close()
         if self._losses > MOST_LOSSES:
             raise HarnessError("the process that forks workers died again and again; see the notices above")
 
-    def _load(self, modules: Sequence[str], say: Callable[[str], None]) -> Iterator[Loaded]:
+    def _load(self, modules: Sequence[str], show_notice: Callable[[str], None]) -> Iterator[Loaded]:
         todo, told = list(modules), set(self._loaded)
         while True:
             spoiled = False
@@ -93,12 +99,12 @@ class ZygoteOwner:
                     [m for m in todo if m not in self._cold], self._path, self._wake
                 ):
                     spoiled = spoiled or loaded.dirty
-                    self._note(loaded, say)
+                    self._note(loaded, show_notice)
                     if loaded.module not in told:
                         told.add(loaded.module)
                         yield loaded
             except ZygoteLost as lost:
-                say(f"the process that forks workers ended ({_first_line(lost)}); starting another")
+                show_notice(f"the process that forks workers ended ({_first_line(lost)}); starting another")
                 self.lost()
                 spoiled = True
             if not spoiled:
@@ -111,7 +117,7 @@ class ZygoteOwner:
             self._zygote = ZygoteProcess(self._environ, self._sys_path, inherit_streams=self._inherit)
         return self._zygote
 
-    def _note(self, loaded: Loaded, say: Callable[[str], None]) -> None:
+    def _note(self, loaded: Loaded, show_notice: Callable[[str], None]) -> None:
         if loaded.error:
             self._broken.add(loaded.module)
         elif loaded.module not in self._loaded:
@@ -120,7 +126,7 @@ class ZygoteOwner:
                 self.import_s[loaded.module] = loaded.import_s
         if loaded.dirty:
             self._cold.add(loaded.module)
-            say(f"importing {loaded.module} leaves threads running: its workers import it anew")
+            show_notice(f"importing {loaded.module} leaves threads running: its workers import it anew")
 
 
 def _first_line(error: Exception) -> str:

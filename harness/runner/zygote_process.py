@@ -1,4 +1,4 @@
-"""The zygote as the controller holds it: a process, a control socket, a log; one owner, a context manager."""
+"""``ZygoteProcess``: how the controller starts a zygote, exchanges messages with it, and ends it."""
 
 from __future__ import annotations
 
@@ -19,29 +19,32 @@ from harness.system.server_process import ROOT, ServerProcess, start_interpreter
 from harness.system.signals import WORKER_STACKS
 from harness.wire import FrameReader, read_available, send_fds, send_frame
 
-# Seconds for one module's import. Torch and transformers together take ten on a cold disk; a module that
-# takes five minutes hangs.
+# Seconds until the import of one module counts as hanging. Torch and transformers together take ten on a cold
+# disk.
 IMPORT_TIMEOUT_S = 300.0
 # Seconds for the stacks of a worker, or of a zygote whose import hangs, to arrive. Writing them takes
 # milliseconds; a process that is stopped or deep in swap writes none.
 STACKS_S = 2.0
-# Seconds for a zygote to end its workers and itself. It only has to call kill and wait.
+# Seconds to wait until a zygote has ended its workers and itself, which takes only calls of kill and wait.
 CLOSE_S = 10.0
 assert STACKS_S < CLOSE_S < IMPORT_TIMEOUT_S
-# Bytes of its log that a message quotes.
+# Bytes from the end of the zygote's log that an error message quotes.
 LOG_TAIL_BYTES = 8 * 1024
 
 
 class ZygoteLost(Exception):
-    """The zygote is gone; the message says how it ended and what it said last."""
+    """Raised when the zygote has died; the message tells how it ended and the end of its log."""
 
 
 class ZygoteProcess(ServerProcess):
-    """Owns a zygote. Leaving the context ends it, its workers, and what they left behind."""
+    """Owns a zygote. Leaving the context ends it, its workers, and the processes that these left behind."""
 
     def __init__(self, environ: Mapping[str, str], sys_path: Sequence[str], *, inherit_streams: bool) -> None:
-        """Starts the interpreter. With ``inherit_streams`` it has our standard streams, session and process
-        group, and so have its workers; otherwise its output goes to a log."""
+        """Starts the zygote's interpreter.
+
+        With ``inherit_streams`` it and its workers have this process's standard streams, session and process
+        group; otherwise its output goes to a log.
+        """
         self._reader = FrameReader()
         self._log = tempfile.TemporaryFile(prefix="harness-zygote-")  # noqa: SIM115 - closed by close()
         logged = {} if inherit_streams else {"stdout": self._log, "stderr": self._log}
@@ -66,7 +69,7 @@ class ZygoteProcess(ServerProcess):
         self.close()
 
     def close(self) -> None:
-        """Closes the socket, which ends zygote and workers, and waits for that; kills what does not go."""
+        """Closes the socket, which ends zygote and workers, and waits; kills a zygote that does not end."""
         if self.control.fileno() < 0:
             return
         with contextlib.suppress(OSError):
@@ -79,25 +82,25 @@ class ZygoteProcess(ServerProcess):
         self._log.close()
 
     def lost(self) -> ZygoteLost:
-        """What to say about a zygote whose socket has ended: how it ended, and its last words."""
+        """The exception about a zygote whose socket has closed: how it ended, and the end of its log."""
         self.wait(CLOSE_S)
-        return ZygoteLost(f"{self.exit_text()}{self._last_words()}")
+        return ZygoteLost(f"{self.exit_text()}{self._log_tail()}")
 
-    def _last_words(self) -> str:
+    def _log_tail(self) -> str:
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, size - LOG_TAIL_BYTES))
         text = self._log.read().decode(errors="backslashreplace").strip()
         return f"\n{text}" if text else ""
 
     def send(self, message: Load | Kill) -> None:
-        """Sends an order; ZygoteLost where nobody takes it."""
+        """Sends a message; ZygoteLost where the zygote has died."""
         try:
             send_frame(self.control, encode(message))
         except OSError:
             raise self.lost() from None
 
     def send_fork(self, order: Fork, fds: Sequence[int]) -> None:
-        """Sends the order for a worker with its descriptors; ZygoteLost where nobody takes it."""
+        """Sends a ``Fork`` with the worker's descriptors; ZygoteLost where the zygote has died."""
         try:
             send_frame(self.control, encode(order))
             send_fds(self.control, fds)
@@ -105,18 +108,18 @@ class ZygoteProcess(ServerProcess):
             raise self.lost() from None
 
     def receive(self) -> list[Message]:
-        """What it has said, once the control socket is readable; ZygoteLost where it is gone."""
+        """Returns the zygote's messages once the control socket is readable; ZygoteLost where it has died."""
         data = read_available(self.control.fileno())
         if data is None:
             raise self.lost()
         return [decode(frame) for frame in self._reader.feed(data)]
 
     def load(self, modules: Sequence[str], path: Sequence[str], wake: int) -> Iterator[Loaded]:
-        """Has modules imported and yields what each came to. No worker may run.
+        """Has the zygote import modules, and yields the result of each. No worker may run.
 
-        A module that takes too long, or that ends the process, is yielded with its error, and then ZygoteLost
-        is raised. KeyboardInterrupt where ``wake`` becomes readable: somebody wants to stop; the zygote is
-        ended then, for it would import the other modules before it looked up.
+        A module whose import takes too long, or ends the zygote, is yielded with its error, and then
+        ZygoteLost is raised. Where ``wake`` becomes readable, because the user wants to stop, the zygote is
+        killed, which would import the other modules first, and KeyboardInterrupt is raised.
         """
         self.send(Load(list(modules), list(path)))
         current = ""
@@ -144,9 +147,9 @@ class ZygoteProcess(ServerProcess):
                     yield message
 
     def _give_up_import(self) -> list[Message]:
-        """Has an import that hangs say where, and ends the zygote."""
+        """Takes the stacks of a zygote whose import hangs, kills it, and raises ZygoteLost with them."""
         self.signal(WORKER_STACKS)
         select.select([self.control], [], [], STACKS_S)
         self.signal(signal.SIGKILL)
         self.wait(CLOSE_S)
-        raise ZygoteLost(f"no end after {IMPORT_TIMEOUT_S:.0f} s{self._last_words()}")
+        raise ZygoteLost(f"no end after {IMPORT_TIMEOUT_S:.0f} s{self._log_tail()}")

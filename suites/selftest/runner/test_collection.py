@@ -26,13 +26,13 @@ def module(name: str, *tests: str, error: str = "", skipped: str | None = None) 
 
 
 class Played(ZygoteOwner):
-    """An owner of a zygote that knows what importing modules comes to, and notes what it is asked for."""
+    """Stands for the zygote's owner: it knows the results of imports, and notes which ones are asked for."""
 
     def __init__(self, *known: Loaded) -> None:
         self.known = {loaded.module: loaded for loaded in known}
         self.asked: list[str] = []
 
-    def load(self, modules: Iterable[str], say: Callable[[str], None]) -> Iterator[Loaded]:
+    def load(self, modules: Iterable[str], show_notice: Callable[[str], None]) -> Iterator[Loaded]:
         """Yields what is known of the modules, one after the other."""
         for module in modules:
             self.asked.append(module)
@@ -40,7 +40,7 @@ class Played(ZygoteOwner):
 
 
 class DiscoverTest(unittest.TestCase):
-    """When the cache is used."""
+    """``discover``: which modules are imported, and which tests come from the cache."""
 
     def setUp(self) -> None:
         self.root = runs.new_directory(self)
@@ -78,7 +78,7 @@ class DiscoverTest(unittest.TestCase):
 
 
 class AgainTest(unittest.TestCase):
-    """Tests of an earlier run."""
+    """``choose``: the tests of an earlier run that run again."""
 
     def choose(
         self, ids: list[str], found: Mapping[str, ModuleTests], *argv: str, done: str = ""
@@ -139,7 +139,7 @@ class AgainTest(unittest.TestCase):
 
 
 class WantedTest(unittest.TestCase):
-    """What names mean before anything is imported."""
+    """``wanted``: the modules and files that names stand for, before any import."""
 
     def setUp(self) -> None:
         self.root = runs.new_directory(self)

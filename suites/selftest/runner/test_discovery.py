@@ -16,7 +16,7 @@ class ModulesTest(unittest.TestCase):
     """The modules below a directory."""
 
     def test_below_a_package(self) -> None:
-        """They are every importable test_*.py, sorted."""
+        """The modules are every importable test_*.py below the package, sorted."""
         root = runs.new_directory(self)
         for name in (
             "suites/b/test_x.py",
@@ -90,13 +90,13 @@ class CacheTest(unittest.TestCase):
         return Cache(self.directory / "cache", "key")
 
     def test_remembers(self) -> None:
-        """It remembers everything about a module."""
+        """The cache remembers everything about a module."""
         found = self.remember(dirty=True, duplicates=["m.T.test"]).get("m", self.source)
         units = (of_id("m.T.test", "m"),)
         self.assertEqual(found, ModuleTests("m", units, duplicates=("m.T.test",), dirty=True))
 
     def test_forgets(self) -> None:
-        """It forgets a module whose source changed, whose key differs, or that was broken."""
+        """The cache forgets a module whose source changed, whose key differs, or that was broken."""
         cache = self.remember()
         self.source.write_text("22")
         self.assertIsNone(cache.get("m", self.source))

@@ -85,7 +85,7 @@ class ShuffleTest(unittest.TestCase):
     """The seed of the order."""
 
     def test_fresh(self) -> None:
-        """It is None, the named one, or one that is drawn."""
+        """The seed is None, the named one, or one that is drawn."""
         self.assertIsNone(invocation().shuffle)
         self.assertEqual(invocation("--shuffle", "7").shuffle, 7)
         self.assertNotEqual(invocation("--shuffle").shuffle, invocation("--shuffle").shuffle)

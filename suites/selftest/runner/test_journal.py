@@ -136,7 +136,7 @@ class FullDiskTest(RunnerCase):
     """A run whose disk is full."""
 
     def test_from_the_start(self) -> None:
-        """It says so, shows the results, and tells by its exit code."""
+        """A run whose disk is full from the start says so, shows the results, and fails by its exit code."""
         self.write(
             "test_g", "class T(unittest.TestCase):\n    def test_1(self): pass\n    def test_2(self): pass\n"
         )

@@ -84,7 +84,7 @@ class PlanTest(unittest.TestCase):
         self.assertEqual(plan.failed, 0)
 
     def test_owes(self) -> None:
-        """A test is owed unless it has finished, or used its attempts, in each round."""
+        """A test still has to run until it has finished, or used its attempts, in each round."""
         earlier = [
             record("a"),
             record("a", repeat=2),

@@ -1,4 +1,4 @@
-"""Tests the collector, which makes one verdict of all that unittest said about a test."""
+"""Tests that all reports of unittest about a test give one verdict and one text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAILED = TestOutcome(Status.FAILED, (RankOutcome(0, Status.FAILED),), 0, "rank 0
 
 
 def run(body: Callable[[unittest.TestCase], object], outcome: TestOutcome | None = None) -> TestRecord:
-    """Returns the record of a test that runs ``body`` and whose ranks came to ``outcome``."""
+    """Returns the record of a test that runs ``body`` and whose ranks had ``outcome``."""
     test = unittest.FunctionTestCase(lambda: body(test))
     test._harness_outcome = outcome  # type: ignore[attr-defined]  # where multi-rank tests leave it
     collector = RecordingResult()
@@ -66,7 +66,7 @@ class VerdictTest(unittest.TestCase):
 
 
 class TextTest(unittest.TestCase):
-    """Texts of a test, which its own code makes and which may fail."""
+    """Texts that a test's own code makes, and that may raise."""
 
     def test_an_exception_that_cannot_say_what_it_is(self) -> None:
         """An exception whose str() raises is an error in the traceback module's words."""

@@ -11,7 +11,7 @@ from harness.runner.worker import BatchRunner, WorkerChannel
 
 
 class Told(WorkerChannel):
-    """Keeps what the controller would hear."""
+    """Keeps the records that a worker sends to the controller."""
 
     def __init__(self) -> None:
         self.records: list[TestRecord] = []

@@ -1,4 +1,4 @@
-"""Tests the zygote as its owner sees it: imports that hang, and an end in any case."""
+"""Tests a zygote's import of modules that hang, the user's wish to stop, and ``close``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from suites.selftest.runner.test_workers import gone
 
 
 class ZygoteProcessTest(unittest.TestCase):
-    """A zygote of the test's own."""
+    """A zygote that imports modules which the test writes."""
 
     def setUp(self) -> None:
         self.directory = runs.new_directory(self)
