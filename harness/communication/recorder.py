@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.communication.collective_log import ENTRIES, CollectiveLog
-from harness.ranks.compiler_state import uncompiled
+from harness.compiler_state import uncompiled
 
 # The process group's method, and the name under which users know the operation. What 2.13's Python calls
 # has "single" in its name; the older names are there too, and are what earlier versions call.
