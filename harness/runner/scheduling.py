@@ -87,11 +87,6 @@ class Schedule:
     running: tuple[Running, ...] = ()
     due_s: float | None = None
 
-    @property
-    def finished(self) -> bool:
-        """True where nothing waits and nothing runs."""
-        return not self.waiting and not self.running
-
     def add(self, batches: Iterable[Batch]) -> Schedule:
         """With more batches, whose turn comes after that of all that wait already (reruns, repeats)."""
         return replace(self, waiting=self.waiting + tuple(sorted(batches, key=self._turn)))
