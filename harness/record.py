@@ -1,4 +1,4 @@
-"""The record of one finished test: a line of the journal and of ``results.jsonl``, and what reports read.
+"""The record of one finished test: a line of the journal and of ``results.jsonl``, and the input of reports.
 
 The schema is versioned (``SCHEMA``); a reader refuses a newer one and fills fields that an older one lacks.
 """
@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import ProtocolError
-from harness.outcomes import Status
+from harness.outcomes import CollectiveRecord, Status
 
 SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
 class RankRecord:
-    """What one rank came to, as reports show it. Times in seconds, memory in bytes.
+    """The outcome of one rank in the form that reports show. Times in seconds, memory in bytes.
 
     ``started_s`` and the collectives' times are on the machine's monotonic clock.
     """
 
     rank: int
-    status: str
+    status: Status
     duration_s: float = 0.0
     started_s: float | None = None
     exit_code: int | None = None
@@ -35,7 +35,7 @@ class RankRecord:
     output: str = ""
     log: str | None = None
     pid: int | None = None
-    collectives: tuple[tuple[str, str, int, float, float | None], ...] = ()
+    collectives: tuple[CollectiveRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class SubtestRecord:
     """One failing or skipped sub-test: its description as unittest prints it, status, text, and ranks."""
 
     description: str
-    status: str
+    status: Status
     details: str = ""
     ranks: tuple[int, ...] = ()
 
@@ -52,8 +52,11 @@ class SubtestRecord:
 class TestRecord:
     """One attempt at one test.
 
+    ``mode`` is the rank mode that it ran in ("fresh", "pooled", "threads", "local", "external"), empty for a
+    test without ranks.
+
     ``id`` is the unittest id; ``status`` a value of ``harness.outcomes.Status``; ``reason`` one line
-    (skip reason or what went wrong); ``details`` the failure text in full, in the order of DESIGN 5;
+    (skip reason or what went wrong); ``details`` the failure text in full, root cause first;
     ``output`` what the test printed in its worker (failing tests only); ``started_at`` seconds since the
     epoch; ``started_s`` on the monotonic clock; ``attempt`` 1 for the first; ``repeat`` 1 for the first of
     ``--repeat``; ``flaky`` is set on the passing attempt of a test that failed before in this run.
@@ -86,29 +89,49 @@ class TestRecord:
 
     @property
     def ok(self) -> bool:
-        """True where the test counts as not failed."""
+        """Whether the test counts as not failed."""
         return self.status in (Status.PASSED, Status.SKIPPED, Status.XFAILED)
+
+
+_TEST_FIELDS = tuple(f.name for f in dataclasses.fields(TestRecord))
+_RANK_FIELDS = tuple(f.name for f in dataclasses.fields(RankRecord))
 
 
 def to_json(record: TestRecord) -> dict[str, Any]:
     """The record as JSON-able values, with its schema number; lossless with ``from_json``."""
-    value = dataclasses.asdict(record)
+    value = {name: getattr(record, name) for name in _TEST_FIELDS}
     value["status"] = record.status.value
+    value["ranks"] = [_rank_to_json(rank) for rank in record.ranks]
+    value["subtests"] = [_subtest_to_json(subtest) for subtest in record.subtests]
     return {"schema": SCHEMA, "kind": "test", **value}
+
+
+def _rank_to_json(rank: RankRecord) -> dict[str, Any]:
+    """A collective is a list of its fields, for a test may have thousands of them."""
+    value = {name: getattr(rank, name) for name in _RANK_FIELDS}
+    value["status"] = rank.status.value
+    value["collectives"] = [dataclasses.astuple(collective) for collective in rank.collectives]
+    return value
+
+
+def _subtest_to_json(subtest: SubtestRecord) -> dict[str, Any]:
+    return {
+        "description": subtest.description,
+        "status": subtest.status.value,
+        "details": subtest.details,
+        "ranks": subtest.ranks,
+    }
 
 
 def from_json(value: Mapping[str, Any]) -> TestRecord:
     """The record of a line; ProtocolError where the schema is newer or a field is of the wrong kind."""
     if value.get("schema", 0) > SCHEMA:
         raise ProtocolError(f"results of schema {value['schema']}; this harness reads up to {SCHEMA}")
-    known = {f.name for f in dataclasses.fields(TestRecord)}
-    fields = {k: v for k, v in value.items() if k in known}
+    fields = {name: value[name] for name in _TEST_FIELDS if name in value}
     try:
         fields["status"] = Status(fields["status"])
-        fields["ranks"] = tuple(_rank(r) for r in fields.get("ranks", ()))
-        fields["subtests"] = tuple(
-            SubtestRecord(**{**s, "ranks": tuple(s.get("ranks", ()))}) for s in fields.get("subtests", ())
-        )
+        fields["ranks"] = tuple(_rank(rank) for rank in fields.get("ranks", ()))
+        fields["subtests"] = tuple(_subtest(subtest) for subtest in fields.get("subtests", ()))
         fields["warnings"] = tuple(fields.get("warnings", ()))
         return TestRecord(**fields)
     except (KeyError, TypeError, ValueError) as error:
@@ -116,10 +139,16 @@ def from_json(value: Mapping[str, Any]) -> TestRecord:
 
 
 def _rank(value: Mapping[str, Any]) -> RankRecord:
-    collectives = tuple(tuple(c) for c in value.get("collectives", ()))
-    return RankRecord(**{**value, "collectives": collectives})
+    collectives = tuple(CollectiveRecord(*fields) for fields in value.get("collectives", ()))
+    return RankRecord(**{**value, "status": Status(value["status"]), "collectives": collectives})
+
+
+def _subtest(value: Mapping[str, Any]) -> SubtestRecord:
+    return SubtestRecord(
+        **{**value, "status": Status(value["status"]), "ranks": tuple(value.get("ranks", ()))}
+    )
 
 
 def dumps(record: TestRecord) -> str:
-    """One line of JSON without its newline."""
+    """The record as one line of JSON without its newline."""
     return json.dumps(to_json(record), ensure_ascii=False, separators=(",", ":"))

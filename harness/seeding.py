@@ -56,7 +56,7 @@ def _seed_torch(torch: Any, seed: int) -> None:
         torch.manual_seed(seed)
     else:
         # torch.manual_seed takes 100 times as long: it keeps a stack trace for each device type that may be
-        # initialised later, and this machine has no such device.
+        # initialised later (related: pytorch/pytorch#55768), and this machine has no such device.
         torch.default_generator.manual_seed(seed)
 
 
@@ -64,7 +64,7 @@ def _seed_torch(torch: Any, seed: int) -> None:
 def _has_device() -> bool:
     """Whether this machine has an accelerator that torch can use.
 
-    ``current_accelerator`` alone does not tell: a torch build for a device type names it on any machine.
+    ``current_accelerator`` alone does not show that: a torch build for a device type names it on any machine.
     """
     torch = sys.modules["torch"]
     kind = torch.accelerator.current_accelerator()

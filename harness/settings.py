@@ -1,8 +1,8 @@
-"""The settings of this process: environment variables, read once into one frozen value.
+"""The environment variables of the harness, their defaults, and ``Settings``, the value they are read into.
 
 The library reads them in any process: under ``run_tests.py``, ``unittest`` or ``pytest``, in a worker and in
-a rank. Flags of ``run_tests.py`` reach its workers as these same variables (``Settings.to_environ``), so
-there is one way in. Nothing here imports more than the standard library's lightest modules.
+a rank. ``run_tests.py`` passes its flags to its workers as these variables (``Settings.to_environ``). This
+module imports nothing but light modules of the standard library.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import TypeVar
 from harness.errors import UsageError
 
 # Seconds. Long enough for the slowest compile test on a loaded two-core machine, short enough that a hang
-# costs a coffee and not the run.
+# does not take most of the run's time.
 TIMEOUT_S = 120.0
-# Seconds that the peers get to report after a rank's first failure. They fail on the same line within
-# milliseconds, or wait for the dead rank for ever.
+# Seconds for the peers to report after a rank's first failure. They fail on the same line within
+# milliseconds, or wait for the dead rank forever.
 GRACE_S = 1.0
-# Seconds that ranks get to leave after everybody reported; covers gloo's shutdown and a flush of coverage.
+# Seconds for ranks to exit after all have reported; covers gloo's shutdown and a flush of coverage.
 EXIT_GRACE_S = 10.0
-# Seconds that the peers get once a rank skipped: a skip usually precedes slow work that they do not know
-# they should have skipped too.
+# Seconds for the peers to report after a rank skipped: a skip usually precedes slow work, which ranks that
+# should have skipped too are busy with.
 SKIP_GRACE_S = 10.0
-# Seconds. Python's selectors count milliseconds in 32 bits; a week is well inside and past any test.
+# Seconds. Python's selectors count milliseconds in 32 bits; a week is below that and longer than any test.
 LONGEST_S = 7 * 24 * 3600.0
 assert GRACE_S < SKIP_GRACE_S <= EXIT_GRACE_S < TIMEOUT_S < LONGEST_S
 
@@ -38,11 +38,11 @@ LAUNCHERS = ("forkserver", "spawn", "external")
 RANK_OUTPUTS = ("capture", "stream")
 RANK_MODES = ("fresh", "pooled", "threads", "local")
 
-# Set in the environment of a drop-in run: torch's own cases get our ranks before a test file is imported.
+# Set by a drop-in run, so that its processes install the drop-in before they import a test file.
 DROP_IN = "HARNESS_DROP_IN"
-# On a test method that starts ranks itself, whatever its class is.
+# The attribute of a test method that starts ranks itself, whatever its class is.
 SUPERVISED = "__harness_supervised__"
-# Set in workers of run_tests.py, which knows better than a test how to run it again.
+# Set in workers of run_tests.py, which names the command to run a failed test again; elsewhere the test does.
 WORKER = "HARNESS_WORKER"
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ VARIABLES = (
     Variable("BACKEND", "gloo|nccl|...", "the backend that they reckon with"),
 )
 
-# Those of them that decide what a test comes to. They hold as well for a run that goes on with another.
+# The variables that can change a test's verdict; a run that resumes another one takes its values.
 DECIDING = (
     "HARNESS_TIMEOUT",
     "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT",
@@ -113,11 +113,11 @@ DECIDING = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the library goes by in this process. Durations in seconds, all finite.
+    """The settings of this process. Durations in seconds, all finite.
 
-    ``launcher`` None is the fastest launcher that is safe here, ``ranks`` None the mode that the test's class
-    says, ``examples`` None the few and fixed ones of each property test. ``pdb_rank`` is the rank that has
-    the terminal; no deadline or grace is kept while it is set.
+    ``launcher`` None means the fastest launcher that is safe here, ``ranks`` None the rank mode of the test's
+    class, ``examples`` None a small, fixed number for each property test. ``pdb_rank`` is the rank that has
+    the terminal; no deadline or grace applies while it is set.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -136,11 +136,11 @@ class Settings:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
-        """The settings that ``environ`` asks for; a variable that is unset or empty leaves its default.
+        """The settings of ``environ``; a variable that is unset or empty leaves its default.
 
-        ``HARNESS_TIMEOUT`` wins over ``DISTRIBUTED_TESTS_DEFAULT_TIMEOUT``. As upstream, only ``1`` turns
-        ``PYTORCH_TEST_WITH_SLOW`` on and no value of it is wrong. UsageError, in one line, on any other
-        value that cannot be used.
+        ``HARNESS_TIMEOUT`` takes precedence over ``DISTRIBUTED_TESTS_DEFAULT_TIMEOUT``. As upstream, only
+        ``1`` turns ``PYTORCH_TEST_WITH_SLOW`` on, and other values of it are no error. UsageError, in one
+        line, for any other value that cannot be used.
         """
         read = _Reader(environ)
         return cls(
@@ -162,8 +162,11 @@ class Settings:
         )
 
     def to_environ(self) -> dict[str, str]:
-        """The variables that make another process read these same settings; defaults are written out too,
-        so that they win over what that process inherited. An unset choice is the empty string."""
+        """The variables that make another process read these same settings.
+
+        Defaults are written out too, so that they override what that process inherited. A choice that is not
+        made is the empty string.
+        """
         return {
             "HARNESS_TIMEOUT": repr(self.timeout_s),
             "HARNESS_SEED": str(self.seed),
@@ -182,7 +185,7 @@ class Settings:
 
 
 class _Reader:
-    """Reads one variable at a time, and names it where its value cannot be used."""
+    """Reads one variable at a time, and names the variable where its value cannot be used."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -198,7 +201,7 @@ class _Reader:
 
 
 def _duration(text: str) -> float:
-    """Seconds, 0 or more; ValueError says what to write."""
+    """Parses seconds, 0 or more; the ValueError says what to write."""
     try:
         seconds = float(text)
     except ValueError:
@@ -216,7 +219,7 @@ def _positive(text: str) -> float:
 
 
 def _whole(text: str) -> int:
-    """A number of ASCII digits; ValueError says what to write."""
+    """Parses a number of ASCII digits; the ValueError says what to write."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError("write a whole number, 0 or more")
     return int(text)
@@ -237,7 +240,7 @@ def _seed(text: str) -> int:
 
 
 def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
-    """A parser that takes only ``choices``, as they are written."""
+    """A parser that accepts only ``choices``, exactly as they are written."""
 
     def parse(text: str) -> str:
         if text not in choices:

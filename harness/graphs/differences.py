@@ -193,9 +193,9 @@ def _gradients(eager: Observation, compiled: Observation, tolerance: Tolerance) 
     """The differences in the gradients of each leaf through each output and each written input.
 
     A compiled backward computes the gradients of all its inputs through all its outputs at once, so that
-    zeros are accepted where eager has no gradient. They are not accepted for a leaf that has no gradient
-    through anything in eager: an optimizer skips a parameter whose gradient is None, but not one whose
-    gradient is zero.
+    zeros are accepted where eager has no gradient (pytorch/torchdynamo#1102, pytorch/pytorch#58511). They are
+    not accepted for a leaf that has no gradient through anything in eager: an optimizer skips a parameter
+    whose gradient is None, but not one whose gradient is zero.
     """
     for leaf in eager.leaves_without_gradient():
         if eager.all_written and leaf not in compiled.leaves_without_gradient():

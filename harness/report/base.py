@@ -1,4 +1,4 @@
-"""``Reporter``, the interface of all reporters, and what the session tells them: ``RunInfo``, ``Started``."""
+"""``Reporter``, the interface of all reporters; ``RunInfo``, what is known of a run; ``TestStarted``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from harness.record import TestRecord
@@ -15,15 +15,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What is known of a run before its first test.
+    """What is known of a run before its first test. The journal keeps a part of it for the runs that follow.
 
     * ``directory`` holds the run's reports; None where no reports are written.
     * ``command`` is what a user types to run some of the tests again (``python run_tests.py --seed 7``).
       ``names`` maps the id of a test that the command does not find by its id to the name that it does find.
-    * ``argv`` is the arguments that this run was started with.
+    * ``argv`` is the arguments that this run was started with, ``cwd`` the directory that it was started in.
+    * ``options`` are those that are not at their defaults and ``environ`` the variables that decide verdicts,
+      both with what the run took over from one before it.
     * ``shard`` is (1-based index, number of shards).
+    * ``tests`` are the ids of all tests that the run owes.
     * ``total`` is the number of attempts that are due in this run, without reruns.
-    * ``repeats`` is how often each test is run; 1 where that is not known.
+    * ``repeats`` is how often each test is run, 0 for without end; ``reruns`` is the number of further
+      attempts at a test that failed.
     * ``resumed`` is the number of results that were taken over from an earlier, interrupted run.
     * ``expected_s`` maps test ids to the seconds that one repeat should take; unknown tests are missing.
     * ``started_at`` is in seconds since the epoch, ``started_s`` is on the monotonic clock.
@@ -47,7 +51,17 @@ class RunInfo:
     expected_s: Mapping[str, float] = field(default_factory=dict)
     resumed: int = 0
     repeats: int = 1
+    reruns: int = 0
     shuffle: int | None = None
+    cwd: str = ""
+    tests: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def shard_text(self) -> str:
+        """The shard as ``I/N``, empty where the run is not split."""
+        return f"{self.shard[0]}/{self.shard[1]}" if self.shard else ""
 
     @property
     def started_as(self) -> str:
@@ -67,8 +81,13 @@ class RunInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """The event that an attempt at a test has begun in a worker; ``started_s`` is on the monotonic clock."""
+class TestStarted:
+    """The event that an attempt at a test has begun in a worker; ``started_s`` is on the monotonic clock.
+
+    ``world_size`` is None for a test without ranks.
+    """
+
+    __test__ = False  # not a test class, whatever pytest thinks of the name
 
     id: str
     worker: str
@@ -89,7 +108,7 @@ class Reporter(Protocol):
     def start(self, info: RunInfo) -> None:
         """The run begins."""
 
-    def test_started(self, event: Started) -> None:
+    def test_started(self, event: TestStarted) -> None:
         """An attempt begins."""
 
     def test_finished(self, record: TestRecord) -> None:
@@ -115,7 +134,7 @@ class QuietReporter:
         """Keeps ``info`` for ``finish``."""
         self.info = info
 
-    def test_started(self, event: Started) -> None:
+    def test_started(self, event: TestStarted) -> None:
         """Nothing is shown."""
 
     def test_finished(self, record: TestRecord) -> None:

@@ -75,11 +75,11 @@ def failure_lines(record: TestRecord, info: RunInfo) -> list[Line]:
 
 def _subtests(record: TestRecord) -> list[Line]:
     """The failing sub-tests that the record's details do not mention."""
-    untold = [s for s in record.subtests if Status(s.status).bad and s.description not in record.details]
+    untold = [s for s in record.subtests if s.status.bad and s.description not in record.details]
     lines = []
     for subtest in untold[:MAX_SUBTESTS]:
         on = f" on {ranks_text(subtest.ranks)}" if subtest.ranks else ""
-        lines.append(Line(f"sub-test {visible(subtest.description)}: {subtest.status}{on}", "bad"))
+        lines.append(Line(f"sub-test {visible(subtest.description)}: {subtest.status.value}{on}", "bad"))
         lines += [Line(f"  {text}") for text in visible(subtest.details).rstrip().splitlines()]
     if len(untold) > MAX_SUBTESTS:
         lines.append(Line(f"... and {len(untold) - MAX_SUBTESTS} sub-tests more", "bad"))
@@ -89,7 +89,7 @@ def _subtests(record: TestRecord) -> list[Line]:
 def opening_line(info: RunInfo) -> Line:
     """The first line of a run: how many tests run, in how many jobs, with which seed and versions."""
     parts = [count(info.total, "test"), count(info.jobs, "job")]
-    parts += [f"shard {info.shard[0]}/{info.shard[1]}"] if info.shard else []
+    parts += [f"shard {info.shard_text}"] if info.shard else []
     parts += [f"seed {info.seed}"] if info.seed is not None else []
     parts += [f"shuffle seed {info.shuffle}"] if info.shuffle is not None else []
     parts += [f"torch {info.torch}"] if info.torch else []

@@ -88,7 +88,7 @@ def _property(text: str) -> str:
 
 def summary_page(info: RunInfo, summary: Summary) -> str:
     """The step's Markdown, below ``MAX_SUMMARY_BYTES``; pure."""
-    shard = f", shard {info.shard[0]}/{info.shard[1]}" if info.shard else ""
+    shard = f", shard {info.shard_text}" if info.shard else ""
     mark = "❌" if summary.failed or summary.exit_code else "✅"
     head = [
         f"## {mark} {summary.line}",

@@ -75,7 +75,7 @@ def page_data(info: RunInfo, summary: Summary) -> dict[str, Any]:
 
 
 def _title(info: RunInfo) -> str:
-    shard = f" shard {info.shard[0]}/{info.shard[1]}" if info.shard else ""
+    shard = f" shard {info.shard_text}" if info.shard else ""
     return f"Test run{shard}" + (f" on {info.hostname}" if info.hostname else "")
 
 
@@ -138,7 +138,7 @@ def _attempt(record: TestRecord, base_s: float) -> dict[str, Any]:
 
 def _subtest(subtest: SubtestRecord) -> dict[str, Any]:
     fields = {"details": visible(subtest.details), "ranks": list(subtest.ranks)}
-    return {"name": visible(subtest.description), "status": subtest.status, **_present(fields)}
+    return {"name": visible(subtest.description), "status": subtest.status.value, **_present(fields)}
 
 
 def _rank(rank: RankRecord, *, ok: bool) -> dict[str, Any]:
@@ -154,13 +154,13 @@ def _rank(rank: RankRecord, *, ok: bool) -> dict[str, Any]:
         "stack": visible(rank.stack),
         "output": _end(rank.output),
         "collectives": [
-            f"{operation} #{sequence} of group {group}"
-            + (" did not come back" if ended is None else f" {ended - began:.4f} s")
-            for operation, group, sequence, began, ended in rank.collectives
+            f"{call}"
+            + (" did not come back" if call.ended_s is None else f" {call.ended_s - call.started_s:.4f} s")
+            for call in rank.collectives
         ],
     }
     known = _present({**fields, **({} if ok else more)})
-    return {"rank": rank.rank, "status": rank.status, "seconds": round(rank.duration_s, 4), **known}
+    return {"rank": rank.rank, "status": rank.status.value, "seconds": round(rank.duration_s, 4), **known}
 
 
 def _end(text: str) -> str:

@@ -92,7 +92,7 @@ def _suite(info: RunInfo, module: str, number: int, started_at: float | None) ->
         "seed": info.seed,
         "shuffle": info.shuffle,
         "jobs": info.jobs,
-        "shard": f"{info.shard[0]}/{info.shard[1]}" if info.shard else None,
+        "shard": info.shard_text,
         "torch": info.torch,
         "python": info.python,
         "platform": info.platform,
@@ -161,16 +161,15 @@ def _interim(record: TestRecord, *, flaky: bool) -> Any:
 
 def _subtest(record: TestRecord, subtest: SubtestRecord) -> Any:
     case = _case(record.id, record.repeat, 0.0, f" {subtest.description}")
-    status = Status(subtest.status)
     details = subtest.details.strip()
-    if status is Status.SKIPPED:
+    if subtest.status is Status.SKIPPED:
         case.result = [
             _library("junitparser").Skipped(_clean(one_line(details) or "no reason given"), "skipped")
         ]
-    elif status.bad:
+    elif subtest.status.bad:
         on = f"on {ranks_text(subtest.ranks)}: " if subtest.ranks else ""
-        last = one_line(details.splitlines()[-1]) if details else subtest.status
-        case.result = [_broken(status, f"{on}{last}", subtest.details)]
+        last = one_line(details.splitlines()[-1]) if details else subtest.status.value
+        case.result = [_broken(subtest.status, f"{on}{last}", subtest.details)]
     return case
 
 
@@ -195,7 +194,7 @@ def _system_out(record: TestRecord) -> str:
 
 
 def _rank_line(rank: RankRecord) -> str:
-    parts = [f"rank {rank.rank}: {rank.status}", seconds_text(rank.duration_s)]
+    parts = [f"rank {rank.rank}: {rank.status.value}", seconds_text(rank.duration_s)]
     parts += [exit_text(rank.exit_code)] if rank.exit_code else []
     parts += [f"peak {rank.peak_memory / 2**20:.0f} MiB"] if rank.peak_memory else []
     parts += [f"{len(rank.collectives)} collectives"] if rank.collectives else []

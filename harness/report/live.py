@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TextIO
 
 from harness.record import TestRecord
-from harness.report.base import RunInfo, Started
+from harness.report.base import RunInfo, TestStarted
 from harness.report.closing import (
     Line,
     closing_lines,
@@ -89,7 +89,7 @@ class LiveReporter:
         # A run that is killed must not leave its terminal without a cursor.
         self._console.show_cursor(True)
 
-    def test_started(self, event: Started) -> None:
+    def test_started(self, event: TestStarted) -> None:
         """Adds the test to the running ones."""
         self._progress.started(event)
         self._draw(self._clock())
@@ -171,7 +171,7 @@ class LiveReporter:
         grid.add_row(bar, text)
         return grid
 
-    def _running_row(self, event: Started, now_s: float) -> RenderableType:
+    def _running_row(self, event: TestStarted, now_s: float) -> RenderableType:
         from rich.text import Text
 
         suffix = ranks_suffix(event.world_size) + (f" attempt {event.attempt}" if event.attempt > 1 else "")

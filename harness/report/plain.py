@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from harness.record import TestRecord
-from harness.report.base import RunInfo, Started
+from harness.report.base import RunInfo, TestStarted
 from harness.report.closing import (
     Line,
     closing_lines,
@@ -44,7 +44,7 @@ class PlainReporter:
         self._info = RunInfo()
         self._progress = Progress(self._info)
         self._last_progress_s = 0.0
-        self._heartbeats: dict[Started, float] = {}
+        self._heartbeats: dict[TestStarted, float] = {}
 
     def start(self, info: RunInfo) -> None:
         """Prints what is about to run."""
@@ -54,7 +54,7 @@ class PlainReporter:
         if self._verbosity >= 0:
             self._write([opening_line(info)])
 
-    def test_started(self, event: Started) -> None:
+    def test_started(self, event: TestStarted) -> None:
         """Notes the test; a line is printed only when it takes long."""
         self._progress.started(event)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.outcomes import Status
 from harness.record import TestRecord
-from harness.report.base import RunInfo, Started
+from harness.report.base import RunInfo, TestStarted
 
 # The plan (as many tests at once as there are jobs, each in its expected time) has the weight of so many
 # seconds of observation: it steadies the estimate at the start of a run.
@@ -32,7 +32,7 @@ class Progress:
 
     def __init__(self, info: RunInfo) -> None:
         self._info = info
-        self._running: dict[tuple[str, str], Started] = {}
+        self._running: dict[tuple[str, str], TestStarted] = {}
         self._last: dict[tuple[str, int], Status] = {}
         self._statuses: Counter[Status] = Counter()
         self._known_left, self._known_left_s = _known(info)
@@ -41,7 +41,7 @@ class Progress:
         self._unknown_done = 0
         self._unknown_done_s = 0.0
 
-    def started(self, event: Started) -> None:
+    def started(self, event: TestStarted) -> None:
         """An attempt began."""
         self._running[event.worker, event.id] = event
 
@@ -71,7 +71,7 @@ class Progress:
         self._statuses[record.status] += 1
 
     @property
-    def running(self) -> tuple[Started, ...]:
+    def running(self) -> tuple[TestStarted, ...]:
         """The running attempts, the one that began first comes first."""
         return tuple(sorted(self._running.values(), key=lambda e: (e.started_s, e.id)))
 
@@ -113,6 +113,7 @@ class Progress:
 
 def _known(info: RunInfo) -> tuple[int, float]:
     """The number of due attempts at tests with an expected time, and the sum of their expected seconds."""
-    whole = len(info.expected_s) * info.repeats
+    repeats = max(1, info.repeats)
+    whole = len(info.expected_s) * repeats
     due = min(whole, info.total)  # fewer where an interrupted run is resumed
-    return due, sum(info.expected_s.values()) * info.repeats * (due / whole if whole else 0.0)
+    return due, sum(info.expected_s.values()) * repeats * (due / whole if whole else 0.0)

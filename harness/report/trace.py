@@ -110,14 +110,13 @@ def _rank_slices(record: TestRecord, rank: RankRecord, name: str) -> list[Slice]
     epoch_s = record.started_at - record.started_s
     start_s = record.started_s if rank.started_s is None else rank.started_s
     end_s = start_s + rank.duration_s
-    args = {"status": rank.status, "pid": rank.pid, "exit_code": rank.exit_code}
+    args = {"status": rank.status.value, "pid": rank.pid, "exit_code": rank.exit_code}
     found = [Slice(name, "rank", epoch_s + start_s, epoch_s + end_s, args)]
-    for operation, group, sequence, began_s, ended_s in rank.collectives:
-        until_s = max(end_s if ended_s is None else ended_s, began_s)
-        call = {"group": group, "sequence": sequence, "came back": ended_s is not None}
-        found.append(
-            Slice(f"{operation} #{sequence}", "collective", epoch_s + began_s, epoch_s + until_s, call)
-        )
+    for call in rank.collectives:
+        name = f"{call.operation} #{call.sequence}"
+        until_s = max(end_s if call.ended_s is None else call.ended_s, call.started_s)
+        args = {"group": call.group, "sequence": call.sequence, "came back": call.ended_s is not None}
+        found.append(Slice(name, "collective", epoch_s + call.started_s, epoch_s + until_s, args))
     return found
 
 

@@ -1,4 +1,4 @@
-"""From options to the tests of this run: names, discovery through the zygote_owner, selection, shard."""
+"""From options to the tests of this run: names, discovery through the zygote, selection, shard."""
 
 from __future__ import annotations
 
@@ -138,17 +138,18 @@ def _modules_of(ids: Iterable[str], modules: Sequence[str]) -> tuple[str, ...]:
 
 
 def discover(
-    want: Wanted, cache: Cache, zygote_owner: ZygoteOwner, *, cached: bool
+    want: Wanted, cache: Cache, zygote_owner: ZygoteOwner, say: Callable[[str], None], *, cached: bool
 ) -> dict[str, ModuleTests]:
     """The tests of every module that is wanted, in order: by having the zygote import it, or with ``cached``
-    from the cache, where that knows it. A module that comes from another file than is meant has an error."""
+    from the cache, where that knows it. A module that comes from another file than is meant has an error.
+    ``say`` takes notices of one line."""
     known = {m: tests for m in want.modules if (tests := cache.get(m, want.sources[m])) is not None}
     found = dict(known) if cached else {}
     missing = [module for module in want.modules if module not in found]
     dirty = [module for module in missing if module in known and known[module].dirty]
     rest = [module for module in missing if module not in dirty]
     for part in (dirty, rest):  # those that spoil the process which imports them, while it has little in it
-        for loaded in zygote_owner.load(part) if part else ():
+        for loaded in zygote_owner.load(part, say) if part else ():
             checked = _checked(loaded, want.sources[loaded.module])
             cache.put(checked)
             found[loaded.module] = discovery.module_tests(checked)
@@ -157,7 +158,7 @@ def discover(
 
 
 def _checked(loaded: Loaded, source: Path) -> Loaded:
-    """What the zygote_owner says of a module, if it is from the file that is meant."""
+    """What the zygote says of a module, if it is from the file that is meant."""
     if not loaded.files or discovery.is_from(source, loaded.module, loaded.files):
         return loaded
     name = loaded.module

@@ -26,7 +26,7 @@ from harness.runner.collection import Selected
 from harness.runner.exit_codes import ExitCode
 from harness.runner.interrupts import Interrupts
 from harness.runner.invocation import Invocation, resolve
-from harness.runner.journal import Header, Journal
+from harness.runner.journal import Journal
 from harness.runner.plan import Plan
 from harness.runner.reporters import Reporters, build
 from harness.runner.session import Session, Setup
@@ -65,41 +65,34 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
     whole = invocation.earlier is not None or invocation.cut is not None
     shard = None if whole else collection.shard_of(options, invocation.environ)
     want = collection.wanted(options, root, invocation.cwd, invocation.ids)
-    notices: list[str] = []
     with ZygoteOwner(
         invocation.test_environ,
         sys.path,
         discovery.paths_of(want.path, root),
         interrupts.fileno(),
-        notices.append,
         inherit_streams=invocation.streams,
     ) as zygote_owner:
-        found = _find(invocation, want, shard, zygote_owner, notices)
+        found = _find(invocation, want, shard, zygote_owner)
         if options.list:
             return _list(found, as_json=options.json)
         if not found.selected.units:
             print(_why_nothing(found, shard), file=sys.stderr)
             return _nothing(found)
-        return _run(invocation, found, zygote_owner, interrupts, notices)
+        return _run(invocation, found, zygote_owner, interrupts)
 
 
 def _find(
-    invocation: Invocation,
-    want: collection.Wanted,
-    shard: Shard | None,
-    zygote_owner: ZygoteOwner,
-    notices: list[str],
+    invocation: Invocation, want: collection.Wanted, shard: Shard | None, zygote_owner: ZygoteOwner
 ) -> Found:
     """The tests of this run."""
     options, root = invocation.options, discovery.project_root()
     timings, warning = timings_file.load_for(options.timings, sharded=shard is not None)
-    if warning:
-        notices.append(warning)
+    notices = [warning] if warning else []
     torch_file = discovery.torch_version_file()
     packages = discovery.package_directories(sys.path)
     key = discovery.context(root, invocation.test_environ, torch_file, packages)
     cache = discovery.Cache(invocation.state.cache, key)
-    modules = collection.discover(want, cache, zygote_owner, cached=options.list)
+    modules = collection.discover(want, cache, zygote_owner, notices.append, cached=options.list)
     plan = Plan(invocation.ids or (), invocation.policy, _taken(invocation))
     selected = collection.choose(want, modules, options, invocation.settings.slow, plan.owes)
     if selected.gone:
@@ -150,35 +143,32 @@ def _list(found: Found, *, as_json: bool) -> int:
 # -- running
 
 
-def _run(
-    invocation: Invocation,
-    found: Found,
-    zygote_owner: ZygoteOwner,
-    interrupts: Interrupts,
-    notices: list[str],
-) -> int:
+def _run(invocation: Invocation, found: Found, zygote_owner: ZygoteOwner, interrupts: Interrupts) -> int:
     """Runs the selected tests, with journal and reports."""
     with contextlib.ExitStack() as stack:
         directory, troubles = _directory(invocation)
-        record_keeper, more = _journal(invocation, found, directory)
+        taken = _taken(invocation)
+        plan = Plan([u.id for u in found.selected.units], invocation.policy, taken)
+        info = _info(invocation, found, directory, plan, len(taken))
+        record_keeper, more = _journal(invocation, info)
         if record_keeper is not None:
             stack.enter_context(record_keeper)
         reporters = _reporters(invocation, directory)
-        taken = _taken(invocation)
-        plan = Plan([u.id for u in found.selected.units], invocation.policy, taken)
-        reporters.start(_info(invocation, found, directory, plan, len(taken)))
-        for notice in notices:
+        reporters.start(info)
+        for notice in found.notices:
             reporters.message(notice)
-        notices.clear()
-        zygote_owner.say = reporters.message
         for trouble in (*troubles, *more):
             reporters.trouble(trouble)
-        workers = stack.enter_context(Workers(interrupts))
-        interrupts.at_once = lambda: _kill_all(workers, zygote_owner)
+        workers = Workers(interrupts)
         session = Session(
             _setup(invocation, found, directory), plan, zygote_owner, workers, record_keeper, reporters
         )
-        interrupts.ignored = lambda: session.debugging
+        stack.enter_context(
+            interrupts.handled(
+                at_once=lambda: _kill_all(workers, zygote_owner), ignored=lambda: session.debugging
+            )
+        )
+        stack.enter_context(workers)
         return _drive(invocation, found, session, taken, reporters, record_keeper, interrupts)
 
 
@@ -198,7 +188,7 @@ def _reporters(invocation: Invocation, directory: Path | None) -> Reporters:
 
 def _taken(invocation: Invocation) -> list[TestRecord]:
     """The records of the run that this one goes on with."""
-    earlier = invocation.earlier.contents.records if invocation.earlier else ()
+    earlier = invocation.earlier.records if invocation.earlier else ()
     return [record for record in earlier if record.status is not Status.ENDED]
 
 
@@ -283,20 +273,19 @@ def _directory(invocation: Invocation) -> tuple[Path | None, tuple[str, ...]]:
         return None, (f"no journal and no reports are written: {where}; --report-dir names another place",)
 
 
-def _journal(
-    invocation: Invocation, found: Found, directory: Path | None
-) -> tuple[Journal | None, tuple[str, ...]]:
+def _journal(invocation: Invocation, info: RunInfo) -> tuple[Journal | None, tuple[str, ...]]:
     """The run's journal, with its first line written, and what is to be said about it; None where there is no
     place for it. UsageError where another run is still going there."""
+    directory = info.directory
     if directory is None:
         return None, ()
     try:
         if invocation.earlier is not None:
             record_keeper = Journal(directory / journal.NAME)
-            record_keeper.resume(invocation.argv, invocation.given, invocation.deciding, time.time())
+            record_keeper.resume(info.argv, info.options, info.environ, info.started_at)
         else:
             record_keeper = journal.create(directory)
-            record_keeper.begin(_header(invocation, found))
+            record_keeper.begin(info)
     except OSError as error:
         return None, (f"no journal is written: {directory}: {error.strerror}; results are kept in memory",)
     invocation.state.remember(directory)
@@ -304,25 +293,6 @@ def _journal(
         lost = f"the journal cannot be written: {record_keeper.failure}; results are kept in memory"
         return record_keeper, (lost,)
     return record_keeper, ()
-
-
-def _header(invocation: Invocation, found: Found) -> Header:
-    policy = invocation.policy
-    return Header(
-        argv=invocation.argv,
-        cwd=str(invocation.cwd),
-        tests=tuple(unit.id for unit in found.selected.units),
-        options=invocation.given,
-        environ=invocation.deciding,
-        seed=invocation.settings.seed,
-        shard=str(found.shard) if found.shard is not None else invocation.cut,
-        repeats=policy.repeats,
-        reruns=policy.reruns,
-        started_at=time.time(),
-        python=platform.python_version(),
-        torch=found.torch,
-        shuffle=invocation.shuffle,
-    )
 
 
 def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setup:
@@ -340,18 +310,23 @@ def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setu
 
 
 def _info(invocation: Invocation, found: Found, directory: Path | None, plan: Plan, resumed: int) -> RunInfo:
-    shard = found.shard
+    policy, shard = invocation.policy, found.shard
     return RunInfo(
         directory=directory,
         command=invocation.command,
         names=found.names,
         argv=invocation.argv,
+        cwd=str(invocation.cwd),
+        tests=tuple(unit.id for unit in found.selected.units),
+        options=invocation.given,
+        environ=invocation.deciding,
         seed=invocation.settings.seed,
         shuffle=invocation.shuffle,
-        shard=(shard.number, shard.total) if shard is not None else None,
+        shard=(shard.number, shard.total) if shard is not None else invocation.cut,
         jobs=invocation.jobs,
         total=plan.owed,
-        repeats=invocation.policy.repeats or 1,
+        repeats=policy.repeats,
+        reruns=policy.reruns,
         started_at=time.time(),
         started_s=time.monotonic(),
         hostname=socket.gethostname(),

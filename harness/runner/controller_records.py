@@ -58,8 +58,7 @@ def stopped(record: TestRecord) -> TestRecord:
     """The record of a test that had its ranks ended by the user's interrupt, and that says what they did."""
     if record.ok:
         return record
-    account = record.details.partition("KeyboardInterrupt: ")[2] or record.details
-    return replace(record, status=Status.ENDED, reason=_stopped_after(record.duration_s), details=account)
+    return replace(record, status=Status.ENDED, reason=_stopped_after(record.duration_s))
 
 
 def _stopped_after(lasted: float) -> str:

@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.report.base import TestStarted
 from harness.runner.messages import Fork, Item
 from harness.runner.output_capture import OutputSplitter
 from harness.wire import FrameReader
@@ -69,17 +70,6 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
-class TestBegan:
-    """A test has begun, at ``at_s`` on the monotonic clock."""
-
-    worker: Worker
-    item: Item
-    at_s: float
-
-    __test__ = False  # not a test class, whatever pytest thinks of the name
-
-
-@dataclass(frozen=True, slots=True)
 class TestEnded:
     """A test is over: its record as JSON values, and what it printed."""
 
@@ -88,7 +78,7 @@ class TestEnded:
     record: dict[str, Any]
     output: str
 
-    __test__ = False  # as above
+    __test__ = False  # not a test class, whatever pytest thinks of the name
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,4 +105,4 @@ class DebuggerChanged:
     on: bool
 
 
-Event = TestBegan | TestEnded | WorkerGone | ZygoteGone | DebuggerChanged
+Event = TestStarted | TestEnded | WorkerGone | ZygoteGone | DebuggerChanged

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from harness.runner.exit_codes import ExitCode
 
@@ -18,13 +19,12 @@ class Interrupts:
 
     A context manager; the handlers are those of the process, so there is one at a time, in the main thread.
     A hang-up that whoever started the process has it ignore (``nohup``) stays ignored.
-    ``ignored`` says when a Ctrl-C is somebody else's: a debugger's that shares the terminal.
     """
 
     def __init__(self) -> None:
         self.count = 0
-        self.at_once: Callable[[], None] = lambda: None
-        self.ignored: Callable[[], bool] = lambda: False
+        self._at_once: Callable[[], None] = lambda: None
+        self._ignored: Callable[[], bool] = lambda: False
         self._read, self._write = os.pipe()
         for fd in (self._read, self._write):
             os.set_blocking(fd, False)
@@ -44,6 +44,17 @@ class Interrupts:
         os.close(self._read)
         os.close(self._write)
 
+    @contextlib.contextmanager
+    def handled(self, *, at_once: Callable[[], None], ignored: Callable[[], bool]) -> Iterator[None]:
+        """While the context lasts, ``at_once`` is called before a second signal ends this process, and a
+        Ctrl-C does not count where ``ignored`` says so: a debugger that shares the terminal takes it."""
+        before = self._at_once, self._ignored
+        self._at_once, self._ignored = at_once, ignored
+        try:
+            yield
+        finally:
+            self._at_once, self._ignored = before
+
     def fileno(self) -> int:
         """The descriptor that becomes readable."""
         return self._read
@@ -56,10 +67,10 @@ class Interrupts:
             return
 
     def _take(self, number: int, frame: types.FrameType | None) -> None:
-        if number == signal.SIGINT and self.ignored():
+        if number == signal.SIGINT and self._ignored():
             return
         self.count += 1
         if self.count > 1:
-            self.at_once()
+            self._at_once()
             os._exit(ExitCode.INTERRUPTED)
         os.write(self._write, b"!")

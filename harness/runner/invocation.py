@@ -15,38 +15,18 @@ from typing import Any
 from harness import coverage_hook
 from harness.errors import UsageError
 from harness.outcomes import Status
-from harness.ranks import deadlines
+from harness.report.base import RunInfo
 from harness.report.summary import summarise
 from harness.runner import capacity, journal, run_directory, shard_variables
-from harness.runner.journal import Contents, Header
+from harness.runner.journal import EarlierRun
 from harness.runner.messages import Fork
 from harness.runner.options import PROG, parse
 from harness.runner.plan import Policy
-from harness.runner.session import TestLimits
+from harness.runner.time_limits import TimeLimits, time_limits
 from harness.settings import DECIDING, DROP_IN, WORKER, Settings
 
-# Seconds on top of all graces of the ranks' supervisor, before the watchdog over a worker takes it for stuck:
-# time to take every rank's stacks and to end them on a loaded machine.
-WATCHDOG_SLACK_S = 20.0
-assert deadlines.STACKS_WAIT_S + deadlines.TERM_WAIT_S + deadlines.KILL_WAIT_S < WATCHDOG_SLACK_S
-# Seconds. The longest of the deadlines that upstream has for its own tests, which are a drop-in run's unless
-# it sets one (common_distributed.get_timeout): 300 for most, up to 500 by name or build.
-LONGEST_UPSTREAM_S = 500.0
 # Options under which a test failed and has to be run again; where the run's files go and the like are not.
 _CONDITIONS = ("drop_in", "slow", "ranks", "strict", "examples", "timeout", "seed", "isolate")
-
-
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """A run that this one goes on with: its directory and its journal."""
-
-    directory: Path
-    contents: Contents
-
-    @property
-    def header(self) -> Header:
-        """What that run was."""
-        return self.contents.header
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +45,9 @@ class Invocation:
     settings: Settings
     jobs: int
     shuffle: int | None
-    earlier: Earlier | None
+    earlier: EarlierRun | None
     ids: tuple[str, ...] | None
-    cut: str | None
+    cut: tuple[int, int] | None
 
     @property
     def debugger(self) -> bool:
@@ -98,14 +78,9 @@ class Invocation:
         return Policy(repeats, options.reruns, options.failfast or options.until_fail)
 
     @property
-    def limits(self) -> TestLimits:
+    def limits(self) -> TimeLimits:
         """How long tests may take."""
-        settings = self.settings
-        graces = settings.grace_s + max(settings.skip_grace_s, settings.exit_grace_s) + settings.exit_grace_s
-        timeout_s = settings.timeout_s
-        if self.upstream_deadlines:
-            timeout_s = max(timeout_s, LONGEST_UPSTREAM_S)
-        return TestLimits(None if self.debugger else timeout_s, graces + WATCHDOG_SLACK_S)
+        return time_limits(self.settings, upstream_deadlines=self.upstream_deadlines, debugger=self.debugger)
 
     @property
     def test_environ(self) -> dict[str, str]:
@@ -181,17 +156,17 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
     ids, cut = None, None
     earlier = _earlier(options, environ)
     if earlier is not None:
-        header = earlier.header
-        options = _over(header.options, options, last_failed=False, resume=str(earlier.directory))
-        environ = {**header.environ, **environ}
-        _go_to(Path(header.cwd))
-        ids = header.tests
+        before = earlier.info
+        options = _over(before.options, options, last_failed=False, resume=str(earlier.directory))
+        environ = {**before.environ, **environ}
+        _go_to(Path(before.cwd))
+        ids = before.tests
     elif options.last_failed:
         last = _last(environ)
-        header, ids = last.header, _failed(last.contents)
-        options = _over(_kept(header.options, [*_CONDITIONS, "names"]), options)
-        environ = {**header.environ, **environ}
-        cut = _cut(options, header)
+        before, ids = last.info, _failed(last)
+        options = _over(_kept(before.options, [*_CONDITIONS, "names"]), options)
+        environ = {**before.environ, **environ}
+        cut = _cut(options, before)
     invocation = Invocation(
         options=options,
         argv=tuple(argv),
@@ -207,7 +182,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
     return replace(invocation, jobs=1) if invocation.debugger else invocation
 
 
-def _earlier(options: argparse.Namespace, environ: Mapping[str, str]) -> Earlier | None:
+def _earlier(options: argparse.Namespace, environ: Mapping[str, str]) -> EarlierRun | None:
     if options.resume is None:
         return None
     cwd = Path.cwd()
@@ -217,14 +192,14 @@ def _earlier(options: argparse.Namespace, environ: Mapping[str, str]) -> Earlier
     with journal.idle(directory) as idle:
         if not idle:
             raise UsageError(f"--resume: the run in {directory} is still going; wait until it has ended")
-        return Earlier(directory.resolve(), journal.read(directory))
+        return journal.read(directory.resolve())
 
 
-def _last(environ: Mapping[str, str]) -> Earlier:
+def _last(environ: Mapping[str, str]) -> EarlierRun:
     directory = run_directory.state(environ, Path.cwd()).latest()
     if directory is None:
         raise UsageError("--last-failed: no earlier run is known here")
-    return Earlier(directory, journal.read(directory))
+    return journal.read(directory)
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
@@ -243,25 +218,27 @@ def _kept(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: options[name] for name in names if name in options}
 
 
-def _failed(contents: Contents) -> tuple[str, ...]:
+def _failed(run: EarlierRun) -> tuple[str, ...]:
     """The ids of the tests that failed in a run."""
-    finished = (record for record in contents.records if record.status is not Status.ENDED)
+    finished = (record for record in run.records if record.status is not Status.ENDED)
     return summarise(finished).failed_ids
 
 
-def _cut(options: argparse.Namespace, last: Header) -> str | None:
+def _cut(options: argparse.Namespace, last: RunInfo) -> tuple[int, int] | None:
     """The shard whose tests ``--last-failed`` repeats: all of them are this machine's, in one part."""
     if last.shard is not None and options.shard is not None:
-        raise UsageError(f"--last-failed: the last run was shard {last.shard} already: leave out --shard")
+        raise UsageError(
+            f"--last-failed: the last run was shard {last.shard_text} already: leave out --shard"
+        )
     return last.shard
 
 
-def _shuffle(options: argparse.Namespace, earlier: Earlier | None) -> int | None:
+def _shuffle(options: argparse.Namespace, earlier: EarlierRun | None) -> int | None:
     """The seed of the order, None for discovery's. Where none is named it is the earlier run's, or drawn."""
     if options.shuffle != -1:
         return options.shuffle  # type: ignore[no-any-return]  # a Namespace knows no types
-    if earlier is not None and earlier.header.shuffle is not None:
-        return earlier.header.shuffle
+    if earlier is not None and earlier.info.shuffle is not None:
+        return earlier.info.shuffle
     return random.SystemRandom().randrange(2**32)
 
 

@@ -20,50 +20,47 @@ import os
 import stat
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.errors import ProtocolError, UsageError
 from harness.record import SCHEMA, TestRecord, dumps, from_json
+from harness.report.base import RunInfo
+from harness.runner.shard_variables import Shard
 
 NAME = "journal.jsonl"
 # The journal of the run before in the same directory: one generation, so that a run which was started again
 # by mistake instead of resumed has lost nothing.
 PREVIOUS = "journal.previous.jsonl"
+# What the first line keeps of a run's ``RunInfo``; the shard is written as ``I/N``.
+_KEPT = (
+    "argv",
+    "cwd",
+    "tests",
+    "options",
+    "environ",
+    "seed",
+    "shard",
+    "repeats",
+    "reruns",
+    "started_at",
+    "python",
+    "torch",
+    "shuffle",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """What a run is: its first line. ``tests`` are all ids that it owes, ``repeats`` how often each.
+class EarlierRun:
+    """A run as its journal in ``directory`` has it.
 
-    ``options`` are those that are not at their defaults and ``environ`` the variables that decide verdicts,
-    both with what the run took over from one before it, and as the last resumption had them.
-    ``started_at`` in seconds since the epoch; ``shard`` as ``I/N`` or None; ``shuffle`` is the seed of the
-    tests' order, None for discovery's.
+    ``info`` has the options and variables as the last resumption had them. ``ended`` is the exit code of a
+    run that came to its end, else None; ``torn`` counts lines that could not be read.
     """
 
-    argv: tuple[str, ...]
-    cwd: str
-    tests: tuple[str, ...]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    environ: Mapping[str, str] = field(default_factory=dict)
-    seed: int | None = None
-    shard: str | None = None
-    repeats: int = 1
-    reruns: int = 0
-    started_at: float = 0.0
-    python: str = ""
-    torch: str | None = None
-    shuffle: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """A journal as it was found. ``torn`` counts lines that could not be read; ``ended`` is the exit code of
-    a run that came to its end, else None."""
-
-    header: Header
+    directory: Path
+    info: RunInfo
     records: tuple[TestRecord, ...]
     ended: int | None = None
     torn: int = 0
@@ -96,9 +93,10 @@ class Journal:
             os.close(self._fd)
             self._fd = -1
 
-    def begin(self, header: Header) -> None:
+    def begin(self, info: RunInfo) -> None:
         """Writes the first line."""
-        self._write(_line("run", asdict(header)))
+        value = {name: getattr(info, name) for name in _KEPT}
+        self._write(_line("run", {**value, "shard": info.shard_text or None}))
 
     def resume(
         self, argv: Sequence[str], options: Mapping[str, Any], environ: Mapping[str, str], at: float
@@ -179,7 +177,7 @@ def create(directory: Path) -> Journal:
     return Journal(path)
 
 
-def read(directory: Path) -> Contents:
+def read(directory: Path) -> EarlierRun:
     """The journal of a run's directory; UsageError where there is none, or it is none."""
     path = directory / NAME
     if path.exists() and not path.is_file():
@@ -191,9 +189,9 @@ def read(directory: Path) -> Contents:
     return parse(lines, path)
 
 
-def parse(lines: Iterable[bytes], path: Path) -> Contents:
+def parse(lines: Iterable[bytes], path: Path) -> EarlierRun:
     """The contents of a journal's lines; a line that is torn or unknown is counted and left out."""
-    header: Header | None = None
+    info: RunInfo | None = None
     records: list[TestRecord] = []
     ended: int | None = None
     torn = 0
@@ -202,30 +200,31 @@ def parse(lines: Iterable[bytes], path: Path) -> Contents:
             value = json.loads(line)
             kind = value["kind"]
             if kind == "run":
-                header = _header(value)
-            elif kind == "resume" and header is not None:
-                header = replace(header, options=value["options"], environ=value["environ"])
+                info = _info(value)
+            elif kind == "resume" and info is not None:
+                info = replace(info, options=value["options"], environ=value["environ"])
             elif kind == "test":
                 records.append(from_json(value))
             ended = int(value["exit_code"]) if kind == "end" else None
         except (ValueError, KeyError, TypeError, ProtocolError):
             torn += 1
-    if header is None:
+    if info is None:
         raise UsageError(f"{path} does not begin with a run's header; start the run anew")
-    return Contents(header, tuple(records), ended, torn)
+    return EarlierRun(path.parent, info, tuple(records), ended, torn)
 
 
-def _header(value: Mapping[str, Any]) -> Header:
+def _info(value: Mapping[str, Any]) -> RunInfo:
     if value.get("schema", 0) > SCHEMA:
         raise ProtocolError(f"a journal of schema {value['schema']}; this harness reads up to {SCHEMA}")
-    names = Header.__dataclass_fields__
-    fields = {k: v for k, v in value.items() if k in names}
-    return Header(
+    fields = {name: value[name] for name in _KEPT if name in value}
+    shard = Shard.parse(fields["shard"]) if fields.get("shard") else None
+    return RunInfo(
         **{
             **fields,
             "argv": tuple(fields["argv"]),
             "tests": tuple(fields["tests"]),
             "options": dict(fields["options"]),
             "environ": dict(fields["environ"]),
+            "shard": (shard.number, shard.total) if shard is not None else None,
         }
     )

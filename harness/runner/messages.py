@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import ProtocolError
+from harness.runner.plan import Attempt
 
 # Descriptors that follow a Fork: the worker's message pipe, its output pipe, its stack-dump pipe.
 FORK_FDS = 3
@@ -68,11 +69,20 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One test for a worker to run, and the number under which it reports it."""
+    """One attempt at a test for a worker to run, and the number under which the worker reports it.
+
+    ``ranks`` is how many ranks the test starts, 1 for a test without ranks.
+    """
 
     seq: int
-    id: str
     module: str
+    attempt: Attempt
+    ranks: int = 1
+
+    @property
+    def id(self) -> str:
+        """The test's unittest id."""
+        return self.attempt.id
 
     @property
     def class_key(self) -> str:
@@ -130,7 +140,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """Worker to controller: a test (or a fixture on its account) starts, on the monotonic clock."""
+    """Worker to controller: a test or the first of its fixtures starts, at ``at_s`` (monotonic)."""
 
     seq: int
     at_s: float
@@ -165,8 +175,16 @@ def encode(message: Message) -> bytes:
     """A message as bytes."""
     value = {name: getattr(message, name) for name in _NAMES[type(message)]}
     if isinstance(message, Fork):
-        value["items"] = [[i.seq, i.id, i.module] for i in message.items]
+        value["items"] = [_item_to_json(item) for item in message.items]
     return json.dumps({"kind": type(message).__name__, **value}, separators=(",", ":")).encode()
+
+
+def _item_to_json(item: Item) -> list[int | str]:
+    return [item.seq, item.module, item.ranks, item.id, item.attempt.repeat, item.attempt.attempt]
+
+
+def _item(seq: int, module: str, ranks: int, test_id: str, repeat: int, attempt: int) -> Item:
+    return Item(seq, module, Attempt(test_id, repeat, attempt), ranks)
 
 
 def decode(frame: bytes) -> Message:
@@ -176,7 +194,7 @@ def decode(frame: bytes) -> Message:
         fields = dict(value)
         kind = _KINDS[fields.pop("kind")]
         if kind is Fork:
-            fields["items"] = [Item(*i) for i in fields["items"]]
+            fields["items"] = [_item(*values) for values in fields["items"]]
         return kind(**fields)  # type: ignore[no-any-return]  # message classes only
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(f"not a message: {frame[:80]!r} ({error!r})") from error

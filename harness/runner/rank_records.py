@@ -17,7 +17,7 @@ def rank_records(outcome: TestOutcome) -> tuple[RankRecord, ...]:
 def _rank(rank: RankOutcome, keep_output: bool) -> RankRecord:
     return RankRecord(
         rank=rank.rank,
-        status=rank.status.value,
+        status=rank.status,
         duration_s=rank.duration_s,
         started_s=rank.started_s,
         exit_code=rank.exit_code,
@@ -27,9 +27,7 @@ def _rank(rank: RankOutcome, keep_output: bool) -> RankRecord:
         output=rank.output if keep_output else "",
         log=rank.log,
         pid=rank.pid,
-        collectives=tuple(
-            (c.operation, c.group, c.sequence, c.started_s, c.ended_s) for c in rank.collectives
-        ),
+        collectives=rank.collectives,
     )
 
 
@@ -41,7 +39,7 @@ def subtest_records(outcome: TestOutcome) -> tuple[SubtestRecord, ...]:
 def _subtest(merged: MergedSubtest) -> SubtestRecord:
     subtest = merged.subtest
     details = subtest.error.traceback if subtest.error is not None else subtest.skip_reason or ""
-    return SubtestRecord(_describe(subtest), subtest.status.value, details, merged.ranks)
+    return SubtestRecord(_describe(subtest), subtest.status, details, merged.ranks)
 
 
 def _describe(subtest: SubtestOutcome) -> str:

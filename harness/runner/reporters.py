@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from harness.record import TestRecord
-from harness.report.base import Reporter, RunInfo, Started
+from harness.report.base import Reporter, RunInfo, TestStarted
 from harness.report.console import console_reporter
 from harness.report.summary import Summary
 
@@ -27,7 +27,7 @@ class Reporters:
         for reporter in self._reporters:
             self._try(reporter.start, info)
 
-    def test_started(self, event: Started) -> None:
+    def test_started(self, event: TestStarted) -> None:
         """An attempt begins."""
         for reporter in self._reporters:
             reporter.test_started(event)

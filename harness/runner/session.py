@@ -17,13 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.record import TestRecord, from_json
-from harness.report.base import Started
+from harness.report.base import TestStarted
 from harness.runner.controller_records import cut_short, never_began, stopped
 from harness.runner.events import (
     Cause,
     DebuggerChanged,
     Event,
-    TestBegan,
     TestEnded,
     Worker,
     WorkerGone,
@@ -36,6 +35,7 @@ from harness.runner.queue import Queue
 from harness.runner.reporters import Reporters
 from harness.runner.scheduling import Capacity
 from harness.runner.shuffle import ordered
+from harness.runner.time_limits import TimeLimits
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
 from harness.runner.workers import Workers
@@ -48,32 +48,13 @@ MOST_ZYGOTES_A_TEST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class TestLimits:
-    """How long tests may take, in seconds. None is no limit.
-
-    The deadline of a test that has ranks is kept by their supervisor, in the worker; ``margin_s`` is how much
-    later the watchdog over the worker strikes, in case the supervisor does not.
-    """
-
-    timeout_s: float | None
-    margin_s: float
-
-    def of(self, unit: Unit) -> float | None:
-        """The watchdog's limit for a unit."""
-        if self.timeout_s is None:
-            return None
-        limit = unit.timeout_s if unit.timeout_s is not None else self.timeout_s
-        return limit + self.margin_s if unit.supervised else limit
-
-
-@dataclass(frozen=True, slots=True)
 class Setup:
     """Everything that a session goes by and does not change. ``shuffle`` as in ``ordered``."""
 
     units: dict[str, Unit]
     timings: Timings
     capacity: Capacity
-    limits: TestLimits
+    limits: TimeLimits
     options: Fork
     isolate: bool = False
     seed: int | None = None
@@ -99,7 +80,6 @@ class Session:
         self._queue = Queue(
             setup.capacity, setup.timings, isolate=setup.isolate, reruns_first=plan.policy.failfast
         )
-        self._attempts: dict[int, Attempt] = {}  # seq -> attempt, while its worker lives
         self._batch_of: dict[str, int] = {}  # worker's name -> batch key
         self._labels: set[int] = set()
         self._next_seq = 0
@@ -158,19 +138,18 @@ class Session:
 
     def _item(self, unit: Unit, attempt: Attempt) -> Item:
         self._next_seq += 1
-        self._attempts[self._next_seq] = attempt
-        return Item(self._next_seq, unit.id, unit.module)
+        return Item(self._next_seq, unit.module, attempt, unit.demand.ranks)
 
     def _start(self, key: int, items: Sequence[Item]) -> None:
         """Starts a worker for a batch, or for what is left of it."""
         if not self._workers.has_zygote:
-            self._workers.use(self._zygote_owner.zygote())
+            self._workers.use(self._zygote_owner.zygote(self._reporters.message))
         label = next(n for n in itertools.count(1) if n not in self._labels)
         self._labels.add(label)
         units = self._setup.units
         limits = [(item, self._setup.limits.of(units[item.id])) for item in items]
         options = self._setup.options
-        if any(units[item.id].demand.ranks > 1 for item in items):
+        if any(item.ranks > 1 for item in items):
             options = replace(options, threads=None)  # a pool of threads would keep it from forking ranks
         name = self._workers.start(str(label), limits, options)
         self._batch_of[name] = key
@@ -178,13 +157,13 @@ class Session:
     # -- what happens
 
     def _handle(self, event: Event) -> None:
-        if isinstance(event, TestBegan):
-            self._began(event)
+        if isinstance(event, TestStarted):
+            self._reporters.test_started(event)
         elif isinstance(event, TestEnded):
             record = replace(from_json(event.record), output=event.output, worker=event.worker.label)
             if self.interrupted and event.worker.cause is Cause.STOPPED:
                 record = stopped(record)
-            self._take(record, self._attempts.pop(event.item.seq), event.worker)
+            self._take(record, event.item.attempt, event.worker)
         elif isinstance(event, WorkerGone):
             self._gone(event)
         elif isinstance(event, ZygoteGone):
@@ -193,20 +172,6 @@ class Session:
         else:
             assert isinstance(event, DebuggerChanged), event
             self.debugging = event.on
-
-    def _began(self, event: TestBegan) -> None:
-        attempt = self._attempts[event.item.seq]
-        ranks = self._setup.units[event.item.id].demand.ranks
-        self._reporters.test_started(
-            Started(
-                event.item.id,
-                event.worker.label,
-                event.at_s,
-                ranks if ranks > 1 else None,
-                attempt.attempt,
-                attempt.repeat,
-            )
-        )
 
     def _take(self, record: TestRecord, attempt: Attempt, worker: Worker | None = None) -> None:
         """One attempt is over: into the plan and the journal, then to everybody else. ``worker`` made it, if
@@ -264,12 +229,11 @@ class Session:
         elif rest and not worker.ended_any and worker.cause is Cause.CRASH:
             first = rest.pop(0)
             record = never_began(self._setup.units[first.id], worker, event.output)
-            self._take(record, self._attempts.pop(first.seq))
+            self._take(record, first.attempt)
         if not rest or self._stopping:
             self._queue.done(key)
         elif self._queue.holding:
-            units = self._setup.units
-            self._queue.put_back(key, [(units[i.id], self._attempts.pop(i.seq)) for i in rest])
+            self._queue.put_back(key, [(self._setup.units[item.id], item.attempt) for item in rest])
         else:
             self._start(key, rest)
 
@@ -279,11 +243,10 @@ class Session:
             self._zygotes_lost[item.id] += 1
             if self._zygotes_lost[item.id] < MOST_ZYGOTES_A_TEST:
                 return [item]
-        attempt = self._attempts.pop(item.seq)
         if worker.cause is Cause.STOPPED and not self.interrupted:
             return []  # stopped by another test's failure: it just has not run
         unit = self._setup.units[item.id]
-        self._take(cut_short(unit, worker, output, self._setup.limits.of(unit)), attempt)
+        self._take(cut_short(unit, worker, output, self._setup.limits.of(unit)), item.attempt)
         return []
 
     # -- stopping
@@ -306,6 +269,4 @@ class Session:
 
     def _end(self, workers: Iterable[Worker]) -> None:
         for worker in workers:
-            current = worker.current
-            has_ranks = current is not None and self._setup.units[current.id].demand.ranks > 1
-            self._workers.end(worker, Cause.STOPPED, has_ranks=has_ranks)
+            self._workers.end(worker, Cause.STOPPED)

@@ -1,7 +1,7 @@
 """What unittest says about one test, gathered into one record.
 
-A test may report several times (a failure, a failing ``tearDown``, sub-tests, its class's fixtures); an
-``RunningTest`` takes it all and says in the end what it comes to.
+A test may report several times (a failure, a failing ``tearDown``, sub-tests, its class's fixtures); a
+``RunningTest`` collects them all and in the end makes one record of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from time import monotonic, time  # by name, for a test may leave the module's patched
 from typing import Any
 
-from harness.errors import RankProblem
+from harness.errors import RankProblem, RanksInterrupted
 from harness.outcomes import Status, TestOutcome
 from harness.record import SubtestRecord, TestRecord
 from harness.runner.output_capture import elide
@@ -30,6 +30,8 @@ REASON_MAX = 500
 # Failing or skipped sub-tests that are itemised; the rest is counted.
 SUBTESTS_MAX = 200
 
+# Exceptions whose text has the tracebacks of the ranks; where they were raised in the parent tells nothing.
+_TOLD_BY_RANKS = (RankProblem, RanksInterrupted)
 # Its frames are between a test and unittest's where a fixture or a KeyboardInterrupt is concerned.
 _WORKER = "harness.runner.worker"
 # Seconds. Less than that is the look whether there is a fixture at all.
@@ -82,7 +84,7 @@ class RunningTest:
         Whether a multi-rank test did well is what unittest was told, which may have expected the failure of
         its ranks; their outcome says only what kind of trouble it was.
         """
-        bad_subtests = [s for s in self.subtests if Status(s.status).bad]
+        bad_subtests = [s for s in self.subtests if s.status.bad]
         if (self.troubles or bad_subtests) and self.outcome is not None and self.outcome.status.bad:
             return self.outcome.status, self.outcome.reason
         if self.troubles:
@@ -90,9 +92,7 @@ class RunningTest:
             worst = Status.FAILED if statuses == {Status.FAILED} else Status.ERROR
             return worst, self.troubles[0].reason
         if bad_subtests:
-            worst = (
-                Status.FAILED if {s.status for s in bad_subtests} == {Status.FAILED.value} else Status.ERROR
-            )
+            worst = Status.FAILED if {s.status for s in bad_subtests} == {Status.FAILED} else Status.ERROR
             return worst, f"{len(bad_subtests)} sub-test{'s' if len(bad_subtests) > 1 else ''} failed"
         if self.unexpected:
             return Status.XPASSED, "passed, but is marked as an expected failure"
@@ -100,8 +100,9 @@ class RunningTest:
             return Status.XFAILED, self.expected
         if self.skips and not self.passed:
             return Status.SKIPPED, "; ".join(dict.fromkeys(self.skips))
-        # unittest calls a test with a skipped sub-test neither passed nor skipped.
-        if self.passed or any(s.status == Status.SKIPPED.value for s in self.subtests):
+        # unittest calls a test with a skipped sub-test neither passed nor skipped (related:
+        # python/cpython#79508).
+        if self.passed or any(s.status is Status.SKIPPED for s in self.subtests):
             return Status.PASSED, ""
         return Status.ERROR, "the test ended without saying how"
 
@@ -118,6 +119,7 @@ class RunningTest:
             started_at=self.started_at,
             started_s=self.started_s,
             world_size=len(outcome.ranks) if outcome is not None and outcome.ranks else None,
+            mode=outcome.mode if outcome is not None else "",
             reason=elide(reason, REASON_MAX),
             details=elide("\n\n".join(t.details for t in self.troubles), DETAILS_MAX),
             warnings=outcome.warnings if outcome is not None else (),
@@ -131,7 +133,7 @@ class RunningTest:
 
 
 class RecordingResult(unittest.TestResult):
-    """A unittest result that writes into the account of the test that runs.
+    """A unittest result that writes into the ``RunningTest`` of the test that runs.
 
     ``post_mortem`` is called with the traceback of each failure, before anything is torn down.
     """
@@ -139,11 +141,11 @@ class RecordingResult(unittest.TestResult):
     def __init__(self, post_mortem: Callable[[ExcInfo], None] | None = None) -> None:
         super().__init__()
         self._post_mortem = post_mortem
-        self.account = RunningTest("")
+        self.running = RunningTest("")
 
-    def open(self, account: RunningTest) -> None:
+    def open(self, running: RunningTest) -> None:
         """From now on everything is said about this test."""
-        self.account = account
+        self.running = running
 
     # -- what unittest calls; the base class would keep every test and traceback for the life of the worker
 
@@ -155,11 +157,11 @@ class RecordingResult(unittest.TestResult):
         """Takes what a multi-rank test has left behind about its ranks."""
         outcome = getattr(test, "_harness_outcome", None)
         if isinstance(outcome, TestOutcome):
-            self.account.outcome = outcome
+            self.running.outcome = outcome
 
     def addSuccess(self, test: unittest.TestCase) -> None:
         """The test passed."""
-        self.account.passed = True
+        self.running.passed = True
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:
         """The test raised, or one of its fixtures did."""
@@ -174,35 +176,35 @@ class RecordingResult(unittest.TestResult):
         reason = _text(reason)
         description = _description(test)
         if description is None:
-            self.account.skips.append(reason)
+            self.running.skips.append(reason)
         else:
-            self.account.subtests_run += 1
-            self._subtest(SubtestRecord(description, Status.SKIPPED.value, reason))
+            self.running.subtests_run += 1
+            self._subtest(SubtestRecord(description, Status.SKIPPED, reason))
 
     def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:
         """The test failed as it should."""
-        self.account.expected = headline(err[1])
+        self.running.expected = headline(err[1])
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
         """The test passed and should not have."""
-        self.account.unexpected = True
+        self.running.unexpected = True
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:
         """A sub-test is over; ``err`` is None where it passed."""
-        self.account.subtests_run += 1
+        self.running.subtests_run += 1
         if err is None:
             return
         status = Status.FAILED if issubclass(err[0], test.failureException) else Status.ERROR
         description = _description(subtest) or "(no description)"
         trouble = self._trouble(status, test, err, f"sub-test {description}")
-        self._subtest(SubtestRecord(description, status.value, elide(trouble.details, DETAILS_MAX // 10)))
+        self._subtest(SubtestRecord(description, status, elide(trouble.details, DETAILS_MAX // 10)))
 
     def addDuration(self, test: unittest.TestCase, elapsed: float) -> None:
         """Python 3.12 and later say how long it took; the worker measures that itself."""
 
     def _subtest(self, record: SubtestRecord) -> None:
-        if len(self.account.subtests) < SUBTESTS_MAX:
-            self.account.subtests.append(record)
+        if len(self.running.subtests) < SUBTESTS_MAX:
+            self.running.subtests.append(record)
 
     def _trouble(self, status: Status, test: object, err: ExcInfo, where: str = "") -> Trouble:
         error = err[1]
@@ -210,8 +212,8 @@ class RecordingResult(unittest.TestResult):
             self._post_mortem(err)
         told = False
         if isinstance(error, RankProblem) and error.outcome is not None:
-            told = self.account.outcome is error.outcome  # its text, of the sub-test before, has this one too
-            self.account.outcome = error.outcome
+            told = self.running.outcome is error.outcome  # its text, of the sub-test before, has this one too
+            self.running.outcome = error.outcome
         if not isinstance(test, unittest.TestCase):
             where = str(test)  # unittest's stand-in for a fixture: "setUpClass (module.case)"
         trouble = Trouble(status, headline(error), details_of(err))
@@ -221,8 +223,8 @@ class RecordingResult(unittest.TestResult):
             trouble.reason = f"{where}: {trouble.reason}"
             trouble.details = f"{where}\n{trouble.details}"
         if not told:
-            self.account.troubles.append(trouble)
-        self.account.line = line_in(self.account.file, err[2]) or self.account.line
+            self.running.troubles.append(trouble)
+        self.running.line = line_in(self.running.file, err[2]) or self.running.line
         return trouble
 
 
@@ -246,15 +248,15 @@ def headline(error: BaseException) -> str:
     name = type(error).__qualname__
     if type(error).__module__ not in ("builtins", "__main__"):
         name = f"{type(error).__module__}.{name}"
-    if isinstance(error, RankProblem):
+    if isinstance(error, _TOLD_BY_RANKS):
         return first.strip() or name
     return elide(f"{name}: {first.strip()}" if first else name, REASON_MAX)
 
 
 def details_of(err: ExcInfo) -> str:
-    """The text of a failure: a traceback without unittest's own frames, or every rank's account."""
+    """The text of a failure: a traceback without unittest's own frames, or what every rank did."""
     kind, error, trace = err
-    if isinstance(error, RankProblem):
+    if isinstance(error, _TOLD_BY_RANKS):
         return str(error)
     return "".join(traceback.format_exception(kind, error, users_traceback(error, trace))).rstrip()
 

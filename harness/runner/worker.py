@@ -18,6 +18,7 @@ from time import monotonic, time  # by name, for a test may leave the module's p
 from typing import NoReturn
 
 from harness import coverage_hook
+from harness.errors import RanksInterrupted
 from harness.outcomes import Status
 from harness.record import to_json
 from harness.runner.listing import list_module, source_of
@@ -108,8 +109,8 @@ class FixtureSuite(unittest.TestSuite):
 class BatchRunner:
     """Runs the items of a ``Fork``.
 
-    A test's account stays open until the fixtures that end with it are torn down, so that their failure, and
-    a crash or a hang in them, is on the last test that used them.
+    A test is reported only once the fixtures that end with it are torn down, so that their failure, and a
+    crash or a hang in them, counts for the last test that used them.
     """
 
     def __init__(self, order: Fork, tests: Mapping[str, unittest.TestCase], reporter: WorkerChannel) -> None:
@@ -130,22 +131,22 @@ class BatchRunner:
             self._leave(test)
             if self._stops():  # because of what was torn down just now
                 break
-            self._close_account()
+            self._report_open()
             self._run_one(item, test)
         self._leave(None)
-        self._close_account()
+        self._report_open()
 
     def _stops(self) -> bool:
-        """True where the open account's test is to be the last one."""
+        """True where the test that is not yet reported is to be the last one."""
         return self._order.stop_at_failure and self._open is not None and not self._open[1].record().ok
 
     def _leave(self, test: unittest.TestCase | None) -> None:
-        """Tears down what the open account's test does not share with the next one, on its account."""
+        """Tears down what the test that is not yet reported shares with no later one; failures are its."""
         if self._open is not None:
-            item, account = self._open
-            with self._contained(), account.timed(item.class_key):
+            item, running = self._open
+            with self._contained(), running.timed(item.class_key):
                 self._suite.leave_class(test, self._result)
-            with self._contained(), account.timed(item.module):
+            with self._contained(), running.timed(item.module):
                 self._suite.leave_module(test, self._result)
 
     def _find(self, item: Item) -> unittest.TestCase:
@@ -158,33 +159,33 @@ class BatchRunner:
 
     def _run_one(self, item: Item, test: unittest.TestCase) -> None:
         self._reporter.mark(item.seq)
-        account = RunningTest(item.id, *source_of(test, getattr(test, "_testMethodName", "")))
-        self._open = (item, account)
-        self._result.open(account)
-        self._reporter.send(Began(item.seq, account.started_s))
+        running = RunningTest(item.id, *source_of(test, getattr(test, "_testMethodName", "")))
+        self._open = (item, running)
+        self._result.open(running)
+        self._reporter.send(Began(item.seq, running.started_s))
         with self._contained():
-            if not self._enter(item, test, account):
+            if not self._enter(item, test, running):
                 return
-            account.started_at, account.started_s = time(), monotonic()
+            running.started_at, running.started_s = time(), monotonic()
             try:
                 test(self._result)
             finally:
-                account.duration_s = monotonic() - account.started_s
+                running.duration_s = monotonic() - running.started_s
 
-    def _enter(self, item: Item, test: unittest.TestCase, account: RunningTest) -> bool:
-        """Sets up fixtures on the test's account; what went wrong counts for every test that needs them."""
-        with account.timed(item.module):
+    def _enter(self, item: Item, test: unittest.TestCase, running: RunningTest) -> bool:
+        """Sets up a test's fixtures, in its time; what goes wrong counts for every test that needs them."""
+        with running.timed(item.module):
             self._suite.enter_module(test, self._result)
-        with account.timed(item.class_key):
+        with running.timed(item.class_key):
             entered = self._suite.enter_class(test, self._result)
         if entered:
             return True
-        if account.troubles or account.skips:
-            self._fixture_trouble = (list(account.troubles), list(account.skips))
+        if running.troubles or running.skips:
+            self._fixture_trouble = (list(running.troubles), list(running.skips))
         else:
             troubles, skips = self._fixture_trouble
-            account.troubles += troubles
-            account.skips += skips
+            running.troubles += troubles
+            running.skips += skips
         return False
 
     @contextlib.contextmanager
@@ -194,17 +195,19 @@ class BatchRunner:
         try:
             yield
         except BaseException as error:  # noqa: BLE001 - as above; it is reported with its traceback
+            if isinstance(error, RanksInterrupted):
+                self._result.running.outcome = error.outcome
             details = details_of((type(error), error, error.__traceback__))
-            self._result.account.troubles.append(Trouble(Status.ERROR, headline(error), details))
+            self._result.running.troubles.append(Trouble(Status.ERROR, headline(error), details))
 
-    def _close_account(self) -> None:
-        """Reports the open account, if there is one."""
+    def _report_open(self) -> None:
+        """Reports the test that is not yet reported, if there is one."""
         if self._open is None:
             return
-        item, account = self._open
+        item, running = self._open
         self._open = None
         posix.flush_streams()
-        self._reporter.send(Ended(item.seq, to_json(account.record())))
+        self._reporter.send(Ended(item.seq, to_json(running.record())))
 
     def _post_mortem(self, err: ExcInfo) -> None:
         self._reporter.send(Debugging(True))

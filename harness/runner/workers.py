@@ -22,12 +22,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from harness.errors import ProtocolError
+from harness.report.base import TestStarted
 from harness.runner.events import (
     Cause,
     DebuggerChanged,
     Event,
     Stage,
-    TestBegan,
     TestEnded,
     Worker,
     WorkerGone,
@@ -162,11 +162,11 @@ class Workers:
             os.close(stacks_far)
         return name
 
-    def end(self, worker: Worker, cause: Cause, *, has_ranks: bool = False) -> None:
+    def end(self, worker: Worker, cause: Cause) -> None:
         """Begins to end a worker: stacks first, then SIGTERM, then SIGKILL. Its end is an event.
 
-        Where its test ``has_ranks``, their stacks tell more than its own: SIGINT has their supervisor take
-        them, end the ranks, and leave with the account.
+        A test with ranks that is stopped is interrupted instead, for the stacks of its ranks tell more than
+        its own: SIGINT makes their supervisor take them, end the ranks, and report what each was doing.
         """
         if worker.stage is not Stage.RUNNING:
             return
@@ -178,7 +178,8 @@ class Workers:
             self._terminate(worker)
             return
         worker.stage, worker.stage_until_s = Stage.DUMPING, time.monotonic() + STACKS_S
-        self._signal(worker, signal.SIGINT if has_ranks else WORKER_STACKS, group=False)
+        interrupt = cause is Cause.STOPPED and worker.current.ranks > 1
+        self._signal(worker, signal.SIGINT if interrupt else WORKER_STACKS, group=False)
 
     def _terminate(self, worker: Worker) -> None:
         worker.stage, worker.stage_until_s = Stage.TERMINATING, time.monotonic() + TERMINATE_S
@@ -271,7 +272,10 @@ class Workers:
         worker.current, worker.began_s = item, message.at_s
         limit = worker.limits[item.seq]
         worker.deadline_s = message.at_s + limit if limit is not None else None
-        self._events.append(TestBegan(worker, item, message.at_s))
+        attempt, world_size = item.attempt, item.ranks if item.ranks > 1 else None
+        self._events.append(
+            TestStarted(item.id, worker.label, message.at_s, world_size, attempt.attempt, attempt.repeat)
+        )
 
     def _hear_output(self, worker: Worker) -> None:
         if worker.output >= 0:

@@ -120,7 +120,9 @@ class Zygote:
             self._tell(self._load_one(name))
         posix.die_with_parent(0)
         gc.collect()
-        gc.freeze()  # what workers share with the zygote stays shared: no collection writes to it
+        # A garbage collection in a worker would write to these objects, and so unshare their memory
+        # (python/cpython#75739).
+        gc.freeze()
         if "torch" in sys.modules and len(self._tests) >= huge_pages.WORTHWHILE_FORKS:
             huge_pages.collapse()  # for the forks of workers, and of all that these fork
         self._tell(Ready())

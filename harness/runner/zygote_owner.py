@@ -1,4 +1,4 @@
-"""The zygote_owner: keeps a zygote with the run's modules loaded, whatever the modules do to it.
+"""``ZygoteOwner``: keeps a zygote with the run's modules imported, whatever the modules do to it.
 
 A module whose import ends the zygote is an error and is left out of the next one. A module whose import
 leaves threads running is left out too: workers import it themselves.
@@ -26,15 +26,13 @@ class ZygoteOwner:
         sys_path: Sequence[str],
         path: Sequence[str],
         wake: int,
-        say: Callable[[str], None],
         *,
         inherit_streams: bool = False,
     ) -> None:
-        """``path`` comes before the rest of ``sys_path``; ``say`` takes notices of one line. ``wake`` becomes
-        readable where the user wants to stop."""
+        """``path`` comes before the rest of ``sys_path``. ``wake`` becomes readable where the user wants to
+        stop."""
         self._environ, self._sys_path, self._path = dict(environ), list(sys_path), list(path)
         self._wake, self._inherit = wake, inherit_streams
-        self.say = say
         self.import_s: dict[str, float] = {}
         self._cold: set[str] = set()
         self._broken: set[str] = set()
@@ -61,21 +59,23 @@ class ZygoteOwner:
         """The zygote's process id."""
         return self._zygote.pid if self._zygote is not None else None
 
-    def zygote(self) -> ZygoteProcess:
-        """The zygote, started if need be, with every module loaded that was asked for so far."""
+    def zygote(self, say: Callable[[str], None]) -> ZygoteProcess:
+        """The zygote, started if need be, with every module loaded that was asked for so far; ``say`` as in
+        ``load``."""
         if self._zygote is None:
-            for _ in self._load(self._loaded):
+            for _ in self._load(self._loaded, say):
                 pass
         assert self._zygote is not None
         return self._zygote
 
-    def load(self, modules: Iterable[str]) -> Iterator[Loaded]:
-        """Has modules imported that are not yet, and yields what each came to.
+    def load(self, modules: Iterable[str], say: Callable[[str], None]) -> Iterator[Loaded]:
+        """Has modules imported that are not yet, and yields what each came to; ``say`` takes notices of one
+        line.
 
         KeyboardInterrupt where the user wants to stop; HarnessError where no zygote survives.
         """
         skip = {*self._loaded, *self._broken, *self._cold}
-        yield from self._load([m for m in modules if m not in skip])
+        yield from self._load([m for m in modules if m not in skip], say)
 
     def lost(self) -> None:
         """Forgets a zygote that died while it had no module to blame."""
@@ -84,7 +84,7 @@ class ZygoteOwner:
         if self._losses > MOST_LOSSES:
             raise HarnessError("the process that forks workers died again and again; see the notices above")
 
-    def _load(self, modules: Sequence[str]) -> Iterator[Loaded]:
+    def _load(self, modules: Sequence[str], say: Callable[[str], None]) -> Iterator[Loaded]:
         todo, told = list(modules), set(self._loaded)
         while True:
             spoiled = False
@@ -93,12 +93,12 @@ class ZygoteOwner:
                     [m for m in todo if m not in self._cold], self._path, self._wake
                 ):
                     spoiled = spoiled or loaded.dirty
-                    self._note(loaded)
+                    self._note(loaded, say)
                     if loaded.module not in told:
                         told.add(loaded.module)
                         yield loaded
             except ZygoteLost as lost:
-                self.say(f"the process that forks workers ended ({_first_line(lost)}); starting another")
+                say(f"the process that forks workers ended ({_first_line(lost)}); starting another")
                 self.lost()
                 spoiled = True
             if not spoiled:
@@ -111,7 +111,7 @@ class ZygoteOwner:
             self._zygote = ZygoteProcess(self._environ, self._sys_path, inherit_streams=self._inherit)
         return self._zygote
 
-    def _note(self, loaded: Loaded) -> None:
+    def _note(self, loaded: Loaded, say: Callable[[str], None]) -> None:
         if loaded.error:
             self._broken.add(loaded.module)
         elif loaded.module not in self._loaded:
@@ -120,7 +120,7 @@ class ZygoteOwner:
                 self.import_s[loaded.module] = loaded.import_s
         if loaded.dirty:
             self._cold.add(loaded.module)
-            self.say(f"importing {loaded.module} leaves threads running: its workers import it anew")
+            say(f"importing {loaded.module} leaves threads running: its workers import it anew")
 
 
 def _first_line(error: Exception) -> str:

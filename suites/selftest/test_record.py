@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness import record
 from harness.errors import ProtocolError
-from harness.outcomes import Status
+from harness.outcomes import CollectiveRecord, Status
 from harness.record import RankRecord, SubtestRecord, TestRecord
 from suites.selftest.properties import given
 
@@ -20,7 +20,7 @@ COUNT = st.integers(0, 2**40)
 RANKS = st.builds(
     RankRecord,
     rank=st.integers(0, 1000),
-    status=st.sampled_from([s.value for s in Status]),
+    status=st.sampled_from(Status),
     duration_s=SECONDS,
     started_s=st.none() | SECONDS,
     exit_code=st.none() | st.integers(-64, 255),
@@ -30,9 +30,13 @@ RANKS = st.builds(
     output=TEXT,
     log=st.none() | TEXT,
     pid=st.none() | COUNT,
-    collectives=st.lists(st.tuples(TEXT, TEXT, COUNT, SECONDS, st.none() | SECONDS), max_size=2).map(tuple),
+    collectives=st.lists(
+        st.builds(CollectiveRecord, TEXT, TEXT, COUNT, SECONDS, st.none() | SECONDS), max_size=2
+    ).map(tuple),
 )
-SUBTESTS = st.builds(SubtestRecord, TEXT, TEXT, TEXT, st.lists(st.integers(0, 9), max_size=3).map(tuple))
+SUBTESTS = st.builds(
+    SubtestRecord, TEXT, st.sampled_from(Status), TEXT, st.lists(st.integers(0, 9), max_size=3).map(tuple)
+)
 RECORDS = st.builds(
     TestRecord,
     id=TEXT,
@@ -74,6 +78,18 @@ class RecordTest(unittest.TestCase):
         """Each line says which it is."""
         value = record.to_json(TestRecord("a.b", Status.PASSED))
         self.assertEqual((value["schema"], value["kind"], value["status"]), (record.SCHEMA, "test", "passed"))
+
+    def test_shape(self) -> None:
+        """Scripts read these lines: a status is its text, and a collective the list of its fields."""
+        call = CollectiveRecord("all_reduce", "default", 3, 1.5)
+        rank = RankRecord(1, Status.TIMED_OUT, collectives=(call,))
+        subtest = SubtestRecord("(x=1)", Status.FAILED, "text", (0, 1))
+        line = json.loads(record.dumps(TestRecord("a.b", Status.ERROR, ranks=(rank,), subtests=(subtest,))))
+        self.assertEqual(line["status"], "error")
+        self.assertEqual(line["ranks"][0]["status"], "timed out")
+        self.assertEqual(line["ranks"][0]["collectives"], [["all_reduce", "default", 3, 1.5, None]])
+        expected = {"description": "(x=1)", "status": "failed", "details": "text", "ranks": [0, 1]}
+        self.assertEqual(line["subtests"], [expected])
 
     def test_newer_schema(self) -> None:
         """Refused, with both numbers."""

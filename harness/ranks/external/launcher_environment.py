@@ -1,4 +1,4 @@
-"""What torchrun, mpirun and Slurm tell a process in its environment: its rank, the world size, the store."""
+"""Reads rank, world size and store address from the variables that torchrun, mpirun and Slurm set."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from harness.errors import UsageError
 
-# Who says which rank this is and how many there are; the first whose rank is set counts. torchrun's own come
-# first, since it may run under srun; so does mpirun, and a batch script has Slurm's variables even where no
-# srun started it.
+# The pairs of variables for rank and world size; the first pair whose rank is set counts. torchrun's come
+# first and mpirun's second, since both may run under srun, and a batch script has Slurm's variables even
+# where srun did not start it.
 SOURCES = (
     ("RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -20,10 +20,10 @@ _LARGEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class LauncherEnvironment:
-    """The rank of this process among ``world_size``, and the address of the store by which they meet.
+    """The rank of this process, the world size, and the address of the store that the ranks share.
 
-    ``agent_store`` where the store is torchrun's agent's, else rank 0 hosts it. ``restart_count`` tells the
-    processes that torchrun started again from those before them.
+    ``agent_store`` is True where torchrun's agent hosts the store, else rank 0 hosts it. ``restart_count``
+    distinguishes processes that torchrun has restarted from those before them.
     """
 
     rank: int
@@ -35,12 +35,12 @@ class LauncherEnvironment:
 
     @property
     def address(self) -> str:
-        """The store's host and port, as messages name them."""
+        """The store's host and port, for messages."""
         return f"{self.master_addr}:{self.master_port}"
 
 
 def launcher_environment(environ: Mapping[str, str]) -> LauncherEnvironment:
-    """What the launcher's variables say; UsageError, in one line, where they lack something or contradict."""
+    """The values of the launcher's variables; UsageError where one is missing or contradicts another."""
     source = next((names for names in SOURCES if environ.get(names[0])), None)
     if source is None:
         raise UsageError(

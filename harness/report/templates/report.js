@@ -106,7 +106,7 @@
     const it = test.attempts[n];
     const nodes = [];
     if (test.attempts.length > 1) nodes.push(element("h3", cssStatus(it.status), `attempt ${n + 1}: ${it.status}`));
-    const facts = [test.id, it.worker && `worker ${it.worker}`, seconds(it.seconds), it.mode && `${it.mode} ranks`,
+    const facts = [test.id, it.worker && `worker ${it.worker}`, seconds(it.seconds), it.mode && `rank mode ${it.mode}`,
       it.seed !== undefined && `seed ${it.seed}`, it.source,
       it.subtestsRun && `${it.subtestsRun} sub-tests run`];
     nodes.push(element("p", "meta", facts.filter(Boolean).join(" \u00b7 ")));

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness.outcomes import RankOutcome, Status, TestOutcome, merge
 from harness.record import RankRecord, SubtestRecord, TestRecord
-from harness.report.base import RunInfo, Started
+from harness.report.base import RunInfo, TestStarted
 from harness.report.failure import failure_text
 from harness.report.summary import Summary, summarise
 from suites.selftest.report.samples import LOST_PEER, failing, waiting
@@ -17,19 +19,14 @@ NASTY = 'esc \x1b[31mred\x1b[0m nul \x00 bell \x07 </pre><script>alert("&")</scr
 
 def rank_record(outcome: RankOutcome, started_s: float) -> RankRecord:
     """The record of one rank, as reports get it."""
-    collectives = tuple(
-        (
-            c.operation,
-            c.group,
-            c.sequence,
-            started_s + 0.01 * n,
-            None if c.ended_s is None else started_s + 0.01 * n + 0.008,
-        )
-        for n, c in enumerate(outcome.collectives)
-    )
+    collectives = []
+    for n, call in enumerate(outcome.collectives):
+        began_s = started_s + 0.01 * n
+        ended_s = None if call.ended_s is None else began_s + 0.008
+        collectives.append(replace(call, started_s=began_s, ended_s=ended_s))
     return RankRecord(
         outcome.rank,
-        outcome.status.value,
+        outcome.status,
         duration_s=outcome.duration_s or 0.1,
         started_s=started_s,
         exit_code=outcome.exit_code,
@@ -39,7 +36,7 @@ def rank_record(outcome: RankOutcome, started_s: float) -> RankRecord:
         output=outcome.output,
         log=outcome.log,
         pid=4000 + outcome.rank,
-        collectives=collectives,
+        collectives=tuple(collectives),
     )
 
 
@@ -86,8 +83,8 @@ def records() -> list[TestRecord]:
         waiting(r, "broadcast" if r == 1 else "all_reduce", status=Status.TIMED_OUT) for r in range(4)
     )
     subtests = (
-        SubtestRecord("(dtype='f32')", "failed", "Traceback ...\nAssertionError: 1 != 2\n", (0, 1)),
-        SubtestRecord("(dtype='f64')", "skipped", "no f64"),
+        SubtestRecord("(dtype='f32')", Status.FAILED, "Traceback ...\nAssertionError: 1 != 2\n", (0, 1)),
+        SubtestRecord("(dtype='f64')", Status.SKIPPED, "no f64"),
     )
     flaky = "suites.c10d.test_stores.StoreTest.test_wait"
     return [
@@ -151,8 +148,8 @@ def summary(some: list[TestRecord] | None = None) -> Summary:
     )
 
 
-def started(record: TestRecord) -> Started:
+def started(record: TestRecord) -> TestStarted:
     """The event that began the attempt of this record."""
-    return Started(
+    return TestStarted(
         record.id, record.worker, record.started_s, record.world_size, record.attempt, record.repeat
     )

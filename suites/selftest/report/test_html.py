@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from harness.outcomes import Status
 from harness.record import RankRecord
 from harness.report.base import RunInfo
 from harness.report.html import MAX_OUTPUT_CHARACTERS, HtmlReporter, html_text, page_data
@@ -114,6 +115,13 @@ class DataTest(unittest.TestCase):
         rank = by_name("test_ok")["attempts"][0]["ranks"][0]
         self.assertEqual(set(rank), {"rank", "status", "seconds", "memory", "pid"})
 
+    def test_mode(self) -> None:
+        """The page says which rank mode a test ran in, and nothing for a test without ranks."""
+        with_ranks = replace(runs.records()[0], mode="pooled")
+        without = replace(runs.records()[1], mode="")
+        tests = page_data(runs.info(), summarise([with_ranks, without]))["tests"]
+        self.assertEqual([test["attempts"][0].get("mode") for test in tests], ["pooled", None])
+
     def test_flaky(self) -> None:
         test = by_name("test_wait")
         self.assertTrue(test["flaky"])
@@ -124,7 +132,7 @@ class DataTest(unittest.TestCase):
         self.assertEqual((first["name"], first["ranks"]), ("(dtype='f32')", [0, 1]))
 
     def test_long_output_is_cut(self) -> None:
-        rank = RankRecord(0, "failed", output="x" * 10 * MAX_OUTPUT_CHARACTERS)
+        rank = RankRecord(0, Status.FAILED, output="x" * 10 * MAX_OUTPUT_CHARACTERS)
         record = replace(runs.records()[2], ranks=(rank,))
         shown = page_data(runs.info(), summarise([record]))["tests"][0]["attempts"][0]["ranks"][0]["output"]
         self.assertEqual(len(shown), MAX_OUTPUT_CHARACTERS + 4)

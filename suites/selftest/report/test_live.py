@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import unittest
 
-from harness.report.base import Started
+from harness.report.base import TestStarted
 from harness.report.live import MAX_RUNNING, LiveReporter
 from harness.report.text import visible
 from suites.selftest.report import runs
@@ -34,7 +34,7 @@ class LiveReporterTest(unittest.TestCase):
         """The live part has the counts, the time left and the running tests."""
         reporter = self.reporter()
         reporter.test_finished(runs.records()[2])
-        reporter.test_started(Started("m.T.test_slow", "w3", BEGAN_S, world_size=4))
+        reporter.test_started(TestStarted("m.T.test_slow", "w3", BEGAN_S, world_size=4))
         self.shown()
         reporter.tick(BEGAN_S + 65)
         bar, row = self.shown().strip().splitlines()
@@ -57,7 +57,7 @@ class LiveReporterTest(unittest.TestCase):
     def test_small_terminal(self) -> None:
         reporter = self.reporter(size=(30, 6))
         for n in range(MAX_RUNNING + 5):
-            reporter.test_started(Started(f"suites.module.Case.test_number_{n}", f"w{n}", BEGAN_S + n))
+            reporter.test_started(TestStarted(f"suites.module.Case.test_number_{n}", f"w{n}", BEGAN_S + n))
         self.shown()
         reporter.tick(BEGAN_S + 60)
         lines = self.shown().strip("\n").splitlines()

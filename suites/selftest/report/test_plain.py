@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import unittest
 
-from harness.report.base import Started
+from harness.report.base import TestStarted
 from harness.report.plain import PlainReporter
 from suites.selftest.report import runs
 from suites.selftest.report.runs import BEGAN_S
@@ -71,7 +71,7 @@ class TickTest(unittest.TestCase):
         )
 
     def test_heartbeat_after_30_s_then_doubling(self) -> None:
-        self.reporter.test_started(Started("m.T.test_slow", "w3", BEGAN_S, world_size=4))
+        self.reporter.test_started(TestStarted("m.T.test_slow", "w3", BEGAN_S, world_size=4))
         lines = [x for x in self.ticks(*range(0, 130, 1)) if x.startswith("still")]
         self.assertEqual(
             lines,

@@ -6,7 +6,7 @@ import unittest
 
 from harness.outcomes import Status
 from harness.record import TestRecord
-from harness.report.base import RunInfo, Started
+from harness.report.base import RunInfo, TestStarted
 from harness.report.progress import Progress
 
 
@@ -33,8 +33,8 @@ class CountsTest(unittest.TestCase):
 
     def test_running_longest_first(self) -> None:
         progress = begun()
-        progress.started(Started("late", "w1", 5.0))
-        progress.started(Started("early", "w2", 2.0))
+        progress.started(TestStarted("late", "w1", 5.0))
+        progress.started(TestStarted("early", "w2", 2.0))
         self.assertEqual([e.id for e in progress.running], ["early", "late"])
         progress.finished(TestRecord("early", Status.PASSED, worker="w2"))
         self.assertEqual([e.id for e in progress.running], ["late"])
@@ -84,13 +84,13 @@ class LeftTest(unittest.TestCase):
 
     def test_never_less_than_the_longest_running_test_needs(self) -> None:
         progress = begun(1, jobs=8, a=60)
-        progress.started(Started("a", "w1", 100.0))
+        progress.started(TestStarted("a", "w1", 100.0))
         self.assertAlmostEqual(progress.left_s(110.0), 50.0)
 
     def test_overdue_test_promises_nothing_negative(self) -> None:
         """A test that runs longer than expected never makes the estimate negative."""
         progress = begun(1, a=1)
-        progress.started(Started("a", "w1", 100.0))
+        progress.started(TestStarted("a", "w1", 100.0))
         self.assertEqual(progress.left_s(500.0), 0.0)
 
     def test_unknown_tests_count_like_those_before_them(self) -> None:

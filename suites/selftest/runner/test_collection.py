@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unittest
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from harness.runner.collection import Selected, Wanted, choose, discover, names_to_type, wanted
@@ -26,13 +26,13 @@ def module(name: str, *tests: str, error: str = "", skipped: str | None = None) 
 
 
 class Played(ZygoteOwner):
-    """A zygote_owner that knows what importing modules comes to, and notes what it is asked for."""
+    """An owner of a zygote that knows what importing modules comes to, and notes what it is asked for."""
 
     def __init__(self, *known: Loaded) -> None:
         self.known = {loaded.module: loaded for loaded in known}
         self.asked: list[str] = []
 
-    def load(self, modules: Iterable[str]) -> Iterator[Loaded]:
+    def load(self, modules: Iterable[str], say: Callable[[str], None]) -> Iterator[Loaded]:
         """Yields what is known of the modules, one after the other."""
         for module in modules:
             self.asked.append(module)
@@ -54,7 +54,7 @@ class DiscoverTest(unittest.TestCase):
         return Loaded(name, units, dirty=dirty, files=[str(self.sources[name])])
 
     def discover(self, zygote_owner: ZygoteOwner, *, cached: bool) -> list[str]:
-        found = discover(self.want, Cache(self.root / "cache", "key"), zygote_owner, cached=cached)
+        found = discover(self.want, Cache(self.root / "cache", "key"), zygote_owner, print, cached=cached)
         return [unit.id for tests in found.values() for unit in tests.all_units]
 
     def test_a_run_does_not_go_by_the_cache(self) -> None:

@@ -13,7 +13,7 @@ from harness import MultiProcContinuousTest, MultiProcessTestCase, spawn_threads
 from harness.runner import discovery, listing
 from harness.runner.discovery import Cache, ModuleTests
 from harness.runner.messages import Loaded
-from harness.runner.session import TestLimits
+from harness.runner.time_limits import TimeLimits
 from harness.runner.unit import of_id, to_json
 from suites.selftest.runner import runs
 
@@ -218,7 +218,7 @@ class ListingTest(unittest.TestCase):
             def test_threads(self) -> None:
                 """Does nothing."""
 
-        module, limits = sys.modules[__name__], TestLimits(100.0, margin_s=20.0)
+        module, limits = sys.modules[__name__], TimeLimits(100.0, margin_s=20.0)
         for test, watchdog_s in (
             (OneRank("test_x"), 120.0),
             (Unset("test_x"), 120.0),

@@ -10,6 +10,7 @@ import subprocess
 import unittest
 from collections.abc import Callable
 
+from harness.outcomes import Status
 from harness.runner.interrupts import Interrupts
 from suites.selftest.runner import runs
 from suites.selftest.runner.runs import PATIENCE_S, Finished, RunnerCase
@@ -23,6 +24,20 @@ HANGING = """
             open("hangs", "w").close()
             if not os.path.exists("mended"): threading.Event().wait()
         def test_3(self): pass
+    """
+
+HANGING_RANKS = """
+    from harness import MultiProcessTestCase
+    def wait_for_ever():
+        print("HANGING", file=sys.__stderr__)
+        threading.Event().wait()
+    class T(MultiProcessTestCase):
+        world_size = 2
+        def setUp(self):
+            super().setUp()
+            self._spawn_processes()
+        def test_1(self):
+            wait_for_ever()
     """
 
 
@@ -67,6 +82,21 @@ class InterruptTest(RunnerCase):
                 self.assertTrue(path.with_name("junit.xml").exists())
                 self.assertTrue(path.with_name("results.jsonl").exists())
                 self.assertTrue(gone(int((self.directory / "pid").read_text())))
+
+    def test_ranks_are_named(self) -> None:
+        """The record of a test with ranks says what each of them was doing, and in which rank mode."""
+        self.write("test_h", HANGING_RANKS)
+        process = self.start("test_h", "-s", "-v")
+        read_until(process, lambda line: "HANGING" in line)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=PATIENCE_S)
+        record = Finished(process.returncode, out, "", tuple(runs.journal_records(self.directory))).of(
+            "test_1"
+        )
+        self.assertEqual((record.status, record.mode, record.world_size), (Status.ENDED, "fresh", 2))
+        self.assertTrue(record.details.startswith("test_h.T.test_1: ended (world size 2)"), record.details)
+        self.assertIn("ranks 0, 1 are at test_h.py:6 in wait_for_ever", record.details)
+        self.assertIn("wait_for_ever", record.ranks[1].stack)
 
     def test_resume(self) -> None:
         """--resume runs exactly what had not finished, with the options of the run before."""

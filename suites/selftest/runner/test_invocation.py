@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import unittest
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness.errors import UsageError
 from harness.outcomes import Status
 from harness.record import TestRecord
+from harness.report.base import RunInfo
 from harness.runner import journal, run_directory
-from harness.runner.invocation import LONGEST_UPSTREAM_S, Invocation, resolve
-from harness.runner.journal import Header
+from harness.runner.invocation import Invocation, resolve
 from harness.runner.options import parse
 from harness.runner.plan import Policy
+from harness.runner.time_limits import LONGEST_UPSTREAM_S
 from harness.settings import DECIDING, TIMEOUT_S, VARIABLES, Settings
 from suites.selftest.runner import runs
 
@@ -100,7 +102,8 @@ class ShuffleTest(unittest.TestCase):
         ):
             with self.subTest(argv=argv, now=now):
                 with journal.create(directory) as made:
-                    made.begin(Header(argv, os.getcwd(), (), invocation(*argv).given, shuffle=before))
+                    options = invocation(*argv).given
+                    made.begin(RunInfo(argv=argv, cwd=os.getcwd(), options=options, shuffle=before))
                 self.assertEqual(invocation(f"--resume={directory}", *now).shuffle, wanted)
 
 
@@ -141,15 +144,24 @@ class AfterAnotherTest(unittest.TestCase):
         self.directory = runs.new_directory(self)
         self.addCleanup(os.chdir, Path.cwd())
 
-    def leave(self, *argv: str, shard: str | None = None, **environ: str) -> None:
+    def leave(
+        self, *argv: str, shard: tuple[int, int] | None = None, environ: Mapping[str, str] | None = None
+    ) -> None:
         """Leaves the journal of a run in which one test failed and one was not reached."""
-        run = self.resolve(*argv, **environ)
+        run = self.resolve(*argv, **(environ or {}))
         tests = ("m.T.test_1", "m.T.test_2")
-        header = Header(argv, str(self.directory), tests, run.given, run.deciding, shard=shard or run.cut)
+        info = RunInfo(
+            argv=argv,
+            cwd=str(self.directory),
+            tests=tests,
+            options=run.given,
+            environ=run.deciding,
+            shard=shard or run.cut,
+        )
         directory = self.directory / "run"
         directory.mkdir(exist_ok=True)
         with journal.create(directory) as made:
-            made.begin(header)
+            made.begin(info)
             made.add(TestRecord("m.T.test_1", Status.FAILED))
         run.state.remember(directory)
 
@@ -170,7 +182,7 @@ class AfterAnotherTest(unittest.TestCase):
         for argv, environ, settings, drop_in in table:
             for option in ("--last-failed", "--resume"):
                 with self.subTest(argv=argv, environ=environ, option=option):
-                    self.leave(*argv, **environ)
+                    self.leave(*argv, environ=environ)
                     self.leave("--last-failed")
                     run = self.resolve(option)
                     self.assertEqual((run.settings, run.options.drop_in), (settings, drop_in))
@@ -178,7 +190,8 @@ class AfterAnotherTest(unittest.TestCase):
 
     def test_given_now(self) -> None:
         """What is given now overrides the last run, and an empty variable takes a condition back."""
-        self.leave("x.py", "--timeout", "7", "--seed=3", HARNESS_STRICT="1", HARNESS_RANKS="threads")
+        environ = {"HARNESS_STRICT": "1", "HARNESS_RANKS": "threads"}
+        self.leave("x.py", "--timeout", "7", "--seed=3", environ=environ)
         for option in ("--last-failed", "--resume"):
             with self.subTest(option=option):
                 run = self.resolve(option, "--timeout", "9", HARNESS_STRICT="", HARNESS_RANKS="fresh")
@@ -196,9 +209,9 @@ class AfterAnotherTest(unittest.TestCase):
 
     def test_shard(self) -> None:
         """The failures of a shard are repeated whole, also in the next run, and --shard is refused."""
-        self.leave("x.py", shard="1/2")
+        self.leave("x.py", shard=(1, 2))
         for _ in range(2):
-            self.assertEqual(self.resolve("--last-failed").cut, "1/2")
+            self.assertEqual(self.resolve("--last-failed").cut, (1, 2))
             with self.assertRaisesRegex(UsageError, "was shard 1/2 already: leave out --shard"):
                 self.resolve("--last-failed", "--shard=1/2")
             self.leave("--last-failed")

@@ -11,12 +11,21 @@ from pathlib import Path
 from harness.errors import UsageError
 from harness.outcomes import Status
 from harness.record import TestRecord
+from harness.report.base import RunInfo
 from harness.runner import journal
-from harness.runner.journal import Header, Journal
+from harness.runner.journal import Journal
 from suites.selftest.runner import runs
 from suites.selftest.runner.runs import PATIENCE_S, RunnerCase
 
-HEADER = Header(argv=("c10d",), cwd="/", tests=("a.T.test_1", "a.T.test_2"), options={"slow": True}, seed=7)
+INFO = RunInfo(
+    argv=("c10d",),
+    cwd="/",
+    tests=("a.T.test_1", "a.T.test_2"),
+    options={"slow": True},
+    seed=7,
+    shard=(2, 3),
+    repeats=0,
+)
 
 
 class JournalTest(unittest.TestCase):
@@ -29,7 +38,7 @@ class JournalTest(unittest.TestCase):
         """Returns a journal with its first line."""
         made = journal.create(self.directory)
         self.addCleanup(made.close)
-        made.begin(HEADER)
+        made.begin(INFO)
         return made
 
     def test_round_trip(self) -> None:
@@ -39,7 +48,7 @@ class JournalTest(unittest.TestCase):
             made.add(record)
             made.end(1, 12.5)
         found = journal.read(self.directory)
-        self.assertEqual((found.header, found.ended, found.torn), (HEADER, 1, 0))
+        self.assertEqual((found.info, found.ended, found.torn), (INFO, 1, 0))
         self.assertEqual(found.records, (record,))
 
     def test_torn_last_line(self) -> None:
@@ -55,15 +64,13 @@ class JournalTest(unittest.TestCase):
         found = journal.read(self.directory)
         self.assertEqual([r.id for r in found.records], ["a.T.test_1", "a.T.test_2"])
         self.assertIsNone(found.ended)
-        self.assertEqual(found.header.tests, HEADER.tests)
-        self.assertEqual(
-            (found.header.options, found.header.environ), ({"slow": True}, {"HARNESS_SEED": "3"})
-        )
+        self.assertEqual(found.info.tests, INFO.tests)
+        self.assertEqual((found.info.options, found.info.environ), ({"slow": True}, {"HARNESS_SEED": "3"}))
 
     def test_every_cut(self) -> None:
         """Wherever a journal is cut off, all whole lines are read and nothing else."""
         with self.begin() as made:
-            for name in HEADER.tests:
+            for name in INFO.tests:
                 made.add(TestRecord(name, Status.PASSED))
         path = self.directory / journal.NAME
         data = path.read_bytes()
@@ -89,7 +96,7 @@ class JournalTest(unittest.TestCase):
         self.begin().close()
         self.begin().close()
         self.assertTrue((self.directory / journal.PREVIOUS).exists())
-        self.assertEqual(journal.read(self.directory).header, HEADER)
+        self.assertEqual(journal.read(self.directory).info, INFO)
 
     def test_one_writer(self) -> None:
         """A journal has one writer at a time, and a second one is refused in one line."""

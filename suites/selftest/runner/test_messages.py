@@ -23,6 +23,7 @@ from harness.runner.messages import (
     decode,
     encode,
 )
+from harness.runner.plan import Attempt
 
 EXAMPLES: tuple[Message, ...] = (
     Load(["a.b"], ["/p"]),
@@ -31,7 +32,7 @@ EXAMPLES: tuple[Message, ...] = (
         "a.b", [{"id": "x"}], error="e", skipped=None, dirty=True, import_s=0.5, files=["f"], duplicates=["d"]
     ),
     Ready(),
-    Fork("1#1", [Item(1, "a.T.t", "a")], "m", stream=True, threads=2, environ={"A": "b"}),
+    Fork("1#1", [Item(1, "a", Attempt("a.T.t", 2, 3), 4)], "m", stream=True, threads=2, environ={"A": "b"}),
     Kill("1#1", 9, True),
     Forked("1#1", 77),
     Gone("1#1", -9, 1024),
@@ -68,7 +69,7 @@ class MessagesTest(unittest.TestCase):
 
     def test_class_key(self) -> None:
         """``class_key`` is the key under which a class's fixture is timed."""
-        self.assertEqual(Item(1, "a.b.Outer.Inner.test_x", "a.b").class_key, "a.b.Outer.Inner")
+        self.assertEqual(Item(1, "a.b", Attempt("a.b.Outer.Inner.test_x")).class_key, "a.b.Outer.Inner")
 
 
 if __name__ == "__main__":

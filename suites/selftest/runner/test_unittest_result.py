@@ -21,7 +21,7 @@ def run(body: Callable[[unittest.TestCase], object], outcome: TestOutcome | None
     collector = RecordingResult()
     collector.open(RunningTest("m.T.test"))
     test(collector)
-    return collector.account.record()
+    return collector.running.record()
 
 
 def fail(test: unittest.TestCase) -> None:
@@ -57,7 +57,7 @@ class VerdictTest(unittest.TestCase):
         collector = RecordingResult()
         collector.open(RunningTest("m.T.test"))
         T("test_expected")(collector)
-        record = collector.account.record()
+        record = collector.running.record()
         self.assertEqual((record.status, record.subtests), (Status.XFAILED, ()))
 
     def test_a_failure_that_the_test_itself_took_care_of(self) -> None:
@@ -88,7 +88,7 @@ class TextTest(unittest.TestCase):
         collector = RecordingResult()
         collector.open(RunningTest("m.T.test"))
         unittest.skip(404)(type("T", (unittest.TestCase,), {"runTest": print}))()(collector)  # type: ignore[arg-type]  # as users do
-        self.assertEqual(collector.account.record().reason, "404")
+        self.assertEqual(collector.running.record().reason, "404")
 
 
 class SubtestTest(unittest.TestCase):
@@ -141,7 +141,7 @@ class SubtestTest(unittest.TestCase):
             with self.subTest(after=after.__name__):
                 record = run(body)
                 self.assertEqual((record.status, record.subtests_run), (status, 3))
-                self.assertEqual(record.subtests, (SubtestRecord("(number=1)", "skipped", "one"),))
+                self.assertEqual(record.subtests, (SubtestRecord("(number=1)", Status.SKIPPED, "one"),))
 
 
 if __name__ == "__main__":

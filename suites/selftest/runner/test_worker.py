@@ -6,6 +6,7 @@ import unittest
 
 from harness.record import TestRecord, from_json
 from harness.runner.messages import Ended, Fork, Item, Message
+from harness.runner.plan import Attempt
 from harness.runner.worker import BatchRunner, WorkerChannel
 
 
@@ -60,7 +61,7 @@ class StopTest(unittest.TestCase):
     def run_batch(self, *, stop_at_failure: bool) -> list[str]:
         """Returns the statuses of the tests that have run."""
         tests = {test.id(): test for test in self.tests}
-        items = [Item(seq, test_id, __name__) for seq, test_id in enumerate(tests, 1)]
+        items = [Item(seq, __name__, Attempt(test_id)) for seq, test_id in enumerate(tests, 1)]
         told = Told()
         BatchRunner(Fork("w", items, "", stop_at_failure=stop_at_failure), tests, told).run()
         return [record.status.value for record in told.records]

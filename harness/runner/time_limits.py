@@ -1,0 +1,46 @@
+"""How long the controller lets a test run before it ends the test's worker.
+
+The supervisor of a test's ranks keeps their deadline, in the worker. The controller's own limit is later,
+in case the supervisor does not end the test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.ranks import deadlines
+from harness.runner.unit import Unit
+from harness.settings import Settings
+
+# Seconds on top of all graces of the ranks' supervisor, before the controller takes a worker for stuck: time
+# to take every rank's stacks and to end them on a loaded machine.
+WATCHDOG_SLACK_S = 20.0
+assert deadlines.STACKS_WAIT_S + deadlines.TERM_WAIT_S + deadlines.KILL_WAIT_S < WATCHDOG_SLACK_S
+# Seconds. The longest of the deadlines that upstream has for its own tests, which are a drop-in run's unless
+# it sets one (common_distributed.get_timeout): 300 for most, up to 500 by name or build.
+LONGEST_UPSTREAM_S = 500.0
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """How long tests may take, in seconds: ``timeout_s`` by themselves, None for no limit.
+
+    ``margin_s`` is how much later the controller ends the worker of a test that a supervisor watches.
+    """
+
+    timeout_s: float | None
+    margin_s: float
+
+    def of(self, unit: Unit) -> float | None:
+        """The controller's limit for a unit."""
+        if self.timeout_s is None:
+            return None
+        limit = unit.timeout_s if unit.timeout_s is not None else self.timeout_s
+        return limit + self.margin_s if unit.supervised else limit
+
+
+def time_limits(settings: Settings, *, upstream_deadlines: bool, debugger: bool) -> TimeLimits:
+    """The limits of a run: none beside a debugger, and upstream's longest where its tests go by their own."""
+    graces = settings.grace_s + max(settings.skip_grace_s, settings.exit_grace_s) + settings.exit_grace_s
+    timeout_s = max(settings.timeout_s, LONGEST_UPSTREAM_S) if upstream_deadlines else settings.timeout_s
+    return TimeLimits(None if debugger else timeout_s, graces + WATCHDOG_SLACK_S)

@@ -1,0 +1,56 @@
+"""Tests how long the controller lets a test run."""
+
+from __future__ import annotations
+
+import unittest
+from dataclasses import replace
+
+from harness.runner.time_limits import LONGEST_UPSTREAM_S, WATCHDOG_SLACK_S, TimeLimits, time_limits
+from harness.runner.unit import of_id
+from harness.settings import Settings
+
+UNIT = of_id("m.T.test_x", "m")
+
+
+class OfUnitTest(unittest.TestCase):
+    """``TimeLimits.of``: one test's limit."""
+
+    def test_table(self) -> None:
+        """A test's own deadline wins, and only a test that a supervisor watches gets the margin."""
+        for timeout_s, own_s, supervised, limit_s in (
+            (100.0, None, False, 100.0),
+            (100.0, None, True, 120.0),
+            (100.0, 7.0, False, 7.0),
+            (100.0, 7.0, True, 27.0),
+            (None, 7.0, True, None),
+        ):
+            with self.subTest(timeout_s=timeout_s, own_s=own_s, supervised=supervised):
+                unit = replace(UNIT, timeout_s=own_s, supervised=supervised)
+                self.assertEqual(TimeLimits(timeout_s, margin_s=20.0).of(unit), limit_s)
+
+
+class OfRunTest(unittest.TestCase):
+    """``time_limits``: the limits of a run."""
+
+    def test_timeout(self) -> None:
+        """A debugger suspends the limit, and upstream's longest deadline is the least of a drop-in run."""
+        for timeout_s, upstream, debugger, expected_s in (
+            (60.0, False, False, 60.0),
+            (60.0, True, False, LONGEST_UPSTREAM_S),
+            (900.0, True, False, 900.0),
+            (60.0, False, True, None),
+        ):
+            with self.subTest(timeout_s=timeout_s, upstream=upstream, debugger=debugger):
+                settings = Settings(timeout_s=timeout_s)
+                limits = time_limits(settings, upstream_deadlines=upstream, debugger=debugger)
+                self.assertEqual(limits.timeout_s, expected_s)
+
+    def test_margin(self) -> None:
+        """Every grace that a supervisor may grant passes before the controller ends its worker."""
+        settings = Settings(grace_s=1.0, skip_grace_s=50.0, exit_grace_s=10.0)
+        limits = time_limits(settings, upstream_deadlines=False, debugger=False)
+        self.assertEqual(limits.margin_s, 61.0 + WATCHDOG_SLACK_S)
+
+
+if __name__ == "__main__":
+    unittest.main()
