@@ -244,6 +244,10 @@ class DirectionTest(unittest.TestCase):
         for module in MODULES:
             part_of(module)
         self.assertLessEqual({each for part in TABLE for each in part.modules}, set(MODULES))
+        folders = {
+            f"ranks.{path.name}" for path in (HARNESS / "ranks").iterdir() if (path / "__init__.py").exists()
+        }
+        self.assertEqual(folders, set(RANK_MODES), "each folder of ranks is a part of its own")
 
     def test_exceptions_are_used(self) -> None:
         """A single module that a part may use is used, and so is each exception to the rules."""
