@@ -116,7 +116,7 @@ class Layout(unittest.TestCase):
         self.assert_named("Modules at the top of ``harness/``", found)
 
     def test_every_path_exists(self) -> None:
-        """Every file that ARCHITECTURE.rst and CONTRIBUTING.rst name exists; where they give no folder, anywhere."""
+        """Every file that ARCHITECTURE.rst and CONTRIBUTING.rst name exists, in the folder that they name."""
         names = {path.name for part in ("harness", "suites/selftest") for path in (TREE / part).rglob("*.py")}
         for document in (ARCHITECTURE, CONTRIBUTING):
             named = set(re.findall(r"``([\w./]*\w\.(?:py|rst|txt|html|sh))``", document))
