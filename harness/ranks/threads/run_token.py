@@ -46,6 +46,11 @@ class RunToken:
             self._waiting.append((rank, gate))
         gate.acquire()
 
+    @property
+    def waiting(self) -> int:
+        """How many ranks wait for the token."""
+        return len(self._waiting)
+
     def release(self, rank: int) -> None:
         """The rank is about to wait for others, or is done; nothing happens where it has no token."""
         with self._lock:
