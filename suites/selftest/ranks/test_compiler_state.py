@@ -22,7 +22,8 @@ class Compiler:
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         self.graphs.append(graph)
-        return graph.forward
+        run: Callable[..., Any] = graph.forward
+        return run
 
 
 class ResetTest(unittest.TestCase):

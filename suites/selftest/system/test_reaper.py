@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,15 +14,19 @@ from pathlib import Path
 from harness.system.reaper import reap
 
 ROOT = str(Path(__file__).resolve().parents[3])
+# Seconds for a server to do its work; only a broken test waits this long.
+LONG_S = 120.0
 
 # A server: `start` gives it a child, by default one that waits until it is killed.
 SERVER = """
-    import os, signal, subprocess
+    import os, signal
     from harness.system import posix, reaper
 
+    # Children have a standard error of their own: the test reads that of the server to its end.
+    ERRORS = [(os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)]
+
     def start(*command):
-        # What a server's child is that nobody holds as a Popen.
-        return os.posix_spawnp(command[0], command, os.environ)
+        return os.posix_spawnp(command[0], command, os.environ, file_actions=ERRORS)
 
     def waiting():
         return start("sleep", "3600")
@@ -58,10 +63,19 @@ class ReaperTest(unittest.TestCase):
     def serves(self, code: str) -> None:
         """Checks that a server which runs this code finds all of its assertions true."""
         program = textwrap.dedent(SERVER) + textwrap.dedent(code)
-        run = subprocess.run(
-            [sys.executable, "-c", program], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False
-        )
-        self.assertEqual(run.returncode, 0, run.stderr)
+        with subprocess.Popen(
+            [sys.executable, "-c", program],
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as run:
+            try:
+                _, errors = run.communicate(timeout=LONG_S)
+            finally:
+                with contextlib.suppress(ProcessLookupError):  # nothing is left, as it should be
+                    os.killpg(run.pid, signal.SIGKILL)
+        self.assertEqual(run.returncode, 0, errors)
 
     def test_sweep(self) -> None:
         """Orphans that do not end by themselves are ended and told; ranks and helpers live on."""
@@ -77,7 +91,6 @@ class ReaperTest(unittest.TestCase):
             leaked = server.sweep([])
             assert leaked == [f"process {rank}: sleep 3600"], leaked
             assert not gone(helper)
-            os.kill(helper, signal.SIGKILL)
         """)
 
     def test_orphans_that_end(self) -> None:
@@ -103,17 +116,24 @@ class ReaperTest(unittest.TestCase):
         """)
 
     def test_helpers(self) -> None:
-        """Children that were there before an import are no helpers; the others end when they are told to."""
+        """Children that were there before an import are no helpers; the others end by SIGTERM."""
         self.serves("""
+            reaper.ORPHAN_GRACE_S = 60.0  # no helper is killed that is slow to end
             rank = waiting()
             before = posix.children()
-            polite = waiting()
+            read, write = os.pipe()
+            os.set_inheritable(write, True)
+            script = f"trap 'echo told >&{write}; exit' TERM; echo up >&{write}; while :; do sleep 0.01; done"
+            helper = start("sh", "-c", script)
+            os.close(write)
+            assert os.read(read, 100) == b"up\\n"
             server.take_as_helpers(before)
-            assert server.helpers == {polite}, server.helpers
+            assert server.helpers == {helper}, server.helpers
             os.kill(rank, signal.SIGKILL)
             os.waitpid(rank, 0)
             server.end_helpers()
-            assert gone(polite) and server.helpers == set() and posix.children() == []
+            assert os.read(read, 100) == b"told\\n"
+            assert gone(helper) and server.helpers == set() and posix.children() == []
         """)
 
     def test_stubborn_helper(self) -> None:
@@ -129,11 +149,9 @@ class ReaperTest(unittest.TestCase):
         """)
 
     def test_helper_that_has_ended(self) -> None:
-        """A helper that ended long ago is none of the processes that are signalled."""
+        """A helper that ended long ago is not signalled, because its number may be somebody else's."""
         self.serves("""
-            helper = start("true")
-            server.take_as_helpers([])
-            os.waitpid(helper, 0)
+            server.helpers.add(os.getpid())
             server.end_helpers()
             assert server.helpers == set()
         """)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -14,18 +15,14 @@ from harness.wire import recv_frame
 from suites.selftest.faults.clean import CleanTestCase
 
 WORLD_SIZE = 2
+# Seconds for a signal to end a process; only a broken test waits this long.
+LONG_S = 10.0
 
 
-def waiting_process(*, own_group: bool = True) -> int:
-    """Forks a process, by default in a process group of its own, which waits until a signal ends it."""
-    pid = os.fork()
-    if pid == 0:
-        posix.die_with_parent(signal.SIGKILL)
-        while True:
-            signal.pause()
-    if own_group:
-        os.setpgid(pid, pid)
-    return pid
+def kill(pid: int) -> None:
+    """Kills a process unless it is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 class LaunchedRanksTest(CleanTestCase):
@@ -39,7 +36,19 @@ class LaunchedRanksTest(CleanTestCase):
         self.ranks = LaunchedRanks(events)
         self.addCleanup(self.ranks.kill_and_reap)
         for rank in range(WORLD_SIZE):
-            self.ranks.add(rank, waiting_process())
+            self.ranks.add(rank, self.waiting_process())
+
+    def waiting_process(self, *, own_group: bool = True) -> int:
+        """Forks a process, by default in a process group of its own, which waits until a signal ends it."""
+        pid = os.fork()
+        if pid == 0:
+            posix.die_with_parent(signal.SIGKILL)
+            while True:
+                signal.pause()
+        if own_group:
+            os.setpgid(pid, pid)
+        self.addCleanup(kill, pid)
+        return pid
 
     def pidfd(self, rank: int) -> int:
         """Returns the pidfd of a rank."""
@@ -68,10 +77,12 @@ class LaunchedRanksTest(CleanTestCase):
 
     def test_signal_to_a_group(self) -> None:
         """With ``group``, the processes that a rank has started are signalled, too."""
-        child = waiting_process(own_group=False)
+        child = self.waiting_process(own_group=False)
         os.setpgid(child, self.ranks.pids[0])
         self.ranks.signal(Signal(0, signal.SIGUSR1, group=True))
-        self.assertEqual(os.waitpid(child, 0)[1], signal.SIGUSR1)
+        self.addCleanup(os.waitpid, child, 0)
+        self.addCleanup(kill, child)
+        self.assertEqual(posix.still_running([child], LONG_S), [])
         self.assertEqual(self.ranks.reap(self.pidfd(0)).code, -signal.SIGUSR1)
 
     def test_signal_to_one_that_is_gone(self) -> None:
@@ -93,14 +104,15 @@ class LaunchedRanksTest(CleanTestCase):
 
     def test_kill_before_it_has_a_group(self) -> None:
         """A rank that is not yet the leader of a group of its own is killed all the same."""
-        self.ranks.add(WORLD_SIZE, waiting_process(own_group=False))
+        self.ranks.add(WORLD_SIZE, self.waiting_process(own_group=False))
         self.ranks.kill()
+        self.assertEqual(posix.still_running(self.ranks.pids.values(), LONG_S), [])
         self.assertEqual(self.ranks.reap(self.pidfd(WORLD_SIZE)).code, -signal.SIGKILL)
 
     def test_messages(self) -> None:
         """What is sent arrives in order, and the socket stays one that does not block."""
         self.ranks.events.setblocking(False)
-        sent = [Launched([1, 2]), Exited(0, 3, 4)]
+        sent: list[Launched | Exited] = [Launched([1, 2]), Exited(0, 3, 4)]
         for message in sent:
             self.ranks.send(message)
         self.assertEqual([self.heard(), self.heard()], sent)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 import unittest
 from typing import Any, ClassVar
+from unittest import mock
 
 from harness.outcomes import PLAIN, Status
 from harness.protocol import Launch, ModuleRef
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.job import Job
 from harness.ranks.result import RankResult
+from harness.ranks.threads import mode
 from harness.ranks.threads.mode import ThreadRanks
+from harness.ranks.threads.rank_set import RankThreads
 from harness.settings import Settings
 from suites.selftest.ranks.threads.running import ARRIVAL_S
 
@@ -107,7 +110,11 @@ class ThreadRanksTest(unittest.TestCase):
 
     def test_all_at_once(self) -> None:
         """The ranks of a class that takes no turns run at the same time."""
-        self.assertEqual(self.statuses(Together), [Status.PASSED] * WORLD_SIZE)
+        for case, turns in ((Together, False), (Case, True)):
+            with mock.patch.object(mode, "RankThreads", wraps=RankThreads) as made:
+                self.statuses(case)
+            self.assertEqual(made.call_args.kwargs["turns"], turns)
+        self.assertFalse(Together.meeting.broken)
 
     def test_close(self) -> None:
         """Threads that nobody joins are ended, also while they run; a second close does nothing."""

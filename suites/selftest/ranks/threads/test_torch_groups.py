@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import unittest
 from collections.abc import Callable
@@ -65,7 +66,7 @@ class ThreadedGroupTest(unittest.TestCase):
 
         def body(rank: int, channel: DirectChannel) -> None:
             for seconds in (10, 3600):
-                dist.distributed_c10d._new_process_group_helper(timeout=timedelta(seconds=seconds))  # type: ignore[call-arg]  # the mock asks for no more
+                dist.distributed_c10d._new_process_group_helper(timeout=timedelta(seconds=seconds))
 
         with mock.patch.object(dist.distributed_c10d, "_new_process_group_helper", note):
             run_to_end(RankThreads(1, body, timeout_s=ARRIVAL_S))
@@ -108,6 +109,18 @@ class InstalledTest(unittest.TestCase):
                 self.assertTrue(bound, "what is a method no longer gets its self")
         self.assertEqual(dist.Backend._plugins["THREADED"], creator)
         self.assertIs(vars(ProcessLocalGroup)["_start_coll"], start)
+
+    def test_groups_of_the_parent(self) -> None:
+        """After the test each thread of the parent sees the parent's groups, also in C++."""
+        run_to_end(RankThreads(1, lambda rank, channel: None, timeout_s=ARRIVAL_S))
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        self.addCleanup(dist.destroy_process_group)
+        name, resolve = dist.group.WORLD.group_name, dist.distributed_c10d._resolve_process_group
+        found: list[object] = []
+        thread = threading.Thread(target=lambda: found.append(resolve(name)))
+        thread.start()
+        thread.join()
+        self.assertEqual(found, [dist.group.WORLD])
 
     def test_ranks_cannot_start_ranks(self) -> None:
         """A threaded test within a threaded test is refused."""
