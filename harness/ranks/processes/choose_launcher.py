@@ -7,7 +7,7 @@ kept until the process ends.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from harness.errors import LaunchError
 from harness.ranks.processes.fork_server import ForkServerLauncher
@@ -44,11 +44,16 @@ def launcher(name: str | None) -> Launcher:
     """
     if sys.platform != "linux":
         raise LaunchError(f"ranks as processes need Linux (pidfd, SCM_RIGHTS); this is {sys.platform}")
-    launchers = _launchers.get()
+    made = _launchers.get()
     key = "auto" if name in (None, "external") else name
-    if key not in launchers:
-        launchers[key] = _MAKE[key]()
-    return launchers[key]
+    if key not in made:
+        made[key] = _MAKE[key]()
+    return made[key]
+
+
+def launchers() -> Mapping[str, Launcher]:
+    """The launchers that this process has made so far, by the name under which they were asked for."""
+    return _launchers.held() or {}
 
 
 _MAKE: dict[str, Callable[[], Launcher]] = {

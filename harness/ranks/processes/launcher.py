@@ -71,6 +71,11 @@ class ServerLauncher(abc.ABC):
     def __init__(self) -> None:
         self._server: LaunchServer | None = None
 
+    @property
+    def server(self) -> LaunchServer | None:
+        """The server that the launcher keeps; None before the first launch and after ``close``."""
+        return self._server
+
     @abc.abstractmethod
     def _start_server(self, module: str, sys_path: Sequence[str]) -> LaunchServer:
         """Starts a new server; OSError where the system refuses one."""

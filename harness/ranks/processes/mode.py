@@ -27,13 +27,17 @@ from harness.settings import Settings
 class FreshRanks:
     """Ranks that are started for one test and end with it."""
 
-    def __init__(self, job: Job, started: float | None = None) -> None:
-        """Starts the ranks; the deadline counts from ``started`` (monotonic seconds, now by default)."""
+    def __init__(self, job: Job) -> None:
+        """Starts the ranks; the test's deadline counts from now."""
         self._job = job
         self._launcher = choose_launcher.launcher(job.settings.launcher)
-        self._started = time.monotonic() if started is None else started
+        self._started = time.monotonic()
         self._ranks: RankSet = self._launcher.launch(job.request)
         self.processes = [RankProcess(self._ranks, rank) for rank in range(self._ranks.world_size)]
+
+    def restart_deadline(self) -> None:
+        """Lets the test's deadline count from now, when the ranks' start is not to count against it."""
+        self._started = time.monotonic()
 
     def join(self, rules: MergeRules) -> JobResult:
         """Supervises the ranks to their end."""
@@ -49,7 +53,7 @@ class FreshRanks:
         for process, outcome in zip(self.processes, result.outcomes, strict=True):
             process.exitcode = outcome.exit_code
         self._ranks.close()
-        _replace_if_stuck(self._launcher, result)
+        replace_if_stuck(self._launcher, result)
         return result
 
     def close(self) -> None:
@@ -105,7 +109,7 @@ class PooledRanks:
             for process, outcome in zip(self.processes, result.outcomes, strict=True):
                 process.exitcode = outcome.exit_code
             self._pool.retire()
-            _replace_if_stuck(self._launcher, result)
+            replace_if_stuck(self._launcher, result)
         return result
 
     def close(self) -> None:
@@ -119,7 +123,7 @@ class PooledRanks:
         return self._launcher.how_it_ended()
 
 
-def _replace_if_stuck(launcher: Launcher, result: JobResult) -> None:
+def replace_if_stuck(launcher: Launcher, result: JobResult) -> None:
     """Ends a server that did not report its sweep of leftover processes, since it is stuck."""
     if UNSWEPT in result.notes:
         launcher.close()

@@ -94,12 +94,13 @@ def preload_compiler() -> None:
     import torch.compiler
 
     for name in (*TRACING, *AOT, *INDUCTOR):
-        if name not in sys.modules and _exists(name):
+        if name not in sys.modules and exists(name):
             importlib.import_module(name)
     torch.compiler.list_backends()  # the first look-up of a backend's name imports all of them
 
 
-def _exists(name: str) -> bool:
+def exists(name: str) -> bool:
+    """Whether the module can be found; its package is imported to find out."""
     try:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:  # its package is missing as well

@@ -46,6 +46,11 @@ class RunToken:
             self._waiting.append((rank, gate))
         gate.acquire()
 
+    @property
+    def waiting(self) -> int:
+        """How many ranks wait for the token."""
+        return len(self._waiting)
+
     def release(self, rank: int) -> None:
         """Gives the token up, before the rank waits or when it is done; a no-op without the token."""
         with self._lock:

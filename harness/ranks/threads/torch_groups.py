@@ -153,7 +153,7 @@ def _bounded(original: Callable[..., Any], most: timedelta) -> Callable[..., Any
     return call
 
 
-def _waiting_calls() -> Iterator[tuple[Any, str]]:
+def waiting_calls() -> Iterator[tuple[Any, str]]:
     """The functions in which ``torch.distributed`` waits for other ranks, in Python or just below."""
     yield dist.Work, "wait"
     for store in (dist.Store, dist.FileStore, dist.HashStore, dist.TCPStore, dist.PrefixStore):
@@ -165,7 +165,7 @@ def _waiting_calls() -> Iterator[tuple[Any, str]]:
     yield functional, "wait_tensor"
 
 
-def _sleeping_calls() -> Iterator[tuple[Any, str]]:
+def sleeping_calls() -> Iterator[tuple[Any, str]]:
     """The functions in which tests sleep, or wait for a process that they started."""
     yield time, "sleep"
     yield subprocess.Popen, "wait"
@@ -198,10 +198,10 @@ def installed(ranks: ThreadOwner, timeout_s: float) -> Iterator[None]:
     most = timedelta(seconds=timeout_s)
     with ExitStack() as stack:
         stack.enter_context(_one_device_guard())
-        for owner, name in _waiting_calls():
+        for owner, name in waiting_calls():
             if name in vars(owner):
                 stack.enter_context(replaced(owner, name, _waits(getattr(owner, name))))
-        for owner, name in _sleeping_calls():
+        for owner, name in sleeping_calls():
             slept = _waits(getattr(owner, name), for_peers=False)
             stack.enter_context(replaced(owner, name, slept))
         begin = _arriving(threaded.ProcessLocalGroup._start_coll)

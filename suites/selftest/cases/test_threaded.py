@@ -18,7 +18,7 @@ from harness import Status
 from harness.cases.threaded import spawn_threads_and_init_comms
 from harness.compiler_state import reset_compiler
 from suites.selftest.faults import threaded
-from suites.selftest.faults.rows import IMPATIENT, PATIENT, FaultRows, Played, _read
+from suites.selftest.faults.rows import IMPATIENT, PATIENT, FaultRows, Played, read_verdict
 
 # Seconds; ranks on threads start in a thousandth of that.
 DEADLINE = "0.3"
@@ -290,7 +290,7 @@ class SameBodiesTest(ThreadRows):
                 mock.patch.object(case, "setUp", _announcing(case, fn, code)),
             ):
                 case.run(result)
-            self.assertEqual(_read(result)[0], verdict, result.errors)
+            self.assertEqual(read_verdict(result)[0], verdict, result.errors)
 
     def test_own_class(self) -> None:
         """A rank's class is its own, under the same name."""
@@ -314,7 +314,7 @@ class CompiledTest(unittest.TestCase):
                 with self.subTest(method=method, case=case.__name__), mock.patch.dict(os.environ, environ):
                     result = unittest.TestResult()
                     case(method).run(result)
-                    verdict, texts = _read(result)
+                    verdict, texts = read_verdict(result)
                     self.assertEqual(verdict, "pass", texts)
 
 
@@ -325,7 +325,7 @@ class DecoratorTest(unittest.TestCase):
         """Runs one decorated test; returns its instance, verdict and text."""
         case, result = threaded.Decorated(method), unittest.TestResult()
         case.run(result)
-        verdict, texts = _read(result)
+        verdict, texts = read_verdict(result)
         return case, verdict, "\n".join(texts)
 
     def test_passes(self) -> None:

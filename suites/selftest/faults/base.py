@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 from harness import MultiProcessTestCase
+from harness.ranks.processes.mode import FreshRanks
 
 __unittest = True  # as in the harness, so that a traceback in a verdict shows no frame of this file
 
@@ -46,8 +47,8 @@ class FaultyCase(MultiProcessTestCase):
                 _read_bytes(reader, self.arrivals)
             finally:
                 os.close(reader)
-            # restarts the deadline, as the fresh rank mode keeps it
-            self._running._started = time.monotonic()  # type: ignore[union-attr]
+            assert isinstance(self._running, FreshRanks), self._running
+            self._running.restart_deadline()
         super()._join_processes(fn)
 
     def arrive(self) -> None:

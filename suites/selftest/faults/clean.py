@@ -105,10 +105,9 @@ def _servers() -> tuple[set[tuple[int, str]], set[int]]:
     """Returns the control descriptors and the process ids of the servers that this process keeps."""
     controls: set[tuple[int, str]] = set()
     pids: set[int] = set()
-    kept = choose_launcher._launchers.held()
-    for launcher in (kept or {}).values():
+    for launcher in choose_launcher.launchers().values():
         assert isinstance(launcher, ServerLauncher), launcher
-        server = launcher._server
+        server = launcher.server
         if server is not None and server.control.fileno() >= 0:
             fd = server.control.fileno()
             controls.add((fd, os.readlink(f"/proc/self/fd/{fd}")))
@@ -118,8 +117,8 @@ def _servers() -> tuple[set[tuple[int, str]], set[int]]:
 
 def _scratch_directory() -> set[str]:
     """Returns the directory that this process keeps for rendezvous files."""
-    kept = scratch._kept.held()
-    return {kept.path} if kept is not None else set()
+    directory = scratch.kept_directory()
+    return {directory} if directory is not None else set()
 
 
 def _descriptors() -> set[tuple[int, str]]:

@@ -72,7 +72,7 @@ class FaultRows(CleanTestCase):
         with mock.patch.dict(os.environ, settings), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             instance.run(result)
-        verdict, texts = _read(result)
+        verdict, texts = read_verdict(result)
         return Played(verdict, texts, instance, result, tuple(caught))
 
     def check(
@@ -116,7 +116,7 @@ else:
     Rows = object
 
 
-def _read(result: unittest.TestResult) -> tuple[str, tuple[str, ...]]:
+def read_verdict(result: unittest.TestResult) -> tuple[str, tuple[str, ...]]:
     """Returns the one verdict of a result and its texts; an error counts before a failure, being worse."""
     found = [
         ("ERROR", [text for _, text in result.errors]),

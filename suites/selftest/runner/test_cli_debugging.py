@@ -41,8 +41,12 @@ class Terminal:
         return self.text[start:]
 
     def type(self, line: str) -> None:
-        """Types a line at the terminal."""
-        os.write(self._fd, f"{line}\n".encode())
+        """Types a line."""
+        self.press(f"{line}\n".encode())
+
+    def press(self, keys: bytes) -> None:
+        """Presses keys, as the terminal encodes them."""
+        os.write(self._fd, keys)
 
     def close(self) -> int:
         """Waits for the end of the run and returns its exit code."""
@@ -119,7 +123,7 @@ class DebuggerTest(RunnerCase):
         )
         terminal = Terminal(self.command("test_p", "-s"), self.environ(TERM="dumb"), str(self.directory))
         terminal.read_until("RUNNING")
-        os.write(terminal._fd, b"\x03")
+        terminal.press(b"\x03")
         terminal.read_until("in test_1")
         self.assertEqual(terminal.close(), 130)
 

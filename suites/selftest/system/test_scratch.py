@@ -10,11 +10,6 @@ import tempfile
 import textwrap
 import unittest
 from pathlib import Path
-from unittest import mock
-
-from harness.ranks.processes.pool import Pool
-from harness.system import scratch
-from harness.system.per_process import PerProcess
 
 ROOT = str(Path(__file__).resolve().parents[3])
 
@@ -81,41 +76,6 @@ class DirectoryTest(unittest.TestCase):
     def test_removed_meanwhile(self) -> None:
         """New files after a removal by somebody else or by ``close_all`` are removed as well."""
         self.leaves_nothing(REMOVED)
-
-
-class PerProcessTest(unittest.TestCase):
-    """``PerProcess``, which holds one value for each process."""
-
-    def test_fork_has_its_own(self) -> None:
-        """Each process makes its own value, once, when it is asked for."""
-        holder = PerProcess(list[int])
-        self.assertIsNone(holder.held())
-        mine = holder.get()
-        self.assertIs(holder.get(), mine)
-        self.assertIs(holder.held(), mine)
-        with mock.patch("os.getpid", return_value=-1):
-            self.assertIsNone(holder.held())
-            self.assertIsNot(holder.get(), mine)
-        self.assertIs(holder.get(), mine)
-
-
-class PoolTest(unittest.TestCase):
-    """Pooled ranks and their rendezvous file."""
-
-    def test_no_ranks_no_file(self) -> None:
-        """If ranks cannot be started, the error is passed on and no file is left."""
-        made = os.listdir(scratch.scratch().path)
-        with self.assertRaises(ZeroDivisionError):
-            Pool().lease("key", lambda: 1 / 0)  # type: ignore[arg-type, return-value]  # never returns
-        self.assertEqual(os.listdir(scratch.scratch().path), made)
-
-    def test_no_file_no_ranks(self) -> None:
-        """If the file cannot be made, no ranks are started."""
-        started: list[int] = []
-        refused = mock.Mock(side_effect=OSError("no space"))
-        with mock.patch.object(scratch.Scratch, "new_file", refused), self.assertRaises(OSError):
-            Pool().lease("key", lambda: started.append(1))  # type: ignore[arg-type, return-value]  # never
-        self.assertEqual(started, [])
 
 
 if __name__ == "__main__":

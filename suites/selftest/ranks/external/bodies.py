@@ -1,4 +1,4 @@
-"""Test bodies that ``test_external`` runs on ranks which it starts itself, and the program of such a rank.
+"""Test bodies that ``test_mode`` runs on ranks which it starts itself, and the program of such a rank.
 
 ``main`` runs tests of this module, as unittest does, and writes the verdict of each to a file.
 """
@@ -11,11 +11,13 @@ import sys
 import time
 import unittest
 import warnings
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
+from torch.distributed import TCPStore
 
 from harness import (
     DistributedTestBase,
@@ -27,6 +29,14 @@ from harness import (
 
 # Seconds. The deadline of the tests that run into it.
 SHORT_S = 1.5
+# Seconds. The patience of a store's clients; only a broken test waits this long.
+LONG_S = 120.0
+
+
+def new_store() -> TCPStore:
+    """Returns a store that this process hosts on a port that it chose, as torchrun's agent does."""
+    patience = timedelta(seconds=LONG_S)
+    return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=patience)
 
 
 class Three(DistributedTestBase):

@@ -1,4 +1,4 @@
-"""Tests the external launcher on ranks that this test starts itself, as torchrun does."""
+"""Tests the rank mode "external" on ranks that this test starts itself, as torchrun does."""
 
 from __future__ import annotations
 
@@ -9,21 +9,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import unittest
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 from torch.distributed import TCPStore
 
-from harness import RankOutcome, Status
-from harness.errors import LaunchError
-from harness.ranks.external import rank_set
-from harness.ranks.external.launcher_environment import LauncherEnvironment
-from harness.ranks.external.rank_set import ExternalRankSet
+from suites.selftest.ranks.external.bodies import new_store
 
 ROOT = str(Path(__file__).resolve().parents[4])
 BODIES = "suites.selftest.ranks.external.bodies"
@@ -32,25 +24,6 @@ RUN = f"import sys; from {BODIES} import main; main(*sys.argv[1:])"
 LONG_S = 120.0
 # Variables of torchrun that this process may have inherited and that its ranks must not see.
 INHERITED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE")
-
-
-def new_store() -> TCPStore:
-    """Returns a store that this process hosts on a port that it chose, as torchrun's agent does."""
-    patience = timedelta(seconds=LONG_S)
-    return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=patience)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Hides what torch's C++ code prints about a connection that fails."""
-    before = os.dup(2)
-    try:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
-    finally:
-        os.dup2(before, 2)
-        os.close(before)
 
 
 class Job:
@@ -322,113 +295,6 @@ class TorchrunTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(done.stderr.count("cause: rank 0 failed: AssertionError"), 2, done.stderr)
         self.assertEqual(done.stderr.count("FAILED (failures=1)"), 2, done.stderr)
-
-
-class AssemblyTest(unittest.TestCase):
-    """Processes that assemble at a store, played by threads."""
-
-    def setUp(self) -> None:
-        self.store = new_store()
-        temporary = tempfile.mkdtemp(prefix="harness-selftest-")
-        self.addCleanup(shutil.rmtree, temporary)
-        patch = mock.patch.object(tempfile, "tempdir", temporary)
-        patch.start()
-        self.addCleanup(patch.stop)
-
-    def place(self, rank: int, size: int = 2) -> LauncherEnvironment:
-        """A rank's, at the store of this test."""
-        return LauncherEnvironment(rank, size, "127.0.0.1", self.store.port, agent_store=True)
-
-    def together(self, *places: LauncherEnvironment, timeout_s: float = 30.0) -> list[Any]:
-        """An assembly for each place, or the LaunchError that came in its stead."""
-        found: list[Any] = [None] * len(places)
-
-        def come(number: int) -> None:
-            try:
-                found[number] = ExternalRankSet(places[number], timeout_s)
-            except LaunchError as error:
-                found[number] = error
-
-        threads = [threading.Thread(target=come, args=(number,)) for number in range(len(places))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return found
-
-    def test_one_order(self) -> None:
-        """Messages that all processes append at the same time are read in the same order by all."""
-        both = self.together(self.place(0), self.place(1))
-        logs = [a.begin("a test") for a in both]
-        words = [[RankOutcome(rank, Status.PASSED, note=str(n)) for n in range(20)] for rank in (0, 1)]
-
-        def append(rank: int) -> None:
-            for word in words[rank]:
-                logs[rank].append(word)
-
-        threads = [threading.Thread(target=append, args=(rank,)) for rank in (0, 1)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        read = [[log.read(number, 10.0).outcome for number in range(40)] for log in logs]
-        self.assertEqual(read[0], read[1])
-        for rank in (0, 1):
-            self.assertEqual([o for o in read[0] if o.rank == rank], words[rank])
-        self.assertIsNone(logs[0].read(40, 0.0))
-
-    def test_rendezvous(self) -> None:
-        """All processes get the same rendezvous file, a new one for each test, and it goes with rank 0."""
-        both = self.together(self.place(0), self.place(1))
-        paths = []
-        for test in ("one", "two", "one"):
-            for each in both:
-                each.begin(test)
-            first, second = (each.rendezvous(test) for each in both)
-            self.assertEqual(first, second)
-            self.assertTrue(os.path.exists(first))
-            paths.append(first)
-        self.assertEqual(len(set(paths)), 3)
-        leaving = threading.Thread(target=both[1].leave, args=(30.0,))
-        leaving.start()
-        both[0].leave(30.0)
-        leaving.join()
-        self.assertFalse(os.path.exists(os.path.dirname(paths[0])))
-
-    def test_no_shared_directory(self) -> None:
-        """A directory that the processes do not share is an error in one line that says what to do."""
-        both = self.together(self.place(0), self.place(1))
-        shutil.rmtree(os.path.dirname(both[0].rendezvous("a test")))
-        with self.assertRaisesRegex(LaunchError, "^rank 1 cannot use rank 0's .*: set TMPDIR"):
-            both[1].rendezvous("a test")
-
-    def test_late(self) -> None:
-        """A process that comes after the others have given up is told so at once."""
-        with quiet():
-            (first,) = self.together(self.place(0), timeout_s=0.1)
-        self.assertIsInstance(first, LaunchError)
-        self.assertRegex(str(first), "^rank 1 did not come: rank 0 of 2 waited 0.1 s")
-        (second,) = self.together(self.place(1))
-        self.assertRegex(str(second), "^rank 0 had given up")
-
-    def test_again(self) -> None:
-        """Two programs in turn on one store do not see what the other left there."""
-        for _ in range(2):
-            both = self.together(self.place(0), self.place(1))
-            logs = [a.begin("a test") for a in both]
-            self.assertIsNone(logs[0].read(0, 0.01, soon=True))
-            logs[1].append(RankOutcome(1, Status.PASSED))
-            self.assertEqual(
-                logs[0].read(0, 10.0), rank_set.LoggedOutcome(RankOutcome(1, Status.PASSED), False)
-            )
-
-    def test_no_store(self) -> None:
-        """If nobody listens at the store's address, the error is one line."""
-        where = self.place(1)
-        del self.store
-        said = r"\Arank 1 finds no store at 127\.0\.0\.1:\d+ within 0.3 s: .*\Z"
-        with self.assertRaisesRegex(LaunchError, said), quiet():
-            ExternalRankSet(where, 0.3)
 
 
 if __name__ == "__main__":

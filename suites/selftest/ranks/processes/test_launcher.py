@@ -65,7 +65,7 @@ class LostServerRows(Rows):
         self.play(ends.Ends, "test_passes")
         launcher = choose_launcher.launcher(self.launcher)
         assert isinstance(launcher, ServerLauncher), launcher
-        server = launcher._server
+        server = launcher.server
         assert server is not None
         os.kill(server.pid, signal.SIGKILL)
         os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)

@@ -18,7 +18,7 @@ class StuckServerTest(unittest.TestCase):
         for notes, ended in (((), False), (("something else",), False), ((UNSWEPT,), True)):
             with self.subTest(notes=notes):
                 launcher = mock.create_autospec(Launcher, instance=True)
-                mode._replace_if_stuck(launcher, JobResult((), (), notes=notes))
+                mode.replace_if_stuck(launcher, JobResult((), (), notes=notes))
                 self.assertEqual(launcher.close.called, ended)
 
 

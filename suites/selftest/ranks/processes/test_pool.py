@@ -1,15 +1,18 @@
-"""Tests what a kept rank set is sent for each test: everything once, and then only what is new."""
+"""Tests the pool: what a kept rank set is sent for each test, and what a set that cannot be made leaves."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import socket
 import types
 import unittest
 from typing import Any
+from unittest import mock
 
 from harness.protocol import Again, Launch, Message, ModuleRef, decode
-from harness.ranks.processes.pool import PooledSet
+from harness.ranks.processes.pool import Pool, PooledSet
+from harness.system import scratch
 from harness.wire import recv_frame
 
 FIRST = Launch(
@@ -91,6 +94,25 @@ class SendTest(unittest.TestCase):
         assert isinstance(told, Launch)
         self.assertFalse(told.keeps_group)
         self.assertIsInstance(self.told(FIRST, keeps_group=False), Again)
+
+
+class LeaseTest(unittest.TestCase):
+    """Pooled ranks and their rendezvous file."""
+
+    def test_no_ranks_no_file(self) -> None:
+        """If ranks cannot be started, the error is passed on and no file is left."""
+        made = os.listdir(scratch.scratch().path)
+        with self.assertRaises(ZeroDivisionError):
+            Pool().lease("key", lambda: 1 / 0)  # type: ignore[arg-type, return-value]  # never returns
+        self.assertEqual(os.listdir(scratch.scratch().path), made)
+
+    def test_no_file_no_ranks(self) -> None:
+        """If the file cannot be made, no ranks are started."""
+        started: list[int] = []
+        refused = mock.Mock(side_effect=OSError("no space"))
+        with mock.patch.object(scratch.Scratch, "new_file", refused), self.assertRaises(OSError):
+            Pool().lease("key", lambda: started.append(1))  # type: ignore[arg-type, return-value]  # never
+        self.assertEqual(started, [])
 
 
 if __name__ == "__main__":

@@ -108,15 +108,15 @@ class ListsTest(unittest.TestCase):
         missing = [
             name
             for name in (*preload.TRACING, *preload.AOT, *preload.INDUCTOR)
-            if name not in sys.modules and not preload._exists(name)
+            if name not in sys.modules and not preload.exists(name)
         ]
         self.assertEqual(missing, [])
 
     def test_missing_modules(self) -> None:
         """Neither a missing module nor a missing package is an error."""
-        self.assertFalse(preload._exists("torch.no_such_module"))
-        self.assertFalse(preload._exists("no_such_package.module"))
-        self.assertTrue(preload._exists("torch._dynamo"))
+        self.assertFalse(preload.exists("torch.no_such_module"))
+        self.assertFalse(preload.exists("no_such_package.module"))
+        self.assertTrue(preload.exists("torch._dynamo"))
 
 
 class RanksTest(MultiProcessTestCase):

@@ -1,32 +1,36 @@
-"""Tests the parent's side of the messages between a parent and the server of its ranks."""
+"""Tests the descriptors by which a parent knows its ranks, and how it sends messages on them."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import resource
 import socket
 import threading
 import unittest
 from unittest import mock
 
+from harness.protocol import Launch, ModuleRef
 from harness.ranks.processes import rank_set
-from harness.ranks.processes.rank_set import send_whole
-from harness.ranks.second_attempt import time_for_another
+from harness.ranks.processes.rank_set import RankSet, send_whole
 from harness.wire import framed, recv_frame, send_frame
+from suites.selftest.faults.clean import CleanTestCase
 
 
-class TimeForAnotherTest(unittest.TestCase):
-    """The time that is left for a second attempt at a test."""
+class DescriptorsTest(CleanTestCase):
+    """The descriptors of a rank set."""
 
-    def test_table(self) -> None:
-        """A second attempt ends within the first one's deadline, or is not made at all."""
-        for timeout_s, elapsed_s, left_s in (
-            (60.0, 1.0, 59.0),
-            (60.0, 30.0, 30.0),
-            (60.0, 31.0, None),
-            (2.0, 2.1, None),
-        ):
-            with self.subTest(timeout_s=timeout_s, elapsed_s=elapsed_s):
-                self.assertEqual(time_for_another(timeout_s, elapsed_s), left_s)
+    def test_no_more_descriptors(self) -> None:
+        """If descriptors run out, those that were opened are closed again."""
+        request = Launch(ModuleRef("harness"), "None", "none", 64, "", {}, "/", [], [])
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for spare in range(3, 20):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + spare, hard))
+            with self.subTest(spare=spare), self.assertRaises(OSError):
+                RankSet(request)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 class SendWholeTest(unittest.TestCase):

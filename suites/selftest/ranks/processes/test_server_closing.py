@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import textwrap
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 from harness.protocol import Signal, encode
 from harness.ranks.processes import server
@@ -107,8 +109,10 @@ class StaleEventTest(CleanTestCase):
         """The server copes with a rank's end and a later message of the parent in one batch of events."""
         near, far = socket.socketpair()
         events, far_events = socket.socketpair()
-        played = server.Server(far, fork_rank, preload=False)
-        self.addCleanup(played._selector.close)
+        selector = selectors.DefaultSelector()
+        self.addCleanup(selector.close)
+        with mock.patch("selectors.DefaultSelector", return_value=selector):
+            played = server.Server(far, fork_rank, preload=False)
         with near, far, events:
             pid = os.fork()
             if pid == 0:

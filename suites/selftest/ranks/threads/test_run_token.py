@@ -38,9 +38,9 @@ class RunTokenTest(unittest.TestCase):
             self.came.put(rank)
 
         thread = threading.Thread(target=take, daemon=True)
-        before = len(self.token._waiting)
+        before = self.token.waiting
         thread.start()
-        while len(self.token._waiting) == before:
+        while self.token.waiting == before:
             thread.join(0.001)
         return thread
 

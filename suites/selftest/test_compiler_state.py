@@ -1,0 +1,112 @@
+"""Tests what is forgotten of torch.compile between tests, and what of the harness it leaves uncompiled."""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import torch
+import torch._dynamo
+
+from harness.compiler_state import reset_compiler, reset_if_used, uncompiled
+
+
+class Compiler:
+    """A backend that keeps the graphs that it is given."""
+
+    def __init__(self) -> None:
+        self.graphs: list[torch.fx.GraphModule] = []
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        self.graphs.append(graph)
+        run: Callable[..., Any] = graph.forward
+        return run
+
+
+class ResetTest(unittest.TestCase):
+    """What is left of a compiled function after a reset."""
+
+    def setUp(self) -> None:
+        reset_compiler()
+        self.addCleanup(reset_compiler)
+        self.compiler = Compiler()
+        self.compiled = torch.compile(lambda x: x + 1, backend=self.compiler)
+        self.compiled(torch.ones(2))
+
+    def compiles_again(self) -> bool:
+        """Returns whether the next call of the function compiles it once more."""
+        before = len(self.compiler.graphs)
+        self.compiled(torch.ones(2))
+        return len(self.compiler.graphs) > before
+
+    def test_reset(self) -> None:
+        """After a reset nothing is counted, and a function is compiled anew."""
+        self.assertFalse(self.compiles_again())
+        self.assertTrue(torch._dynamo.utils.counters)
+        reset_compiler()
+        self.assertFalse(torch._dynamo.utils.counters)
+        self.assertTrue(self.compiles_again())
+
+    def test_reset_if_used(self) -> None:
+        """The conditional reset takes place only if something has been counted."""
+        torch._dynamo.utils.counters.clear()
+        reset_if_used()
+        self.assertFalse(self.compiles_again())
+        torch._dynamo.utils.counters["frames"]["ok"] += 1
+        reset_if_used()
+        self.assertTrue(self.compiles_again())
+
+    def test_without_the_compiler(self) -> None:
+        """A reset does not import the compiler."""
+        with mock.patch.dict(sys.modules):
+            del sys.modules["torch._dynamo"]
+            reset_compiler()
+            reset_if_used()
+            self.assertNotIn("torch._dynamo", sys.modules)
+        self.assertFalse(self.compiles_again())
+
+
+class UncompiledTest(unittest.TestCase):
+    """A function that breaks the graph of the compiled function which calls it."""
+
+    def setUp(self) -> None:
+        reset_compiler()
+        self.addCleanup(reset_compiler)
+
+    def graphs_with(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> int:
+        """Returns how many graphs a compiled function has that calls ``wrap(breaks)``."""
+
+        def triple(x: torch.Tensor) -> torch.Tensor:
+            return x * 3
+
+        def breaks(x: torch.Tensor) -> torch.Tensor:
+            torch._dynamo.graph_break()
+            return triple(x)
+
+        breaks.__code__ = breaks.__code__.replace()  # a new object: what is left alone is the code
+        called = wrap(breaks)
+        compiler = Compiler()
+        torch.compile(lambda x: called(x) + 1, backend=compiler)(torch.ones(2))
+        return len(compiler.graphs)
+
+    def test_frames_are_left_alone(self) -> None:
+        """Neither an uncompiled function nor what it calls becomes a graph."""
+        self.assertEqual(self.graphs_with(lambda function: function), 2)
+        reset_compiler()
+        self.assertEqual(self.graphs_with(uncompiled), 1)
+
+    def test_is_the_function(self) -> None:
+        """It is the function itself, and can be called as before."""
+
+        def double(x: int) -> int:
+            return 2 * x
+
+        self.assertIs(uncompiled(double), double)
+        self.assertEqual(double(2), 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
