@@ -1,6 +1,6 @@
-"""torch-harness: ordinary unittest methods on N real ranks, with true verdicts in tens of milliseconds.
+"""torch-harness: runs ordinary unittest methods on N real ranks; this file lists the public names.
 
-The public names, resolved when they are first used: ``import harness`` imports no torch.
+A public name is imported when it is first used, so ``import harness`` imports no torch.
 """
 
 from __future__ import annotations

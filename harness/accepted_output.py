@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-VARIABLE = "EXPECTTEST_ACCEPT"
+from harness.settings import EnvVar
 
 
 class AcceptError(AssertionError):
@@ -106,7 +106,7 @@ def collecting() -> Iterator[AcceptedOutputs]:
 
 def accepting() -> bool:
     """Whether assertions accept new output (``EXPECTTEST_ACCEPT`` is set), by expecttest's own rule."""
-    return bool(os.environ.get(VARIABLE))
+    return bool(os.environ.get(EnvVar.ACCEPT))
 
 
 def current_outputs() -> AcceptedOutputs | None:
@@ -170,7 +170,8 @@ def _replace_literal(update: Accepted) -> None:
     lineno = _locate(update)
     if lineno is not None:
         # expecttest stores the lines that it has edited shifted and looks them up unshifted, so it may take
-        # this line for an edited one. It has not edited this one: the old text is still there.
+        # this line for an edited one. It has not edited this one: the old text is still there (related:
+        # pytorch/expecttest#7).
         expecttest.EDIT_HISTORY.seen.get(update.path, {}).pop(lineno, None)
         pos = expecttest.PositionInfo(update.path, lineno)
         expecttest.assert_expected_inline(update.new, update.old or "", pos=pos, debug_id=update.test)

@@ -206,7 +206,10 @@ def is_mapping(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _ModuleTypes:
-    """Containers of ``torch.nn`` that behave like a sequence or a mapping but are registered as neither."""
+    """Containers of ``torch.nn`` that behave like a sequence or a mapping but are registered as neither.
+
+    See pytorch/pytorch#109706 and pytorch/pytorch#89135.
+    """
 
     sequences: tuple[type, ...] = ()
     mappings: tuple[type, ...] = ()

@@ -2,8 +2,8 @@
 
 ``coverage run run_tests.py`` measures the controller. ``export`` passes its configuration to children in the
 environment, ``start_in_child`` starts a measurement in a forked or new process, and ``flush`` writes that
-process's data file before it leaves by ``_exit``. Without coverage these functions do nothing, and
-``coverage`` is not imported.
+process's data file before it ends by ``os._exit``, which coverage.py does not notice
+(coveragepy/coveragepy#310). Without coverage these functions do nothing, and ``coverage`` is not imported.
 
 This uses coverage.py's protocol for subprocesses: ``COVERAGE_PROCESS_CONFIG`` from coverage 7.10 on, and
 ``COVERAGE_PROCESS_START`` before that and for users who set it themselves.

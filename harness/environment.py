@@ -1,7 +1,6 @@
-"""What this process's environment says now: decoded, and read as settings, once while it stays as it is.
+"""Caches this process's environment, decoded and as ``Settings``, until it changes.
 
-Decoding the environment takes longer than all other steps of a test on kept ranks, and from test to test it
-is the same.
+Decoding it takes longer than all other steps of a test on pooled ranks, and it rarely changes between tests.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from harness.settings import Settings
 
 
 class _Read(NamedTuple):
-    """An environment, raw and decoded, and its settings and ``group_variables`` once somebody has asked."""
+    """An environment, raw and decoded, with its settings and ``group_variables`` once they were requested."""
 
     raw: dict[Any, Any]
     decoded: dict[str, str]
@@ -21,19 +20,19 @@ class _Read(NamedTuple):
     groups: frozenset[tuple[str, str]] | None = None
 
 
-# What torch and the libraries behind its backends put before the names of their variables.
+# The prefixes of the variables of torch and of the libraries behind its backends.
 _OF_GROUPS = ("TORCH_", "NCCL_", "GLOO_", "UCC_")
-# What was read last. A copy of the process reads the same, or notices that it is no longer so.
+# The cached environment. A fork of this process may use it too, since each access compares it again.
 _last = _Read({}, {})
 
 
 def environment() -> dict[str, str]:
-    """The current environment; not to be changed."""
+    """The current environment; the caller must not change it."""
     return _current().decoded
 
 
 def settings() -> Settings:
-    """The settings that the current environment asks for; UsageError where they cannot be used."""
+    """The settings of the current environment; UsageError where they cannot be used."""
     global _last
     current = _current()
     if current.settings is not None:
@@ -44,7 +43,7 @@ def settings() -> Settings:
 
 
 def group_variables() -> frozenset[tuple[str, str]]:
-    """The variables that a process group goes by from the moment it is made."""
+    """The variables that determine how a process group behaves, which reads them when it is made."""
     global _last
     current = _current()
     if current.groups is not None:
@@ -56,7 +55,7 @@ def group_variables() -> frozenset[tuple[str, str]]:
 
 def _current() -> _Read:
     global _last
-    raw = os.environ._data  # type: ignore[attr-defined]  # what os.environ decodes at each access
+    raw = os.environ._data  # type: ignore[attr-defined]  # os.environ itself decodes at each access
     if _last.raw != raw:
         _last = _Read(dict(raw), dict(os.environ))
     return _last

@@ -9,41 +9,41 @@ if TYPE_CHECKING:
 
 
 class HarnessError(Exception):
-    """Base class of the harness's own exceptions."""
+    """The base class of the harness's own exceptions."""
 
 
 class UsageError(HarnessError, ValueError):
-    """The user's fault: an argument, environment variable or file that cannot be used.
+    """The user made a mistake: an argument, environment variable or file that cannot be used.
 
-    The message is one line that says what was wrong and what to write instead. ``run_tests.py`` ends
-    with exit code 2 on it.
+    The message is one line that says what was wrong and what to write instead. ``run_tests.py`` ends with
+    exit code 2 on it.
     """
 
 
 class LaunchError(HarnessError, RuntimeError):
     """Ranks could not be started: the test's module cannot be imported in them, or no process could be made.
 
-    The message has the launcher's reason. Usually the test module is at fault.
+    The message has the launcher's reason. Usually the test module is the cause.
     """
 
 
 class ServerLost(LaunchError):
-    """The fork server died under a running test (killed, or out of memory).
+    """The fork server died while a test ran (it was killed, or out of memory).
 
-    The test that ran is an error, and the next one gets a new server. The server's ranks end with it;
-    processes that these ranks had started may live on.
+    The running test is an error, and the next one gets a new server. The server's ranks end with it;
+    processes that these ranks had started may continue.
     """
 
 
 class ProtocolError(HarnessError):
     """A peer sent bytes that are not a message.
 
-    Either the harness is at fault, or a rank wrote to a descriptor that it does not own.
+    Either the harness has a bug, or a rank wrote to a descriptor that it does not own.
     """
 
 
 class RankProblem(HarnessError):
-    """Base class of what a multi-rank test raises in the parent; ``outcome`` has every rank's outcome."""
+    """The base class of what a multi-rank test raises in the parent; ``outcome`` has every rank's outcome."""
 
     def __init__(self, message: str, outcome: TestOutcome | None = None) -> None:
         super().__init__(message)
@@ -51,16 +51,16 @@ class RankProblem(HarnessError):
 
 
 class RankFailure(RankProblem, AssertionError, RuntimeError):
-    """An assertion failed in a rank: the test's verdict is FAIL. The test, or what it tests, is at fault.
+    """An assertion failed in a rank: the test's verdict is FAIL, and the test or the tested code is wrong.
 
-    Also a ``RuntimeError``, because that is what upstream's threaded tests raise for any error of a rank.
+    It is also a ``RuntimeError``, because upstream's threaded tests raise that for any error of a rank.
     """
 
 
 class RankError(RankProblem, RuntimeError):
     """A rank raised another exception, crashed, hung, or skipped alone: the test's verdict is ERROR.
 
-    A ``RuntimeError``, because that is what upstream's ``MultiProcessTestCase`` raises.
+    It is a ``RuntimeError``, because upstream's ``MultiProcessTestCase`` raises that.
     """
 
 

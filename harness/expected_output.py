@@ -12,7 +12,8 @@ from typing import Any
 
 import expecttest
 
-from harness.accepted_output import VARIABLE, Accepted, accepting, current_outputs, write_expect_file
+from harness.accepted_output import Accepted, accepting, current_outputs, write_expect_file
+from harness.settings import EnvVar
 
 __unittest = True  # For unittest, which then leaves this module's frames out of a failure's traceback.
 
@@ -76,9 +77,9 @@ class ExpectationTestCase(expecttest.TestCase):
         if accepting():
             self.__accept_file(path, subname, old, actual)
         elif old is None:
-            self.fail(f"{path} does not exist; {VARIABLE}=1 makes it, with this text:\n\n{actual}")
+            self.fail(f"{path} does not exist; {EnvVar.ACCEPT}=1 makes it, with this text:\n\n{actual}")
         else:
-            self.assertMultiLineEqual(old, actual, f"{VARIABLE}=1 accepts the new text in {path}")
+            self.assertMultiLineEqual(old, actual, f"{EnvVar.ACCEPT}=1 accepts the new text in {path}")
 
     def __expect_file(self, subname: str | None) -> str:
         cls = type(self)

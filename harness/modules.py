@@ -1,4 +1,4 @@
-"""What a test module says about itself: ``run_tests()`` as a script, ``load_tests`` for its shard.
+"""The two functions of a test module: ``run_tests()`` runs it as a script, ``load_tests`` selects its shard.
 
 ::
 
@@ -14,41 +14,22 @@ import argparse
 import os
 import sys
 import unittest
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from harness.accepted_output import VARIABLE as ACCEPT_VARIABLE
 from harness.errors import UsageError
-from harness.seeding import VARIABLE as SEED_VARIABLE
+from harness.runner.exit_codes import ExitCode
+from harness.runner.shard_variables import is_sharded, shard_from_environ
 from harness.seeding import base_seed
-
-# As run_tests.py, and as pytest and unittest of Python 3.12 have it.
-EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_NOTHING_RAN = 0, 1, 2, 5
-
-# The variables that say which shard this is, by who sets them: Bazel, PyTorch's CI, GitLab, CircleCI,
-# Buildkite, Slurm. What their values mean is harness.runner.shard_assignment's to say.
-SHARD_VARIABLES = (
-    "TEST_SHARD_INDEX",
-    "TEST_TOTAL_SHARDS",
-    "SHARD_NUMBER",
-    "NUM_TEST_SHARDS",
-    "CI_NODE_INDEX",
-    "CI_NODE_TOTAL",
-    "CIRCLE_NODE_INDEX",
-    "CIRCLE_NODE_TOTAL",
-    "BUILDKITE_PARALLEL_JOB",
-    "BUILDKITE_PARALLEL_JOB_COUNT",
-    "SLURM_ARRAY_TASK_ID",
-    "SLURM_ARRAY_TASK_COUNT",
-)
+from harness.settings import EnvVar
 
 
 def load_tests(
     loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None
 ) -> unittest.TestSuite:
-    """unittest's load_tests protocol: ``tests``, or the part of them that belongs to this process's shard.
+    """unittest's load_tests protocol: returns ``tests``, or those that belong to this process's shard.
 
-    Without a shard variable in the environment the suite comes back as it is. UsageError where the variables
-    contradict each other.
+    Without a shard variable in the environment the suite is returned unchanged. UsageError where the
+    variables contradict each other.
     """
     if not is_sharded(os.environ):
         return tests
@@ -57,18 +38,13 @@ def load_tests(
     return shard_assignment.filter_suite(tests, os.environ)
 
 
-def is_sharded(environ: Mapping[str, str]) -> bool:
-    """Whether ``environ`` holds a variable that says which part of the tests to run."""
-    return any(environ.get(name) for name in SHARD_VARIABLES)
-
-
 def run_tests(argv: Sequence[str] | None = None) -> None:
-    """Run the tests of the calling module and exit: ``unittest.main``, and these options before its own.
+    """Runs the tests of the calling module and exits: ``unittest.main`` with two more options.
 
-    ``--seed N`` seeds every test with N (``HARNESS_SEED``, which ranks inherit); ``--accept`` takes outputs
-    for expected ones (``EXPECTTEST_ACCEPT``). ``argv`` is a command line with the program first, by
-    default this process's. The exit code is 0 if all passed, 1 if a test failed, 2 for a wrong command
-    line, 5 if nothing ran; a shard may be empty, and then it is 0.
+    ``--seed N`` seeds every test with N (``HARNESS_SEED``, which ranks inherit); ``--accept`` accepts outputs
+    as expected ones (``EXPECTTEST_ACCEPT``). ``argv`` is a command line with the program first, by default
+    this process's. The exit code is 0 if all passed, 1 if a test failed, 2 for a wrong command line, 5 if
+    nothing ran; a shard may be empty, and then it is 0.
     """
     module = sys._getframe(1).f_globals["__name__"]
     program, *arguments = sys.argv if argv is None else argv
@@ -78,43 +54,43 @@ def run_tests(argv: Sequence[str] | None = None) -> None:
     sys.exit(exit_code(ran, sharded=is_sharded(os.environ)))
 
 
-def exit_code(result: unittest.TestResult, *, sharded: bool) -> int:
-    """The exit code that ``result`` comes to; a skipped test did run."""
+def exit_code(result: unittest.TestResult, *, sharded: bool) -> ExitCode:
+    """The exit code for ``result``; a skipped test counts as run."""
     if not result.wasSuccessful():
-        return EXIT_FAILED
+        return ExitCode.FAILED
     nothing_ran = result.testsRun == 0 and not result.skipped
-    return EXIT_NOTHING_RAN if nothing_ran and not sharded else EXIT_PASSED
+    return ExitCode.NOTHING_RAN if nothing_ran and not sharded else ExitCode.OK
 
 
 def _check_shard(program: str) -> None:
-    """Exits with code 2 and a line on stderr where the shard variables make no sense; load_tests, which
-    unittest calls, could only fail a test that nobody wrote."""
-    if is_sharded(os.environ):
-        from harness.runner.shard_variables import shard_from_environ
+    """Exits with code 2 and a line on stderr where the shard variables are invalid.
 
+    ``load_tests``, which unittest calls, could only report this as the failure of a test that does not exist.
+    """
+    if is_sharded(os.environ):
         try:
             shard_from_environ(os.environ)
         except UsageError as error:
             print(f"{os.path.basename(program)}: error: {error}", file=sys.stderr)
-            sys.exit(EXIT_USAGE)
+            sys.exit(ExitCode.USAGE)
 
 
 def _apply_options(program: str, arguments: Sequence[str]) -> list[str]:
-    """Put this module's options into the environment, where ranks find them; returns the other arguments.
+    """Writes this module's options to the environment, which ranks inherit; returns the other arguments.
 
     Exits with code 2 and a line on stderr where a value cannot be used.
     """
-    # unittest's own parser answers --help; its options may not be taken for abbreviations of these.
+    # unittest's parser handles --help, and its options must not be taken for abbreviations of these.
     parser = argparse.ArgumentParser(prog=os.path.basename(program), add_help=False, allow_abbrev=False)
     parser.add_argument("--seed")
     parser.add_argument("--accept", action="store_true")
     options, rest = parser.parse_known_args(arguments)
     if options.seed is not None:
         try:
-            seed = base_seed({SEED_VARIABLE: options.seed})
+            seed = base_seed({EnvVar.SEED: options.seed})
         except ValueError:
             parser.error(f"--seed {options.seed}: a whole number of 32 bits is needed")
-        os.environ[SEED_VARIABLE] = str(seed)
+        os.environ[EnvVar.SEED] = str(seed)
     if options.accept:
-        os.environ[ACCEPT_VARIABLE] = "1"
+        os.environ[EnvVar.ACCEPT] = "1"
     return rest

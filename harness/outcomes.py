@@ -1,4 +1,4 @@
-"""What ranks and tests came to: statuses, one outcome a rank, and their merge into one a test.
+"""The statuses and outcomes of ranks and tests, and ``merge``, which turns rank outcomes into a verdict.
 
 Everything here is a value or a pure function of values, so that every rule can be tested as a table.
 """
@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-# The exit codes by which upstream's ranks say how they ended, for code that reads them off a process.
+# Upstream's exit codes of ranks that failed or skipped, for code that reads a process's exit code.
 EXIT_ERROR = 10
 EXIT_SKIPPED = 75
 
@@ -21,15 +21,15 @@ class Status(str, enum.Enum):
     SKIPPED = "skipped"
     FAILED = "failed"  # an AssertionError
     ERROR = "error"  # any other exception
-    CRASHED = "crashed"  # gone without an outcome, whatever the exit code
-    TIMED_OUT = "timed out"  # still there when the deadline passed
-    ENDED = "ended"  # collateral: ended by the supervisor after another rank's trouble
-    XFAILED = "expected failure"  # tests only: unittest.expectedFailure and it did fail
+    CRASHED = "crashed"  # the process ended without an outcome, whatever the exit code
+    TIMED_OUT = "timed out"  # still running when the deadline passed
+    ENDED = "ended"  # collateral: ended by the supervisor after another rank's failure
+    XFAILED = "expected failure"  # tests only: unittest.expectedFailure, and the test failed
     XPASSED = "unexpected success"  # tests only
 
     @property
     def bad(self) -> bool:
-        """True where the status can be the root cause of a test that does not pass."""
+        """Whether the status can be the root cause of a test that does not pass."""
         return self in _BAD
 
 
@@ -38,11 +38,10 @@ _BAD = frozenset({Status.FAILED, Status.ERROR, Status.CRASHED, Status.TIMED_OUT}
 
 @dataclass(frozen=True, slots=True)
 class ErrorInfo:
-    """An exception as it can cross a process: text always, the object where it pickles.
+    """An exception in a form that can be sent between processes: always text, where possible a pickle.
 
-    ``type_name`` is qualified unless built in, ``message`` is cut to a bounded length by whoever made
-    it, ``traceback`` is the formatted text with causes and groups, ``pickled`` the exception itself
-    (without traceback) or None.
+    ``type_name`` is qualified unless built in, ``message`` is cut to a bounded length, ``traceback`` is the
+    formatted text with causes and groups, ``pickled`` the exception itself (without traceback) or None.
     """
 
     type_name: str
@@ -70,7 +69,7 @@ class SubtestOutcome:
 
     @property
     def key(self) -> tuple[str | None, tuple[tuple[str, str], ...]]:
-        """What makes sub-tests of several ranks the same sub-test."""
+        """The identity of a sub-test: equal keys on several ranks mean the same sub-test."""
         return (self.message, self.params)
 
 
@@ -78,8 +77,8 @@ class SubtestOutcome:
 class CollectiveRecord:
     """A collective that a rank started: operation, group name, its 1-based number in that group.
 
-    Times are seconds on the monotonic clock, which all processes of a machine share; ``ended_s`` is
-    None while the rank had not come back from it.
+    Times are seconds on the monotonic clock, which all processes of a machine share; ``ended_s`` is None
+    where the collective has not ended.
     """
 
     operation: str
@@ -94,14 +93,14 @@ class CollectiveRecord:
 
 @dataclass(frozen=True, slots=True)
 class RankOutcome:
-    """One rank's account of one test.
+    """The outcome of one test on one rank.
 
-    ``exit_code`` is the process's (negative: minus the signal's number) or None while unknown or for
-    ranks that are no processes. ``left`` says what the test left changed in a pooled rank; ``groups_begun``
-    is how many process groups it began to make there, where one is kept. ``order`` numbers outcomes as the
-    supervisor received them (0 first);
-    ``at_s`` is when, on the monotonic clock. ``phase`` is the stage that it had reached: "start",
-    "test", "cleanup" or "exit". Durations in seconds, memory in bytes.
+    ``exit_code`` is the process's (negative: minus the signal's number), or None while unknown and for ranks
+    that are not processes. ``left`` lists what the test left changed in a pooled rank; ``groups_begun`` is
+    the number of process groups that it began to make, where the rank keeps one. ``order`` numbers outcomes
+    as the supervisor received them (0 first); ``at_s`` is when, on the monotonic clock. ``phase`` is the
+    stage that the rank had reached: "start", "test", "cleanup" or "exit". Durations in seconds, memory in
+    bytes.
     """
 
     rank: int
@@ -128,17 +127,17 @@ class RankOutcome:
 
     @property
     def bad(self) -> bool:
-        """True where this rank did not do what the test asked of it (collateral excluded)."""
+        """Whether the rank or one of its sub-tests went wrong; collateral does not count."""
         return self.status.bad or any(s.status.bad for s in self.subtests)
 
     @property
     def bad_subtests(self) -> tuple[SubtestOutcome, ...]:
-        """Its sub-tests that went wrong, in order."""
+        """The sub-tests that failed or raised, in order."""
         return tuple(s for s in self.subtests if s.status.bad)
 
     @property
     def bad_beyond_subtests(self) -> bool:
-        """True where more than its sub-tests went wrong."""
+        """Whether something other than sub-tests went wrong."""
         if not self.status.bad:
             return False
         unfinished = self.status in (Status.CRASHED, Status.TIMED_OUT)
@@ -147,7 +146,7 @@ class RankOutcome:
 
 @dataclass(frozen=True, slots=True)
 class MergedSubtest:
-    """The same sub-test over all ranks; ``ranks`` are those that share the worst status."""
+    """The same sub-test over all ranks; ``ranks`` are those with the worst status."""
 
     subtest: SubtestOutcome
     ranks: tuple[int, ...]
@@ -155,7 +154,7 @@ class MergedSubtest:
 
 @dataclass(frozen=True, slots=True)
 class TestOutcome:
-    """A whole test: the verdict, who caused it, and every rank's account.
+    """A whole test: the verdict, its root cause, and the outcome of every rank.
 
     ``reason`` is one line: the skip's reason, or what went wrong. ``root_cause`` is a rank or None.
     ``warnings`` are lines about what the test left behind, ``mode`` is the rank mode that it ran in.
@@ -180,8 +179,8 @@ class TestOutcome:
         raise KeyError(number)
 
 
-# Errors by which a rank notices that a peer is gone. Where a peer has crashed, one of these is never the
-# root cause, even if it was received before the news of the crash.
+# Errors that a rank gets when a peer has ended. Where a peer has crashed, one of these is never the root
+# cause, even if it was received before the peer's exit.
 _LOST_PEER = (
     "connection closed by peer",
     "connection reset by peer",
@@ -196,16 +195,16 @@ _LOST_PEER = (
 
 
 def lost_a_peer(error: ErrorInfo | None) -> bool:
-    """True where the exception only says that another rank went away."""
+    """Whether the exception only shows that another rank has ended."""
     return error is not None and any(sign in error.message.lower() for sign in _LOST_PEER)
 
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """What a test announced about its ranks' ends (upstream's return-code contract).
+    """Which ends of ranks a test expects (upstream's return-code contract).
 
-    ``expected_exit``: rank 0 has to end with this exit code, and any rank may. ``any_exit``: how ranks
-    end says nothing; only reported failures count.
+    ``expected_exit``: rank 0 has to end with this exit code, and any rank may. ``any_exit``: how ranks end
+    does not matter; only reported failures count.
     """
 
     expected_exit: int | None = None
@@ -216,7 +215,7 @@ PLAIN = MergeRules()
 
 
 def ranks_text(numbers: Iterable[int]) -> str:
-    """Ranks as people write them: ``rank 1``, ``ranks 0-3``, ``ranks 0, 2, 5-7``."""
+    """Ranks as text: ``rank 1``, ``ranks 0-3``, ``ranks 0, 2, 5-7``."""
     ordered = sorted(set(numbers))
     runs: list[list[int]] = []
     for number in ordered:
@@ -231,9 +230,9 @@ def ranks_text(numbers: Iterable[int]) -> str:
 
 
 def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = PLAIN) -> TestOutcome:
-    """Merges the outcomes of all ranks of one test into its verdict; the README has the rules.
+    """Merges the outcomes of all ranks of one test into its verdict; the README lists the rules.
 
-    Raises ValueError without any outcome: absence is never a pass.
+    ValueError where there is no outcome at all, since absence is never a pass.
     """
     if not outcomes:
         raise ValueError("merge() needs the outcome of at least one rank")
@@ -251,7 +250,7 @@ def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = PLAIN) -> TestOut
 
 
 def as_announced(rules: MergeRules, outcome: RankOutcome) -> RankOutcome:
-    """The outcome by the test's rules: a crash that the test announced counts as having passed."""
+    """The outcome by the test's rules: a crash that the rules expect counts as a pass."""
     if outcome.status is not Status.CRASHED:
         return outcome
     if rules.any_exit or (rules.expected_exit is not None and outcome.exit_code == rules.expected_exit):
@@ -269,7 +268,7 @@ def _wrong_exit(ranks: Sequence[RankOutcome], rules: MergeRules) -> str:
 
 
 def _verdict(ranks: Sequence[RankOutcome]) -> tuple[Status, int | None, str]:
-    """Status, root cause and one line of reason."""
+    """The status, the root cause and a reason of one line."""
     skipped = [o for o in ranks if o.status is Status.SKIPPED]
     if len(skipped) == len(ranks):
         return Status.SKIPPED, None, _skip_reason(skipped)
@@ -285,7 +284,7 @@ def _verdict(ranks: Sequence[RankOutcome]) -> tuple[Status, int | None, str]:
 
 
 def _status_of(outcome: RankOutcome) -> Status:
-    """A rank with failing sub-tests is as bad as the worst of them."""
+    """The rank's status, or the worst status of its sub-tests."""
     if outcome.status.bad:
         return outcome.status
     bad = {s.status for s in outcome.subtests if s.status.bad}
@@ -293,8 +292,10 @@ def _status_of(outcome: RankOutcome) -> Status:
 
 
 def root_cause(ranks: Sequence[RankOutcome]) -> RankOutcome | None:
-    """The rank that broke first: the first received, except that whatever happened to a rank goes before the
-    errors by which its peers noticed it, and that a rank which merely timed out goes after any that said why.
+    """The rank that failed first, in the order in which outcomes were received, with two exceptions.
+
+    A rank whose only errors show that a peer has ended follows the ranks that failed for another reason or
+    crashed; a rank that only timed out follows all others.
     """
     bad = [o for o in ranks if o.bad]
     if not bad:
@@ -350,7 +351,7 @@ def _merge_subtests(ranks: Sequence[RankOutcome]) -> tuple[MergedSubtest, ...]:
 
 
 def exit_text(code: int | None) -> str:
-    """An exit code as people say it: ``exit code 3``, ``signal SIGSEGV``, ``no exit yet``."""
+    """An exit code as text: ``exit code 3``, ``signal SIGSEGV``, ``no exit yet``."""
     if code is None:
         return "no exit yet"
     return f"exit code {code}" if code >= 0 else f"signal {signal_name(-code)}"
@@ -367,7 +368,7 @@ def signal_name(number: int) -> str:
 
 
 def describe(outcome: RankOutcome) -> str:
-    """One line that says what became of a rank."""
+    """One line about how a rank ended."""
     if outcome.status is Status.CRASHED:
         end = "gone" if outcome.exit_code is None else exit_text(outcome.exit_code)
         text = f"crashed: {end} without an outcome{_after_subtests(outcome)}"
@@ -392,14 +393,14 @@ def _count(subtests: Sequence[SubtestOutcome]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """Ranks that came to the same traceback."""
+    """The ranks whose tracebacks are equal, and the error."""
 
     ranks: tuple[int, ...]
     error: ErrorInfo = field(compare=False)
 
 
 def group_errors(ranks: Sequence[RankOutcome]) -> tuple[Grouped, ...]:
-    """The errors of all ranks, equal tracebacks once, in the order in which they were received."""
+    """The errors of all ranks, each distinct traceback once, in the order in which they were received."""
     found: dict[str, tuple[list[int], ErrorInfo]] = {}
     for outcome in sorted(ranks, key=lambda o: o.order):
         if outcome.error is not None:

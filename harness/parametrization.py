@@ -216,7 +216,8 @@ def _add(cls: type, variant: Variant) -> None:
             f"{cls.__name__} has two tests {name}: name the values apart, by name_fn or subtest(name=...)"
         )
     decorators = tuple(variant.decorators(variant.params))
-    # Some decorators, expectedFailure for one, mark the function itself, which is shared by all variants.
+    # Some decorators, expectedFailure for one, mark the function itself, which is shared by all variants
+    # (related: testing-cabal/testtools#82).
     test = _copied(variant.test) if decorators else variant.test
     for decorator in decorators:
         test = decorator(test)

@@ -3,11 +3,11 @@
 Parent -> server: ``Launch`` (with descriptors), ``Release`` at the end; ``Signal`` on a launch's own socket.
 Server -> parent, on the launch's socket: ``Launched`` or ``Refused``, ``Exited`` for each rank, ``Swept``.
 Rank -> parent, on the rank's channel: ``SubtestFailed`` as that happens, ``Report`` or ``Passed`` at the end.
-Parent -> rank: ``Release``; for each test of a pooled rank ``Launch`` or ``Again``. Between processes that
-somebody else started, through a store: ``Report`` and ``Lost``.
+Parent -> rank: ``Release``; for each test of a pooled rank ``Launch`` or ``Again``. Between ranks that an
+external launcher started, through a store: ``Report`` and ``Lost``.
 
-Encoded as JSON with the class's name, so that a journal or a person can read them; ``Again`` and ``Passed``,
-on which the cost of a test on kept ranks depends, as their fields in a row.
+They are encoded as JSON with the class's name, so that a journal or a person can read them. ``Again`` and
+``Passed`` are packed binary, because the cost of a test on pooled ranks depends on them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from harness.outcomes import CollectiveRecord, ErrorInfo, RankOutcome, Status, S
 
 @dataclass(frozen=True, slots=True)
 class ModuleRef:
-    """Where a test class's module comes from, so that another process can import it.
+    """The module of a test class, with what another process needs to import it.
 
-    ``name`` as in ``sys.modules``; ``file`` its source where it has one; ``run_as`` the importable name of
-    a ``__main__`` that was started with ``-m``.
+    ``name`` as in ``sys.modules``; ``file`` its source where it has one; ``run_as`` the importable name of a
+    ``__main__`` that was started with ``-m``.
     """
 
     name: str
@@ -40,15 +40,15 @@ class ModuleRef:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A request for the ranks of one test; two descriptors for the launch follow it, and three a rank.
+    """A request to start the ranks of one test; the descriptors for the launch and its ranks follow it.
 
-    Environment, working directory and path are the parent's at this moment, not those of the server's
-    start. ``threads`` is the number of intra-op threads for each rank, or None to leave them alone.
-    ``scratch`` is the parent's directory of temporary files, for the server to remove if the parent dies
-    before it can. With ``pooled`` the ranks run no test of their own accord: each test comes to them as
-    another Launch on their channels, until a Release. ``keeps_group`` where the test runs on the group that
-    earlier ones made; ``same_surroundings`` where environment, directory, path and arguments are those of
-    the Launch before, and left out.
+    Environment, working directory and path are the parent's at this moment, not those of the server's start.
+    ``threads`` is the number of intra-op threads for each rank, None to leave it as it is. ``scratch`` is the
+    parent's directory of temporary files, which the server removes if the parent dies before it can. With
+    ``pooled`` the ranks run no test at once: they get each test as another Launch on their channels, until a
+    Release. ``keeps_group`` says that the test uses the process group which earlier tests made;
+    ``same_surroundings`` that environment, directory, path and arguments are those of the previous Launch,
+    and left out.
     """
 
     module: ModuleRef
@@ -72,7 +72,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """To a pooled rank: the Launch before once more, with another method and rendezvous file."""
+    """To a pooled rank: repeats the previous Launch with another method and rendezvous file."""
 
     method: str
     file_name: str
@@ -80,15 +80,17 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """All ranks exist: their process ids by rank."""
+    """All ranks exist; ``pids`` are their process ids by rank."""
 
     pids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The server could not start ranks; ``dirty`` where importing the module left threads in the server,
-    which therefore ends itself."""
+    """The server could not start ranks.
+
+    ``dirty`` says that importing the module left threads in the server, which therefore ends itself.
+    """
 
     reason: str
     dirty: bool = False
@@ -96,7 +98,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """A rank is gone. ``code`` as in ``subprocess``: negative for a signal. Peak memory in bytes."""
+    """A rank has ended. ``code`` as in ``subprocess``: negative for a signal. Peak memory in bytes."""
 
     rank: int
     code: int
@@ -105,14 +107,14 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """Every rank is gone, and so are these processes that they had left behind (one line each)."""
+    """Every rank has ended, and so have these processes that they left behind (one line each)."""
 
     leaked: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """Send a signal to one rank, or with ``group`` to its whole process group."""
+    """Makes the server send a signal to one rank, or with ``group`` to its whole process group."""
 
     rank: int
     signum: int
@@ -121,7 +123,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class SubtestFailed:
-    """A sub-test of this rank went wrong, and its test goes on. The Report has it too, if that ever comes."""
+    """A sub-test of this rank failed, and its test continues; the rank's Report will repeat it."""
 
     rank: int
     subtest: SubtestOutcome
@@ -136,7 +138,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """In place of a Report that has no more to say than this; ``decode`` makes that Report of it."""
+    """A short form of a Report without further content; ``decode`` makes the Report of it."""
 
     rank: int
     duration_s: float
@@ -146,23 +148,22 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """In place of a Report: the outcome of a rank whose process somebody else owns, and which is gone, or as
-    good as gone."""
+    """The outcome of an external rank whose process has ended or is about to, in place of a Report."""
 
     outcome: RankOutcome
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """To a rank: every rank has reported, go. To a server: it is no longer needed."""
+    """To a rank: every rank has reported, so it may exit. To a server: it is no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Which rank a process is to be: its number, the launch that it belongs to, and its descriptors.
+    """What a rank's process is given at its start: its rank, the launch that it belongs to, its descriptors.
 
-    A server hands it to each process that it starts: by value to a fork, on standard input to a new
-    interpreter. ``channel`` carries the rank's messages, ``output`` takes what it prints, ``stack`` its stack
+    A server passes it to each process that it starts: by value to a fork, on standard input to a new
+    interpreter. ``channel`` carries the rank's messages, ``output`` what it prints, ``stack`` its stack
     dumps, and ``log`` is the shared memory of its collectives. ``server_pid`` is the process that started it.
     """
 
@@ -194,17 +195,16 @@ _KINDS: dict[str, type] = {c.__name__: c for c in Message.__args__}
 
 M = TypeVar("M")
 
-# The two that there are most of have forms of their own: a mark that no JSON begins with, then the fields.
+# The two most frequent messages are packed: a mark that no JSON begins with, then the fields.
 _PASSED_MARK = b"P"
 _PASSED = struct.Struct("<cIddI")
 _AGAIN_MARK = b"A"
-_TEXT = ("utf-8", "surrogatepass")  # a path may hold bytes that are no text
-_AGAIN = struct.Struct("<cI")  # then the method, which has so many bytes, and the file
+_TEXT = ("utf-8", "surrogatepass")  # a path may hold bytes that are not valid UTF-8
+_AGAIN = struct.Struct("<cI")  # the mark and the method's length; the method and the file follow
 
 
 def encode(message: Message, **changes: Any) -> bytes:
-    """A message as bytes, with ``changes`` to its plain fields; TypeError for a value that JSON has no form
-    for."""
+    """A message as bytes, with ``changes`` to its plain fields; TypeError for a value without JSON form."""
     kind = message.__class__
     if isinstance(message, Passed):
         assert not changes, changes
@@ -220,7 +220,7 @@ def encode(message: Message, **changes: Any) -> bytes:
 def decode(frame: bytes, **known: Any) -> Message:
     """The message of a frame; ProtocolError for anything else.
 
-    ``known``: what the receiver of a report knows itself, fields of the outcome.
+    ``known`` are fields of a report's outcome that the receiver knows itself.
     """
     try:
         if frame[:1] == _PASSED_MARK:
@@ -229,7 +229,7 @@ def decode(frame: bytes, **known: Any) -> Message:
             return Report(RankOutcome(rank, Status.PASSED, **said))
         if frame[:1] == _AGAIN_MARK:
             return _again(frame)
-        value = json.loads(str(frame, "utf-8"))  # of bytes json would find out the encoding first
+        value = json.loads(str(frame, "utf-8"))  # json detects the encoding of bytes, which takes time
         kind = _KINDS[value.pop("kind")]
         if kind is Report:
             return Report(outcome_from_json(value["outcome"], **known))
@@ -247,14 +247,14 @@ def _again(frame: bytes) -> Again:
 
 
 def expect(frame: bytes | None, kind: type[M]) -> M:
-    """The message of a frame that must be of one kind; ProtocolError where it is not, or the end came."""
+    """The message of a frame of one kind; ProtocolError for another kind or the stream's end (None)."""
     message = decode(frame) if frame is not None else None
     if not isinstance(message, kind):
         raise ProtocolError(f"expected {kind.__name__}, got {message!r}")
     return message
 
 
-# Those of which a field is no JSON value, or is left out.
+# The messages with a field that is not a JSON value, or that is left out at its default.
 _RICH = frozenset({Launch, SubtestFailed, Report, Lost, Assignment})
 
 
@@ -309,7 +309,7 @@ _LAUNCH_DEFAULTS = {f.name: f.default for f in dataclasses.fields(Launch)}
 _OUTCOME_DEFAULTS = {f.name: f.default for f in dataclasses.fields(RankOutcome)}
 
 
-# What a rank may send in the plain fields of its outcome: it may lie, and the parent must not believe it.
+# The types of an outcome's plain fields, which the parent checks because a test can corrupt its rank.
 _PLAIN_FIELDS: dict[str, tuple[type, ...]] = {
     "rank": (int,),
     "skip_reason": (str, type(None)),
@@ -330,8 +330,10 @@ _PLAIN_FIELDS: dict[str, tuple[type, ...]] = {
 
 
 def outcome_from_json(value: dict[str, Any], **known: Any) -> RankOutcome:
-    """The outcome of JSON values, with ``known`` fields in place of theirs; KeyError, TypeError or ValueError
-    where they are not one."""
+    """The outcome of JSON values, in which ``known`` fields override the values.
+
+    KeyError, TypeError or ValueError where the values are not an outcome.
+    """
     for name, field_value in value.items():
         kinds = _PLAIN_FIELDS.get(name)
         if kinds is not None and not isinstance(field_value, kinds):

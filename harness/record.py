@@ -1,4 +1,4 @@
-"""The record of one finished test: a line of the journal and of ``results.jsonl``, and what reports read.
+"""The record of one finished test: a line of the journal and of ``results.jsonl``, and the input of reports.
 
 The schema is versioned (``SCHEMA``); a reader refuses a newer one and fills fields that an older one lacks.
 """
@@ -19,7 +19,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class RankRecord:
-    """What one rank came to, as reports show it. Times in seconds, memory in bytes.
+    """The outcome of one rank in the form that reports show. Times in seconds, memory in bytes.
 
     ``started_s`` and the collectives' times are on the machine's monotonic clock.
     """
@@ -89,7 +89,7 @@ class TestRecord:
 
     @property
     def ok(self) -> bool:
-        """True where the test counts as not failed."""
+        """Whether the test counts as not failed."""
         return self.status in (Status.PASSED, Status.SKIPPED, Status.XFAILED)
 
 
@@ -150,5 +150,5 @@ def _subtest(value: Mapping[str, Any]) -> SubtestRecord:
 
 
 def dumps(record: TestRecord) -> str:
-    """One line of JSON without its newline."""
+    """The record as one line of JSON without its newline."""
     return json.dumps(to_json(record), ensure_ascii=False, separators=(",", ":"))

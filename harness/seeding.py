@@ -13,10 +13,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from harness.settings import SEED, Settings
-
-VARIABLE = "HARNESS_SEED"
-DEFAULT_SEED = SEED
+from harness.settings import SEED, EnvVar, Settings
 
 
 def base_seed(environ: Mapping[str, str] | None = None) -> int:
@@ -24,13 +21,13 @@ def base_seed(environ: Mapping[str, str] | None = None) -> int:
 
     ``harness.errors.UsageError``, a ValueError, where the value is not a whole number of 32 bits.
     """
-    text = (os.environ if environ is None else environ).get(VARIABLE)
-    return _seed_in(text) if text else DEFAULT_SEED
+    text = (os.environ if environ is None else environ).get(EnvVar.SEED)
+    return _seed_in(text) if text else SEED
 
 
 @functools.lru_cache(maxsize=16)
 def _seed_in(text: str) -> int:
-    return Settings.from_environ({VARIABLE: text}).seed
+    return Settings.from_environ({EnvVar.SEED: text}).seed
 
 
 def seed_all(seed: int) -> None:
@@ -56,7 +53,7 @@ def _seed_torch(torch: Any, seed: int) -> None:
         torch.manual_seed(seed)
     else:
         # torch.manual_seed takes 100 times as long: it keeps a stack trace for each device type that may be
-        # initialised later, and this machine has no such device.
+        # initialised later (related: pytorch/pytorch#55768), and this machine has no such device.
         torch.default_generator.manual_seed(seed)
 
 
@@ -64,7 +61,7 @@ def _seed_torch(torch: Any, seed: int) -> None:
 def _has_device() -> bool:
     """Whether this machine has an accelerator that torch can use.
 
-    ``current_accelerator`` alone does not tell: a torch build for a device type names it on any machine.
+    ``current_accelerator`` alone does not show that: a torch build for a device type names it on any machine.
     """
     torch = sys.modules["torch"]
     kind = torch.accelerator.current_accelerator()
@@ -73,7 +70,7 @@ def _has_device() -> bool:
 
 def reproduction(seed: int) -> str:
     """The line of a failure's message with the seed of the test and the variable that sets it."""
-    return f"seed {seed}: {VARIABLE}={seed}"
+    return f"seed {seed}: {EnvVar.SEED}={seed}"
 
 
 def add_reproduction(error: BaseException, seed: int) -> None:

@@ -1,13 +1,17 @@
-"""The settings of this process: environment variables, read once into one frozen value.
+"""The environment variables of the harness, their defaults, and ``Settings``, the value they are read into.
+
+``EnvVar`` has the names, and ``VARIABLES`` is the list that ``--help`` and the README show. The durations are
+defaults; what the supervisor does when one is over is decided in ``harness.ranks.deadlines``. The variables
+that name a shard are in ``harness.runner.shard_variables``, those of thread counts in
+``harness.system.intra_op_threads``.
 
 The library reads them in any process: under ``run_tests.py``, ``unittest`` or ``pytest``, in a worker and in
-a rank. Flags of ``run_tests.py`` reach its workers as these same variables (``Settings.to_environ``), so
-there is one way in. Nothing here imports more than the standard library's lightest modules.
+a rank. ``run_tests.py`` passes its flags to its workers as these variables (``Settings.to_environ``). This
+module imports nothing but light modules of the standard library.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -15,17 +19,17 @@ from typing import TypeVar
 from harness.errors import UsageError
 
 # Seconds. Long enough for the slowest compile test on a loaded two-core machine, short enough that a hang
-# costs a coffee and not the run.
+# does not take most of the run's time.
 TIMEOUT_S = 120.0
-# Seconds that the peers get to report after a rank's first failure. They fail on the same line within
-# milliseconds, or wait for the dead rank for ever.
+# Seconds for the peers to report after a rank's first failure. They fail on the same line within
+# milliseconds, or wait for the dead rank forever.
 GRACE_S = 1.0
-# Seconds that ranks get to leave after everybody reported; covers gloo's shutdown and a flush of coverage.
+# Seconds for ranks to exit after all have reported; covers gloo's shutdown and a flush of coverage.
 EXIT_GRACE_S = 10.0
-# Seconds that the peers get once a rank skipped: a skip usually precedes slow work that they do not know
-# they should have skipped too.
+# Seconds for the peers to report after a rank skipped: a skip usually precedes slow work, which ranks that
+# should have skipped too are busy with.
 SKIP_GRACE_S = 10.0
-# Seconds. Python's selectors count milliseconds in 32 bits; a week is well inside and past any test.
+# Seconds. Python's selectors count milliseconds in 32 bits; a week is below that and longer than any test.
 LONGEST_S = 7 * 24 * 3600.0
 assert GRACE_S < SKIP_GRACE_S <= EXIT_GRACE_S < TIMEOUT_S < LONGEST_S
 
@@ -38,14 +42,40 @@ LAUNCHERS = ("forkserver", "spawn", "external")
 RANK_OUTPUTS = ("capture", "stream")
 RANK_MODES = ("fresh", "pooled", "threads", "local")
 
-# Set in the environment of a drop-in run: torch's own cases get our ranks before a test file is imported.
-DROP_IN = "HARNESS_DROP_IN"
-# On a test method that starts ranks itself, whatever its class is.
+# The default state directory of run_tests.py, relative to the working directory.
+STATE_DIRECTORY = ".harness"
+
+# The attribute of a test method that starts ranks itself, whatever its class is.
 SUPERVISED = "__harness_supervised__"
-# Set in workers of run_tests.py, which knows better than a test how to run it again.
-WORKER = "HARNESS_WORKER"
 
 T = TypeVar("T")
+
+
+class EnvVar:
+    """The name of each environment variable; no other file of the harness spells one."""
+
+    TIMEOUT = "HARNESS_TIMEOUT"
+    UPSTREAM_TIMEOUT = "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT"
+    SEED = "HARNESS_SEED"
+    LAUNCHER = "HARNESS_LAUNCHER"
+    RANKS = "HARNESS_RANKS"
+    RANK_OUTPUT = "HARNESS_RANK_OUTPUT"
+    STRICT = "HARNESS_STRICT"
+    LOG_DIR = "HARNESS_LOG_DIR"
+    GRACE = "HARNESS_GRACE"
+    EXIT_GRACE = "HARNESS_EXIT_GRACE"
+    SKIP_GRACE = "HARNESS_SKIP_GRACE"
+    PDB_RANK = "HARNESS_PDB_RANK"
+    DROP_IN = "HARNESS_DROP_IN"
+    EXAMPLES = "HARNESS_EXAMPLES"
+    SLOW = "PYTORCH_TEST_WITH_SLOW"
+    ACCEPT = "EXPECTTEST_ACCEPT"
+    WORLD_SIZE = "WORLD_SIZE"
+    BACKEND = "BACKEND"
+    STATE_DIR = "HARNESS_STATE_DIR"
+    # Set in workers of run_tests.py, which names the command to run a failed test again; elsewhere the test
+    # does. Users do not set it.
+    WORKER = "HARNESS_WORKER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,66 +88,81 @@ class Variable:
 
 
 VARIABLES = (
-    Variable("HARNESS_TIMEOUT", "seconds, default 120", "deadline of a test that sets none by @timeout"),
-    Variable("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", "seconds", "the same, under upstream's name"),
-    Variable("HARNESS_SEED", "0 to 4294967295, default 1234", "seed of every random generator"),
     Variable(
-        "HARNESS_LAUNCHER",
-        "forkserver|spawn|external",
+        EnvVar.TIMEOUT, f"seconds, default {TIMEOUT_S:g}", "deadline of a test that sets none by @timeout"
+    ),
+    Variable(EnvVar.UPSTREAM_TIMEOUT, "seconds", "the same, under upstream's name"),
+    Variable(EnvVar.SEED, f"0 to {LARGEST_SEED}, default {SEED}", "seed of every random generator"),
+    Variable(
+        EnvVar.LAUNCHER,
+        "|".join(LAUNCHERS),
         "how ranks start; unset: the fastest that is safe here",
     ),
-    Variable("HARNESS_RANKS", "fresh|pooled|threads|local", "what ranks are, where the class allows it"),
-    Variable("HARNESS_RANK_OUTPUT", "capture|stream", "keep what ranks print, or pass it on with a prefix"),
+    Variable(EnvVar.RANKS, "|".join(RANK_MODES), "what ranks are, where the class allows it"),
     Variable(
-        "HARNESS_STRICT",
+        EnvVar.RANK_OUTPUT, "|".join(RANK_OUTPUTS), "keep what ranks print, or pass it on with a prefix"
+    ),
+    Variable(
+        EnvVar.STRICT,
         "0|1, default 0",
         "a test that leaves processes behind, or kept ranks changed, is an error",
     ),
     Variable(
-        "HARNESS_LOG_DIR",
+        EnvVar.LOG_DIR,
         "directory",
         "where each rank's output is kept; unset: nowhere, failures quote its end",
     ),
-    Variable("HARNESS_GRACE", "seconds, default 1", "for peers to report after a rank's first failure"),
-    Variable("HARNESS_EXIT_GRACE", "seconds, default 10", "for ranks to leave after all have reported"),
-    Variable("HARNESS_SKIP_GRACE", "seconds, default 10", "for peers to report after a rank skipped"),
-    Variable("HARNESS_PDB_RANK", "rank", "that rank gets the terminal, and no deadline is kept"),
-    Variable(DROP_IN, "1", "what --drop-in and harness.dropin set for the processes that they start"),
     Variable(
-        "HARNESS_EXAMPLES", "number", "random examples of each property test; unset: few, the same each time"
+        EnvVar.GRACE, f"seconds, default {GRACE_S:g}", "for peers to report after a rank's first failure"
     ),
-    Variable("PYTORCH_TEST_WITH_SLOW", "1", "the exhaustive operator and module sweeps run too"),
-    Variable("EXPECTTEST_ACCEPT", "1", "expected outputs are rewritten in the tests' sources"),
-    Variable("WORLD_SIZE", "number", "ranks that skip_if_lt_x_gpu and the like reckon with"),
-    Variable("BACKEND", "gloo|nccl|...", "the backend that they reckon with"),
+    Variable(
+        EnvVar.EXIT_GRACE, f"seconds, default {EXIT_GRACE_S:g}", "for ranks to leave after all have reported"
+    ),
+    Variable(
+        EnvVar.SKIP_GRACE, f"seconds, default {SKIP_GRACE_S:g}", "for peers to report after a rank skipped"
+    ),
+    Variable(EnvVar.PDB_RANK, "rank", "that rank gets the terminal, and no deadline is kept"),
+    Variable(EnvVar.DROP_IN, "1", "what --drop-in and harness.dropin set for the processes that they start"),
+    Variable(
+        EnvVar.EXAMPLES, "number", "random examples of each property test; unset: few, the same each time"
+    ),
+    Variable(EnvVar.SLOW, "1", "the exhaustive operator and module sweeps run too"),
+    Variable(EnvVar.ACCEPT, "1", "expected outputs are rewritten in the tests' sources"),
+    Variable(EnvVar.WORLD_SIZE, "number", "ranks that skip_if_lt_x_gpu and the like reckon with"),
+    Variable(EnvVar.BACKEND, "gloo|nccl|...", "the backend that they reckon with"),
+    Variable(
+        EnvVar.STATE_DIR,
+        f"directory, default {STATE_DIRECTORY}",
+        "where run_tests.py keeps caches and runs",
+    ),
 )
 
-# Those of them that decide what a test comes to. They hold as well for a run that goes on with another.
+# The variables that can change a test's verdict; a run that resumes another one takes its values.
 DECIDING = (
-    "HARNESS_TIMEOUT",
-    "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT",
-    "HARNESS_SEED",
-    "HARNESS_LAUNCHER",
-    "HARNESS_RANKS",
-    "HARNESS_STRICT",
-    "HARNESS_GRACE",
-    "HARNESS_EXIT_GRACE",
-    "HARNESS_SKIP_GRACE",
-    DROP_IN,
-    "HARNESS_EXAMPLES",
-    "PYTORCH_TEST_WITH_SLOW",
-    "WORLD_SIZE",
-    "BACKEND",
+    EnvVar.TIMEOUT,
+    EnvVar.UPSTREAM_TIMEOUT,
+    EnvVar.SEED,
+    EnvVar.LAUNCHER,
+    EnvVar.RANKS,
+    EnvVar.STRICT,
+    EnvVar.GRACE,
+    EnvVar.EXIT_GRACE,
+    EnvVar.SKIP_GRACE,
+    EnvVar.DROP_IN,
+    EnvVar.EXAMPLES,
+    EnvVar.SLOW,
+    EnvVar.WORLD_SIZE,
+    EnvVar.BACKEND,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the library goes by in this process. Durations in seconds, all finite.
+    """The settings of this process. Durations in seconds, all finite.
 
-    ``launcher`` None is the fastest launcher that is safe here, ``ranks`` None the mode that the test's class
-    says, ``examples`` None the few and fixed ones of each property test. ``pdb_rank`` is the rank that has
-    the terminal; no deadline or grace is kept while it is set.
+    ``launcher`` None means the fastest launcher that is safe here, ``ranks`` None the rank mode of the test's
+    class, ``examples`` None a small, fixed number for each property test. ``pdb_rank`` is the rank that has
+    the terminal; no deadline or grace applies while it is set.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -136,53 +181,74 @@ class Settings:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
-        """The settings that ``environ`` asks for; a variable that is unset or empty leaves its default.
+        """The settings of ``environ``; a variable that is unset or empty leaves its default.
 
-        ``HARNESS_TIMEOUT`` wins over ``DISTRIBUTED_TESTS_DEFAULT_TIMEOUT``. As upstream, only ``1`` turns
-        ``PYTORCH_TEST_WITH_SLOW`` on and no value of it is wrong. UsageError, in one line, on any other
-        value that cannot be used.
+        ``HARNESS_TIMEOUT`` takes precedence over ``DISTRIBUTED_TESTS_DEFAULT_TIMEOUT``. No value of
+        ``PYTORCH_TEST_WITH_SLOW`` is an error. UsageError, in one line, for any other value that cannot be
+        used.
         """
         read = _Reader(environ)
         return cls(
             timeout_s=read(
-                "HARNESS_TIMEOUT", _positive, read("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", _positive, TIMEOUT_S)
+                EnvVar.TIMEOUT, positive_seconds, read(EnvVar.UPSTREAM_TIMEOUT, positive_seconds, TIMEOUT_S)
             ),
-            seed=read("HARNESS_SEED", _seed, SEED),
-            launcher=read("HARNESS_LAUNCHER", _one_of(LAUNCHERS), None),
-            ranks=read("HARNESS_RANKS", _one_of(RANK_MODES), None),
-            rank_output=read("HARNESS_RANK_OUTPUT", _one_of(RANK_OUTPUTS), "capture"),
-            strict=read("HARNESS_STRICT", _one_of(("0", "1")), "0") == "1",
-            log_dir=environ.get("HARNESS_LOG_DIR") or None,
-            grace_s=read("HARNESS_GRACE", _duration, GRACE_S),
-            exit_grace_s=read("HARNESS_EXIT_GRACE", _duration, EXIT_GRACE_S),
-            skip_grace_s=read("HARNESS_SKIP_GRACE", _duration, SKIP_GRACE_S),
-            pdb_rank=read("HARNESS_PDB_RANK", _whole, None),
-            examples=read("HARNESS_EXAMPLES", _counted, None),
-            slow=environ.get("PYTORCH_TEST_WITH_SLOW") == "1",
+            seed=read(EnvVar.SEED, _seed, SEED),
+            launcher=read(EnvVar.LAUNCHER, _one_of(LAUNCHERS), None),
+            ranks=read(EnvVar.RANKS, _one_of(RANK_MODES), None),
+            rank_output=read(EnvVar.RANK_OUTPUT, _one_of(RANK_OUTPUTS), "capture"),
+            strict=read(EnvVar.STRICT, _one_of(("0", "1")), "0") == "1",
+            log_dir=environ.get(EnvVar.LOG_DIR) or None,
+            grace_s=read(EnvVar.GRACE, _duration, GRACE_S),
+            exit_grace_s=read(EnvVar.EXIT_GRACE, _duration, EXIT_GRACE_S),
+            skip_grace_s=read(EnvVar.SKIP_GRACE, _duration, SKIP_GRACE_S),
+            pdb_rank=debugged_rank(environ),
+            examples=read(EnvVar.EXAMPLES, _counted, None),
+            slow=slow_wanted(environ),
         )
 
     def to_environ(self) -> dict[str, str]:
-        """The variables that make another process read these same settings; defaults are written out too,
-        so that they win over what that process inherited. An unset choice is the empty string."""
+        """The variables that make another process read these same settings.
+
+        Defaults are written out too, so that they override what that process inherited. A choice that is not
+        made is the empty string.
+        """
         return {
-            "HARNESS_TIMEOUT": repr(self.timeout_s),
-            "HARNESS_SEED": str(self.seed),
-            "HARNESS_LAUNCHER": self.launcher or "",
-            "HARNESS_RANKS": self.ranks or "",
-            "HARNESS_RANK_OUTPUT": self.rank_output,
-            "HARNESS_STRICT": "1" if self.strict else "0",
-            "HARNESS_LOG_DIR": self.log_dir or "",
-            "HARNESS_GRACE": repr(self.grace_s),
-            "HARNESS_EXIT_GRACE": repr(self.exit_grace_s),
-            "HARNESS_SKIP_GRACE": repr(self.skip_grace_s),
-            "HARNESS_PDB_RANK": "" if self.pdb_rank is None else str(self.pdb_rank),
-            "HARNESS_EXAMPLES": "" if self.examples is None else str(self.examples),
-            "PYTORCH_TEST_WITH_SLOW": "1" if self.slow else "0",
+            EnvVar.TIMEOUT: repr(self.timeout_s),
+            EnvVar.SEED: str(self.seed),
+            EnvVar.LAUNCHER: self.launcher or "",
+            EnvVar.RANKS: self.ranks or "",
+            EnvVar.RANK_OUTPUT: self.rank_output,
+            EnvVar.STRICT: "1" if self.strict else "0",
+            EnvVar.LOG_DIR: self.log_dir or "",
+            EnvVar.GRACE: repr(self.grace_s),
+            EnvVar.EXIT_GRACE: repr(self.exit_grace_s),
+            EnvVar.SKIP_GRACE: repr(self.skip_grace_s),
+            EnvVar.PDB_RANK: "" if self.pdb_rank is None else str(self.pdb_rank),
+            EnvVar.EXAMPLES: "" if self.examples is None else str(self.examples),
+            EnvVar.SLOW: "1" if self.slow else "0",
         }
 
 
+def slow_wanted(environ: Mapping[str, str]) -> bool:
+    """Whether ``environ`` asks for slow tests. As upstream, only ``PYTORCH_TEST_WITH_SLOW=1`` does."""
+    return environ.get(EnvVar.SLOW) == "1"
+
+
+def timeout_given(environ: Mapping[str, str]) -> bool:
+    """Whether ``environ`` sets a deadline by ``HARNESS_TIMEOUT``, which overrides upstream's deadlines."""
+    return bool(environ.get(EnvVar.TIMEOUT, "").strip())
+
+
+def debugged_rank(environ: Mapping[str, str]) -> int | None:
+    """The rank that gets the terminal by ``HARNESS_PDB_RANK``, None where no rank does.
+
+    UsageError where the value is not a whole number.
+    """
+    return _Reader(environ)(EnvVar.PDB_RANK, _whole, None)
+
+
 class _Reader:
-    """Reads one variable at a time, and names it where its value cannot be used."""
+    """Reads one variable at a time, and names the variable where its value cannot be used."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -198,25 +264,31 @@ class _Reader:
 
 
 def _duration(text: str) -> float:
-    """Seconds, 0 or more; ValueError says what to write."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise ValueError("write a number of seconds") from None
-    if not math.isfinite(seconds) or not 0 <= seconds <= LONGEST_S:
+    """Parses seconds, 0 or more; the ValueError says what to write."""
+    seconds = _number(text)
+    if not 0 <= seconds <= LONGEST_S:
         raise ValueError(f"write a number of seconds from 0 to {LONGEST_S:.0f}")
     return seconds
 
 
-def _positive(text: str) -> float:
-    seconds = _duration(text)
-    if seconds == 0:
+def positive_seconds(text: str) -> float:
+    """Parses seconds above 0, for a deadline; the ValueError says what to write."""
+    seconds = _number(text)
+    if not 0 < seconds <= LONGEST_S:
         raise ValueError(f"write a number of seconds above 0, up to {LONGEST_S:.0f}")
     return seconds
 
 
+def _number(text: str) -> float:
+    """Parses a number; infinity and NaN, which are numbers to ``float``, are within no bounds."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("write a number of seconds") from None
+
+
 def _whole(text: str) -> int:
-    """A number of ASCII digits; ValueError says what to write."""
+    """Parses a number of ASCII digits; the ValueError says what to write."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError("write a whole number, 0 or more")
     return int(text)
@@ -237,7 +309,7 @@ def _seed(text: str) -> int:
 
 
 def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
-    """A parser that takes only ``choices``, as they are written."""
+    """A parser that accepts only ``choices``, exactly as they are written."""
 
     def parse(text: str) -> str:
         if text not in choices:

@@ -55,8 +55,9 @@ class TestCase(ExpectationTestCase):
         self.__seed = base_seed()
         seed_all(self.__seed)
 
-    # unittest calls these three around the methods that a test's author writes. An exception gets its note
-    # about the seed here, so that every runner shows it: unittest, pytest and run_tests.py.
+    # unittest calls these three around the methods that a test's author writes (python/cpython#13386). An
+    # exception gets its note about the seed here, so that every runner shows it (unittest, pytest,
+    # run_tests.py).
 
     def _callSetUp(self) -> None:
         with _NamingSeed(self.__seed):
@@ -229,7 +230,10 @@ class _NamingSeed:
 
 @contextlib.contextmanager
 def _warn_always() -> Iterator[None]:
-    """Lets torch repeat its once-only warnings inside the block; does nothing where torch is not imported."""
+    """Lets torch repeat its once-only warnings inside the block; does nothing where torch is not imported.
+
+    torch gives some warnings once in a process (pytorch/pytorch#47624, pytorch/pytorch#48560).
+    """
     torch = sys.modules.get("torch")
     if torch is None:
         yield

@@ -1,7 +1,7 @@
-"""Length-prefixed frames over a stream socket: how bytes travel between parent, server and ranks.
+"""Length-prefixed frames on a stream socket, by which parent, server and ranks exchange messages.
 
-A frame is a 4-byte big-endian length and that many bytes. Descriptors ride along on ancillary data.
-Nothing here knows what a frame means; ``protocol`` does.
+A frame is a 4-byte big-endian length and that many bytes. Descriptors are sent as ancillary data. This module
+does not know what a frame means; ``protocol`` does.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Iterator, Sequence
 from harness.errors import ProtocolError
 
 _LENGTH = struct.Struct(">I")
-MAX_FRAME_BYTES = 256 * 1024 * 1024  # far above any honest message: more is somebody's stray print
+MAX_FRAME_BYTES = 256 * 1024 * 1024  # far above any real message: a larger length is not from the harness
 _CHUNK_BYTES = 64 * 1024
 _CUT_OFF = "the peer went away in the middle of a message"
 _FDS_A_MESSAGE = 240  # Linux refuses more than 253 descriptors in one message (SCM_MAX_FD)
 
 
 def send_frame(sock: socket.socket, payload: bytes) -> None:
-    """Sends one frame on a blocking socket; OSError where the peer is gone."""
+    """Sends one frame on a blocking socket; OSError where the peer has ended."""
     sock.sendall(framed(payload))
 
 
@@ -33,7 +33,7 @@ def framed(payload: bytes) -> bytes:
 
 
 def recv_frame(sock: socket.socket) -> bytes | None:
-    """Receives one frame from a blocking socket; None at a clean end, ProtocolError inside a frame."""
+    """Receives one frame from a blocking socket; None at the stream's end, ProtocolError inside one."""
     header = _recv_exactly(sock, _LENGTH.size)
     if header is None:
         return None
@@ -63,18 +63,18 @@ def _check_length(length: int) -> None:
 
 
 class FrameReader:
-    """Takes bytes as they come from a non-blocking socket and gives back the frames that are complete."""
+    """Splits the bytes that are read from a non-blocking socket into frames."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     @property
     def within(self) -> bool:
-        """Whether a frame has begun that is not complete."""
+        """Whether the bytes so far end inside a frame."""
         return bool(self._data)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Adds bytes and yields each complete frame; ProtocolError on an impossible length."""
+        """Adds bytes and yields each complete frame; ProtocolError for an impossible length."""
         self._data += data
         while len(self._data) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._data)
@@ -88,7 +88,7 @@ class FrameReader:
 
 
 class FrameStream:
-    """Receives frames from a blocking socket on which no descriptors come: it reads ahead."""
+    """Receives frames from a blocking socket that carries no descriptors, because it reads ahead."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -96,7 +96,7 @@ class FrameStream:
         self._frames: deque[bytes] = deque()
 
     def next(self) -> bytes | None:
-        """The next frame; None at a clean end, ProtocolError inside a frame."""
+        """The next frame; None at the stream's end, ProtocolError where the stream ends inside a frame."""
         while not self._frames:
             data = self._sock.recv(_CHUNK_BYTES)
             if not data:
@@ -110,31 +110,31 @@ class FrameStream:
 
 
 def only_frame(data: bytes) -> bytes | None:
-    """The frame that ``data`` is, from its first byte to its last; None where it is anything else."""
+    """The payload of ``data`` where it is exactly one frame, else None."""
     size = _LENGTH.size
     return data[size:] if len(data) >= size and _LENGTH.unpack_from(data)[0] == len(data) - size else None
 
 
 def read_available(fd: int) -> bytes | None:
-    """What a non-blocking descriptor holds now, at most one chunk: b"" for nothing yet, None at its end."""
+    """At most one chunk of what a non-blocking descriptor holds: b"" for nothing yet, None at its end."""
     try:
         data = os.read(fd, _CHUNK_BYTES)
     except BlockingIOError:
         return b""
     except OSError:
-        return None  # reset by a peer that died: the same as its end
+        return None  # a connection that a dying peer reset has ended, too
     return data or None
 
 
 def send_fds(sock: socket.socket, fds: Sequence[int]) -> None:
-    """Sends descriptors, preceded by nothing: the receiver knows their number from the frame before."""
+    """Sends descriptors; the receiver must know their number, for example from the frame before."""
     for start in range(0, len(fds), _FDS_A_MESSAGE):
         part = fds[start : start + _FDS_A_MESSAGE]
         sock.sendmsg([b"\0"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", part))])
 
 
 def recv_fds(sock: socket.socket, count: int) -> list[int]:
-    """Receives ``count`` descriptors sent by ``send_fds``; ProtocolError where they do not come."""
+    """Receives ``count`` descriptors that ``send_fds`` sent; ProtocolError where there are fewer."""
     fds: list[int] = []
     while len(fds) < count:
         wanted = min(count - len(fds), _FDS_A_MESSAGE)

@@ -40,6 +40,7 @@ from harness import accepted_output
 from harness.accepted_output import Accepted, AcceptedOutputs
 from harness.errors import HarnessError, UsageError
 from harness.runner import discovery, selection
+from harness.settings import EnvVar
 
 FORMAT = 1
 RECORDED = ".json"
@@ -162,7 +163,7 @@ def record(names: Sequence[str]) -> Recording:
     )
     recorder = _Recorder()
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.dict(os.environ, {accepted_output.VARIABLE: "1"}))
+        stack.enter_context(mock.patch.dict(os.environ, {EnvVar.ACCEPT: "1"}))
         stack.enter_context(mock.patch.object(accepted_output, "apply", _note_ranks))
         suite.run(recorder)
     return Recording(metadata.version("torch"), recorder.tests)

@@ -34,6 +34,7 @@ from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.runner import journal
 from harness.runner.exit_codes import ExitCode
+from harness.settings import EnvVar
 from suites import planting
 from suites.planting import EVERY, Faults, Marks, Mutant
 
@@ -185,7 +186,7 @@ class Runs:
         slowest = max(self._seconds[test] for test in tests)
         seconds = self._options.timeout or max(TIMEOUT_S, TIMEOUT_RATIO * slowest)
         arguments = [*(f"-k={test}" for test in sorted(tests)), f"--timeout={seconds:g}"]
-        self._run(mutant.name, directory, arguments, {"HARNESS_GRACE": f"{GRACE_S:g}"})
+        self._run(mutant.name, directory, arguments, {EnvVar.GRACE: f"{GRACE_S:g}"})
         return _records(directory), Marks(directory / "marks").of(mutant.name)
 
     def _run(
@@ -199,7 +200,7 @@ class Runs:
         mine = {
             planting.MUTANT: f"{self._options.suite}:{mutant}",
             planting.MARKS: str(marks),
-            "HARNESS_STATE_DIR": str(self._directory / "state"),  # keeps the user's --last-failed as it is
+            EnvVar.STATE_DIR: str(self._directory / "state"),  # keeps the user's --last-failed as it is
         }
         done = subprocess.run(
             command,

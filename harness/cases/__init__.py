@@ -1,1 +1,1 @@
-"""What a test author subclasses; translation only, no process handling."""
+"""The TestCase classes that test authors derive from; they start rank modes but handle no processes."""

@@ -1,4 +1,4 @@
-"""``with_comms``, and what a case needs to make and leave the process group of its test."""
+"""``with_comms``, and how a case checks a backend, chooses the device of its group, and gives groups up."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
-# Groups that a failed test gave up in a process of its own. They stay in memory until it ends: dropping one
-# closes its connections, and peers that wait in a collective would then report that, perhaps before this rank
-# can report what broke it.
+# Groups that a failed test gave up in a rank process. They stay in memory until the process ends: dropping
+# one closes its connections, and peers that wait in a collective would then report that, perhaps before this
+# rank can report its own error, which is the cause.
 _given_up: list[object] = []
 
 
@@ -36,9 +36,9 @@ def with_comms(eager_init: bool = False, backend: str | None = None) -> Callable
 def with_comms(eager_init: Any = False, backend: str | None = None) -> Any:
     """Runs a test method between ``self.init_pg(eager_init, backend)`` and ``self.destroy_pg()``.
 
-    Bare, or with arguments: ``eager_init`` binds an accelerator's group to its device at once, ``backend``
-    replaces the case's own. A case without ``init_pg`` runs the method as it is. A method that raises leaves
-    no group behind, and its own error is the one that is seen. Source of the contract:
+    Used bare or with arguments: ``eager_init`` binds an accelerator's group to its device at once,
+    ``backend`` replaces the case's own. A case without ``init_pg`` runs only the method. After a method that
+    raises, no group is left, and the method's own error is raised. Source of the contract:
     ``torch.testing._internal.distributed._tensor.common_dtensor.with_comms``.
     """
     if callable(eager_init):
@@ -65,10 +65,10 @@ def _between(method: Test, *, eager_init: bool, backend: str | None) -> Any:
 
 
 def give_up_groups() -> None:
-    """Takes all process groups out of torch's books; none is no mistake.
+    """Removes all process groups from torch's state without a barrier; does nothing where there are none.
 
-    Peers that are processes learn nothing of it, and the supervisor finds them where they wait. Peers that
-    are threads have their connections closed: nobody can end them otherwise.
+    Peers that are processes notice nothing, and the supervisor sees where they wait. For peers that are
+    threads the connections are closed, because nothing else ends their wait.
     """
     if not dist.is_initialized():
         return
@@ -78,7 +78,7 @@ def give_up_groups() -> None:
 
 
 def check_backend(backend: str, world_size: int) -> None:
-    """Whether ranks can have that backend ("gloo", "cpu:gloo,cuda:nccl").
+    """Checks that the ranks can use that backend ("gloo", "cpu:gloo,cuda:nccl").
 
     UsageError where torch knows no such backend, SkipTest where this build lacks it or it needs more devices.
     """
@@ -94,9 +94,9 @@ def check_backend(backend: str, world_size: int) -> None:
 
 
 def bound_device(backend: str, device_type: str, rank: int, *, eager_init: bool) -> torch.device | None:
-    """Makes an accelerator the rank's current device, where the backend works on one.
+    """Makes an accelerator the rank's current device, where the backend uses one.
 
-    Returns the device that the process group is to be bound to at once, or None for later.
+    Returns the device that the process group is bound to at once, or None for a later binding.
     """
     kind, count = accelerator()
     if count == 0 or backend_for(kind) not in _backend_names(backend):
@@ -106,7 +106,7 @@ def bound_device(backend: str, device_type: str, rank: int, *, eager_init: bool)
 
 
 def meet(device_type: str, device_id: int | None) -> None:
-    """Waits until every rank is here, on the device that the test works with."""
+    """Runs a barrier of all ranks on the device that the test uses."""
     if device_type == "cpu":
         dist.barrier()
         return

@@ -1,7 +1,7 @@
-"""``MultiProcContinuousTest``: tests that share their ranks and the ranks' process group.
+"""``MultiProcContinuousTest``: a case whose tests share pooled ranks and the ranks' process group.
 
-Upstream's hooks, without its poison pill: a rank set that a test leaves failed, hung, dead or dirty is
-replaced, and the class goes on.
+It has upstream's hooks, but a failure does not skip the rest of the class (related: ROCm/pytorch#2623): ranks
+that a test leaves failed, hung, dead or dirty are replaced.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class ContinuousOrchestration(RankOrchestration):
     def device_type(cls) -> str:
         """The device type that the class tests: the accelerator's where this machine has one, else ``"cpu"``.
 
-        Upstream's answer is that of the torch build, which may be for CUDA where there is none.
+        Upstream returns the device type of the torch build, which may be CUDA on a machine without a GPU.
         """
         kind, _ = defaults.accelerator()
         return kind
 
     @classmethod
     def opts(cls, high_priority_stream: bool = False) -> Any:
-        """Options for the process group; a class that overrides this shares its ranks with no other."""
+        """Options for the process group; a class that overrides this shares its ranks with no other class."""
         return None
 
     @classmethod
     def _init_pg(cls, rank: int, world_size: int, rdvz_file: str) -> None:
-        """Makes the process group that the class's tests share; runs in each rank, once for a rank set."""
+        """Makes the process group that the class's tests share; called once in each rank of a rank set."""
         import torch.distributed as dist
 
         os.environ["LOCAL_RANK"] = str(rank)
@@ -73,7 +73,7 @@ class ContinuousOrchestration(RankOrchestration):
 
     @classmethod
     def _run_test_given_id(cls, test_id: str, **kwargs: Any) -> None:
-        """Runs one test in a rank: a fresh instance, with ``kwargs`` passed to the method."""
+        """Runs one test in a rank, on a new instance, with ``kwargs`` passed to the method."""
         name = test_id.rsplit(".", maxsplit=1)[-1]
         self = cls(name)
         self.rank, self.world_size = cls.rank, cls.world_size
@@ -84,7 +84,7 @@ class ContinuousOrchestration(RankOrchestration):
     # -- in the parent
 
     def setUp(self) -> None:
-        """Sends the test to its ranks, starting them if there are none to share."""
+        """Sends the test to its ranks, which are started if there are none to share."""
         super().setUp()
         _assign(type(self), world_size=self._resolved_world_size())
         self._check_backend()
@@ -124,7 +124,7 @@ class ContinuousOrchestration(RankOrchestration):
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
-        """Joins the group that the rank keeps, or makes it, and runs the test."""
+        """Uses the process group that the rank keeps, or makes it, and runs the test."""
         channel: RankChannel = parent_pipe
         _assign(cls, rank=rank, rdvz_file=file_name, world_size=kwargs["world_size"], _channel=channel)
         if "group" in channel.kept:
@@ -153,8 +153,10 @@ _KNOWN_BACKENDS = frozenset({"nccl", "gloo", "mpi", "xccl", "ucc"})
 
 
 def _assign(cls: type, **attributes: Any) -> None:
-    """Sets attributes of a class that it does not have yet: with each that is set, Python has to find all
-    attributes of the class and its instances anew."""
+    """Sets those attributes of a class that differ from the given values.
+
+    Each assignment invalidates Python's caches of the class's attributes (python/cpython#113480).
+    """
     own = vars(cls)
     for name, value in attributes.items():
         if name not in own or (own[name] is not value and own[name] != value):
@@ -167,8 +169,11 @@ def _channel_of(cls: type[ContinuousOrchestration]) -> RankChannel:
 
 
 def hook(cls: type, name: str) -> Any:
-    """What a class says where only the class is at hand: users write ``backend_str``, ``device_type`` and
-    ``world_size`` as class methods, plain attributes or properties."""
+    """The value of a class's attribute ``name``, read without an instance.
+
+    Users write ``backend_str``, ``device_type`` and ``world_size`` as class methods, plain attributes or
+    properties.
+    """
     said = getattr(cls, name)
     if isinstance(said, property):
         return said.__get__(object.__new__(cls))

@@ -1,4 +1,4 @@
-"""What a case takes when nobody says: its world size, its device type and its backend, by the machine."""
+"""Decides the default world size, device type and backend of a case, from the devices of this machine."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from harness.requirements.machine import UNCOUNTED_DEVICE_TYPES
 
 # Upstream's number of ranks: enough for a 2 x 2 mesh.
 WORLD_SIZE = 4
-# Ranks of a distributed compiler test on a machine with no accelerator: the fewest that can disagree.
+# Ranks of a distributed compiler test on a machine without an accelerator: the fewest that can differ.
 COMPILER_WORLD_SIZE = 2
 
 
 def world_size() -> int:
-    """The ranks of a ``MultiProcessTestCase``: 4, or as many GPUs as there are from 2 to 4 (as upstream)."""
+    """The world size of a ``MultiProcessTestCase``: 4, or the number of GPUs where that is 2 or 3.
+
+    One GPU counts as two. This is upstream's default.
+    """
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is not None and cuda.is_available():
         return min(WORLD_SIZE, max(2, int(cuda.device_count())))
@@ -22,13 +25,13 @@ def world_size() -> int:
 
 
 def compiler_world_size() -> int:
-    """The ranks of a ``DynamoDistributedMultiProcTestCase``: one for each accelerator, 2 without any."""
+    """The world size of a ``DynamoDistributedMultiProcTestCase``: one rank per accelerator, 2 without any."""
     _, count = accelerator()
     return count or COMPILER_WORLD_SIZE
 
 
 def num_devices() -> int:
-    """The ranks of a DTensor test: 4, or as many as there are devices where that is 2 or 3.
+    """The world size of a DTensor test: 4, or the number of devices where that is 2 or 3.
 
     Source: ``NUM_DEVICES`` of upstream's ``common_dtensor``.
     """
@@ -38,19 +41,19 @@ def num_devices() -> int:
 
 
 def accelerator() -> tuple[str, int]:
-    """(device type, number of devices) that a distributed test can use; ("cpu", 0) without an accelerator."""
+    """The (device type, number of devices) that distributed tests can use; ("cpu", 0) without any."""
     counted = [a for a in probe().accelerators if a[0] not in UNCOUNTED_DEVICE_TYPES]
     return counted[0] if counted else ("cpu", 0)
 
 
 def device_type_for(world_size: int) -> str:
-    """The accelerator's type where each of that many ranks can have one, else ``"cpu"``."""
+    """The accelerator's type where there is one device for each rank, else ``"cpu"``."""
     kind, count = accelerator()
     return kind if count >= world_size else "cpu"
 
 
 def backend_for(device_type: str) -> str:
-    """The collective backend that torch takes for a device type: gloo for the CPU, nccl for CUDA."""
+    """torch's default backend for a device type: gloo for the CPU, nccl for CUDA."""
     import torch.distributed as dist
 
     return str(dist.get_default_backend_for_device(device_type))

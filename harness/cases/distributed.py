@@ -1,4 +1,4 @@
-"""``DistributedTestBase``: starts its ranks in ``setUp``, and makes the process group that fits a device."""
+"""``DistributedTestBase``: a case that starts its ranks in ``setUp`` and makes a process group by device."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import os
 from typing import Any
 
 from harness.cases.multiprocess import MultiProcessTestCase
+from harness.settings import EnvVar
 
 
 class DistributedTestBase(MultiProcessTestCase):
-    """Starts its ranks in ``setUp`` and makes the process group that fits a device.
+    """Starts the ranks in ``setUp`` and makes the process group that fits a device.
 
     Source of the contract: ``common_distributed.DistributedTestBase``.
     """
@@ -17,9 +18,9 @@ class DistributedTestBase(MultiProcessTestCase):
     def setUp(self) -> None:
         """Starts the ranks, with ``WORLD_SIZE`` in their environment."""
         super().setUp()
-        before = os.environ.get("WORLD_SIZE")
-        os.environ["WORLD_SIZE"] = str(self.world_size)
-        self.addCleanup(_restore, "WORLD_SIZE", before)
+        before = os.environ.get(EnvVar.WORLD_SIZE)
+        os.environ[EnvVar.WORLD_SIZE] = str(self.world_size)
+        self.addCleanup(_restore, EnvVar.WORLD_SIZE, before)
         self._spawn_processes()
 
     def backend(self, device: str) -> str:
@@ -28,8 +29,10 @@ class DistributedTestBase(MultiProcessTestCase):
         return {"cuda": "nccl", "hpu": "hccl", "xpu": "xccl"}.get(kind, "gloo")
 
     def create_pg(self, device: str, world_size: int | None = None) -> Any:
-        """Makes the default process group over ``file_name`` and returns it; on an accelerator also makes
-        this rank's device the current and default one."""
+        """Makes the default process group with a FileStore on ``file_name`` and returns it.
+
+        On an accelerator this also makes the rank's device the current and the default one.
+        """
         import torch
         import torch.distributed as dist
 
@@ -45,7 +48,7 @@ class DistributedTestBase(MultiProcessTestCase):
         return dist.group.WORLD
 
     def rank_to_device(self, device: str) -> dict[int, list[int]]:
-        """Device indices by rank: ranks go round the visible devices of that kind."""
+        """Device indices by rank: ranks are assigned to the visible devices of that kind in turn."""
         import torch
 
         visible = torch.get_device_module(str(device).partition(":")[0]).device_count()

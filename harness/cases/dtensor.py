@@ -1,4 +1,4 @@
-"""The bases of DTensor tests: one mixin, and a class for each rank mode to begin with.
+"""The base classes of DTensor tests: one mixin, and one class for each default rank mode.
 
     DTensorTestMixin + MultiProcessTestCase      fresh ranks      DTensorTestBase
                      + MultiProcContinuousTest   pooled ranks     DTensorContinuousTestBase
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import torch
-import torch._dynamo  # DTensor's first operator asks for it, in every rank: a second of imports each
+import torch._dynamo  # DTensor's first operator would import it in each rank: related: pytorch/pytorch#162595
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor
@@ -69,7 +69,7 @@ DEVICE_TYPE, DEVICE_COUNT = defaults.accelerator()
 NUM_DEVICES = defaults.num_devices()
 PG_BACKEND = defaults.backend_for(DEVICE_TYPE)
 
-# The mixin goes before a class that has RankOrchestration, and calls what it overrides there.
+# The mixin precedes a class with RankOrchestration among the bases, and calls the methods it overrides there.
 if TYPE_CHECKING:
     from harness.cases.multiprocess import RankOrchestration as _Ranks
 else:
@@ -77,25 +77,26 @@ else:
 
 
 class DTensorTestMixin(_Ranks):
-    """What a DTensor test has at hand, whatever its ranks are."""
+    """The helpers of a DTensor test in every rank mode."""
 
     @property
     def is_local_tensor_enabled(self) -> bool:
-        """Whether one process plays all ranks of this test."""
+        """Whether one process simulates all ranks of this test."""
         return False
 
     @property
     def device_type(self) -> str:
-        """The accelerator's type where there is one device a rank, else ``"cpu"``."""
+        """The accelerator's type where there is one device per rank, else ``"cpu"``."""
         return defaults.device_type_for(self.world_size)
 
     def setUp(self) -> None:
-        """Makes torch's sharding propagation fit for ranks that are threads; the class's own ``setUp``."""
+        """Locks torch's sharding propagation, for ranks that are threads, and calls the base's ``setUp``."""
         self._lock_propagation()
         super().setUp()
 
     def _lock_propagation(self) -> None:
-        # All ranks of the process trace shapes through one fake mode, which is not made for threads.
+        # All ranks of the process trace shapes in one fake mode, which is not thread-safe, and torch's lock
+        # around it does nothing (pytorch/pytorch#174820).
         if hasattr(ShardingPropagator, "_fake_mode_lock"):
             locked = mock.patch.object(ShardingPropagator, "_fake_mode_lock", threading.Lock())
             locked.start()
@@ -107,7 +108,7 @@ class DTensorTestMixin(_Ranks):
             return init_device_mesh(self.device_type, (self.world_size,))
 
     def init_manual_seed_for_rank(self) -> None:
-        """Gives each rank random numbers of its own: the same ones every time, and in every rank mode."""
+        """Seeds torch with the rank: different numbers on each rank, the same in every run and mode."""
         torch.manual_seed(self.rank)
 
     def run_subtests(
@@ -121,7 +122,7 @@ class DTensorTestMixin(_Ranks):
         run_subtests(self, subtest_config, test_fn, *args, **kw)
 
     def _test_op(self, mesh: DeviceMesh, op_call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Fails unless an operator gives the same on its arguments and on every sharding of them.
+        """Fails unless an operator gives the same result on its arguments and on every sharding of them.
 
         The outputs on DTensors have to be DTensors, in the structure of the outputs on plain tensors.
         """
@@ -133,7 +134,7 @@ class DTensorTestMixin(_Ranks):
             self.assertEqual(_whole(found), expected, f"with {_placements((dist_args, dist_kwargs))}")
 
     def _test_op_on_dtensor(self, op_call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Fails unless an operator commutes with gathering: on DTensors and then whole, or whole first."""
+        """Fails unless the operator's gathered result on DTensors equals that on gathered arguments."""
         whole_args, whole_kwargs = tree_map_only(
             DTensor, lambda d: d.full_tensor().detach().clone(), (args, kwargs)
         )
@@ -145,7 +146,7 @@ class DTensorTestMixin(_Ranks):
 class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
     """A DTensor test on fresh ranks, with ``with_comms`` to make its process group.
 
-    ``HARNESS_RANKS`` may ask for pooled ranks, for threads, or for local tensors.
+    ``HARNESS_RANKS`` may select pooled ranks, threads or local tensors.
     """
 
     rank_modes: tuple[str, ...] = ("fresh", "pooled", "threads", "local")
@@ -154,12 +155,12 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
 
     @property
     def world_size(self) -> int:
-        """What the test requires (``requires_world_size``), else ``NUM_DEVICES``."""
+        """The world size that the test requires (``requires_world_size``), else ``NUM_DEVICES``."""
         return get_required_world_size(self, NUM_DEVICES)
 
     @property
     def backend(self) -> str:
-        """The backend of ``init_pg`` where the test names none; for ``device_type``."""
+        """The backend of ``init_pg`` where the test names none: the default for ``device_type``."""
         return defaults.backend_for(self.device_type)
 
     def setUp(self) -> None:
@@ -171,7 +172,7 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
         """Makes the default process group in this rank.
 
         ``eager_init`` binds it to an accelerator at once. UsageError for a backend that torch does not know;
-        SkipTest for one that this machine cannot give to so many ranks.
+        SkipTest for one that this machine lacks or has too few devices for.
         """
         if self.is_local_tensor_enabled:
             local.init_group(self.world_size)
@@ -187,12 +188,15 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
         )
 
     def _rendezvous(self) -> str:
-        """A file a group: the store of one group removes its file whenever its last rank is gone."""
+        """A new file for each group: a FileStore removes its file when its last rank is gone.
+
+        See pytorch/pytorch#67566 and pytorch/pytorch#13708.
+        """
         self._groups_made += 1
         return self.file_name if self._groups_made == 1 else f"{self.file_name}.{self._groups_made}"
 
     def destroy_pg(self, device_id: int | None = None) -> None:
-        """Destroys all process groups when every rank is here; nothing happens where the test did it."""
+        """Destroys all process groups after a barrier; does nothing where the test destroyed them."""
         if not dist.is_initialized():
             return
         if not self.is_local_tensor_enabled:
@@ -208,13 +212,15 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
 
     @classmethod
     def _run(cls, *arguments: Any, ranks_are_kept: bool = True, **kwargs: Any) -> None:
-        """As the case's own; the class is this process's, or a thread's own subclass."""
+        """Runs the rank as the base class does; ``cls`` belongs to this process, or to this thread."""
         cls._ranks_are_kept = ranks_are_kept
         super()._run(*arguments, **kwargs)
 
     def _run_in_rank(self, channel: Any) -> None:
-        """Runs the test, and leaves nothing of its meshes to a next one; closing gloo's connections takes a
-        fresh rank longer than ending."""
+        """Runs the test and then empties torch's caches of its meshes, unless the rank is fresh.
+
+        A fresh rank ends with them: closing gloo's connections takes longer than ending the process.
+        """
         try:
             super()._run_in_rank(channel)
         finally:
@@ -225,7 +231,8 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
 class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuousTest):
     """A DTensor test on pooled ranks that keep their process group; consecutive classes share them.
 
-    ``world_size`` unset is one rank a device, and ``NUM_DEVICES`` where there are fewer than two.
+    Where ``world_size`` is unset there is one rank per device, and ``NUM_DEVICES`` ranks where there are
+    fewer than two devices.
     """
 
     device_type = DTensorTestMixin.device_type  # type: ignore[assignment]  # upstream's is a method in the other base
@@ -233,7 +240,7 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
 
     @classmethod
     def backend_str(cls) -> str | None:
-        """The backend for the device type that so many ranks can have."""
+        """The backend for the device type that this world size can have."""
         return defaults.backend_for(defaults.device_type_for(_world_size_of(cls)))
 
     @classmethod
@@ -246,14 +253,14 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
         super()._init_pg(rank, world_size, rdvz_file)
 
     def _run_in_rank(self, channel: Any) -> None:
-        """Runs the test; the groups of meshes that it made end with it, as the one that is kept does not."""
+        """Runs the test and destroys the process groups that it made, except the kept one."""
         before = meshes.GroupsBefore(self)
         try:
             super()._run_in_rank(channel)
         finally:
             status = channel.result.status if channel.result is not None else None
-            if status in (Status.PASSED, Status.SKIPPED):  # ranks that did otherwise are not kept
-                # One that skips alone would wait for ever for those that it left in a collective.
+            if status in (Status.PASSED, Status.SKIPPED):  # in other cases the ranks are replaced
+                # A rank that skips alone must not wait: its peers may be in a collective.
                 before.end(together=status is Status.PASSED)
 
     def _resolved_world_size(self) -> int:
@@ -267,54 +274,55 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
 
 
 class DTensorOpTestBase(DTensorTestMixin, MultiThreadedTestCase):
-    """A DTensor test on threads, whose process group is there already: ``with_comms`` does nothing."""
+    """A DTensor test on threads, whose process group exists before the test: ``with_comms`` does nothing."""
 
     @property
     def world_size(self) -> int:
-        """What the test requires (``requires_world_size``), else ``NUM_DEVICES``."""
+        """The world size that the test requires (``requires_world_size``), else ``NUM_DEVICES``."""
         return get_required_world_size(self, NUM_DEVICES)
 
     @property
     def device_type(self) -> str:
-        """The accelerator's type where there is one, whose first device all ranks then share."""
+        """The accelerator's type where there is one; all ranks then share its first device."""
         return DEVICE_TYPE
 
     def setUp(self) -> None:
         """Starts the ranks."""
         super().setUp()
-        # Meshes are told apart by their thread's number, which a thread of the next test may be given.
+        # A DeviceMesh's hash includes its thread's identity, which a thread of the next test may have too
+        # (pytorch/pytorch#130495, relanded as pytorch/pytorch#130685).
         self.addCleanup(meshes.forget_meshes)
         self._spawn_threads()
 
 
 class LocalDTensorTestBase(DTensorTestBase):
-    """``DTensorTestBase`` with one process that plays all ranks."""
+    """``DTensorTestBase`` in one process that simulates all ranks."""
 
     rank_modes: tuple[str, ...] = ("local",)
 
 
 class LocalDTensorOpTestBase(LocalDTensorTestBase):
-    """``DTensorOpTestBase`` with one process that plays all ranks; their group is there already, too."""
+    """``DTensorOpTestBase`` in one process that simulates all ranks, also with a group made beforehand."""
 
     def _run_in_rank(self, channel: Any) -> None:
         local.init_group(self.world_size)
         super()._run_in_rank(channel)
 
     def init_pg(self, eager_init: bool, backend: str | None = None) -> None:
-        """The group is there."""
+        """Does nothing: the group exists already."""
 
     def destroy_pg(self, device_id: int | None = None) -> None:
-        """The group ends with the test."""
+        """Does nothing: the group ends with the test."""
 
 
 class LocalDTensorContinuousTestBase(DTensorContinuousTestBase):
-    """``DTensorContinuousTestBase`` with one process that plays all ranks."""
+    """``DTensorContinuousTestBase`` in one process that simulates all ranks."""
 
     rank_modes: tuple[str, ...] = ("local",)
 
 
 def skip_unless_torch_gpu(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Skips a test on a machine without ``NUM_DEVICES`` accelerators; with two or more there are as many."""
+    """Skips a test on a machine with fewer than ``NUM_DEVICES`` accelerators, which is at least two."""
     decorated: Callable[..., Any] = skip_if_lt_x_gpu(2)(method)
     return decorated
 
@@ -331,5 +339,5 @@ def _whole(outputs: Any) -> Any:
 
 
 def _placements(arguments: Any) -> str:
-    """The placements of the DTensors among an operator's arguments, in order."""
+    """The placements of the DTensors among an operator's arguments, in order, as text."""
     return ", ".join(str(d.placements) for d in tree_leaves(arguments) if isinstance(d, DTensor))

@@ -1,4 +1,4 @@
-"""``DTensorConverter``: the same arguments as DTensors, in every sharding that they allow."""
+"""``DTensorConverter``: converts an operator's arguments to DTensors, in every sharding that is possible."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from harness.errors import UsageError
 
-# Tensors of these types hold plain data. Other subclasses have a meaning of their own, which sharding the
-# data would not keep.
+# Tensors of these types hold plain data. The data of other subclasses has another meaning, which sharding
+# it would lose.
 _PLAIN = (torch.Tensor, torch.nn.Parameter, LocalTensor)
 # Devices on which a tensor has no data to shard.
 _DATALESS = frozenset({"lazy", "meta"})
@@ -24,9 +24,9 @@ _DATALESS = frozenset({"lazy", "meta"})
 class DTensorConverter:
     """Iterates over (args, kwargs) with each tensor among them distributed over ``mesh``.
 
-    One step for each combination of what ``gen_sharding_choices_for_arg`` offers for each tensor, the last
-    tensor's varying fastest. ``hit`` counts the tensors that were distributed, ``miss`` those left as they
-    were because DTensor does not take their kind. Source of the contract:
+    There is one step for each combination of the placements that ``gen_sharding_choices_for_arg`` gives for
+    each tensor; the last tensor's varies fastest. ``hit`` counts the tensors that were distributed, ``miss``
+    those that were not because DTensor does not support their kind. Source of the contract:
     ``torch.testing._internal.distributed._tensor.common_dtensor.DTensorConverter``.
     """
 
@@ -47,11 +47,11 @@ class DTensorConverter:
         self.sharding_combs: Iterator[Sequence[Placement]] = itertools.product(*choices)
 
     def successful(self) -> bool:
-        """Whether there was a tensor, and every one so far could be distributed."""
+        """Whether there was a tensor, and every tensor so far was distributed."""
         return self.hit > 0 and self.miss == 0
 
     def is_supported_tensor(self, t: torch.Tensor) -> bool:
-        """Whether DTensor takes this kind: strided data in memory, no view that negates or conjugates it."""
+        """Whether DTensor supports this kind: strided data in memory, not a negated or conjugated view."""
         odd_layout = t.is_sparse or t.is_sparse_csr or t.is_mkldnn or t.is_nested or t.is_quantized
         odd_view = t.is_neg() or t.is_conj() or torch._is_functional_tensor(t)
         return not (odd_layout or odd_view or t.device.type in _DATALESS)
@@ -59,7 +59,7 @@ class DTensorConverter:
     def gen_sharding_choices_for_arg(self, arg: torch.Tensor) -> Sequence[Placement]:
         """Replicate, and Shard on each dimension that the mesh divides evenly.
 
-        Booleans are replicated only: collectives do not take them.
+        Booleans are only replicated, because collectives do not accept them.
         """
         if self.replicate_only or arg.dtype == torch.bool:
             return [Replicate()]
@@ -83,8 +83,11 @@ class DTensorConverter:
         return self.to_dist_tensor(leaf, self.mesh, [next(chosen), *others])
 
     def to_dist_tensor(self, t: torch.Tensor, mesh: DeviceMesh, placements: list[Placement]) -> torch.Tensor:
-        """``t`` distributed by ``placements``, a number by none; as it is where ``is_supported_tensor`` says
-        no, or where it is a subclass with a meaning of its own. UsageError for what is no tensor."""
+        """``t`` distributed by ``placements``; a tensor without dimensions is replicated.
+
+        Returns ``t`` itself where ``is_supported_tensor`` is False or its type is a subclass with another
+        meaning. UsageError for an object that is not a tensor.
+        """
         if not is_tensor_like(t):
             raise UsageError(f"only a tensor can be distributed, not {type(t).__name__}")
         if type(t) not in _PLAIN or not self.is_supported_tensor(t):

@@ -1,8 +1,8 @@
-"""Bases of distributed tests of ``torch.compile``, and the compiler's state around a test.
+"""The base classes of distributed ``torch.compile`` tests, and ``clean_compiler``, which resets the compiler.
 
 Source of the contract: ``common_distributed.DynamoDistributedSingleProcTestCase``,
 ``DynamoDistributedMultiProcTestCase`` and ``_dynamo_dist_per_rank_init``, and ``torch._dynamo.test_case``.
-Upstream's need an accelerator and two fixed ports; these take what the machine has, and a file.
+Upstream's classes need an accelerator and two fixed ports; these use the machine's devices, and a file.
 """
 
 from __future__ import annotations
@@ -36,24 +36,25 @@ from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-preload_compiler()  # once here, and not in each rank and each worker by itself
+preload_compiler()  # imported before ranks and workers are forked, which would each import it otherwise
 
-# The compiler's layers whose settings a test may change and forget.
+# The config modules that a test may change without restoring them.
 CONFIGS = ("torch._dynamo.config", "torch._functorch.config", "torch._inductor.config")
 
-# Where inductor leaves an address for the C++ that it loads next; it does so each time.
+# Inductor sets it for the C++ that it loads next, each time anew, and never removes it (related:
+# pytorch/pytorch#170012).
 INDUCTOR_VARIABLE = "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"
 
-# Names of rendezvous files, the same sequence in every rank: one for each group that a test makes.
+# The rendezvous files of the groups that a test makes, in the same order in every rank.
 _rendezvous: ContextVar[Iterator[str] | None] = ContextVar("rendezvous", default=None)
 
 
 @contextlib.contextmanager
 def clean_compiler() -> Iterator[None]:
-    """A region that starts with nothing compiled or counted, and leaves the compiler as it was found.
+    """A region that starts with nothing compiled or counted, and restores the compiler's state at its end.
 
-    Put back are the settings of ``CONFIGS``, the grad mode and the permission of saved-tensor hooks; what
-    inductor puts into the environment is taken out.
+    It restores the settings of ``CONFIGS``, the grad mode and the permission of saved-tensor hooks, and
+    removes what inductor puts into the environment.
     """
     settings = {name: module.get_config_copy() for name, module in _configs()}
     grad = torch.is_grad_enabled()
@@ -71,7 +72,10 @@ def clean_compiler() -> Iterator[None]:
 
 
 def _end_progress_monitor() -> None:
-    """Ends the thread that tqdm starts with the first of its progress bars, also of those that never show."""
+    """Ends the monitor thread that tqdm starts with its first progress bar, even a disabled one.
+
+    tqdm never ends it (tqdm/tqdm#1564, mandiant/capa#410, pytorch/pytorch#124409).
+    """
     tqdm: Any = getattr(sys.modules.get("tqdm"), "tqdm", None)
     if getattr(tqdm, "monitor", None) is not None:
         tqdm.monitor.exit()
@@ -83,7 +87,10 @@ def _configs() -> list[tuple[str, Any]]:
 
 
 def _put_back(module: Any, settings: dict[str, Any]) -> None:
-    """Sets only what differs: setting a value marks it as the user's, which changes cache keys."""
+    """Sets only the settings that differ.
+
+    Setting a value marks it as the user's, which changes cache keys (related: pytorch/pytorch#138758).
+    """
     now = module.get_config_copy()
     for key, value in settings.items():
         if now.get(key) != value:
@@ -97,9 +104,9 @@ def _dynamo_dist_per_rank_init(
     """In a rank: a region with this rank's device, a process group and a clean compiler.
 
     ``backend`` None is the accelerator's where each rank has a device, else gloo. ``fake_pg`` makes a group
-    that has no peers and computes nothing. The group ends with the region. Ranks find each other by the file
-    of their ``DynamoDistributedMultiProcTestCase``, elsewhere by ``MASTER_ADDR`` and ``MASTER_PORT``;
-    UsageError where there is neither.
+    that has no peers and computes nothing. The group is destroyed at the end. The rendezvous uses the file of
+    a ``DynamoDistributedMultiProcTestCase``, elsewhere ``MASTER_ADDR`` and ``MASTER_PORT``; UsageError where
+    there is neither.
     """
     kind = defaults.device_type_for(world_size)
     if kind != "cpu" and not fake_pg:
@@ -134,9 +141,9 @@ def _init_group(backend: str, rank: int, world_size: int) -> None:
 
 
 class DynamoTestCase(TestCase):
-    """A case in one process that finds the compiler clean and leaves it so.
+    """A case in one process that starts with a clean compiler and leaves a clean one.
 
-    While a class runs, what the compiler cannot do is an error and not a silent fall-back to eager.
+    While a class runs, an error of the compiler is raised instead of a silent fall-back to eager mode.
     ``_exit_stack`` holds contexts for the whole class. Source of the contract:
     ``torch._dynamo.test_case.TestCase``.
     """
@@ -145,7 +152,7 @@ class DynamoTestCase(TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        """Sets the compiler strict."""
+        """Makes the compiler raise its errors."""
         super().setUpClass()
         cls._exit_stack = contextlib.ExitStack()
         cls.addClassCleanup(cls._exit_stack.close)
@@ -158,25 +165,25 @@ class DynamoTestCase(TestCase):
 
     @classmethod
     def tearDownClass(cls) -> None:
-        """Ends the class's contexts."""
+        """Closes the class's contexts."""
         cls._exit_stack.close()
         super().tearDownClass()
 
     def setUp(self) -> None:
-        """Cleans the compiler, now and after the test's cleanups."""
+        """Resets the compiler, now and after the test's cleanups."""
         super().setUp()
         around = contextlib.ExitStack()
         self.addCleanup(around.close)
         around.enter_context(clean_compiler())
-        if torch_at_least("2.12"):  # what torch's own tests count graphs with; before, DDP fails under it
+        if torch_at_least("2.12"):  # torch's own tests count graphs with it; DDP fails with it before 2.12
             config.nested_graph_breaks = True
 
 
 class DynamoDistributedSingleProcTestCase(DynamoTestCase):
-    """A case in one process that is rank 0 of a process group of one, made for the class.
+    """A case in one process that is rank 0 of a process group of one, which is made for the class.
 
-    ``device`` is the first accelerator, else ``"cpu"``; ``device_ids`` is what
-    ``DistributedDataParallel(device_ids=...)`` takes for it: None, the module's own device.
+    ``device`` is the first accelerator, else ``"cpu"``; ``device_ids`` is the matching argument of
+    ``DistributedDataParallel``: None, the module's own device.
     """
 
     rank: ClassVar[int] = 0
@@ -185,17 +192,17 @@ class DynamoDistributedSingleProcTestCase(DynamoTestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        """Makes the group, over a file of its own."""
+        """Makes the process group, with a new rendezvous file."""
         super().setUpClass()
         kind, _ = defaults.accelerator()
         cls.device = "cpu" if kind == "cpu" else f"{kind}:{cls.rank}"
         store = dist.FileStore(scratch().new_file("single"), 1)
         dist.init_process_group(defaults.backend_for(kind), store=store, rank=cls.rank, world_size=1)
-        cls.addClassCleanup(_end_group)  # a subclass's setUpClass may still fail
+        cls.addClassCleanup(_end_group)  # where a subclass's setUpClass fails, tearDownClass is not called
 
     @classmethod
     def tearDownClass(cls) -> None:
-        """Destroys the group."""
+        """Destroys the process group."""
         _end_group()
         super().tearDownClass()
 
@@ -203,17 +210,17 @@ class DynamoDistributedSingleProcTestCase(DynamoTestCase):
 class DynamoDistributedMultiProcTestCase(DistributedTestBase):
     """A case on real ranks, whose methods use ``_dynamo_dist_per_rank_init(self.rank, self.world_size)``.
 
-    One rank an accelerator; two without one. The compiler is clean before and after, in every rank.
+    There is one rank per accelerator, two without one. Every rank starts and ends with a clean compiler.
     """
 
     @property
     def world_size(self) -> int:
-        """What the test requires (``requires_world_size``), else a rank for each accelerator."""
+        """The world size that the test requires (``requires_world_size``), else one per accelerator."""
         return get_required_world_size(self, defaults.compiler_world_size())
 
     @property
     def device_type(self) -> str:
-        """The accelerator's type where each rank has one, else ``"cpu"``."""
+        """The accelerator's type where each rank has a device, else ``"cpu"``."""
         return defaults.device_type_for(self.world_size)
 
     def _run_in_rank(self, channel: Any) -> None:
@@ -224,8 +231,8 @@ class DynamoDistributedMultiProcTestCase(DistributedTestBase):
                 super()._run_in_rank(channel)
         finally:
             _rendezvous.reset(token)
-            # A DDP module is a cycle around its process group, whose connections stay open; DTensor's caches
-            # hold the meshes of FSDP2, and these their groups.
+            # A DDP module forms a reference cycle with its process group, whose connections stay open;
+            # DTensor's caches hold FSDP2's meshes, and these hold their groups.
             gc.collect()
             forget_meshes()
 

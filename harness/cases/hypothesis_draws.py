@@ -1,13 +1,14 @@
-"""``same_draws``: hypothesis inside ranks, with the same values on every rank.
+"""``same_draws``: draws values with hypothesis inside ranks, the same values on every rank.
 
 ``@given`` around a test that communicates cannot work: a rank whose example fails runs it again to shrink it,
-alone, while its peers go on to the next one. So the values are drawn first, and the test loops over them.
+alone, while its peers continue with the next one. So the values are drawn first, and the test loops over
+them.
 
-What makes every rank draw the same, without a word between them: a seed that all have from the process that
-started the test, the same hypothesis, no database of earlier examples, generation alone (no shrinking, no
-reuse), and none of the constants that hypothesis collects from the modules which a process happens to have
-imported. The last also makes a test draw the same alone as in the middle of a suite. ``confirm=True`` has the
-ranks compare.
+Every rank draws the same without communication, because of a seed that all have from the process that started
+the test, the same hypothesis, no database of earlier examples, generation alone (no shrinking, no reuse), and
+none of the constants that hypothesis collects from the modules that a process happens to have imported. The
+last also makes a test draw the same alone as in the middle of a suite. With ``confirm=True`` the ranks
+compare their values.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 Value = TypeVar("Value")
 
-# Enough to meet the small and the odd ones, few enough for collectives over gloo to take a tenth of a second.
+# Enough for small and odd values, few enough for collectives over gloo to take a tenth of a second.
 EXAMPLES = 25
 
-# Ranks that are threads draw one after the other: while one does, hypothesis is not as it was.
+# Ranks that are threads draw one after the other, because hypothesis is patched while one draws (related:
+# HypothesisWorks/hypothesis#4451, HypothesisWorks/hypothesis#2719).
 _drawing = threading.Lock()
 
 
@@ -45,12 +47,12 @@ def same_draws(
     seed: int | None = None,
     confirm: bool = False,
 ) -> tuple[Value, ...]:
-    """Up to ``count`` values of a strategy: a function of the seed, so equal on all ranks.
+    """Up to ``count`` values of a strategy, which depend only on the seed and so are equal on all ranks.
 
-    ``seed`` None is the test's base seed (``HARNESS_SEED``). Fewer where the strategy has no more.
-    ``HARNESS_EXAMPLES`` asks for another count. With ``confirm`` the ranks of the default process group
-    compare their values (by ``repr``): UsageError, on all of them, where they differ. They do for a strategy
-    that depends on the rank, and between machines with different versions of hypothesis.
+    ``seed`` None is the test's base seed (``HARNESS_SEED``). There are fewer values where the strategy has no
+    more. ``HARNESS_EXAMPLES`` overrides the count. With ``confirm`` the ranks of the default process group
+    compare their values (by ``repr``): UsageError, on all of them, where they differ. They differ for a
+    strategy that depends on the rank, and between machines with different versions of hypothesis.
     """
     drawn: list[Value] = []
 
@@ -75,9 +77,10 @@ def same_draws(
 
 @contextlib.contextmanager
 def _no_constants_of_modules() -> Iterator[None]:
-    """A region in which hypothesis knows none of the numbers and strings in this process's own modules.
+    """A region in which hypothesis uses none of the numbers and strings in this process's own modules.
 
-    Since 6.132 it draws a value in twenty from them.
+    Since 6.132 it draws one value in twenty from them (HypothesisWorks/hypothesis#4356,
+    HypothesisWorks/hypothesis#4348).
     """
     modules: Any = providers
     if not hasattr(modules, "_get_local_constants"):
@@ -92,8 +95,7 @@ def _no_constants_of_modules() -> Iterator[None]:
 
 
 def _compare(values: list[Any]) -> None:
-    """UsageError unless all ranks have the same values. One process that plays all ranks has nobody to
-    ask."""
+    """UsageError unless all ranks have the same values; simulated ranks share theirs and are not compared."""
     import torch.distributed as dist
 
     if not dist.is_initialized() or dist.get_backend() == "fake":

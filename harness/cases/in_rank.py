@@ -1,6 +1,6 @@
-"""A case in a rank: the instance that runs there, and how it says how its test went.
+"""``CaseInRank``: the instance of a case in a rank, which runs the test and records its result.
 
-The parent's side of the same class is ``multiprocess``.
+``multiprocess`` is the parent's side of the same class.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# The mixin has no base of its own; what it is mixed into is a TestCase, which the type checker cannot know.
+# The mixin has no base class; the class that it is mixed into is a TestCase, which mypy cannot know.
 if TYPE_CHECKING:
     from unittest import TestCase as _AnyTestCase
 else:
@@ -24,7 +24,7 @@ else:
 
 
 class CaseInRank(_AnyTestCase):
-    """What every rank does with its own instance of a case. Names, and what they mean, are upstream's."""
+    """What each rank does with its instance of a case. The names and their meanings are upstream's."""
 
     MAIN_PROCESS_RANK = -1
     TEST_ERROR_EXIT_CODE = EXIT_ERROR
@@ -34,16 +34,16 @@ class CaseInRank(_AnyTestCase):
 
     @property
     def destroy_pg_upon_exit(self) -> bool:
-        """Whether a rank destroys its process groups on behalf of a test that passed and did not.
+        """Whether a rank destroys the process groups that a passed test has left.
 
-        Groups whose backends are all gloo's or fake end with the process instead, which is the same to peers
-        (nobody leaves before all have reported) and saves 10 to 20 ms a rank.
+        Groups whose backends are all gloo or fake end with the process instead. That is the same for peers,
+        since no rank exits before all have reported, and saves 10 to 20 ms a rank.
         """
         return True
 
     @property
     def is_master(self) -> bool:
-        """True in rank 0."""
+        """Whether this is rank 0."""
         return self.rank == 0
 
     def setUpRank(self) -> None:
@@ -54,24 +54,24 @@ class CaseInRank(_AnyTestCase):
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
-        """What a rank does: a fresh instance runs the method. An override may add around ``run_test``."""
+        """The rank's entry point: runs the method on a new instance. An override calls ``run_test``."""
         self = cls(test_name)
         self.rank = rank
         self.file_name = file_name
         self.run_test(test_name, parent_pipe)
 
     def run_test(self, test_name: str, parent_pipe: Any) -> None:
-        """Runs the test method in this rank and records how it went on ``parent_pipe``.
+        """Runs the test method in this rank and records its result on ``parent_pipe``.
 
-        Returns only if it passed. Raises SystemExit with upstream's exit code otherwise, so that what an
-        override of ``_run`` does afterwards is not done in a rank that failed or skipped.
+        Returns only if it passed. Otherwise raises SystemExit with upstream's exit code, so that the rest of
+        an overridden ``_run`` is not executed in a rank that failed or skipped.
         """
         self._run_in_rank(parent_pipe)
         if self.destroy_pg_upon_exit:
             process_groups.destroy_on_exit()
 
     def _run_in_rank(self, channel: Any) -> None:
-        """Seeds, runs the method, and records how that went."""
+        """Seeds, runs the method, and records the result."""
         self._seed_rank()
         set_tolerances(self, (TestCase.precision, TestCase.rel_tol))
         with accepted_output.collecting() as accepted:
@@ -82,28 +82,30 @@ class CaseInRank(_AnyTestCase):
         finish_in_rank(channel, result)
 
     def _seed_rank(self) -> None:
-        """Gives every rank the same generators."""
+        """Seeds the generators of this rank with the seed that all ranks use."""
         seeding.seed_all(seeding.base_seed())
 
     def _read_result(self, result: RankResult) -> RankResult:
-        """The rank's result as this class reads it: ``_judged`` for what the rank itself can tell."""
+        """The rank's result by the rules of this class, a hook like ``_judged`` in the parent."""
         return result
 
 
 def tolerances(case: Any) -> tuple[float, float] | None:
-    """Absolute and relative, of a case that keeps them by thread, as torch's for a device type do; None for
-    any other."""
+    """The (absolute, relative) tolerances of a case that keeps them by thread; None for any other case.
+
+    torch's cases for a device type keep them by thread.
+    """
     return (case.precision, case.rel_tol) if hasattr(case, "_tls") else None
 
 
 def set_tolerances(case: Any, wanted: tuple[float, float] | None) -> None:
-    """Gives the calling thread these tolerances, where the case keeps them by thread and has none for it."""
+    """Sets the calling thread's tolerances, where the case keeps them by thread and has none for this one."""
     if wanted is not None and hasattr(case, "_tls") and not hasattr(case._tls, "precision"):
         case._tls.precision, case._tls.rel_tol = wanted
 
 
 def finish_in_rank(channel: Any, result: RankResult) -> None:
-    """Records how a test went in this rank; raises SystemExit, as upstream's ranks do, unless it passed."""
+    """Records the test's result in this rank; raises SystemExit, as upstream's ranks do, unless it passed."""
     channel.record(result)
     if result.ending is not None:
         raise result.ending

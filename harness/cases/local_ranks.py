@@ -1,6 +1,6 @@
-"""``LocalRanks``: what a case needs so that one process can play all its ranks, on local tensors.
+"""``LocalRanks``: lets one process simulate all ranks of a case; helpers for code that differs by rank.
 
-And what a test says where its ranks differ, so that the same method runs in every rank mode.
+With the helpers the same test method runs in every rank mode.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.ranks.local import rank as local
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# The mixin goes before a class that has RankOrchestration, and calls what it overrides there.
+# The mixin precedes a class with RankOrchestration among the bases, and calls the methods it overrides there.
 if TYPE_CHECKING:
     from harness.cases.multiprocess import RankOrchestration as _Ranks
 else:
@@ -23,27 +23,27 @@ else:
 
 
 class LocalRanks(_Ranks):
-    """Makes a case with ranks that are processes fit for the rank mode "local"; goes before it in the bases.
+    """Adds the rank mode "local" to a case whose ranks are processes; it precedes the case among the bases.
 
-    On local tensors ``self.rank`` is all ranks at once: an integer that differs by rank, as tensors do. A
-    test that branches on it is refused, by a UsageError: one process would take one branch for all ranks.
+    On local tensors ``self.rank`` stands for all ranks: an integer that differs by rank, as tensors do. A
+    test that branches on it gets a UsageError, since one process takes only one branch for all ranks.
     """
 
     @property
     def is_local_tensor_enabled(self) -> bool:
-        """Whether one process plays all ranks of this test."""
+        """Whether one process simulates all ranks of this test."""
         return local.is_simulated(self.rank) or self.rank_modes == ("local",)
 
     def _get_local_tensor_mode(self) -> Any:
-        """A context manager under which tensors are one for each rank; where they are, it does nothing."""
+        """A context manager that activates ``LocalTensorMode``; it does nothing where the mode is active."""
         return local.active_mode(self.world_size)
 
     def assertEqual(self, x: Any, y: Any, msg: Any = None, **rules: Any) -> None:  # type: ignore[override]  # as harness.testcase has it
-        """The case's own; values that differ by rank are compared rank by rank."""
+        """Calls the case's own method, once per rank for values that differ by rank."""
         self._on_each_rank(super().assertEqual, x, y, msg, rules)
 
     def assertNotEqual(self, x: Any, y: Any, msg: Any = None, **rules: Any) -> None:  # type: ignore[override]  # as harness.testcase has it
-        """The case's own; values that differ by rank have to be unequal on each rank."""
+        """Calls the case's own method, once per rank for values that differ by rank: all must be unequal."""
         self._on_each_rank(super().assertNotEqual, x, y, msg, rules)
 
     def _on_each_rank(
@@ -60,13 +60,13 @@ class LocalRanks(_Ranks):
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
-        """Plays all ranks where that is asked for, one otherwise."""
+        """Runs all ranks where ``_run`` gets their number as an argument, else one."""
         ranks = kwargs.pop(local.ARGUMENT, None)
         who = rank if ranks is None else local.rank_of(ranks)
         super()._run(who, test_name, file_name, parent_pipe, **kwargs)
 
     def _run_in_rank(self, channel: Any) -> None:
-        """Around the test in a rank: the simulation."""
+        """Runs the test, inside the simulation where all ranks are simulated."""
         with self._simulation():
             super()._run_in_rank(channel)
 
@@ -78,7 +78,7 @@ class LocalRanks(_Ranks):
 
 
 def _with(msg: Any, where: str) -> Callable[[str], str]:
-    """What ``assertEqual`` makes of its own message, when it is to name the place as well."""
+    """The ``msg`` for an assertion that adds the place to its message."""
 
     def message(generated: str) -> str:
         told = msg(generated) if callable(msg) else generated if msg is None else f"{generated}\n{msg}"
@@ -90,11 +90,11 @@ def _with(msg: Any, where: str) -> Callable[[str], str]:
 def create_local_tensor_test_class(
     orig_cls: type, skipped_tests: Iterable[str] | None = None, base_class: type | None = None
 ) -> Any:
-    """The same tests on local tensors, without those in ``skipped_tests``.
+    """A copy of a class whose tests run on local tensors; those in ``skipped_tests`` are skipped.
 
-    Assign it, in the module of ``orig_cls``, to that class's name followed by ``WithLocalTensor``: ranks
-    import it by that name. ``base_class`` is there for upstream's callers and changes nothing, since the mode
-    is a property of the class. UsageError where ``orig_cls`` does not run on local tensors.
+    Assign it, in the module of ``orig_cls``, to that class's name followed by ``WithLocalTensor``, because
+    ranks import it by that name. ``base_class`` exists for upstream's callers and changes nothing, since the
+    mode is a property of the class. UsageError where ``orig_cls`` does not run on local tensors.
     """
     if "local" not in getattr(orig_cls, "rank_modes", ()):
         raise UsageError(f"{orig_cls.__name__} cannot run on local tensors: derive it from DTensorTestBase")
@@ -106,15 +106,15 @@ def create_local_tensor_test_class(
 
 
 def map_local_for_rank(rank: Any, func: Callable[[int], Any]) -> Any:
-    """``func(rank)``; on local tensors, for each rank its own. No collective may be called in it."""
+    """``func(rank)``, on local tensors once per rank; it may not call a collective."""
     return local.on_each_rank(func, rank)
 
 
 def map_local_tensor_for_rank(tensor: Any, rank: Any, func: Callable[[Any, int], Any]) -> Any:
-    """``func(tensor, rank)``; on local tensors, for each rank its own. No collective may be called in it."""
+    """``func(tensor, rank)``, on local tensors once per rank; it may not call a collective."""
     return local.on_each_rank(func, tensor, rank)
 
 
 def reduce_local_int(value: Any, func: Callable[[dict[int, int]], Any]) -> Any:
-    """``func`` of a simulated integer's values by rank."""
+    """``func`` of the dictionary from rank to value of a simulated integer."""
     return func(value.node._local_ints)

@@ -1,13 +1,11 @@
-"""Strategies of hypothesis for what a DTensor test varies: meshes, placements, shapes, and all three
-together.
+"""Hypothesis strategies for DTensor tests: mesh shapes, tensor shapes, placements, and layouts of all three.
 
     for layout in same_draws(layouts(self.world_size)):
         mesh = init_device_mesh(self.device_type, layout.mesh_shape)
         distributed = distribute_tensor(torch.rand(layout.shape), mesh, layout.placements)
 
-They are functions of their arguments, never of the rank, so ``same_draws`` gives every rank the same. In a
-test of one process they go into ``@given``. Small values come first: one mesh dimension, replicated, few
-elements.
+They depend on their arguments and never on the rank, so ``same_draws`` gives every rank the same. A test of
+one process passes them to ``@given``. Small values come first: one mesh dimension, replicated, few elements.
 """
 
 from __future__ import annotations
@@ -25,14 +23,14 @@ from harness.errors import UsageError
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# More than one shard on each of four ranks, and odd numbers of them.
+# Large enough for shards of two or more rows on four ranks, and for uneven shards.
 MAX_SIDE = 9
 MAX_DIMS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A tensor's shape, and how it lies on a mesh: a placement for each dimension of the mesh."""
+    """A tensor's shape and its placement on a mesh: one placement for each dimension of the mesh."""
 
     mesh_shape: tuple[int, ...]
     shape: tuple[int, ...]
@@ -52,7 +50,7 @@ class Move:
 def mesh_shapes(
     world_size: int, *, max_dims: int = MAX_DIMS, ones: bool = False
 ) -> SearchStrategy[tuple[int, ...]]:
-    """Shapes of meshes over all ranks: 8 is (8,), (2, 4), (4, 2) and (2, 2, 2).
+    """Shapes of meshes over all ranks: for 8 these are (8,), (2, 4), (4, 2) and (2, 2, 2).
 
     With ``ones`` dimensions of size 1 as well, up to ``max_dims`` dimensions in all. UsageError for a world
     size or a number of dimensions below 1.
@@ -66,10 +64,10 @@ def mesh_shapes(
 def tensor_shapes(
     *, min_dims: int = 1, max_dims: int = MAX_DIMS, max_side: int = MAX_SIDE, empty: bool = False
 ) -> SearchStrategy[tuple[int, ...]]:
-    """Shapes of tensors, sides from 1 to ``max_side``; with ``empty`` from 0.
+    """Shapes of tensors with sides from 1 to ``max_side``, with ``empty`` from 0.
 
-    Most sides do not divide by a world size: some ranks have smaller shards, some none. UsageError where
-    nothing is between the bounds.
+    Most sides are not divisible by the world size: some ranks have smaller shards, some none. UsageError
+    where the bounds exclude every shape.
     """
     _at_least(0, min_dims=min_dims)
     _at_least(min_dims, max_dims=max_dims)
@@ -104,8 +102,8 @@ def layouts(
 ) -> SearchStrategy[Layout]:
     """Layouts over ``world_size`` ranks.
 
-    ``meshes`` and ``shapes`` are the strategies to take them from: ``mesh_shapes(world_size)`` and
-    ``tensor_shapes()`` where not given.
+    ``meshes`` and ``shapes`` are the strategies for their parts, by default ``mesh_shapes(world_size)`` and
+    ``tensor_shapes()``.
     """
     return moves(world_size, meshes=meshes, shapes=shapes, partial=partial).map(
         lambda move: Layout(move.mesh_shape, move.shape, move.before)
@@ -119,7 +117,7 @@ def moves(
     shapes: SearchStrategy[tuple[int, ...]] | None = None,
     partial: Sequence[str] = (),
 ) -> SearchStrategy[Move]:
-    """Redistributions over ``world_size`` ranks; what they lead to is never partial.
+    """Redistributions over ``world_size`` ranks, whose result is never partial.
 
     ``meshes`` and ``shapes`` as in ``layouts``.
     """
@@ -135,8 +133,7 @@ def moves(
 
 
 def _factors(product: int, most: int, least: int) -> Iterator[tuple[int, ...]]:
-    """``product`` itself, and all ways to write it as two to ``most`` factors from ``least`` on, in any
-    order."""
+    """``(product,)``, and all tuples of 2 to ``most`` factors of at least ``least`` whose product it is."""
     yield (product,)
     divisors = [n for n in range(least, product + 1) if product % n == 0]
     for dims in range(2, most + 1):

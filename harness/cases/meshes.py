@@ -1,8 +1,8 @@
-"""What torch keeps of the meshes of a test, and how to be rid of it when their process groups end.
+"""Empties torch's caches of a test's DeviceMeshes, and destroys the process groups that a test added.
 
-DTensor's caches hold meshes, and a mesh equals any other of its shape: after a test, the next one's operators
-would be given that test's mesh, and with it groups that are destroyed (or, in a process, connections that
-nobody closes).
+DTensor's caches hold meshes, and a mesh equals any other of its shape: the next test's operators would get
+the old mesh, and with it groups that are destroyed, or connections that stay open (NVIDIA/Megatron-LM#7029
+and huggingface/transformers#48383 describe the same).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from harness.ranks import process_groups
 
-# (module, attribute) of everything in torch that keeps a mesh for later, as a function that empties it or a
-# cached function. All private.
+# (module, attribute) of each cache in torch that holds meshes: a function that empties it, or a cached
+# function. All are private.
 CACHES = (
     ("torch.distributed.tensor.debug", "_clear_sharding_prop_cache"),
     ("torch.distributed.tensor._redistribute", "clear_redistribute_planner_cache"),
@@ -41,7 +41,7 @@ def forget_meshes() -> None:
         with contextlib.suppress(ImportError, AttributeError):  # a cache that this version of torch lacks
             _emptier(module, path)()
     if threading.current_thread() is threading.main_thread():
-        gc.collect()  # the planner of redistributions is a cycle around its mesh
+        gc.collect()  # the planner of redistributions forms a reference cycle with its mesh
 
 
 @functools.cache
@@ -54,10 +54,10 @@ def _emptier(module: str, path: str) -> Callable[[], object]:
 
 
 class GroupsBefore:
-    """The process groups, and the meshes of a case's classes, that are there before a test.
+    """The process groups, and the meshes on a case's classes, that exist before a test.
 
-    ``end`` does away with those that came with it, so that ranks that keep their default group, and what
-    ``_init_pg`` made beside it, can be kept.
+    ``end`` removes those that the test added, so that ranks can be kept with their default group and with
+    what ``_init_pg`` made beside it.
     """
 
     def __init__(self, case: object) -> None:
@@ -67,15 +67,15 @@ class GroupsBefore:
         self._class_meshes = _class_meshes(case)
 
     def end(self, *, together: bool) -> None:
-        """Destroys what the test made; ``together`` where all ranks get here: they wait for each other."""
-        if not dist.is_initialized():  # the test's own doing
+        """Destroys what the test made, after a barrier where all ranks call this (``together``)."""
+        if not dist.is_initialized():  # the test destroyed all groups itself
             forget_meshes()
             return
         if together and process_groups.begun() != self._begun:
             dist.barrier()
         made = [group for group in _groups() if group not in self._groups]
         if made:
-            self._forget_attributes()  # their groups' connections would be kept, and the rank be dirty
+            self._forget_attributes()  # they would keep their groups' connections open, which is a leak
             for group in made:
                 dist.destroy_process_group(group)
             forget_meshes()
@@ -88,7 +88,7 @@ class GroupsBefore:
 
 
 def _groups() -> tuple[Any, ...]:
-    """In the order in which they were made, which is the same on every rank."""
+    """The process groups in the order in which they were made, which is the same on every rank."""
     return tuple(dist.distributed_c10d._world.pg_map) if dist.is_initialized() else ()
 
 

@@ -1,9 +1,9 @@
-"""``MultiProcessTestCase``: a unittest method that runs on N real ranks.
+"""``MultiProcessTestCase``: a unittest method that runs on N real ranks; the parent's side of the case.
 
-Upstream's visible contract (``torch.testing._internal.common_distributed``): ``setUp`` and ``tearDown``
-run in the parent, the method runs in a fresh instance in each rank with ``rank``, ``world_size`` and
-``file_name`` set. This module translates between that contract, the launchers and the supervisor;
-``rank_side`` is what the instance in a rank does.
+Upstream's visible contract (``torch.testing._internal.common_distributed``): ``setUp`` and ``tearDown`` run
+in the parent, the method runs in a fresh instance in each rank with ``rank``, ``world_size`` and
+``file_name`` set. This module translates between that contract and the rank modes; ``in_rank`` is the
+instance in a rank.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from harness.cases.in_rank import CaseInRank
 from harness.errors import HarnessError, LaunchError
 from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
 from harness.protocol import Launch
+from harness.ranks.deadlines import timeout_of
 from harness.ranks.external import mode as external_mode
 from harness.ranks.job import Job, JobResult, RunningRanks
 from harness.ranks.modes import LAUNCHED, MODES, chosen_mode
@@ -45,13 +46,13 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 class RankOrchestration(CaseInRank):
-    """What makes a ``unittest.TestCase`` run its methods on ranks; stands before that class among the bases.
+    """The mixin that runs the methods of a ``unittest.TestCase`` on ranks; it precedes that class.
 
-    Which TestCase it is does not matter here: this library's own (``MultiProcessTestCase``), or upstream's
-    for test files that run unmodified (``harness.dropin``).
+    The TestCase can be this library's (``MultiProcessTestCase``), or upstream's for test files that run
+    unmodified (``harness.dropin``).
     """
 
-    # The rank modes that this class's tests can run in, its own first (see harness/ranks/modes.py).
+    # The rank modes that this class's tests can run in, the default first (see harness/ranks/modes.py).
     rank_modes: tuple[str, ...] = ("fresh", "pooled", "threads")
 
     # The arguments are upstream's: unittest passes the first by position, testslide the second by name.
@@ -73,11 +74,11 @@ class RankOrchestration(CaseInRank):
         elif name != "runTest":
             raise ValueError(f"{type(self).__name__} has no test method {name!r}")
 
-    # -- what a subclass may override or ask
+    # -- what a subclass may override or read
 
     @property
     def world_size(self) -> int:
-        """How many ranks: 4, or as many GPUs as there are from 2 to 4 (upstream's default)."""
+        """The number of ranks: 4, or the number of GPUs where that is 2 or 3 (upstream's default)."""
         return defaults.world_size()
 
     def _should_stop_test_suite(self) -> bool:
@@ -87,14 +88,14 @@ class RankOrchestration(CaseInRank):
         return self._testMethodName
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what belongs to the running test: rpc tests send bound methods of their case around."""
+        """The instance's state without the running test's: rpc tests pickle bound methods of their case."""
         return {**self.__dict__, "_outcome": None, "_running": None, "_job_result": None}
 
     # -- in the parent
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
-        """unittest's. The server that ranks come from is there before ``setUp`` changes this process."""
-        with contextlib.suppress(HarnessError, OSError):  # the test meets it again when it launches
+        """Runs the test; starts the launcher's server first, which inherits the state before ``setUp``."""
+        with contextlib.suppress(HarnessError, OSError):  # the same error is raised when the ranks start
             settings = environment.settings()
             mode = chosen_mode(self.rank_modes, settings)
             if mode == "external":
@@ -104,14 +105,14 @@ class RankOrchestration(CaseInRank):
         return super().run(result)
 
     def setUp(self) -> None:
-        """Makes the test's rendezvous file, in a directory of this process's own."""
+        """Makes the test's rendezvous file in this process's temporary directory."""
         super().setUp()
         self.processes = []
         self.special_return_code_checks = {}
         self.skip_return_code_checks = []
         self.rank = self.MAIN_PROCESS_RANK
         self.file_name = ""
-        if not self._keeps_group():  # whose ranks meet at a file of their own
+        if not self._keeps_group():  # ranks that keep a group have a rendezvous file with the pooled set
             self._make_rendezvous()
 
     def _make_rendezvous(self) -> None:
@@ -119,7 +120,7 @@ class RankOrchestration(CaseInRank):
         self.addCleanup(_remove, self.file_name)
 
     def tearDown(self) -> None:
-        """Ends ranks that nobody joined."""
+        """Ends ranks that were never joined."""
         super().tearDown()
         self._end_ranks()
 
@@ -130,7 +131,7 @@ class RankOrchestration(CaseInRank):
         self.processes = []
 
     def join_or_run(self, fn: Callable[..., object]) -> types.MethodType:
-        """The test method as the instance has it: joins the ranks in the parent, runs ``fn`` in a rank."""
+        """Wraps the test method: in the parent it joins the ranks, in a rank it runs ``fn``."""
 
         @functools.wraps(fn)
         def method(self: RankOrchestration, **kwargs: Any) -> None:
@@ -147,7 +148,7 @@ class RankOrchestration(CaseInRank):
         return types.MethodType(method, self)
 
     def _spawn_processes(self) -> None:
-        """Starts the ranks. Raises SkipTest where the test's requirements are not met on this machine."""
+        """Starts the ranks; SkipTest where the test's requirements are not met on this machine."""
         reason = reason_to_skip(self)
         if reason is not None:
             raise unittest.SkipTest(reason)
@@ -157,7 +158,7 @@ class RankOrchestration(CaseInRank):
         self.addCleanup(self._end_ranks)
 
     def _start(self, mode: str, settings: Settings, timeout_s: float | None = None) -> None:
-        """Starts ranks of one mode, with the test's deadline or ``timeout_s`` seconds."""
+        """Starts ranks of one mode, with the test's deadline or one of ``timeout_s`` seconds."""
         self._launched_s = time.monotonic()
         if not self.file_name and mode != "pooled":
             self._make_rendezvous()
@@ -178,7 +179,7 @@ class RankOrchestration(CaseInRank):
         self.processes = list(self._running.processes)
 
     def _pool_key(self) -> Hashable:
-        """What this test's ranks may be shared with, in pooled mode: nothing but the world size matters."""
+        """A key that tests must share to use the same pooled ranks; None adds no condition."""
         return None
 
     def _keeps_group(self) -> bool:
@@ -211,17 +212,16 @@ class RankOrchestration(CaseInRank):
         )
 
     def _run_arguments(self, world_size: int) -> dict[str, Any]:
-        """Keyword arguments of ``_run`` in the ranks: JSON values."""
+        """Keyword arguments of ``_run`` in the ranks, which must be JSON values."""
         return {"fake_pg": getattr(self, "fake_pg", False)}
 
     def _timeout_s(self, settings: Settings) -> float:
         if self._wants is None:
             self._wants = requirements_of(type(self), self._testMethodName)
-        own = self._wants.timeout_s
-        return settings.timeout_s if own is None else own
+        return timeout_of(settings, self._wants.timeout_s)
 
     def _join_processes(self, fn: Callable[..., object]) -> None:
-        """Waits until every rank is gone, and raises what its verdict asks for."""
+        """Waits until every rank has ended or reported, and raises the test's verdict."""
         __tracebackhide__ = True
         if self._running is None:
             self._spawn_processes()
@@ -259,7 +259,7 @@ class RankOrchestration(CaseInRank):
             self._accept(self._job_result)
 
     def _tried_fresh(self, fn: Callable[..., object], elapsed_s: float) -> str:
-        """Runs a test that failed on pooled ranks once more on fresh ones; says what that tells."""
+        """Runs a test that failed on pooled ranks once more on fresh ones; returns a line about the cause."""
         if "fresh" not in self.rank_modes:
             return "this class runs on pooled ranks only, so earlier tests cannot be ruled out as the cause"
         settings = environment.settings()
@@ -280,25 +280,25 @@ class RankOrchestration(CaseInRank):
         return "pollution: it passes on fresh ranks, so an earlier test left something in the pooled ones"
 
     def _start_fresh(self, settings: Settings, timeout_s: float) -> RunningRanks:
-        """Starts fresh ranks for a second attempt, whose logs and rendezvous are not those of the first."""
-        self._make_rendezvous()  # the old one leads to ranks that are gone
+        """Starts fresh ranks for a second attempt, with a new rendezvous file and without log files."""
+        self._make_rendezvous()  # the old file has the addresses of ranks that have ended
         self._start("fresh", replace(settings, log_dir=None), timeout_s)
         assert self._running is not None
         return self._running
 
     def _judged(self, outcomes: Sequence[RankOutcome]) -> Sequence[RankOutcome]:
-        """The ranks' outcomes as this class reads them, where an exit code means something to it."""
+        """The ranks' outcomes by the rules of this class, for a class in which exit codes have a meaning."""
         return outcomes
 
     def _accept(self, result: JobResult) -> None:
-        """Writes the expected outputs that the ranks accepted, once, if they agree."""
+        """Writes the expected outputs that the ranks accepted, once, if all ranks agree."""
         noted: list[Sequence[Any]] = [o.accepted for o in result.outcomes]
         if any(noted):
             accepted_output.apply([[Accepted.from_json(value) for value in values] for values in noted])
 
 
 class MultiProcessTestCase(RankOrchestration, TestCase):
-    """A case whose test methods run on ``world_size`` ranks, each a process of its own.
+    """A case whose test methods run on ``world_size`` ranks, each in its own process by default.
 
     Override ``world_size`` (a property or a class attribute). ``setUpRank`` and ``tearDownRank`` run in each
     rank around the method; ``addCleanup`` in a rank runs in that rank, and a cleanup that fails fails the
@@ -308,7 +308,7 @@ class MultiProcessTestCase(RankOrchestration, TestCase):
 
 
 def _remove(path: str) -> None:
-    """A rendezvous file, and those that a case has made beside it under longer names."""
+    """Removes a rendezvous file and the files that a case made beside it under longer names."""
     for each in (path, *glob.glob(f"{glob.escape(path)}.*")):
         with contextlib.suppress(FileNotFoundError, IsADirectoryError):
             os.remove(each)

@@ -1,4 +1,4 @@
-"""``run_subtests``: one test function over every combination of its arguments, on ranks that live already."""
+"""``run_subtests``: runs a test function on every combination of its arguments, on the same ranks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ def run_subtests(
     *test_args: Any,
     **test_kwargs: Any,
 ) -> None:
-    """Calls ``test_fn`` once for each combination of the values in ``subtest_config``, each a sub-test.
+    """Calls ``test_fn`` once for each combination of the values in ``subtest_config``, each in a sub-test.
 
-    The last keyword varies fastest. The compiler starts from nothing in each, and the ranks meet after each,
-    so that one which failed does not run ahead. Source of the contract: ``common_distributed.run_subtests``.
+    The last keyword varies fastest. The compiler is reset before and after each, and a barrier follows each,
+    so that a rank whose sub-test failed does not run ahead. Source of the contract:
+    ``common_distributed.run_subtests``.
     """
     for values in itertools.product(*subtest_config.values()):
         chosen = dict(zip(subtest_config, values, strict=True))

@@ -1,13 +1,13 @@
-"""``MultiThreadedTestCase`` and ``spawn_threads_and_init_comms``: ranks that are threads of this process.
+"""``MultiThreadedTestCase`` and ``spawn_threads_and_init_comms``: tests whose ranks are threads.
 
 Upstream's visible contract (``torch.testing._internal.common_distributed``): the method runs in a fresh
 instance in each thread, on torch's threaded process group, between ``perThreadSetUp`` and
-``perThreadTearDown``. Beyond it: every rank has an outcome of its own, a hang is reported with stacks, and a
-rank draws the random numbers that it would draw alone.
+``perThreadTearDown``. Beyond it, every rank has its own outcome, a hang is reported with stacks, and a rank
+draws the random numbers that it would draw as a process.
 
-What threads cannot do, and processes can: a signal, ``os._exit`` or a crash in C takes the whole run along;
-a hang that holds the GIL is for whoever watches this process; signal handlers cannot be set; what ranks
-print is not told apart; globals of modules are shared.
+Threads have limits that processes do not have: a signal, ``os._exit`` or a crash in C ends the whole run; a
+hang that holds the GIL can be ended only from outside this process; signal handlers cannot be set; the output
+of ranks is not separated; globals of modules are shared.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from harness.cases.in_rank import finish_in_rank, set_tolerances, tolerances
 from harness.cases.multiprocess import RankOrchestration
 from harness.outcomes import merge
 from harness.protocol import Launch, ModuleRef
+from harness.ranks.deadlines import timeout_of
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.job import RunningRanks
 from harness.ranks.result import run_body
@@ -50,7 +51,7 @@ class ThreadedOrchestration(RankOrchestration):
 
     MAIN_THREAD_RANK = -1
     rank_modes = ("threads",)
-    # Off: the ranks run at once, and share the process's random generators and settings.
+    # False: the ranks run at the same time, and share the process's random generators and settings.
     takes_turns: ClassVar[bool] = True
     global_store: ClassVar[Any] = None
 
@@ -58,11 +59,11 @@ class ThreadedOrchestration(RankOrchestration):
         self.threads: Sequence[RankThread] = ()
         super().__init__(method_name, methodName)
 
-    # -- what a subclass may override or ask
+    # -- what a subclass may override or read
 
     @property
     def world_size(self) -> int:
-        """How many ranks: 4 (upstream's default)."""
+        """The number of ranks: 4 (upstream's default)."""
         return defaults.WORLD_SIZE
 
     @property
@@ -70,49 +71,49 @@ class ThreadedOrchestration(RankOrchestration):
         return self._testMethodName
 
     def perThreadSetUp(self) -> None:
-        """Runs in each rank before the test method, when its process group is there."""
+        """Runs in each rank before the test method, after its process group was made."""
 
     def perThreadTearDown(self) -> None:
         """Runs in each rank after the test method, before the rank's cleanups and the end of its group."""
 
     def setUpRank(self) -> None:
-        """As in the modes with processes; by default ``perThreadSetUp``."""
+        """The same hook as in the process modes; by default it calls ``perThreadSetUp``."""
         self.perThreadSetUp()
 
     def tearDownRank(self) -> None:
-        """As in the modes with processes; by default ``perThreadTearDown``."""
+        """The same hook as in the process modes; by default it calls ``perThreadTearDown``."""
         self.perThreadTearDown()
 
     def assertEqualOnRank(self, x: Any, y: Any, msg: Any = None, *, rank: int = 0) -> None:
-        """``assertEqual`` on one rank, nothing on the others."""
+        """Calls ``assertEqual`` on one rank and does nothing on other ranks."""
         if self.rank == rank:
             self.assertEqual(x, y, msg)
 
     def assertNotEqualOnRank(self, x: Any, y: Any, msg: Any = None, *, rank: int = 0) -> None:
-        """``assertNotEqual`` on one rank, nothing on the others."""
+        """Calls ``assertNotEqual`` on one rank and does nothing on other ranks."""
         if self.rank == rank:
             self.assertNotEqual(x, y, msg)
 
     # -- in the parent
 
     def setUp(self) -> None:
-        """Prepares; a class starts its threads by ``_spawn_threads``, or has them when its method runs."""
+        """Prepares the test; a class may start its threads by ``_spawn_threads``, else the method does."""
         super(RankOrchestration, self).setUp()
         self.processes = []
         self.threads = ()
         self.rank = self.MAIN_THREAD_RANK
-        # What a Python error shows that C++ raised; ranks see the environment as it is here.
+        # Makes Python errors from C++ include the C++ stack; ranks start with this environment.
         before = os.environ.get("TORCH_SHOW_CPP_STACKTRACES")
         os.environ["TORCH_SHOW_CPP_STACKTRACES"] = "1"
         self.addCleanup(_restore, "TORCH_SHOW_CPP_STACKTRACES", before)
 
     def tearDown(self) -> None:
-        """Ends threads that nobody joined."""
+        """Ends threads that were never joined."""
         super().tearDown()
         self.threads = ()
 
     def _spawn_threads(self) -> None:
-        """Starts the ranks. Raises SkipTest where the test's requirements are not met on this machine."""
+        """Starts the ranks; SkipTest where the test's requirements are not met on this machine."""
         self._spawn_processes()
 
     def _start(self, mode: str, settings: Settings, timeout_s: float | None = None) -> None:
@@ -128,7 +129,7 @@ class ThreadedOrchestration(RankOrchestration):
         self._join_threads(self.threads, fn)
 
     def _join_threads(self, threads: Sequence[RankThread], fn: Callable[..., object]) -> None:
-        """Waits until every rank is gone, and raises what its verdict asks for."""
+        """Waits until every rank has ended, and raises the test's verdict."""
         __tracebackhide__ = True
         super()._join_processes(fn)
 
@@ -156,13 +157,13 @@ class ThreadedOrchestration(RankOrchestration):
 
     @classmethod
     def _run(cls, test_name: str, rank: int, world_size: int, **kwargs: Any) -> None:  # type: ignore[override]  # upstream's differ
-        """What a rank does: a fresh instance runs the method. An override may add around it."""
+        """The rank's entry point: runs the method on a new instance. An override may do more around it."""
         self = cls(test_name)
         self.rank = rank
         self.run_test_with_threaded_pg(test_name, rank, world_size)
 
     def run_test_with_threaded_pg(self, test_name: str, rank: int, world_size: int) -> None:
-        """Makes the rank's process group, runs the test method and records how it went.
+        """Makes the rank's process group, runs the test method and records its result.
 
         Returns only if it passed, as ``MultiProcessTestCase.run_test`` does. The group is destroyed when all
         ranks have reported.
@@ -176,14 +177,15 @@ class ThreadedOrchestration(RankOrchestration):
 class MultiThreadedTestCase(ThreadedOrchestration, TestCase):
     """A case whose test methods run on ``world_size`` ranks, each a thread of this process.
 
-    The ranks take turns: one runs until it waits in a collective, for a store, in ``time.sleep`` or for a
-    ``subprocess``, and then another. So whatever belongs to the process - generators of ``random``, numpy and
-    torch, default dtype, deterministic mode, environment, working directory, warning filters, standard
-    streams, DTensor's generator - is each rank's own while it runs, and the parent's again afterwards. A rank
-    that waits elsewhere (for a lock, an event, a socket, in C) is overtaken after some tenths of a second: it
-    comes back into the state of the rank that has the turn then, and from the third time all ranks run at
-    once. A collective that can never be complete, because the ranks that are still at work all wait, ends the
-    test at once. Source of the contract: ``common_distributed.MultiThreadedTestCase``.
+    Only one rank runs at a time: it runs until it waits in a collective, for a store, in ``time.sleep`` or
+    for a ``subprocess``, and then another rank gets the run token. So process-wide state - generators of
+    ``random``, numpy and torch, default dtype, deterministic mode, environment, working directory, warning
+    filters, standard streams, DTensor's generator - is each rank's own while it runs, and the parent's again
+    afterwards. A rank that waits elsewhere (for a lock, an event, a socket, in C) loses the run token after
+    some tenths of a second: when its wait ends it sees the state of the rank that then has the token, and
+    from the third time on all ranks run at once. A collective that can never be complete, because all ranks
+    that still work wait, ends the test at once. Source of the contract:
+    ``common_distributed.MultiThreadedTestCase``.
     """
 
 
@@ -207,9 +209,9 @@ def spawn_threads_and_init_comms(
     timeout: float | None = None,
     world_size: int = defaults.WORLD_SIZE,
 ) -> Any:
-    """Decorates a method of any TestCase: it runs on ``world_size`` ranks that are threads, in a group.
+    """Decorates a method of any TestCase: it runs on ``world_size`` rank threads of one process group.
 
-    Each rank has a copy of the instance, whose attributes are shared as long as nobody assigns to them.
+    Each rank has a copy of the instance, whose attribute values are shared until a rank assigns to them.
     ``timeout`` in seconds; the test's deadline (``HARNESS_TIMEOUT``, ``@timeout``) by default. Outcomes are
     as in ``MultiThreadedTestCase``.
     """
@@ -222,7 +224,7 @@ def spawn_threads_and_init_comms(
         __tracebackhide__ = True
         settings = environment.settings()
         own = requirements_of(type(self), self._testMethodName).timeout_s
-        limit = next(t for t in (timeout, own, settings.timeout_s) if t is not None)
+        limit = timeout_of(settings, timeout, own)
         _run_on_threads(self, functools.partial(_call, method, args, kwargs), world_size, settings, limit)
 
     setattr(on_ranks, SUPERVISED, True)
@@ -240,7 +242,7 @@ def _run_on_threads(
     settings: Settings,
     timeout_s: float,
 ) -> None:
-    """Runs ``method`` on a copy of the case in each of ``world_size`` threads; raises what they came to."""
+    """Runs ``method`` on a copy of the case in each of ``world_size`` threads; raises the test's verdict."""
     from harness.ranks.threads import torch_groups
 
     __tracebackhide__ = True
@@ -269,7 +271,7 @@ def _run_on_threads(
 
 
 def _copy_for_rank(case: unittest.TestCase, method: Callable[[unittest.TestCase], None]) -> Any:
-    """A copy whose test method is ``method``, with cleanups and sub-tests of its own."""
+    """A copy whose test method is ``method``, with its own cleanups and sub-tests."""
     own: Any = copy.copy(case)
     own._cleanups = []
     own._outcome = None
@@ -279,7 +281,7 @@ def _copy_for_rank(case: unittest.TestCase, method: Callable[[unittest.TestCase]
 
 
 def _nothing() -> None:
-    """The case's own setUp and tearDown are the parent's."""
+    """The set-up and tear-down in a rank: the case's own run in the parent."""
 
 
 def _own_thread() -> RankThread:

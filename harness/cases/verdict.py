@@ -1,4 +1,4 @@
-"""From a test's merged outcome to what unittest is told: skip, failure, error, sub-tests, warnings."""
+"""Reports a test's merged outcome to unittest, as skip, failure, error, sub-tests and warnings."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome,
 from harness.ranks.job import JobResult
 from harness.ranks.processes import module_import
 from harness.report.failure import failure_text
-from harness.settings import WORKER
+from harness.settings import EnvVar
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
 def tell(case: unittest.TestCase, outcome: TestOutcome) -> None:
-    """Raises what the outcome asks for, from within the case's test method in the parent.
+    """Raises the exception for the outcome, from within the case's test method in the parent.
 
-    SkipTest, RankFailure or RankError; sub-tests are replayed first. Returns for a pass, having warned of
-    what the test left behind (RankLeakWarning, or RankError under ``HARNESS_STRICT=1``).
+    SkipTest, RankFailure or RankError, after the sub-tests were replayed. Returns for a pass, after a warning
+    about what the test left behind (RankLeakWarning, or RankError under ``HARNESS_STRICT=1``).
     """
     __tracebackhide__ = True
     if outcome.warnings and not outcome.status.bad:
@@ -42,7 +42,7 @@ def tell(case: unittest.TestCase, outcome: TestOutcome) -> None:
     if outcome.status is Status.SKIPPED:
         raise unittest.SkipTest(outcome.reason)
     if outcome.status is Status.PASSED and not outcome.subtests:
-        return  # the usual case, without a closer look
+        return  # the usual case
     divergent = any(o.status is Status.SKIPPED for o in outcome.ranks)
     told_by_subtests = any(o.bad for o in outcome.ranks) and not divergent
     whole = any(o.bad_beyond_subtests for o in outcome.ranks) or (outcome.status.bad and not told_by_subtests)
@@ -54,7 +54,7 @@ def tell(case: unittest.TestCase, outcome: TestOutcome) -> None:
 
 
 def server_lost(case: unittest.TestCase, how: str) -> ServerLost:
-    """The error of a test whose server died under it."""
+    """The error for a test whose server died while it ran."""
     return ServerLost(
         f"{case.id()}: the server that starts ranks died under this test ({how}) and took its ranks with it; "
         f"the next test gets a new one\nreproduce: {rerun_command(case)}"
@@ -68,12 +68,12 @@ def interrupted(case: unittest.TestCase, outcome: TestOutcome) -> RanksInterrupt
 
 
 def left_behind(watched: JobResult) -> tuple[str, ...]:
-    """Lines about what a test left: processes that were ended, and changes in pooled ranks."""
+    """Lines about what a test left: processes, which were ended, and changes in pooled ranks."""
     lines = [f"left behind and ended: {line}" for line in watched.leaked]
     found: dict[str, list[int]] = {}
     changed = [o for o in watched.outcomes if o.left]
     if changed and any(o.bad for o in watched.outcomes):
-        changed = []  # its ranks are given up with all that they hold
+        changed = []  # a failed test's ranks are replaced in any case
     for outcome in changed:
         for change in outcome.left:
             found.setdefault(change, []).append(outcome.rank)
@@ -82,7 +82,7 @@ def left_behind(watched: JobResult) -> tuple[str, ...]:
 
 
 def rerun_command(case: unittest.TestCase) -> str:
-    """One command that runs this test alone; a case may have a method of this name that knows better."""
+    """A command that runs this test alone; a case's own ``rerun_command`` method takes precedence."""
     own: Callable[[], str] | None = getattr(case, "rerun_command", None)
     if own is not None:
         return own()
@@ -96,7 +96,7 @@ def rerun_command(case: unittest.TestCase) -> str:
 
 
 def _path_needed(name: str, file: str | None) -> str | None:
-    """A PYTHONPATH by which a module can be imported by its name; None where Python finds it anyway."""
+    """A PYTHONPATH with which a module can be imported by its name; None where Python finds it without."""
     if file is None:
         return None
     levels = name.count(".") + (os.path.basename(file) == "__init__.py")
@@ -113,17 +113,17 @@ def _problem(status: Status, text: str, outcome: TestOutcome) -> RankProblem:
 
 
 def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
-    # The case itself names the seed, on whatever its test raises.
-    rerun = "" if os.environ.get(WORKER) else rerun_command(case)
+    # The case itself adds the seed to what its test raises.
+    rerun = "" if os.environ.get(EnvVar.WORKER) else rerun_command(case)
     if environment.settings().launcher == "external":
         rerun += "   (on each rank, started as this run was)"
     return failure_text(case.id(), outcome, rerun=rerun, seed=None)
 
 
 def _refuse_expected(case: unittest.TestCase, problem: RankProblem, outcome: TestOutcome) -> None:
-    """``expectedFailure`` expects an exception; a crash, a hang or a divergence is an error all the same.
+    """Makes a crash, a hang or a divergence an error, also of a test with ``expectedFailure``.
 
-    unittest takes whatever the method raises as expected, but not what a cleanup raises.
+    unittest counts any exception of the method as the expected one, but not one of a cleanup.
     """
     unexpected = (Status.CRASHED, Status.TIMED_OUT, Status.SKIPPED)
     hung = any(o.bad and o.phase == "exit" for o in outcome.ranks)
@@ -132,8 +132,7 @@ def _refuse_expected(case: unittest.TestCase, problem: RankProblem, outcome: Tes
 
 
 def never_expected(case: unittest.TestCase, error: HarnessError) -> None:
-    """What starting and joining ranks raised: where the harness itself cannot, that is an error, also of a
-    test that expects to fail."""
+    """Makes a failure to start or join ranks an error, also of a test with ``expectedFailure``."""
     if not isinstance(error, RankProblem):
         _raise_in_cleanup(case, error)
 
@@ -149,7 +148,7 @@ def _raise(problem: Exception) -> None:
 
 
 class _Shown:
-    """A sub-test's parameter: the rank sent its repr, and that is what unittest shows."""
+    """A sub-test's parameter, of which the rank sent the repr that unittest shows."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -159,8 +158,10 @@ class _Shown:
 
 
 def _replay_subtests(case: unittest.TestCase, outcome: TestOutcome, *, alone: bool) -> None:
-    """Tells unittest of every sub-test of the ranks; the report on the whole test goes with the first bad
-    one where no rank failed otherwise."""
+    """Replays the ranks' sub-tests on the case; with ``alone`` the first bad one carries the report.
+
+    The report is that on the whole test; ``alone`` says that only sub-tests went wrong.
+    """
     __tracebackhide__ = True
     told = not alone
     for merged in outcome.subtests:
@@ -182,7 +183,7 @@ def _raise_subtest(subtest: SubtestOutcome, text: str, outcome: TestOutcome) -> 
 
 
 def _short(merged: MergedSubtest) -> str:
-    """A further sub-test, by its ranks and its traceback."""
+    """The message of a further failed sub-test: its ranks and its traceback."""
     error = merged.subtest.error
     return f"on {ranks_text(merged.ranks)}:\n{error.traceback if error else merged.subtest.status.value}"
 
@@ -190,7 +191,7 @@ def _short(merged: MergedSubtest) -> str:
 def _warn_of_leaks(case: unittest.TestCase, outcome: TestOutcome) -> None:
     if environment.settings().strict:
         strict = replace(
-            outcome, status=Status.ERROR, reason="ranks left something behind (HARNESS_STRICT=1)"
+            outcome, status=Status.ERROR, reason=f"ranks left something behind ({EnvVar.STRICT}=1)"
         )
         raise RankError(_text(case, strict), strict)
     warnings.warn(f"{case.id()}: {'; '.join(outcome.warnings)}", RankLeakWarning, stacklevel=2)

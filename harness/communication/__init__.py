@@ -1,1 +1,1 @@
-"""Which collectives ranks call: recorded in each rank, logged in shared memory, matched between ranks."""
+"""Records which collectives each rank calls, logs them in shared memory, and matches them between ranks."""

@@ -1,7 +1,7 @@
-"""``CollectiveLog``: a page of shared memory a rank, in which it notes each collective's start and end.
+"""``CollectiveLog``: one page of shared memory per rank that holds the start and end of its last collectives.
 
-Shared memory because the rank may be stuck in C or dead when somebody wants to know: the parent reads
-the page without the rank's help. Layout per rank: a count, then a ring of fixed-size entries.
+It is shared memory so that the parent can read it even where the rank is stuck in C or dead. Layout per rank:
+a count, then a ring of fixed-size entries.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ ENTRIES = (PAGE_BYTES - _FIRST) // _ENTRY.size
 
 
 def size(world_size: int) -> int:
-    """Bytes for all ranks of a launch."""
+    """The size in bytes of the pages of all ranks of a launch."""
     return PAGE_BYTES * world_size
 
 
 class CollectiveLog:
-    """The writing side, in a rank."""
+    """The writer of one rank's page, used in that rank."""
 
     def __init__(self, memory: mmap.mmap, rank: int) -> None:
         self._memory = memory
@@ -34,12 +34,12 @@ class CollectiveLog:
         self._count = 0
 
     def clear(self) -> None:
-        """Forgets what is noted: another test begins."""
+        """Removes all entries, before another test begins."""
         self._count = 0
         _COUNT.pack_into(self._memory, self._base, 0)
 
     def begin(self, operation: str, group: str, sequence: int) -> int:
-        """Notes that a collective starts; returns its token for ``end``."""
+        """Records that a collective starts; returns its token for ``end``."""
         token = self._count
         entry = (operation.encode()[:28], group.encode()[:32], sequence, time.monotonic(), 0.0)
         _ENTRY.pack_into(self._memory, self._at(token), *entry)
@@ -48,7 +48,7 @@ class CollectiveLog:
         return token
 
     def end(self, token: int) -> None:
-        """Notes that it came back; one that has left the ring since is forgotten."""
+        """Records that a collective has ended; does nothing where the ring has dropped its entry since."""
         if self._count - token <= ENTRIES:
             offset = self._at(token) + _ENTRY.size - 8
             struct.pack_into("<d", self._memory, offset, time.monotonic())

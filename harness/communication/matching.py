@@ -1,4 +1,4 @@
-"""Collective matching: which ranks have called the n-th collective of a group, and with which operation."""
+"""Matches collectives between ranks: who has called a group's n-th one, and whether operations differ."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 
 
 class MismatchError(RuntimeError):
-    """Ranks of a group called different collectives at the same point: the test's fault. On processes this
-    hangs, or mixes up the data."""
+    """Ranks of a group called different operations as their n-th collective, which is an error of the test.
+
+    With ranks that are processes this hangs or mixes up the data.
+    """
 
 
 @dataclass(slots=True)
 class PendingCollective:
-    """One collective of one group; ``arrived`` has the ranks that called it, by their numbers in the test."""
+    """One collective of one group; ``arrived`` lists the ranks that have called it, by their global rank."""
 
     operation: str
     size: int
@@ -26,7 +28,7 @@ class PendingCollective:
 
 
 class CollectiveMatcher:
-    """All collectives that some members have called and others have not. Safe to use from any thread."""
+    """The collectives that some members of a group have called and others have not; thread-safe."""
 
     def __init__(self) -> None:
         self._pending: dict[tuple[str, int], PendingCollective] = {}
@@ -34,9 +36,9 @@ class CollectiveMatcher:
         self._over = False
 
     def arrive(self, rank: int, group: str, number: int, operation: str, size: int) -> PendingCollective:
-        """A rank calls the group's ``number``-th collective.
+        """Records that a rank calls the group's ``number``-th collective.
 
-        MismatchError where another rank called another operation there.
+        MismatchError where another rank called another operation as that one.
         """
         with self._changed:
             pending = self._pending.setdefault((group, number), PendingCollective(operation, size))
@@ -58,7 +60,7 @@ class CollectiveMatcher:
             self._changed.wait_for(lambda: pending.complete or self._over)
 
     def end(self) -> None:
-        """Says that the test is over: nobody waits here any longer."""
+        """Marks the test as over, which ends every ``wait``."""
         with self._changed:
             self._over = True
             self._changed.notify_all()

@@ -1,8 +1,8 @@
-"""The recorder: notes every collective that this rank starts in its collective log.
+"""Records every collective that this rank starts in its collective log, by wrapping ProcessGroup's methods.
 
-It stands between ``torch.distributed`` and the process group's methods, below every public function, so
-that ``dist.all_reduce``, DDP, FSDP and user code are all seen. Collectives that compiled graphs start
-without coming through Python are not. It adds about a microsecond to a call and changes nothing else.
+The wrappers are below every public function of ``torch.distributed``, so ``dist.all_reduce``, DDP, FSDP and
+user code are all recorded. Collectives that a compiled graph starts without Python are not. A wrapper adds
+about a microsecond to a call and changes nothing else.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from harness.communication.collective_log import ENTRIES, CollectiveLog
 from harness.ranks.compiler_state import uncompiled
 
-# The process group's method, and the name under which users know the operation. What 2.13's Python calls
-# has "single" in its name; the older names are there too, and are what earlier versions call.
+# The process group's method, and the public name of the operation. torch 2.13's Python code calls methods
+# with "single" in their names; earlier versions call the older names, which 2.13 still has.
 OPERATIONS = {
     "allreduce": "all_reduce",
     "allreduce_coalesced": "all_reduce_coalesced",
@@ -55,27 +55,27 @@ class Recorder:
         self._open: dict[int, int] = {}  # id of a work handle -> token of the log
 
     def restart(self) -> None:
-        """Numbers from 1 again."""
+        """Makes the numbers start from 1 again."""
         self._sequence.clear()
         self._open.clear()
 
     def began(self, group: Any, operation: str) -> int:
-        """A collective starts; returns its token."""
+        """Records that a collective starts; returns its token."""
         name = _group_name(group)
         number = self._sequence[name] = self._sequence.get(name, 0) + 1
         return self._log.begin(operation, name, number)
 
     def returned(self, token: int, work: object) -> None:
-        """The call came back: with a work handle it goes on until somebody waits, without it is over."""
+        """Records that the call returned, which ends the collective unless there is a work handle."""
         if work is None:
             self._log.end(token)
             return
         if len(self._open) >= 4 * ENTRIES:
-            self._open.clear()  # handles that nobody waits for; their entries have left the ring long ago
+            self._open.clear()  # handles without a wait; the ring has dropped their entries long ago
         self._open[id(work)] = token
 
     def waited(self, work: object) -> None:
-        """Somebody waited for a handle, and it is over."""
+        """Records that a collective has ended, because a wait for its handle returned."""
         token = self._open.pop(id(work), None)
         if token is not None:
             self._log.end(token)
@@ -89,19 +89,20 @@ def _group_name(group: Any) -> str:
 
 
 class _Interceptor:
-    """Stands before the methods, from the moment a process is prepared; records once there is a recorder."""
+    """What the wrapped methods share: they call the originals only, until ``recorder`` is set."""
 
     recorder: Recorder | None = None
 
 
-# On the first method that a interceptor stands before.
+# The attribute of the first wrapped method that holds the interceptor.
 _MARK = "__harness_interceptor__"
 
 
 def install(log: CollectiveLog, *, restart: bool = True) -> bool:
-    """Records this rank's collectives in its collective log; False where torch.distributed is not in use.
+    """Starts recording this rank's collectives in its log; False where torch.distributed is not in use.
 
-    In a rank that records already, numbering starts again with ``restart``: the groups are new ones.
+    In a rank that records already, ``restart`` makes the numbers start again, because the groups are new
+    ones.
     """
     interceptor = prepare()
     if interceptor is None:
@@ -114,7 +115,7 @@ def install(log: CollectiveLog, *, restart: bool = True) -> bool:
 
 
 def prepare() -> _Interceptor | None:
-    """Puts an interceptor before the process group's methods, if there is none; servers do it for ranks.
+    """Wraps the process group's methods, unless they are wrapped; servers call this before they fork ranks.
 
     None where torch.distributed is not in use.
     """

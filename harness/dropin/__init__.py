@@ -6,44 +6,45 @@
 
 A test file whose cases derive from ``torch.testing._internal.common_distributed`` (directly, or through
 ``common_dtensor``, ``common_fsdp``, ``distributed_test``, the rpc fixtures) keeps upstream's ``TestCase``
-with all its assertions, seeds and skips; what starts, watches and judges its ranks is ours.
+with all its assertions, seeds and skips; this harness starts, supervises and judges its ranks.
 
-    program     a file or module as ``__main__``             classes  which classes get which ranks
-    ranks       upstream's contract, on our orchestration    skips    the exit codes by which ranks skip
-    barrier     the wheel's file barrier, without its naps
+    program     runs a file or module as ``__main__``        classes  which classes get which ranks
+    ranks       upstream's contract on the harness's ranks   skips    the exit codes that mean a skip
+    barrier     a file barrier for the wheel's distributed_test.py that does not poll
 
 What differs from upstream, on purpose:
 
 * A test passes only if *every* rank reports that it did. Upstream looks at rank 0's exit code, so that a peer
   that died or skipped alone, or ``os._exit(0)``, goes unnoticed. (``sys.exit(0)`` in a test on fresh ranks is
-  a pass as upstream: tests of the wheel leave that way.)
+  a pass, as it is upstream: tests of the wheel end that way.)
 * An ``AssertionError`` in a rank is a FAIL, not an ERROR; a skip has the test's own reason.
 * Cleanups that a test adds in a rank run there, and one that fails fails the test.
 * A failure in a ``MultiProcContinuousTest`` does not turn the rest of its class into skips; its ranks are
-  replaced.
+  replaced (related: ROCm/pytorch#2623).
 * A case whose ``setUp`` starts no ranks gets them when its method runs; upstream runs nothing and passes.
-* Ranks do not set ``TORCH_SHOW_CPP_STACKTRACES``, which makes every C++ error's message pages long and costs
-  seconds; set it yourself to have it back.
-* Threaded cases stay upstream's, and so does a case that overrides or calls ``_start_processes``.
+* Ranks do not set ``TORCH_SHOW_CPP_STACKTRACES``, which makes every C++ error's message pages long and takes
+  seconds (related: pytorch/pytorch#195800, pytorch/pytorch#114651); set it yourself if you want it.
+* Threaded cases run on upstream's threads, and a case that overrides or calls ``_start_processes`` on
+  upstream's processes.
 """
 
 from __future__ import annotations
 
 import os
 
-VARIABLE = "HARNESS_DROP_IN"
+from harness.settings import EnvVar
 
 
 def install() -> tuple[str, ...]:
-    """Gives upstream's multi-process cases our ranks, in this process and in what is forked from it.
+    """Runs upstream's multi-process cases on the harness's ranks, in this process and in its forks.
 
     Call it before or after the test files are imported, any number of times. Imports torch. Returns, and on
-    the first call prints on standard error, a line for each class that stays upstream's because this torch
-    lacks a name that it would need.
+    the first call prints on standard error, a line for each class that keeps upstream's ranks because this
+    torch lacks a name that the harness needs.
 
-    Sets ``HARNESS_DROP_IN=1``, by which processes that are started afresh know that they have to do the same.
+    Sets ``HARNESS_DROP_IN=1``, which makes new interpreters call this too.
     """
     from harness.dropin import classes
 
-    os.environ[VARIABLE] = "1"
+    os.environ[EnvVar.DROP_IN] = "1"
     return classes.install()

@@ -1,4 +1,4 @@
-"""``python -m harness.dropin FILE_OR_MODULE [unittest arguments]``."""
+"""The command line of the drop-in: ``python -m harness.dropin FILE_OR_MODULE [unittest arguments]``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from harness.dropin import install, program
 from harness.errors import UsageError
 
-# As unittest and argparse have it for wrong arguments.
+# The exit code of unittest and argparse for wrong arguments.
 USAGE = 2
 
 HELP = """usage: python -m harness.dropin FILE_OR_MODULE [unittest arguments]
@@ -16,7 +16,7 @@ Runs an unmodified upstream PyTorch test file on this harness's ranks."""
 
 
 def main(arguments: list[str]) -> None:
-    """Ends by SystemExit: unittest's code, or 2 for a wrong usage."""
+    """Runs the file or module and ends by SystemExit: with unittest's exit code, or 2 for wrong usage."""
     if not arguments or arguments[0].startswith("-"):
         asked = arguments[:1] in (["-h"], ["--help"])
         print(HELP, file=sys.stdout if asked else sys.stderr)

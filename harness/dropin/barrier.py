@@ -1,7 +1,7 @@
-"""The barrier of the wheel's ``distributed_test.py``, without its naps.
+"""Replaces the file barrier of the wheel's ``distributed_test.py`` by one that waits with inotify.
 
-The wheel's looks every 0.1 s whether all have come, twice a test, which is more than most of its tests take.
-This one has the same files, the same count and the same deadline, and is told by the kernel.
+The wheel's barrier checks every 0.1 s whether all processes have arrived, twice a test, which takes longer
+than most of its tests. This one has the same files, count and deadline, but the kernel wakes it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from contextlib import contextmanager
 from typing import Any
 
 HOME = "torch.testing._internal.distributed.distributed_test"
-# From <sys/inotify.h>: a file that was open for writing was closed; another took its name.
+# From <sys/inotify.h>: a file that was open for writing was closed; a file was renamed into the directory.
 _IN_CLOSE_WRITE = 0x00000008
 _IN_MOVED_TO = 0x00000080
 
 
 def hasten() -> None:
-    """Replaces the wheel's barrier once its module is there.
+    """Replaces the wheel's barrier if its module is imported.
 
-    That cannot be imported before the test file, which decides on the backend that it reads at import.
+    The module must not be imported before the test file, which sets the backend that the module reads at
+    import.
     """
     module = sys.modules.get(HOME)
     theirs = getattr(module, "Barrier", None)
@@ -34,7 +35,7 @@ def hasten() -> None:
 
 
 def _sync(cls: Any, wait_for: int | None = None, timeout: float = 10) -> None:
-    """Returns when ``wait_for`` processes (the world size by default) have come as often as this one.
+    """Returns when ``wait_for`` processes (the world size by default) have called this as often as this one.
 
     RuntimeError after ``timeout`` seconds.
     """
@@ -46,9 +47,9 @@ def _sync(cls: Any, wait_for: int | None = None, timeout: float = 10) -> None:
 
 
 def meet(directory: str, turn: int, wait_for: int, timeout_s: float) -> None:
-    """Notes in ``directory`` that this process has come for the ``turn``-th time, and waits for the others.
+    """Writes into ``directory`` that this process has arrived ``turn`` times, and waits for its peers.
 
-    RuntimeError where ``wait_for`` processes in all have not come within ``timeout_s`` seconds.
+    RuntimeError where fewer than ``wait_for`` processes have arrived after ``timeout_s`` seconds.
     """
     deadline = time.monotonic() + timeout_s
     with _closed_files(directory) as events:
@@ -64,7 +65,7 @@ def meet(directory: str, turn: int, wait_for: int, timeout_s: float) -> None:
 
 
 def _note(directory: str, turn: int) -> None:
-    """One file a process, replaced in one step, so that nobody reads half a number."""
+    """Writes this process's file in one step, so that no reader sees half a number."""
     mine = os.path.join(directory, str(os.getpid()))
     hidden = os.path.join(os.path.dirname(directory), f"arriving-{os.getpid()}")
     with open(hidden, "w") as file:

@@ -1,7 +1,7 @@
-"""Which of upstream's classes get which ranks, and the operation itself.
+"""Decides which of upstream's classes run on which ranks of the harness, and changes the classes so.
 
-A class keeps its identity, so that everything derived from it or yet to be imported follows: it loses the
-methods that orchestrate ranks, and gets a base that has them.
+A class keeps its identity, so that the change applies to every subclass, also to those imported later: it
+loses the methods that start and join ranks, and gets a base class that has the harness's.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ HOME = "torch.testing._internal.common_distributed"
 
 @dataclass(frozen=True, slots=True)
 class Graft:
-    """One class of upstream's: the base that it gets, and its own methods that it loses for that.
+    """The change to one of upstream's classes: the base class that it gets and the methods that it loses.
 
-    A torch that lacks one of these names has another contract than the one we know: the class then stays as
-    it is. ``needed`` are names that it must have and keeps.
+    A torch that lacks one of these names has another contract than the known one: the class is then not
+    changed. ``needed`` are names that it must have and keeps.
     """
 
     name: str
@@ -63,12 +63,12 @@ GRAFTS = (
         needed=("backend_str", "device_type", "world_size", "MAIN_PROCESS_RANK"),
     ),
 )
-# What the ranks use of upstream's module itself.
+# The names of upstream's module that the harness's classes use.
 FUNCTIONS = ("TEST_SKIPS", "get_timeout", "TestCase")
 
 
 def install() -> tuple[str, ...]:
-    """Performs all grafts that this torch allows; says in a line each which it does not."""
+    """Changes every class that this torch allows to change; returns a line for each other one."""
     import importlib
 
     module = importlib.import_module(HOME)
@@ -85,9 +85,9 @@ _MARK = "_harness_dropin_installed"
 
 
 def apply(graft: Graft, module: Any) -> str | None:
-    """Performs one graft on a module that has upstream's names; a line where that is impossible.
+    """Changes one class of a module that has upstream's names; returns a line where that is impossible.
 
-    Nothing happens to a class that has been dealt with already.
+    Does nothing to a class that was changed before.
     """
     case = getattr(module, graft.name, None)
     if case is not None and graft.ranks in case.__bases__:

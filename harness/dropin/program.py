@@ -1,4 +1,4 @@
-"""A file or module as this process's ``__main__``, as ``python FILE`` and ``python -m MODULE`` have it."""
+"""Runs a file or module as this process's ``__main__``, as ``python FILE`` and ``python -m MODULE`` do."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from harness.errors import UsageError
 def run(target: str, arguments: list[str], prepare: Callable[[], object]) -> None:
     """Runs a test file or module with unittest's arguments; ends by SystemExit, as unittest's main does.
 
-    ``prepare`` is called before the file's own code, with ``__main__`` and ``sys.argv`` in place. A file that
-    has an ``if __name__ == "__main__"`` decides for itself what that runs. UsageError where there is no such
-    file or module.
+    ``prepare`` is called before the file's own code, with ``__main__`` and ``sys.argv`` in place. Where the
+    file has an ``if __name__ == "__main__"`` block, that block runs the tests; else unittest's main does.
+    UsageError where there is no such file or module.
     """
     file, spec = find(target)
     module = _become(file, spec, arguments)
@@ -50,7 +50,7 @@ def _dotted(target: str) -> bool:
 
 
 def _become(file: str, spec: ModuleSpec | None, arguments: list[str]) -> types.ModuleType:
-    """Before anything of upstream's is imported: it looks at ``sys.argv`` and ``__main__`` at import."""
+    """Makes the file this process's ``__main__``, before upstream's modules read that at import."""
     module = types.ModuleType("__main__")
     attributes: dict[str, Any] = {"__file__": file, "__spec__": spec, "__builtins__": __builtins__}
     if spec is not None:
@@ -64,7 +64,7 @@ def _become(file: str, spec: ModuleSpec | None, arguments: list[str]) -> types.M
 
 
 def runs_itself(source: bytes) -> bool:
-    """Whether the file says what happens when it is run: a top-level test of ``__name__``."""
+    """Whether the file has a top-level ``if`` that tests ``__name__``."""
     conditions = [node.test for node in ast.parse(source).body if isinstance(node, ast.If)]
     names = [n.id for test in conditions for n in ast.walk(test) if isinstance(n, ast.Name)]
     return "__name__" in names

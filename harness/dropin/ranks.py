@@ -1,4 +1,4 @@
-"""Upstream's two multi-process contracts on our orchestration: mixins to stand before upstream's TestCase."""
+"""Upstream's two multi-process test contracts on the harness's ranks: mixins before upstream's TestCase."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from harness.outcomes import EXIT_SKIPPED, RankOutcome, Status
 from harness.ranks.processes import module_import
 from harness.ranks.result import RankResult
 from harness.requirements import requirements_of
-from harness.settings import Settings
+from harness.settings import Settings, timeout_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# What a class overrides to start processes by its own means, which then have to be upstream's.
+# A class that overrides this method starts its own processes, which upstream's code then has to join.
 OWN_START = "_start_processes"
 
 
 class _Contract(RankOrchestration):
-    """What upstream's two cases have in common."""
+    """The parts of both of upstream's contracts that are the same."""
 
     def __init__(self, method_name: str = "runTest", methodName: str = "runTest") -> None:
         super().__init__(method_name, methodName)
         barrier.hasten()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process can use of this instance: tests send methods of theirs over rpc.
+        """The instance's state without what cannot be pickled: tests send methods of the instance over rpc.
 
-        Upstream's ranks call the method themselves, so there is no unittest result on the instance there.
+        Upstream's ranks call the method themselves, so their instances hold no unittest result.
         """
         return {**self.__dict__, "_outcome": None, "_running": None, "_job_result": None}
 
     def _timeout_s(self, settings: Settings) -> float:
-        """A deadline set for the test or for this run, else upstream's for this test."""
+        """The deadline that the test or this run sets, else upstream's deadline for this test."""
         from torch.testing._internal import common_distributed
 
         own = requirements_of(type(self), self._testMethodName).timeout_s
         if own is not None:
             return own
-        if os.environ.get("HARNESS_TIMEOUT"):
+        if timeout_given(os.environ):
             return settings.timeout_s
         return float(common_distributed.get_timeout(self.id()))
 
     def rerun_command(self) -> str:
-        """One command that runs this test alone, on these ranks and not upstream's."""
+        """One command that runs this test alone, by the drop-in."""
         module = module_import.reference(type(self).__module__)
         target = module.run_as or module.file or module.name
         return f"python -m harness.dropin {target} {type(self).__qualname__}.{self._testMethodName}"
 
     def _seed_rank(self) -> None:
-        """Upstream's seed."""
+        """Seeds the rank with upstream's seed."""
         from torch.testing._internal import common_utils
 
         seeding.seed_all(common_utils.SEED)
@@ -70,10 +70,10 @@ class _Contract(RankOrchestration):
 
 
 class UpstreamRanks(_Contract):
-    """Under upstream's ``MultiProcessTestCase``: fresh ranks for each test.
+    """Fresh ranks for each test of upstream's ``MultiProcessTestCase``.
 
-    A class that overrides ``_start_processes``, or calls it, wants processes of its own making; it gets
-    upstream's way of starting, joining and judging them (``upstream_way``: upstream's methods by name).
+    A class that overrides or calls ``_start_processes`` starts processes of its own; upstream's methods
+    start, join and judge those (``upstream_way``: upstream's methods by name).
     """
 
     upstream_way: Mapping[str, Callable[..., Any]] = {}
@@ -81,12 +81,12 @@ class UpstreamRanks(_Contract):
     _left_content = False
 
     def setUp(self) -> None:
-        """Adds what upstream's own methods need."""
+        """Adds the attribute that upstream's own methods need."""
         super().setUp()
         self.pid_to_pipe = {}
 
     def _read_result(self, result: RankResult) -> RankResult:
-        """Takes ``sys.exit(0)`` for a pass, as upstream does where every rank says it so expressly."""
+        """Counts ``sys.exit(0)`` in a test as a pass, as upstream does."""
         if not skips.content(result):
             return super()._read_result(result)
         self._left_content = True
@@ -122,7 +122,7 @@ class UpstreamRanks(_Contract):
             super()._check_return_codes(fn, elapsed_time)
 
     def tearDown(self) -> None:
-        """Ends processes that a class of its own ways started."""
+        """Ends the processes that a class has started itself."""
         if self._starts_its_own():
             for process in self.processes:
                 process.terminate()
@@ -130,10 +130,10 @@ class UpstreamRanks(_Contract):
 
 
 class UpstreamContinuousRanks(_Contract, ContinuousOrchestration):
-    """Under upstream's ``MultiProcContinuousTest``: pooled ranks that keep their group.
+    """Pooled ranks that keep their process group, for upstream's ``MultiProcContinuousTest``.
 
-    ``_run`` is no part of that contract. A class that has one all the same, by a mixin that it shares with
-    fresh-rank cases (``FSDPTestMixin``), must not have it called.
+    ``_run`` is no part of that contract. A class may still inherit one from a mixin that it shares with
+    fresh-rank cases (``FSDPTestMixin``), and that one must not be called.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -142,7 +142,7 @@ class UpstreamContinuousRanks(_Contract, ContinuousOrchestration):
 
     @classmethod
     def enter_by_run(cls) -> None:
-        """Sees to it that a rank of this class and its subclasses begins in this class's ``_run``."""
+        """Makes the ranks of this class and its subclasses start in ``UpstreamContinuousRanks._run``."""
         own = UpstreamContinuousRanks.__dict__["_run"]
         if cls._run.__func__ is not own.__func__:  # type: ignore[attr-defined]  # a class method
             cls._run = own  # type: ignore[method-assign]
@@ -151,7 +151,7 @@ class UpstreamContinuousRanks(_Contract, ContinuousOrchestration):
 
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
-        """A rank whose ``_init_pg`` leaves with the code of a skip skips this test, and lives on."""
+        """Runs the rank; where ``_init_pg`` exits with a skip's code, only the test is skipped."""
         try:
             super()._run(rank, test_name, file_name, parent_pipe, **kwargs)
         except SystemExit as ending:

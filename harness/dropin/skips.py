@@ -1,4 +1,4 @@
-"""What it means when a rank of an upstream test ends by ``sys.exit``: a skip, or that it is content."""
+"""Decides what ``sys.exit`` in a rank of an upstream test means: a skip, a pass, or neither."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from harness.ranks.result import RankResult
 
 
 def table() -> Mapping[int, str]:
-    """Exit code -> reason, as this torch has them (``common_distributed.TEST_SKIPS``)."""
+    """This torch's exit codes of skips and their reasons (``common_distributed.TEST_SKIPS``)."""
     from torch.testing._internal import common_distributed
 
     return {skip.exit_code: skip.message for skip in common_distributed.TEST_SKIPS.values()}
 
 
 def reason(ending: SystemExit | None, reasons: Mapping[int, str]) -> str | None:
-    """Why a rank that ends so skips its test; None where that is no skip."""
+    """The reason of the skip that the exit code stands for; None where it is no skip."""
     code = ending.code if ending is not None else None
     return reasons.get(code) if isinstance(code, int) else None
 
 
 def read_result(result: RankResult, reasons: Mapping[int, str]) -> RankResult:
-    """The rank's own result, where its test ended by ``sys.exit`` with the code of a skip."""
+    """Turns the rank's own result into a skip, where its test called ``sys.exit`` with a skip's code."""
     why = reason(result.ending, reasons)
     if why is None or result.error is None or result.error.type_name != "SystemExit":
-        return result  # it did something worse before
+        return result  # another error came before the exit
     return RankResult(Status.SKIPPED, skip_reason=why, subtests=result.subtests)
 
 
 def content(result: RankResult) -> bool:
-    """Whether the test ended by ``sys.exit(0)``, which upstream takes for a pass.
+    """Whether the test ended by ``sys.exit(0)``, which counts as a pass as it does upstream.
 
-    Tests of the wheel do that to leave without what would follow.
+    Tests of the wheel do that to leave out the code after it.
     """
     ending, error = result.ending, result.error
     return (
@@ -46,7 +46,7 @@ def content(result: RankResult) -> bool:
 
 
 def read_outcomes(outcomes: Sequence[RankOutcome], reasons: Mapping[int, str]) -> tuple[RankOutcome, ...]:
-    """The parent's view: a rank that never came to its test and left with the code of a skip has skipped."""
+    """Turns the crash of a rank that exited with a skip's code before its test into a skip (parent)."""
     return tuple(_read(outcome, reasons) for outcome in outcomes)
 
 

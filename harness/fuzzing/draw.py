@@ -87,7 +87,7 @@ class Backend:
         return tuple(each for each in self.dtypes if each not in self.refuses.get(kind, ()))
 
 
-#: What gloo supports in the running torch release (2.11 to 2.13).
+#: What gloo supports in the running torch release (2.11 to 2.13); all_to_all of lists: pytorch/pytorch#88245.
 GLOO = Backend(
     kinds=tuple(kind for kind in KINDS if kind != "all_to_all" or torch_at_least("2.12")),
     refuses={"gather": COMPLEX},

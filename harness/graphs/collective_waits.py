@@ -102,7 +102,8 @@ def wait_for_works(module: GraphModule) -> int:
     """Add a wait behind each plain collective that has none; returns the number of waits that were added.
 
     ``module`` is changed and recompiled. This is for graphs that ``make_fx`` made of
-    ``torch.distributed.broadcast`` and the like, where tracing loses the call of ``wait``.
+    ``torch.distributed.broadcast`` and the like, where tracing loses the call of ``wait``
+    (pytorch/pytorch#84221, pytorch/pytorch#179922).
     """
     graph, added = module.graph, 0
     for collective in filter(_is_plain, list(graph.nodes)):

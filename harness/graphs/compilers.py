@@ -95,7 +95,8 @@ def _inductor() -> Compilers:
     from torch._inductor.decomposition import select_decomp_table
 
     def compiler(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Callable[..., Any]:
-        # The outputs whose strides inductor has to keep; torch.compile sets this from the user's outputs.
+        # The outputs whose strides inductor has to keep; torch.compile sets this from the user's outputs
+        # (related: pytorch/pytorch#136779).
         (output,) = graph.graph.find_nodes(op="output")
         output.meta["user_visible_output_idxs"] = list(range(len(output.args[0])))
         with config.patch(fallback_random=True):

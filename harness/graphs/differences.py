@@ -17,6 +17,7 @@ from harness.graphs.leaf_names import joined
 from harness.graphs.observation import Moment, Observation
 from harness.graphs.rebindings import Rebinding
 from harness.graphs.snapshots import TensorSnapshot
+from harness.tolerances import default_tolerances
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -193,9 +194,9 @@ def _gradients(eager: Observation, compiled: Observation, tolerance: Tolerance) 
     """The differences in the gradients of each leaf through each output and each written input.
 
     A compiled backward computes the gradients of all its inputs through all its outputs at once, so that
-    zeros are accepted where eager has no gradient. They are not accepted for a leaf that has no gradient
-    through anything in eager: an optimizer skips a parameter whose gradient is None, but not one whose
-    gradient is zero.
+    zeros are accepted where eager has no gradient (pytorch/torchdynamo#1102, pytorch/pytorch#58511). They are
+    not accepted for a leaf that has no gradient through anything in eager: an optimizer skips a parameter
+    whose gradient is None, but not one whose gradient is zero.
     """
     for leaf in eager.leaves_without_gradient():
         if eager.all_written and leaf not in compiled.leaves_without_gradient():
@@ -295,6 +296,4 @@ def tolerances(dtype: torch.dtype, tolerance: Tolerance) -> tuple[float, float]:
     """The relative and the absolute tolerance for values of ``dtype``."""
     if tolerance.rtol is not None and tolerance.atol is not None:
         return tolerance.rtol, tolerance.atol
-    if not (dtype.is_floating_point or dtype.is_complex):
-        return 0.0, 0.0
-    return torch.testing._comparison.default_tolerances(dtype)  # type: ignore[no-any-return]  # untyped in torch
+    return default_tolerances(str(dtype).removeprefix("torch."))

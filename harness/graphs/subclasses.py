@@ -15,7 +15,8 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 class Parts:
     """What a wrapper subclass is rebuilt from: its tensors, its other parts, and its context.
 
-    ``others`` are parts that are not tensors, such as a DTensor's mesh since torch 2.12.
+    ``others`` are parts that are not tensors, such as a DTensor's mesh since torch 2.12
+    (pytorch/pytorch#178115, pytorch/pytorch#176235).
     """
 
     tensors: dict[str, torch.Tensor]

@@ -12,7 +12,8 @@ DECISIONS = (GuardOnDataDependentSymNode, DataDependentOutputException)
 #: A size or a number is only known once there is data.
 UNBACKED = (*DECISIONS, DynamicOutputShapeException)
 
-# Part of what FakeTensorMode says, by an AssertionError, to a tensor from outside of the trace.
+# Part of the message of FakeTensorMode's AssertionError about a tensor from outside of the trace
+# (pytorch/pytorch#165114, pytorch/pytorch#127374).
 _CAPTURED = "Please convert all Tensors to FakeTensors first"
 
 

@@ -199,7 +199,8 @@ class Verifier:
                 raise
 
     def _settings(self) -> AbstractContextManager[None]:
-        # Backward runs once for each output, so that no run may reuse (donate) the saved buffers.
+        # Backward runs once for each output, so that no run may reuse (donate) the saved buffers
+        # (pytorch/pytorch#130580).
         patched: AbstractContextManager[None] = torch._functorch.config.patch(
             debug_assert=self.debug_assert, donated_buffer=False
         )

@@ -88,8 +88,8 @@ def view_programs(
 
     Some programs are not drawn, because torch gets them wrong whatever the compiler is: in-place changes of
     metadata of tensors that the function made or that have views; beside such changes, outputs that are
-    arguments without grad; with shared arguments, outputs that are views of them, and two outputs in the
-    storage of one tensor that the function made.
+    arguments without grad; with shared arguments, outputs that are views of them (pytorch/pytorch#198095),
+    and two outputs in the storage of one tensor that the function made.
     """
     setup, leaves, arguments = draw(_inputs(shared))
     parameters = tuple("abc"[: len(arguments)])

@@ -1,1 +1,1 @@
-"""What the ranks of a test are: one folder a rank mode, and beside the folders what all modes share."""
+"""Starts, watches and ends the ranks of a test: one folder per rank mode, beside it what modes share."""

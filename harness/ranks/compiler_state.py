@@ -1,4 +1,4 @@
-"""What torch.compile keeps in a process from test to test, and what of the harness it is to pass by."""
+"""Resets torch.compile's state between the tests of one process, and keeps dynamo out of harness frames."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def reset_compiler() -> None:
-    """Forgets what torch.compile compiled and counted, where it has been imported at all."""
+    """Forgets what torch.compile has compiled and counted; does nothing where dynamo was never imported."""
     dynamo = sys.modules.get("torch._dynamo")
     if dynamo is not None:
         dynamo.reset()
@@ -16,8 +16,11 @@ def reset_compiler() -> None:
 
 
 def reset_if_used() -> None:
-    """The same, where something has been compiled: the ninth variant of a function that several tests compile
-    would otherwise meet dynamo's limit, and run in eager without a word."""
+    """Resets the compiler where something has been compiled since the last reset.
+
+    Otherwise the ninth variant of a function that several tests compile would exceed dynamo's recompile limit
+    and silently run in eager mode (pytorch/pytorch#135458, pytorch/pytorch#127487).
+    """
     dynamo = sys.modules.get("torch._dynamo")
     utils = getattr(dynamo, "utils", None)
     if utils is not None and utils.counters:
@@ -25,11 +28,12 @@ def reset_if_used() -> None:
 
 
 def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, whose frames dynamo leaves alone with all that it calls; needs torch.
+    """Returns the function after making dynamo skip its frame and all that it calls; needs torch.
 
-    Otherwise it would compile the harness's own frames around a call that breaks a graph (a module's
-    collectives, a wait): graph breaks, recompiles and failures that are not the test's.
-    ``torch._dynamo.disable`` does the same, and imports the compiler.
+    Otherwise dynamo would compile the harness's frames around a call that breaks a graph (a module's
+    collectives, a wait), and cause graph breaks, recompiles and failures that have nothing to do with the
+    test. ``torch._dynamo.disable`` does the same but imports the whole compiler (related:
+    pytorch/pytorch#162595).
     """
     dynamo = sys.modules["torch"]._C._dynamo.eval_frame
     skip = dynamo._FrameAction.SKIP

@@ -1,4 +1,4 @@
-"""When to wait, release, look into or end the ranks of a test: one pure decision over plain values.
+"""Decides a test's deadline, and when ranks are released, asked for their stacks, terminated or killed.
 
 running --all settled--> releasing --all gone--> done
    |  first failure + grace, first skip + skip grace, or the test's deadline
@@ -14,27 +14,33 @@ from dataclasses import dataclass
 
 from harness.settings import Settings
 
-# Seconds for the stack dumps of all ranks to come in. A dump takes microseconds once the rank's thread is
+# Seconds to wait for the stack dumps of all ranks. A dump takes microseconds once the rank's thread is
 # scheduled; the rest is for 32 ranks that share two busy cores.
 STACKS_WAIT_S = 0.5
-# Seconds without another byte after which a dump that does not look finished is taken as it is.
+# Seconds without another byte after which a dump that does not look complete is used as it is.
 STACKS_QUIET_S = 0.03
-# Seconds from SIGTERM to SIGKILL: by default SIGTERM is final, so only a rank with a handler uses them.
+# Seconds from SIGTERM to SIGKILL. SIGTERM ends a process at once by default, so only a rank that handles the
+# signal uses this time.
 TERM_WAIT_S = 0.5
-# Seconds for a killed rank to be gone; one that is not sits in an uninterruptible system call.
+# Seconds for a rank to end after SIGKILL; one that has not is in an uninterruptible system call.
 KILL_WAIT_S = 10.0
 assert STACKS_QUIET_S < STACKS_WAIT_S <= TERM_WAIT_S < KILL_WAIT_S
+
+
+def timeout_of(settings: Settings, *asked: float | None) -> float:
+    """The deadline of a test in seconds: the first of ``asked`` that is not None, else the settings'."""
+    return next((seconds for seconds in asked if seconds is not None), settings.timeout_s)
 
 
 class Action(enum.Enum):
     """What the supervisor is to do next."""
 
     WAIT = "wait"
-    RELEASE = "release"  # let the ranks that have reported go on to their end
-    LOOK = "take stacks"  # of the ranks that are to be ended
+    RELEASE = "release"  # let the ranks that have reported exit
+    LOOK = "take stacks"  # of the ranks that are about to be ended
     END = "end"  # SIGTERM
     KILL = "kill"  # SIGKILL, the whole process group
-    GIVE_UP = "give up"  # killed, and still not gone
+    GIVE_UP = "give up"  # a rank is still alive long after SIGKILL
     DONE = "done"
 
 
@@ -44,13 +50,13 @@ class Why(enum.Enum):
     TIMEOUT = "timeout"  # the test's deadline
     FAILURE = "failure"  # another rank failed, and the grace is over
     DIVERGENCE = "divergent skip"  # another rank skipped, and the skip grace is over
-    EXIT = "exit"  # reported and released, but does not leave
+    EXIT = "exit"  # the rank reported and was released, but does not exit
     INTERRUPT = "interrupt"  # Ctrl-C
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Durations in seconds, from the settings and the test."""
+    """The deadline and the grace periods of one test in seconds, from the settings and the test."""
 
     timeout_s: float
     grace_s: float
@@ -59,10 +65,10 @@ class Limits:
 
     @classmethod
     def of(cls, settings: Settings, timeout_s: float, *, no_grace_in_debugger: bool = False) -> Limits:
-        """The limits of a test with a deadline of ``timeout_s``; none while somebody debugs one of its ranks.
+        """The limits of a test with a deadline of ``timeout_s``; no deadline while a rank is being debugged.
 
-        The graces stay, for a supervisor that can tell when the debugged rank is done; where it cannot,
-        ``no_grace_in_debugger`` takes them away as well.
+        The graces stay for a supervisor that can tell when the debugged rank has settled; a supervisor that
+        cannot passes ``no_grace_in_debugger`` to remove them as well.
         """
         if settings.pdb_rank is None:
             return cls(timeout_s, settings.grace_s, settings.skip_grace_s, settings.exit_grace_s)
@@ -73,9 +79,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the supervisor has seen so far; times in seconds on the monotonic clock, None for "not yet".
+    """What the supervisor has observed so far; times in seconds on the monotonic clock, None for "not yet".
 
-    ``unsettled`` ranks have neither reported nor gone, ``alive`` ones are processes still.
+    ``unsettled`` counts ranks that have neither reported nor exited, ``alive`` those whose process still
+    exists.
     """
 
     started: float
@@ -93,7 +100,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What to do, why, and (for WAIT) until when at most; infinity for no limit."""
+    """The action to take, the reason for it and, for WAIT, until when at most (infinity: no limit)."""
 
     action: Action
     why: Why | None = None
@@ -101,7 +108,7 @@ class NextStep:
 
 
 def decide(view: View, limits: Limits, now: float) -> NextStep:
-    """The next step. Deterministic and total: every view has exactly one."""
+    """Returns the supervisor's next step; the same view always gives the same step, and each view has one."""
     if view.alive == 0:
         return NextStep(Action.DONE)
     if view.killed is not None:
@@ -131,7 +138,7 @@ def _reasons(view: View, limits: Limits, now: float) -> list[NextStep]:
 
 
 def _urgency(step: NextStep) -> tuple[bool, float, bool]:
-    """Due steps go first; of those a failure or divergence explains more than a timeout."""
+    """Sort key: steps that are due come first, and a failure or divergence before a timeout."""
     return (step.action is Action.WAIT, step.until, step.why is Why.TIMEOUT)
 
 

@@ -1,4 +1,4 @@
-"""``DirectChannel``: the pipe of a rank in the process that judges it; nothing has to be sent."""
+"""``DirectChannel``: stores a rank's result where the rank runs in the process that judges it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness.ranks.result import RankResult
 
 @dataclass(slots=True)
 class DirectChannel:
-    """What ``_run`` gets as its pipe in a rank that is a thread, or that somebody else started.
+    """What ``_run`` gets as its pipe in a rank that is a thread or that an external launcher started.
 
-    It keeps the rank's result where the parent can take it. ``subtest_failed`` is called with each sub-test
-    that goes wrong, ``on_ready`` when the rank has made what is not the test's.
+    It stores the rank's result for the parent to read. ``subtest_failed`` is called with each sub-test that
+    fails, ``on_ready`` when the rank has set up everything that does not belong to the test.
     """
 
     result: RankResult | None = None
@@ -24,16 +24,16 @@ class DirectChannel:
     on_ready: Callable[[], object] = lambda: None
 
     def record(self, result: RankResult) -> None:
-        """Notes how the test went; the last call counts."""
+        """Stores the test's result; a later call replaces an earlier one."""
         self.result = result
 
     def send(self, value: object) -> None:
-        """Takes what upstream's ranks send through their pipe: a traceback."""
+        """Stores what upstream's ranks send through their pipe, which is a traceback."""
         self.texts.append(str(value))
 
     def close(self) -> None:
         """Does nothing: upstream's pipe has this method, and there is nothing to close here."""
 
     def ready(self) -> None:
-        """Says that what is left behind from here on is the test's."""
+        """Marks the point after which everything left behind in the process counts as the test's leak."""
         self.on_ready()

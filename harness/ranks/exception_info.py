@@ -1,4 +1,4 @@
-"""An exception made into values that can leave the rank, whatever the exception does to prevent it."""
+"""Converts an exception in a rank to an ``ErrorInfo`` that can be sent to the parent; this never raises."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import types
 
 from harness.outcomes import ErrorInfo
 
-# Long enough for any diff that a person reads, short enough that 32 ranks' worth of them fits a terminal's
+# Long enough for any diff that a person reads, short enough that those of 32 ranks fit a terminal's
 # scrollback and a report.
 MESSAGE_CHARS = 20_000
 TRACEBACK_CHARS = 60_000
-# What an exception may cost to bring to the parent as an object.
+# The largest pickled exception that is sent to the parent.
 PICKLE_BYTES = 256 * 1024
 
 
 def capture(error: BaseException, assertion: type[BaseException] = AssertionError) -> ErrorInfo:
-    """The exception's type, message, traceback with causes and groups, and the object where it pickles.
+    """The exception's type, message, traceback with causes and groups, and its pickle if it has one.
 
-    Never raises: an exception whose ``str`` or ``__reduce__`` fails is described without.
+    Never raises: where the exception's ``str`` or ``__reduce__`` fails, that part is replaced or left out.
     """
     is_assertion = isinstance(error, assertion)
     trace = own_frames(error, assertion)
@@ -33,7 +33,7 @@ def capture(error: BaseException, assertion: type[BaseException] = AssertionErro
 
 
 def cut(text: str, limit: int) -> str:
-    """At most ``limit`` characters: the beginning and the end, with the number of those left out between."""
+    """Shortens text to about ``limit`` characters: its beginning, the number left out, its end."""
     if len(text) <= limit:
         return text
     keep = limit // 2
@@ -53,14 +53,14 @@ def _message(error: BaseException) -> str:
 
 
 def _is_machinery(frame: types.FrameType) -> bool:
-    # unittest's own mark for frames that a reader of a failure has no use for
+    # unittest's own marker for frames that it leaves out of a failure's traceback
     return "__unittest" in frame.f_globals
 
 
 def own_frames(
     error: BaseException, assertion: type[BaseException] = AssertionError
 ) -> types.TracebackType | None:
-    """The traceback from the test's first own frame; for assertions, up to where the assertion was called."""
+    """The traceback without unittest's frames around the test and, for an assertion, inside it."""
     trace, drop_tail = error.__traceback__, isinstance(error, assertion)
     while trace is not None and _is_machinery(trace.tb_frame):
         trace = trace.tb_next
@@ -80,7 +80,7 @@ def own_frames(
 def _format(error: BaseException, trace: types.TracebackType | None) -> str:
     try:
         lines = traceback.format_exception(type(error), error, trace)
-    except BaseException as second:  # noqa: BLE001 - RecursionError, MemoryError or the class's own doing
+    except BaseException as second:  # noqa: BLE001 - RecursionError, MemoryError or the exception class's code
         return f"{_type_name(type(error))}: {_message(error)}\n<no traceback: {type(second).__name__}>"
     return "".join(lines).rstrip("\n")
 
@@ -88,6 +88,6 @@ def _format(error: BaseException, trace: types.TracebackType | None) -> str:
 def _pickle(error: BaseException) -> bytes | None:
     try:
         data = pickle.dumps(error)
-    except BaseException:  # noqa: BLE001 - __reduce__ is the test's code: the text stands for the object
+    except BaseException:  # noqa: BLE001 - __reduce__ is the test's code; the text is sent without the object
         return None
     return data if len(data) <= PICKLE_BYTES else None

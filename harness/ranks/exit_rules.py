@@ -1,4 +1,4 @@
-"""What a rank's exit adds to its report: rules for one that reports and then crashes, hangs or is ended."""
+"""Decides how a rank's exit changes its reported outcome: wrong exit code, hang at exit, end by a signal."""
 
 from __future__ import annotations
 
@@ -11,20 +11,34 @@ HUNG_AT_EXIT = "and then did not leave"
 
 
 def hung_at_exit(report: RankOutcome) -> RankOutcome:
-    """The outcome of a rank that reported and did not leave; what had failed before stays the cause."""
+    """The outcome of a rank that reported and then did not exit; an earlier failure stays the outcome."""
     if report.status in (Status.FAILED, Status.ERROR):
         return replace(report, phase="exit", note="; ".join(filter(None, (report.note, HUNG_AT_EXIT))))
     return replace(report, status=Status.TIMED_OUT, phase="exit")
 
 
 def left_wrongly(report: RankOutcome, code: int | None, told_to_end: bool) -> bool:
-    """Whether a rank that had passed or skipped then ended as one that crashes does."""
-    fine = {Status.PASSED: (0, None), Status.SKIPPED: (0, EXIT_SKIPPED, None)}.get(report.status)
-    return fine is not None and code not in fine and not told_to_end
+    """Whether a rank that had passed or skipped then ended with an unexpected exit code or by a signal.
+
+    Never True for a rank that the supervisor ended (``told_to_end``).
+    """
+    return contradicts(report.status, code) and not told_to_end
+
+
+def contradicts(status: Status, code: object) -> bool:
+    """Whether exit code ``code`` (None: none known) contradicts a report of ``status``.
+
+    Only a pass or a skip can be contradicted; a rank that failed may exit with any code.
+    """
+    fine = {Status.PASSED: (0, None), Status.SKIPPED: (0, EXIT_SKIPPED, None)}.get(status)
+    return fine is not None and code not in fine
 
 
 def ended_as(why: Why | None) -> Status | None:
-    """The status of a rank that the supervisor ended: timed out at its deadline, otherwise collateral."""
+    """The status of a rank that the supervisor ended before its report; None where it did not end the rank.
+
+    TIMED_OUT at the test's deadline or at exit, otherwise ENDED, which makes the rank collateral.
+    """
     if why is None:
         return None
     return Status.TIMED_OUT if why in (Why.TIMEOUT, Why.EXIT) else Status.ENDED

@@ -1,12 +1,12 @@
-"""The leak guard: what a test changed in a pooled rank that the next test would meet.
+"""The leak guard: finds process state that a test changed in its rank and that the next test would meet.
 
 Each item is a name and a cheap function whose value is compared before and after the test. Nothing is
-repaired: a rank set in which anything changed is replaced, so a test never sees another's leavings.
+repaired: pooled ranks in which anything changed are replaced, so no test sees what another one left.
 """
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # without signal's enum, which takes most of its time
+import _signal  # type: ignore[import-not-found]  # signal.getsignal spends most of its time on making enums
 import os
 import signal
 import sys
@@ -25,7 +25,7 @@ def _torch() -> Any | None:
 
 
 def _torch_state() -> tuple[Any, ...]:
-    """Everything of torch's that is process- or thread-wide and that a test may set and forget."""
+    """The process- and thread-wide state of torch that a test may change and not restore."""
     torch = _torch()
     if torch is None:
         return ()
@@ -65,14 +65,14 @@ def _signal_handlers() -> tuple[Any, ...]:
     return tuple(map(_signal.getsignal, _SIGNALS))
 
 
-# The named ones: real-time signals are the harness's own.
+# Only the named signals: the harness uses real-time signals itself.
 _SIGNALS = sorted(map(int, signal.Signals))
 
 
 def _descriptor_count() -> int:
-    """How many descriptors are open; 0 before Linux 6.2, which does not tell without a listing.
+    """The number of open descriptors; 0 before Linux 6.2, where only a listing of the directory gives it.
 
-    Where as many are open as before, they are taken for the same ones.
+    Where the number has not changed, the descriptors are assumed to be the same ones.
     """
     return os.stat("/proc/self/fd").st_size
 
@@ -84,8 +84,11 @@ def _descriptors() -> frozenset[str]:
 
 
 def _what_it_is(descriptor: str) -> str | None:
-    """What a descriptor refers to; None for one that is gone (the listing's own) or that is the plumbing of a
-    library (eventfd, epoll), which is kept for reuse."""
+    """What a descriptor refers to; None where it is closed, or where it is an eventfd or epoll.
+
+    The listing's own descriptor is closed by now; eventfd and epoll are internal to libraries, which keep
+    them.
+    """
     try:
         target = os.readlink(f"/proc/self/fd/{descriptor}")
     except FileNotFoundError:
@@ -94,7 +97,7 @@ def _what_it_is(descriptor: str) -> str | None:
 
 
 class Guard:
-    """Compares a rank before and after each of its tests."""
+    """Compares the state of a rank's process before and after each of its tests."""
 
     def __init__(self) -> None:
         self._before: dict[str, Any] = {}
@@ -102,15 +105,21 @@ class Guard:
         self.groups_begun = 0
 
     def begin(self, *, unchanged: bool = False) -> None:
-        """Takes the state that the test starts from; ``unchanged`` where nothing happened since the last one
-        was found clean, whose look afterwards is this one's before."""
+        """Records the state that the test starts from.
+
+        ``unchanged`` says that nothing ran since the last test was found clean: that snapshot is then used
+        again.
+        """
         self._had_torch = _torch() is not None
         if not (unchanged and self._before):
             self._before = _snapshot()
 
     def accept_import(self) -> None:
-        """Takes what runs and is open now for what the test starts from: its module's import did that, and no
-        other test meets it. What an import sets for the whole process is told as the test's leavings."""
+        """Adds the threads, children and descriptors that exist now to the state that the test starts from.
+
+        Importing the test's module made them, and later tests of the module do not import it again. What the
+        import set process-wide (environment, torch's defaults) still counts as the test's leak.
+        """
         now = _snapshot()
         kept = ("threads", "children", "descriptors", "descriptor count")
         self._before = {**self._before, **{name: now[name] for name in kept}}
@@ -118,9 +127,10 @@ class Guard:
     def what_changed(self, keeps_group: bool) -> tuple[str, ...]:
         """One line for each thing that the test left changed; empty for a clean test.
 
-        Where the group is kept, its descriptors and threads are too: those of a group made in this test are
-        no leak, a further group is. ``groups_begun`` is then how many the test began to make, whatever became
-        of them, and 0 where no group is kept: whether that is a leak, the other ranks' numbers tell.
+        Where the process group is kept (``keeps_group``), a group that this test made is no leak, and neither
+        are its descriptors and threads; a second group is one. ``groups_begun`` is then the number of groups
+        that the test began to make, whether or not they exist now; the numbers of all ranks are compared
+        later to find a leak. It is 0 where no group is kept.
         """
         self.groups_begun = 0
         after = _snapshot(self._before)
@@ -144,7 +154,7 @@ class Guard:
         return [f"{name}: {old} became {new}" for (name, _), old, new in pairs if old != new]
 
     def _grown(self, after: dict[str, Any], keeps_group: bool) -> list[str]:
-        """What there is more of than before."""
+        """One line for each new process group, thread, child process or descriptor, and each group gone."""
         lines = []
         if not after["groups"] and after["groups begun"] > self._before["groups begun"]:
             lines.append("a process group that was begun and not made")
@@ -167,7 +177,7 @@ def _children() -> frozenset[int]:
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
-        return frozenset()  # the usual case, at a tenth of the price of looking
+        return frozenset()  # the usual case, ten times as fast as listing the children
     return frozenset(posix.children())
 
 
@@ -175,7 +185,7 @@ def _snapshot(last: dict[str, Any] | None = None) -> dict[str, Any]:
     count = _descriptor_count()
     as_many = last is not None and count > 0 and count == last["descriptor count"]
     return {
-        "environment": dict(os.environ._data),  # type: ignore[attr-defined]  # undecoded: a tenth of the time
+        "environment": dict(os.environ._data),  # type: ignore[attr-defined]  # ten times as fast as os.environ, which decodes
         "working directory": _working_directory(),
         "sys.path": list(sys.path),
         "signal handlers": _signal_handlers(),

@@ -1,4 +1,4 @@
-"""What a rank mode is asked for and what it gives back: ``Job``, ``RunningRanks`` and ``JobResult``."""
+"""The interface of a rank mode: ``Job`` (its request), ``RunningRanks`` (started ranks), ``JobResult``."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from harness.outcomes import MergeRules, RankOutcome
 from harness.protocol import Launch
 from harness.settings import Settings
 
-# The note of a job whose server never came to sweep what the ranks left.
+# The note of a job whose server did not report, after the ranks had ended, which processes they left.
 UNSWEPT = "the server never said what these ranks left behind"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One test as a rank mode needs to know it.
+    """One test, with what a rank mode needs to start and supervise its ranks.
 
-    ``request`` says what ranks import and run; ``case`` is the class (its ``_run`` is what every rank does);
-    ``pool_key`` names what pooled ranks of this test may share, beyond world size and launcher;
-    ``keeps_group`` where the process group is kept with them. ``timeout_s`` is the test's deadline.
+    ``request`` says what ranks import and run; ``case`` is the class whose ``_run`` every rank calls;
+    ``pool_key`` differs between tests that may not share pooled ranks, beyond world size and launcher;
+    ``keeps_group`` says that pooled ranks keep their process group. ``timeout_s`` is the test's deadline.
     """
 
     case: Any
@@ -34,10 +34,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What came of a job's ranks: every rank's outcome, and lines about processes that they left behind.
+    """The outcome of every rank of a job, and a line for each process that the ranks left behind.
 
-    ``server_lost`` where the server died under them, ``interrupted`` where Ctrl-C ended them;
-    ``notes`` are further lines for whoever reads the verdict.
+    ``server_lost`` is True where the server died while the ranks ran, ``interrupted`` where Ctrl-C ended
+    them; ``notes`` are further lines for the reader of the verdict.
     """
 
     outcomes: tuple[RankOutcome, ...]
@@ -52,17 +52,17 @@ class RunningRanks(Protocol):
 
     @property
     def processes(self) -> Sequence[Any]:
-        """The ranks that are processes, by rank, as ``processes.rank_process.RankProcess``."""
+        """The rank processes in rank order, each a ``processes.rank_process.RankProcess``."""
         ...
 
     def join(self, rules: MergeRules) -> JobResult:
-        """Waits until every rank is done or ended; called once."""
+        """Waits until every rank has finished or was ended; called once."""
         ...
 
     def close(self) -> None:
-        """Ends what still runs; nothing happens the second time."""
+        """Ends the ranks that still run; a second call does nothing."""
         ...
 
     def how_the_server_ended(self) -> str:
-        """What became of the server, where ``JobResult.server_lost``."""
+        """How the server ended, for a message where ``JobResult.server_lost``."""
         ...

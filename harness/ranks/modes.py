@@ -1,4 +1,4 @@
-"""Which rank mode a test runs in, by its class and the settings, and the strategy object of each mode."""
+"""Chooses the rank mode of a test from its class and ``HARNESS_RANKS``, and lists the class of each mode."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.ranks.processes.mode import FreshRanks, PooledRanks
 from harness.ranks.threads.mode import ThreadRanks
 from harness.settings import Settings
 
-# What starts the ranks of a job, by rank mode.
+# The callable that starts the ranks of a job, by rank mode.
 MODES: dict[str, Callable[[Job], RunningRanks]] = {
     "fresh": FreshRanks,
     "pooled": PooledRanks,
@@ -19,14 +19,14 @@ MODES: dict[str, Callable[[Job], RunningRanks]] = {
     "local": lambda job: LocalTensorRanks(job, PooledRanks),
     "external": ExternalRanks,
 }
-# The modes whose ranks are processes that a launcher starts.
+# The modes whose ranks are processes that this process's launcher starts.
 LAUNCHED = ("fresh", "pooled")
 
 
 def chosen_mode(allowed: Sequence[str], settings: Settings) -> str:
-    """The mode that ``HARNESS_RANKS`` asks for where the class allows it, else the first that it allows.
+    """The mode that ``HARNESS_RANKS`` asks for where the class allows it, else the class's first.
 
-    In place of a mode whose ranks a launcher starts it is "external" where somebody else has started these.
+    With ``HARNESS_LAUNCHER=external`` the ranks exist already, so "external" replaces "fresh" and "pooled".
     """
     wanted = settings.ranks
     mode = wanted if wanted is not None and wanted in allowed else allowed[0]

@@ -1,4 +1,4 @@
-"""Process groups that a test leaves in its rank."""
+"""Counts, names and destroys the torch process groups that a test leaves in its rank."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ def _distributed() -> Any | None:
 
 
 def names() -> frozenset[str]:
-    """The names of the groups that are registered in this process."""
+    """The names of the process groups that are registered in this process."""
     dist = _distributed()
     return frozenset(dist.distributed_c10d._world.pg_names.values()) if dist is not None else frozenset()
 
 
 def begun() -> int:
-    """How many groups this process has begun to make since it last had none; those that were not made count.
+    """How many process groups this process has begun to make since it last had none; failed ones count too.
 
-    torch names groups by counting them, so a rank that counts another number than its peers waits for them
-    for ever under a name that they do not use.
+    torch names groups by counting them, so a rank whose count differs from its peers' waits forever for a
+    group name that they do not use (pytorch/pytorch#46561, pytorch/pytorch#46563, pytorch/pytorch#55967).
     """
     dist = sys.modules.get("torch.distributed")
     return int(dist.distributed_c10d._world.group_count) if dist is not None and dist.is_available() else 0
 
 
 def forget_given_up() -> None:
-    """Counts groups from the start again, in a process without any that is to go on; see ``begun``."""
+    """Resets torch's count of process groups, in a process that has none left; see ``begun``."""
     if begun() and _distributed() is None:
         sys.modules["torch.distributed"].distributed_c10d._world.group_count = 0
 
 
 def destroy_unless(keep: bool) -> bool:
-    """Destroys all groups, for a pooled rank whose next test makes its own; True where there were any.
+    """Destroys all groups of a pooled rank whose next test makes new ones; returns whether there were any.
 
     Called when every rank has reported, so no peer still needs them.
     """
@@ -46,8 +46,11 @@ def destroy_unless(keep: bool) -> bool:
 
 
 def destroy_on_exit() -> None:
-    """Destroys the groups that a passed test left, unless ending the process does the same to them: gloo's
-    and the fake one's hold nothing but sockets and memory."""
+    """Destroys the groups that a passed test left, unless all of them are gloo or fake.
+
+    Those hold nothing but sockets and memory, which the end of the process frees; destroying a gloo group
+    takes 10 to 20 ms.
+    """
     dist = _distributed()
     if dist is None:
         return

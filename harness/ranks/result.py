@@ -1,4 +1,4 @@
-"""``RankResult``: how a test went in one rank, how it is run to find out, and the outcome made of it."""
+"""``RankResult``: runs the test's method in a rank by unittest, and converts the result to an outcome."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, NoReturn
 
-# The class is private, but it is what unittest hands to every result.
+# The class is private, but unittest passes its instances to every result.
 from unittest.case import _SubTest  # type: ignore[attr-defined]  # typeshed leaves it out
 
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.ranks import debugger
 from harness.ranks.exception_info import capture, own_frames
+from harness.ranks.exit_rules import contradicts
 from harness.system import posix
 
-__unittest = True  # frames that no reader of a failure has a use for
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
 
 
 @dataclass(frozen=True, slots=True)
 class RankResult:
-    """What a test came to in one rank, as the rank itself knows it; ``outcome`` makes the outcome of it.
+    """The test's result in one rank, as the rank observed it; ``outcome`` makes it a ``RankOutcome``.
 
     ``ending`` is a SystemExit by which the test wanted to end the process; ``accepted`` are the expected
     outputs that the rank would have written.
@@ -42,7 +43,7 @@ class RankResult:
 
     @property
     def requested_exit_code(self) -> int | None:
-        """The exit code that the test asked for by ``sys.exit``, None where it did not."""
+        """The exit code that the test asked for by ``sys.exit``; None where it did not."""
         if self.ending is None:
             return None
         code = self.ending.code
@@ -50,7 +51,7 @@ class RankResult:
 
     @property
     def exit_code(self) -> int:
-        """The code with which a process that is this rank ends: the test's own choice, else upstream's."""
+        """The exit code for a process that is this rank: the test's own choice, else upstream's."""
         if self.requested_exit_code is not None:
             return self.requested_exit_code
         if self.status is Status.SKIPPED:
@@ -58,7 +59,7 @@ class RankResult:
         return 0 if self.status is Status.PASSED else EXIT_ERROR
 
     def outcome(self, rank: int, started_s: float, **known: Any) -> RankOutcome:
-        """The outcome of this rank, which ends now; ``known`` are further fields, or other values of these.
+        """The ``RankOutcome`` of this rank, whose test ends now; ``known`` adds or overrides fields.
 
         ``started_s`` is when its test began, in seconds on the monotonic clock.
         """
@@ -82,8 +83,10 @@ class RankResult:
 
 
 class _ResultCollector(unittest.TestResult):
-    """A unittest result that keeps values, not text: unittest itself runs the method in the rank, so that
-    cleanups, sub-tests, skips and decorators behave as anywhere else."""
+    """A unittest result that stores values instead of text.
+
+    unittest itself runs the method in the rank, so cleanups, sub-tests, skips and decorators behave as usual.
+    """
 
     def __init__(
         self,
@@ -101,7 +104,7 @@ class _ResultCollector(unittest.TestResult):
         self.subtests: list[SubtestOutcome] = []
 
     def addError(self, test: unittest.TestCase, err: ExcInfo) -> None:
-        """Any exception that is no assertion."""
+        """Stores an exception that is not an assertion, and the first SystemExit as the test's ending."""
         error = err[1]
         assert error is not None
         self._look(error)
@@ -110,7 +113,7 @@ class _ResultCollector(unittest.TestResult):
         self.problems.append(capture(error, self._assertion))
 
     def addFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
-        """An assertion."""
+        """Stores a failed assertion."""
         assert err[1] is not None
         self._look(err[1])
         self.problems.append(capture(err[1], self._assertion))
@@ -120,25 +123,28 @@ class _ResultCollector(unittest.TestResult):
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             try:
                 debugger.post_mortem(own_frames(error))
-            except RuntimeError as no_terminal:  # the test's own failure is what counts
+            except RuntimeError as no_terminal:  # must not replace the test's own failure
                 print(no_terminal, file=sys.stderr)
 
     def addExpectedFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
-        """What was expected is for the parent's unittest to judge: here it is a failure."""
+        """Stores an ordinary failure: the parent's unittest decides whether it was expected."""
         (self.addFailure if isinstance(err[1], self._assertion) else self.addError)(test, err)
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
-        """Likewise: here it is a success."""
+        """Stores nothing, which is a pass: the parent's unittest decides whether a failure was expected."""
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
-        """The test's skip, or a sub-test's."""
+        """Stores the reason of the test's skip, or a skipped sub-test."""
         if isinstance(test, _SubTest):
             self.subtests.append(_subtest(test, Status.SKIPPED, skip_reason=reason))
         else:
             self.skip_reason = reason
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: ExcInfo | None) -> None:
-        """One sub-test's end; err is None where it passed. Python before 3.11 calls this after the test."""
+        """Stores one sub-test; ``err`` is None where it passed.
+
+        Python before 3.11 calls this after the test, not as the sub-test ends (python/cpython#75039).
+        """
         if err is None or err[1] is None:
             self.subtests.append(_subtest(subtest, Status.PASSED))
             return
@@ -151,7 +157,7 @@ class _ResultCollector(unittest.TestResult):
 def _subtest(
     subtest: Any, status: Status, error: ErrorInfo | None = None, skip_reason: str | None = None
 ) -> SubtestOutcome:
-    message = subtest._message if isinstance(subtest._message, str) else None  # else: unittest's "none given"
+    message = subtest._message if isinstance(subtest._message, str) else None  # else a sentinel
     params = tuple((str(k), _safe_repr(v)) for k, v in subtest.params.items())
     return SubtestOutcome(message, params, status, error, skip_reason)
 
@@ -169,13 +175,13 @@ def run_body(
     tear_down: Any,
     subtest_failed: Callable[[SubtestOutcome], object] = lambda subtest: None,
 ) -> RankResult:
-    """Runs a case's method in this rank, between ``set_up`` and ``tear_down`` and followed by its cleanups.
+    """Runs a case's method in this rank, between ``set_up`` and ``tear_down``, followed by its cleanups.
 
-    The case's own ``setUp`` and ``tearDown`` belong to the parent. ``subtest_failed`` is called with each
-    sub-test that goes wrong, as it ends. KeyboardInterrupt comes through.
+    The case's own ``setUp`` and ``tearDown`` run in the parent. ``subtest_failed`` is called with each
+    sub-test that fails, as it ends. KeyboardInterrupt propagates.
     """
     collector = _ResultCollector(case.failureException, getattr(case, "rank", None), subtest_failed)
-    case.setUp = set_up  # type: ignore[method-assign]  # this instance plays the rank's part only
+    case.setUp = set_up  # type: ignore[method-assign]  # this instance is used in the rank only
     case.tearDown = tear_down  # type: ignore[method-assign]
     unittest.TestCase.run(case, collector)
     return _result(collector)
@@ -196,9 +202,10 @@ def _result(collector: _ResultCollector) -> RankResult:
 
 
 def _joined(problems: list[ErrorInfo]) -> ErrorInfo:
-    """The first problem, with the text of those that came after it (tearDownRank, cleanups).
+    """The first problem, with the tracebacks of the later ones (tearDownRank, cleanups) appended to its own.
 
-    A ``sys.exit`` is the problem only where there is no other: its code may be that of a pass or a skip.
+    A ``sys.exit`` counts as the first problem only where there is no other: its code may be that of a pass or
+    a skip.
     """
     first = next((p for p in problems if p.type_name != SystemExit.__name__), problems[0])
     place = problems.index(first)
@@ -208,10 +215,10 @@ def _joined(problems: list[ErrorInfo]) -> ErrorInfo:
 
 
 def conclude(result: RankResult | None, ending: BaseException | None, texts: list[str]) -> RankResult:
-    """The rank's final word, from what its test came to and from how ``_run`` ended.
+    """The rank's final result, from the recorded result of its test and the exception that ended ``_run``.
 
-    ``ending`` is the exception that left ``_run``; ``texts`` what an overridden ``run_test`` sent over the
-    pipe, as upstream's does with a traceback. A rank that never ran its test has crashed, whatever it says.
+    ``ending`` is the exception that left ``_run``; ``texts`` are what an overridden ``run_test`` sent over
+    the pipe, as upstream's does with a traceback. A rank that recorded no result has crashed.
     """
     if isinstance(ending, SystemExit):
         return _exited(result, ending, texts)
@@ -226,22 +233,20 @@ def conclude(result: RankResult | None, ending: BaseException | None, texts: lis
 
 
 def _exited(result: RankResult | None, ending: SystemExit, texts: list[str]) -> RankResult:
-    if result is not None and result.ending is None:
-        harmless = {Status.PASSED: (None, 0), Status.SKIPPED: (None, 0, EXIT_SKIPPED)}.get(result.status)
-        if harmless is None or ending.code in harmless:
-            return result
+    if result is not None and result.ending is None and not contradicts(result.status, ending.code):
+        return result
     if texts:
         return RankResult(
             Status.ERROR, ErrorInfo("Exception", texts[0].strip().rsplit("\n", 1)[-1], texts[0])
         )
     if result is not None and result.error is not None and result.error.type_name != SystemExit.__name__:
-        return replace(result, note="by sys.exit")  # its code may be announced, or a skip's; this is neither
+        return replace(result, note="by sys.exit")  # the failure counts, whatever the exit code stands for
     subtests = result.subtests if result is not None else ()
     error = (result.error if result is not None else None) or capture(ending)
     return RankResult(Status.CRASHED, error, subtests=subtests, ending=ending, note="by sys.exit")
 
 
 def leave_as_child(final: RankResult) -> NoReturn:
-    """Ends a process that a test forked from its rank and that came out of the test, without a word."""
+    """Ends, without a report, a process that a test forked from its rank and that returned from the test."""
     posix.flush_streams()
     os._exit(final.exit_code)

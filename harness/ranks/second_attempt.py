@@ -1,6 +1,6 @@
-"""The second attempt of a test that failed on ranks which earlier tests had used: on new ranks, in time.
+"""Runs a test again on new ranks after it failed on used ones, within the deadline of the first attempt.
 
-What it comes to tells whether an earlier test is to blame. It has to fit into the deadline of the first.
+The second result tells whether state from an earlier test is to blame.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from harness.ranks.job import JobResult, RunningRanks
 
 @dataclass(frozen=True, slots=True)
 class SecondAttempt:
-    """What came of the attempt: ``outcome`` and ``result``, or why there is none to go by.
+    """The result and merged outcome of the second attempt, or in ``why_not`` the reason why there is none.
 
-    ``interrupted`` where Ctrl-C ended it; the outcome is None then.
+    ``outcome`` is None where Ctrl-C ended the attempt.
     """
 
     result: JobResult | None = None
@@ -39,10 +39,10 @@ def second_attempt(
     elapsed_s: float,
     judged: Callable[[Sequence[RankOutcome]], Sequence[RankOutcome]] = tuple,
 ) -> SecondAttempt:
-    """Runs a test again, where its deadline of ``timeout_s`` leaves as long as the first attempt took.
+    """Runs a test again if its deadline of ``timeout_s`` leaves at least as long as the first attempt took.
 
-    ``start`` starts new ranks, whose deadline is the number of seconds that it is given; ``where`` names them
-    in messages ("on fresh ranks"). ``judged`` reads the ranks' outcomes as the test's class does.
+    ``start`` starts new ranks and gets the seconds until their deadline; ``where`` names the ranks in
+    messages ("on fresh ranks"). ``judged`` adjusts the ranks' outcomes by the rules of the test's class.
     """
     no_time = SecondAttempt(
         why_not=f"its deadline leaves no time to try it {where}, so earlier tests cannot be ruled out"
@@ -64,7 +64,6 @@ def second_attempt(
 
 
 def time_for_another(timeout_s: float, elapsed_s: float) -> float | None:
-    """Seconds that a second attempt of a test may take, within the deadline of the first; None where that is
-    less than what the first took."""
+    """Seconds left for a second attempt before the deadline; None where the first took longer than that."""
     left_s = timeout_s - elapsed_s
     return left_s if left_s >= elapsed_s else None

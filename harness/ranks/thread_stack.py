@@ -1,20 +1,21 @@
-"""The stack of a thread of this process, as text in the form of faulthandler's dumps."""
+"""Formats the stack of a thread of this process as faulthandler does."""
 
 from __future__ import annotations
 
 import sys
 import types
 
-# Frames of a stack that are kept: deeper ones are recursion.
+# The most frames of a stack that are kept: deeper stacks are recursion.
 STACK_DEPTH = 200
-# The outermost frames of a rank are of these modules, the same for each rank.
+# Modules of the outermost frames of a rank, which are the same in every rank.
 _MACHINERY = ("harness.", "unittest.case", "threading", "contextlib")
 
 
 def stack_of(thread: int, entry: types.CodeType | None = None) -> str:
-    """Where the thread of that identity is, innermost frame first; "" where it is nowhere.
+    """The current stack of the thread with that identity, innermost frame first; "" where it has no frame.
 
-    Frames outside of a call of ``entry`` are left out, and so is the machinery outermost of those inside.
+    Frames outside of a call of ``entry`` are left out, and so are the harness's and unittest's outermost
+    frames inside that call.
     """
     frame = sys._current_frames().get(thread)
     lines: list[tuple[str, str]] = []

@@ -57,7 +57,8 @@ class Frame:
 def main_stack(text: str) -> tuple[Frame, ...]:
     """The main thread's frames, innermost first; empty where the text holds none.
 
-    CPython's faulthandler writes the newest thread first, hence the main thread is the last block.
+    CPython's faulthandler writes the newest thread first, hence the main thread is the last block
+    (python/cpython#149085, python/cpython#149106).
     """
     blocks = _blocks(text)
     return blocks[-1] if blocks else ()

@@ -88,7 +88,7 @@ def _run_at_level(level: str, run: Callable[[], Any]) -> Any:
     import torch.distributed as dist
 
     with variables({DEBUG_VARIABLE: level}):
-        dist.set_debug_level_from_env()
+        dist.set_debug_level_from_env()  # torch reads the variable at import only (pytorch/pytorch#73166)
         result = run()
         if dist.is_initialized():
             dist.barrier()

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from harness.settings import EnvVar, slow_wanted
+
 # Metal has one device and no process group: a distributed test cannot ask for it by count, and tests that
 # fall back to CPU treat a Mac as a CPU machine.
 UNCOUNTED_DEVICE_TYPES = frozenset({"mps"})
@@ -75,7 +77,7 @@ def wishes_from(environ: Mapping[str, str]) -> Occasion:
     `PYTORCH_TEST_WITH_SLOW=1` asks for slow tests; `SANDCASTLE=1` or `TW_JOB_USER=sandcastle` marks that CI.
     """
     return Occasion(
-        slow=environ.get("PYTORCH_TEST_WITH_SLOW") == "1",
+        slow=slow_wanted(environ),
         sandcastle=environ.get("SANDCASTLE") == "1" or environ.get("TW_JOB_USER") == "sandcastle",
     )
 
@@ -88,13 +90,13 @@ def occasion_from(
     The caller's `world_size` and `backend` come before `WORLD_SIZE` and `BACKEND`; the rest is as in
     `wishes_from`. ValueError where `WORLD_SIZE` is needed and is not a positive number.
     """
-    if world_size is None and environ.get("WORLD_SIZE"):
-        world_size = _positive(environ["WORLD_SIZE"])
-    backend = backend or environ.get("BACKEND") or None
+    if world_size is None and environ.get(EnvVar.WORLD_SIZE):
+        world_size = _positive(environ[EnvVar.WORLD_SIZE])
+    backend = backend or environ.get(EnvVar.BACKEND) or None
     return replace(wishes_from(environ), world_size=world_size, backend=backend.lower() if backend else None)
 
 
 def _positive(text: str) -> int:
     if not text.strip().isdecimal() or int(text) < 1:
-        raise ValueError(f"WORLD_SIZE is {text!r}; set it to the number of ranks, or unset it")
+        raise ValueError(f"{EnvVar.WORLD_SIZE} is {text!r}; set it to the number of ranks, or unset it")
     return int(text)

@@ -2,7 +2,8 @@
 
 Among the files of this package, only this one imports torch to look at the machine. Nothing here except
 `multicast_here` creates an accelerator context, so the process can still fork: devices are counted as
-`torch.cuda.device_count()` does it (NVML, amdsmi, Level Zero sysman), and architectures are read from sysfs.
+`torch.cuda.device_count()` does it (NVML, amdsmi, Level Zero sysman; pytorch/pytorch#83973,
+pytorch/pytorch#85951), and architectures are read from sysfs.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ def retry_on_connect_failures(func: Any = None, connect_errors: Sequence[str] = 
     `connect_errors` are parts of messages, compared without case (a TCPStore writes "address already in use",
     the C library "Address already in use"); a single string is one part. Any other error is raised at once.
     When all tries have failed, a RuntimeError that says so is raised from the last error. The decorator is
-    used with or without arguments. ValueError where `connect_errors` is empty or has an empty string.
+    used with or without arguments. ValueError where `connect_errors` is empty or has an empty string. A port
+    may be taken between its choice and a TCPStore's binding (pytorch/pytorch#12782).
     """
     parts = listed(connect_errors)
     if not parts or not all(isinstance(part, str) and part for part in parts):

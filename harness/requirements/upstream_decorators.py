@@ -35,6 +35,7 @@ from harness.requirements.kinds import (
     dotted,
 )
 from harness.requirements.scheduling import Slow
+from harness.settings import EnvVar
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
@@ -226,7 +227,7 @@ def skip_but_pass_in_sandcastle_if(condition: object, reason: str) -> Callable[[
 
 def slowTest(test: Test) -> Test:
     """The test runs only where slow tests are asked for, by `--slow` or `PYTORCH_TEST_WITH_SLOW=1`."""
-    slow = require(Slow(reason="is slow; set PYTORCH_TEST_WITH_SLOW=1 to run it"))(test)
+    slow = require(Slow(reason=f"is slow; set {EnvVar.SLOW}=1 to run it"))(test)
     slow.slow_test = True  # type: ignore[attr-defined]  # where upstream's test case looks for it
     return slow
 

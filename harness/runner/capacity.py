@@ -1,4 +1,4 @@
-"""Finds out, without torch, what this machine has for tests: processors, memory, accelerators."""
+"""Finds out, without torch, what this machine has for tests beside processors: memory and accelerators."""
 
 from __future__ import annotations
 
@@ -10,19 +10,8 @@ from pathlib import Path
 
 from harness.runner.scheduling import Capacity
 
-CGROUP_CPU = Path("/sys/fs/cgroup/cpu.max")
 MEMINFO = Path("/proc/meminfo")
 DEVICES = Path("/dev")
-
-
-def processors(cpu_max: Path = CGROUP_CPU) -> int:
-    """The number of processors that this process may use, by its affinity and its control group's quota."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):
-        quota, period = cpu_max.read_text().split()
-        if quota != "max":
-            count = min(count, max(1, int(quota) // int(period)))
-    return count
 
 
 def memory_mb(meminfo: Path = MEMINFO) -> int | None:

@@ -24,6 +24,7 @@ from typing import Any
 from harness.errors import ProtocolError
 from harness.runner.messages import Loaded
 from harness.runner.unit import FAILED_MODULE, SKIPPED_MODULE, Unit, from_json, of_id
+from harness.settings import EnvVar
 
 VERSION = 1
 # Number of cache files that are kept: each branch, torch build and combination of settings has one.
@@ -34,9 +35,9 @@ _DEFINING = (
     "TORCH_TEST_",
     "CUDA_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
-    "HARNESS_D",
-    "BACKEND",
-    "WORLD_SIZE",
+    EnvVar.DROP_IN,
+    EnvVar.BACKEND,
+    EnvVar.WORLD_SIZE,
 )
 
 Stamp = tuple[int, int]

@@ -1,4 +1,4 @@
-"""The exit codes of ``run_tests.py``, their meanings, and the rule that chooses one for a finished run."""
+"""The exit codes of ``run_tests.py`` and of a test module run as a script, and which one a run gets."""
 
 from __future__ import annotations
 

@@ -17,13 +17,14 @@ from harness.errors import UsageError
 from harness.outcomes import Status
 from harness.report.base import RunInfo
 from harness.report.summary import summarise
-from harness.runner import capacity, journal, run_directory, shard_variables
+from harness.runner import journal, run_directory, shard_variables
 from harness.runner.journal import EarlierRun
 from harness.runner.messages import Fork
 from harness.runner.options import PROG, parse
 from harness.runner.plan import Policy
 from harness.runner.time_limits import TimeLimits, time_limits
-from harness.settings import DECIDING, DROP_IN, WORKER, Settings
+from harness.settings import DECIDING, LARGEST_SEED, EnvVar, Settings, timeout_given
+from harness.system import processors
 
 # Options that decide whether a test fails, which ``--last-failed`` takes over. Others, such as where the
 # run's files go, are not taken over.
@@ -63,7 +64,7 @@ class Invocation:
     @property
     def upstream_deadlines(self) -> bool:
         """True where upstream's deadlines hold: in a drop-in run for which no timeout is set."""
-        given = self.options.timeout is not None or bool(self.environ.get("HARNESS_TIMEOUT", "").strip())
+        given = self.options.timeout is not None or timeout_given(self.environ)
         return bool(self.options.drop_in) and not given
 
     @property
@@ -94,17 +95,17 @@ class Invocation:
         environ.update(self.settings.to_environ())
         coverage_hook.export(environ)
         if self.options.drop_in:
-            environ[DROP_IN] = "1"
+            environ[EnvVar.DROP_IN] = "1"
         if self.upstream_deadlines:
-            environ["HARNESS_TIMEOUT"] = ""
+            environ[EnvVar.TIMEOUT] = ""
         return environ
 
     def fork_options(self, logs: Path | None) -> Fork:
         """The ``Fork`` message with the options of every worker, without a name and items."""
         options = self.options
-        environ = {WORKER: "1"}
+        environ = {EnvVar.WORKER: "1"}
         if logs is not None and not self.settings.log_dir:
-            environ["HARNESS_LOG_DIR"] = str(logs)
+            environ[EnvVar.LOG_DIR] = str(logs)
         return Fork(
             worker="",
             items=[],
@@ -113,7 +114,7 @@ class Invocation:
             terminal=self.debugger,
             post_mortem=options.pdb,
             stop_at_failure=self.policy.failfast,
-            threads=max(1, capacity.processors() // self.jobs),
+            threads=processors.share(self.jobs),
             environ=environ,
         )
 
@@ -177,7 +178,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         environ=environ,
         cwd=Path.cwd(),
         settings=_settings(options, environ),
-        jobs=options.jobs or capacity.processors(),
+        jobs=options.jobs or processors.available(),
         shuffle=_shuffle(options, earlier),
         earlier=earlier,
         ids=ids,
@@ -246,7 +247,7 @@ def _shuffle(options: argparse.Namespace, earlier: EarlierRun | None) -> int | N
         return options.shuffle  # type: ignore[no-any-return]  # a Namespace knows no types
     if earlier is not None and earlier.info.shuffle is not None:
         return earlier.info.shuffle
-    return random.SystemRandom().randrange(2**32)
+    return random.SystemRandom().randrange(LARGEST_SEED + 1)
 
 
 def _go_to(directory: Path) -> None:
@@ -270,10 +271,10 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
     }
     settings = Settings.from_environ(environ)
     if options.pdb and settings.pdb_rank is not None:
-        raise UsageError("--pdb and HARNESS_PDB_RANK exclude each other")
+        raise UsageError(f"--pdb and {EnvVar.PDB_RANK} exclude each other")
     if settings.launcher == "external":
         raise UsageError(
-            "HARNESS_LAUNCHER=external: have torchrun or srun start the test file itself on each rank "
+            f"{EnvVar.LAUNCHER}=external: have torchrun or srun start the test file itself on each rank "
             "(torchrun ... -m unittest test_sums), not run_tests.py, which starts processes of its own"
         )
     return replace(settings, **{name: value for name, value in given.items() if value is not None})

@@ -15,7 +15,7 @@ from harness.requirements import requirements_of
 from harness.requirements.merged import Requirements
 from harness.runner.duplicate_ids import Loader
 from harness.runner.unit import Demand, Unit, of_id
-from harness.settings import DROP_IN, SUPERVISED
+from harness.settings import SUPERVISED, EnvVar
 
 # Number of ranks that share a CPU slot, because a rank spends most of its time waiting for its peers. On two
 # cores the suites finish 1.6 x sooner where two tests of four ranks run at once than where one runs at a
@@ -43,7 +43,7 @@ class Listing:
 def list_module(name: str) -> Listing:
     """Imports a module and lists its tests. Never raises: an error of the import is in the result."""
     try:
-        if os.environ.get(DROP_IN) == "1":
+        if os.environ.get(EnvVar.DROP_IN) == "1":
             importlib.import_module("harness.dropin").install()
         module = importlib.import_module(name)
         loader = Loader()

@@ -10,7 +10,7 @@ from typing import NoReturn
 from harness.errors import UsageError
 from harness.runner.exit_codes import MEANINGS
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP, STATUS_FILE
-from harness.settings import LARGEST_SEED, LONGEST_S, RANK_MODES, VARIABLES
+from harness.settings import LARGEST_SEED, RANK_MODES, TIMEOUT_S, VARIABLES, EnvVar, positive_seconds
 
 PROG = "run_tests.py"
 # A larger number of processes is a typing error.
@@ -135,8 +135,8 @@ def _repetition(parser: argparse.ArgumentParser) -> None:
         help="run the tests of each module in random order, in another one with each --repeat; "
         "the seed is printed")  # fmt: skip
     add("--examples", metavar="N", type=_count(1),
-        help="random examples of each property test, other ones each time (HARNESS_EXAMPLES)")  # fmt: skip
-    add("--seed", metavar="N", type=_seed, help="seed of every random generator in tests (HARNESS_SEED)")
+        help=f"random examples of each property test, other ones each time ({EnvVar.EXAMPLES})")  # fmt: skip
+    add("--seed", metavar="N", type=_seed, help=f"seed of every random generator in tests ({EnvVar.SEED})")
 
 
 def _placement(parser: argparse.ArgumentParser) -> None:
@@ -145,16 +145,16 @@ def _placement(parser: argparse.ArgumentParser) -> None:
     add("-j", "--jobs", metavar="N|auto", type=_jobs, default=0,
         help="CPU slots that tests share (default: auto, the number of processors)")  # fmt: skip
     add("--timeout", metavar="SECONDS", type=_seconds,
-        help="deadline of a test that sets none itself (HARNESS_TIMEOUT; default 120, "
+        help=f"deadline of a test that sets none itself ({EnvVar.TIMEOUT}; default {TIMEOUT_S:g}, "
         "with --drop-in upstream's)")  # fmt: skip
     add("--isolate", action="store_true", help="a worker process of its own for each test")
     add("--strict", action="store_true",
         help="a test that leaves processes behind, or kept ranks changed, is an error "
-        "(HARNESS_STRICT)")  # fmt: skip
+        f"({EnvVar.STRICT})")  # fmt: skip
     add("--drop-in", action="store_true",
         help="NAMEs are unmodified PyTorch test files: their cases get this harness's ranks")  # fmt: skip
     add("--ranks", choices=RANK_MODES,
-        help="what ranks are, where the test's class allows it (HARNESS_RANKS)")  # fmt: skip
+        help=f"what ranks are, where the test's class allows it ({EnvVar.RANKS})")  # fmt: skip
 
 
 def _debugging(parser: argparse.ArgumentParser) -> None:
@@ -215,34 +215,27 @@ def _jobs(text: str) -> int:
 
 def _seconds(text: str) -> float:
     try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= LONGEST_S:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: write a number of seconds above 0, up to {LONGEST_S:.0f}"
-        )
-    return seconds
+        return positive_seconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
 
 def _epilog() -> str:
     codes = "\n".join(f"  {code.value:<4} {meaning}" for code, meaning in MEANINGS.items())
     variables = "\n".join(f"  {v.name}={v.values}\n        {v.meaning}" for v in VARIABLES)
-    pairs = "\n".join(f"  {f.index}, {f.total} (counted from {f.first})" for f in FAMILIES)
+    pairs = "\n".join(f"  {f.set_by}: {f.index}, {f.total} (counted from {f.first})" for f in FAMILIES)
     return f"""\
 exit codes:
 {codes}
 
 environment variables (options win):
 {variables}
-  HARNESS_STATE_DIR=directory, default .harness
-        caches and the directories of runs without --report-dir
   NO_COLOR, CI, TERM, GITHUB_ACTIONS, GITHUB_STEP_SUMMARY
         decide what the console looks like and whether GitHub gets annotations
 
 shards, where --shard does not say (the first pair that is set; pairs must agree):
 {pairs}
-  {SLURM.index}, {SLURM.total} (counted from {SLURM_MIN} by {SLURM_STEP})
+  {SLURM.set_by}: {SLURM.index}, {SLURM.total} (counted from {SLURM_MIN} by {SLURM_STEP})
   {STATUS_FILE} is touched
 
 files in the run's directory: journal.jsonl as the run goes; results.jsonl, junit.xml and what --report and

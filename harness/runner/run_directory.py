@@ -18,8 +18,8 @@ from pathlib import Path
 
 from harness.errors import UsageError
 from harness.runner import journal
+from harness.settings import STATE_DIRECTORY, EnvVar
 
-STATE_DIR = "HARNESS_STATE_DIR"
 # Number of finished runs whose directories are kept. Directories that --report-dir named are never removed.
 KEPT_RUNS = 20
 
@@ -73,7 +73,7 @@ class StateDirectory:
 
 def state(environ: Mapping[str, str], cwd: Path) -> StateDirectory:
     """The state directory that the environment names, else ``.harness`` in the working directory."""
-    return StateDirectory(cwd / (environ.get(STATE_DIR) or ".harness"))
+    return StateDirectory(cwd / (environ.get(EnvVar.STATE_DIR) or STATE_DIRECTORY))
 
 
 def check_writable(directory: Path) -> None:

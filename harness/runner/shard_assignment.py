@@ -15,6 +15,7 @@ from harness.runner.module_names import real_module
 from harness.runner.shard_variables import Shard, shard_from_environ, touch_status_file
 from harness.runner.timings import Timings
 from harness.runner.unit import Unit, of_id
+from harness.settings import slow_wanted
 
 __all__ = ["Shard", "assign", "filter_suite", "predicted", "shard_from_environ", "touch_status_file"]
 
@@ -139,7 +140,7 @@ def filter_suite(
         return suite
     if timings is None:
         timings, _ = timings_file.load_for(None, sharded=True)
-    slow_runs = environ.get("PYTORCH_TEST_WITH_SLOW") == "1"
+    slow_runs = slow_wanted(environ)
     is_slow = is_slow or _is_slow
     fast: dict[str, Unit] = {}
     slow: dict[str, Unit] = {}

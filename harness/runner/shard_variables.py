@@ -1,4 +1,4 @@
-"""``Shard``: which part of a run this machine runs, read from ``--shard`` or the variables of a CI system."""
+"""The variables by which each CI system names a shard, and the shard that they or ``--shard`` name."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ class Shard:
 class Family:
     """A CI system's variables for a shard and the number of shards; ``first`` is the first shard's index."""
 
+    set_by: str
     index: str
     total: str
     first: int
@@ -55,13 +56,13 @@ class Family:
 # In the order in which they are read. Sources: Bazel's documentation of sharded tests, PyTorch's CI, GitLab's
 # ``parallel``, CircleCI's ``parallelism``, Buildkite's ``parallelism``; Slurm's job arrays follow them.
 FAMILIES = (
-    Family("TEST_SHARD_INDEX", "TEST_TOTAL_SHARDS", 0),
-    Family("SHARD_NUMBER", "NUM_TEST_SHARDS", 1),
-    Family("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
-    Family("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
-    Family("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
+    Family("Bazel", "TEST_SHARD_INDEX", "TEST_TOTAL_SHARDS", 0),
+    Family("PyTorch's CI", "SHARD_NUMBER", "NUM_TEST_SHARDS", 1),
+    Family("GitLab", "CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
+    Family("CircleCI", "CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
+    Family("Buildkite", "BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
 )
-SLURM = Family("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0)
+SLURM = Family("Slurm", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0)
 SLURM_MIN, SLURM_STEP = "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP"
 STATUS_FILE = "TEST_SHARD_STATUS_FILE"
 
@@ -72,6 +73,11 @@ VARIABLES = (*(name for f in (*FAMILIES, SLURM) for name in (f.index, f.total)),
 def without_shard(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment without the shard variables, for processes that must not split the tests again."""
     return {name: value for name, value in environ.items() if name not in VARIABLES}
+
+
+def is_sharded(environ: Mapping[str, str]) -> bool:
+    """Whether ``environ`` sets a variable of any family; the values are not checked."""
+    return any(environ.get(name) for f in (*FAMILIES, SLURM) for name in (f.index, f.total))
 
 
 def shard_from_environ(environ: Mapping[str, str]) -> Shard | None:

@@ -1,7 +1,7 @@
 """How long the controller lets a test run before it ends the test's worker.
 
-The deadline of a test that has ranks is kept by their supervisor, in the worker. The controller's own limit
-is later than that, in case the supervisor does not end the test.
+The supervisor of a test's ranks keeps their deadline, in the worker. The controller's own limit is later,
+in case the supervisor does not end the test.
 """
 
 from __future__ import annotations

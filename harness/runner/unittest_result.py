@@ -100,7 +100,8 @@ class RunningTest:
             return Status.XFAILED, self.expected
         if self.skips and not self.passed:
             return Status.SKIPPED, "; ".join(dict.fromkeys(self.skips))
-        # unittest calls a test with a skipped sub-test neither passed nor skipped.
+        # unittest calls a test with a skipped sub-test neither passed nor skipped (related:
+        # python/cpython#79508).
         if self.passed or any(s.status is Status.SKIPPED for s in self.subtests):
             return Status.PASSED, ""
         return Status.ERROR, "the test ended without saying how"

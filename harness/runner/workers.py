@@ -48,13 +48,10 @@ from harness.runner.messages import (
     decode,
 )
 from harness.runner.output_capture import BEFORE_THE_FIRST, OutputSplitter
-from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
+from harness.runner.zygote_process import STACKS_S, ZygoteLost, ZygoteProcess
 from harness.system.signals import WORKER_STACKS
 from harness.wire import read_available
 
-# Seconds to wait for a worker's stacks. Writing them takes milliseconds; a process that is stopped or swapped
-# out writes none.
-STACKS_S = 2.0
 # Seconds without further bytes after which a dump counts as complete: faulthandler writes no end mark.
 STACKS_QUIET_S = 0.2
 # Seconds between SIGTERM and SIGKILL: enough to write coverage data, or to run a shell script's trap.

@@ -123,7 +123,9 @@ class Zygote:
             self._send(self._load_one(name))
         posix.die_with_parent(0)
         gc.collect()
-        gc.freeze()  # no collection writes to the pages that workers share with the zygote
+        # A garbage collection in a worker would write to these objects, and so unshare their memory
+        # (python/cpython#75739).
+        gc.freeze()
         if "torch" in sys.modules and len(self._tests) >= huge_pages.WORTHWHILE_FORKS:
             huge_pages.collapse()  # for the forks of workers and of their ranks
         self._send(Ready())

@@ -1,1 +1,1 @@
-"""The operating system under the harness: processes, signals, descriptors, thread counts, temporary files."""
+"""Operating-system helpers: processes, forks, signals, descriptors, thread counts, temporary files."""

@@ -1,7 +1,7 @@
-"""What this process keeps beyond a test, and the order in which it is ended: at exit, or by ``close_all``.
+"""Decides the order in which a process's pools, servers and temporary files are closed at exit.
 
-Whoever keeps something for the life of a process (temporary files, a pool of ranks, servers) has it ended
-here. What was registered last is ended first, so that ranks go before the servers that they come from.
+Code that keeps something for the life of a process registers its closing here. What was registered last is
+closed first, so ranks end before the servers that started them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.system.per_process import PerProcess
 
 @dataclass(slots=True)
 class _Kept:
-    """The calls that end what a process keeps, in the order in which they were registered."""
+    """The registered calls, in the order of their registration."""
 
     calls: list[Callable[[], None]] = field(default_factory=list)
 
@@ -29,12 +29,12 @@ _kept = PerProcess(_begin)
 
 
 def on_close(call: Callable[[], None]) -> None:
-    """Registers a call for each ``close_all`` and the exit; it comes before those registered earlier."""
+    """Registers a call for each ``close_all`` and for the exit; it runs before those registered earlier."""
     _kept.get().calls.append(call)
 
 
 def close_all() -> None:
-    """Ends all that this process keeps; what is needed later is made anew."""
+    """Runs all registered calls, latest first; pools and servers that are needed later are made again."""
     kept = _kept.held()
     if kept is not None:
         for call in reversed(kept.calls):

@@ -1,7 +1,7 @@
-"""Whether a process may be forked: a fork has only the thread that forks, and no accelerator's context.
+"""Decides whether a process may be forked: it needs a single thread and no accelerator context.
 
-A server that ranks or workers are forked from stays at one thread and touches no accelerator; these are the
-questions by which that is checked.
+A fork has only the thread that called it. A server that forks ranks or workers stays at one thread and uses
+no accelerator, which these functions check.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from harness.system.posix import os_threads
 
 
 def is_clean() -> bool:
-    """True where this process may be forked into a server: a fork misses no thread and no accelerator."""
+    """Whether this process may be forked into a server: no other thread and no accelerator context."""
     return threading.active_count() == 1 and not _has_accelerator_context() and misses_no_thread()
 
 
 def misses_no_thread() -> bool:
-    """True where a fork misses no thread: there is one, or the others are of pools that end before a fork.
+    """Whether a fork would lose no thread: there is only one, or the other threads end before each fork.
 
-    Some pools (OpenBLAS's) end their threads before a fork and start them again when needed; a trial fork
-    tells them from those (OpenMP's, autograd's) that would be missing in the child.
+    Some thread pools (OpenBLAS's) end their threads before a fork and start them again when needed, others
+    (OpenMP's, autograd's) do not, and a fork without them hangs (pytorch/pytorch#17199,
+    pytorch/pytorch#2245). A trial fork tells them apart.
     """
     if os_threads() == 1:
         return True
@@ -33,7 +34,8 @@ def misses_no_thread() -> bool:
 
 def _trial_fork() -> None:
     with warnings.catch_warnings():
-        # Python 3.12 and later warn of a fork beside threads, which is what this one is to find out about.
+        # Python 3.12 and later warn about a fork in a process with threads (python/cpython#100228); whether
+        # there are any after a fork is what this one finds out.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:

@@ -1,17 +1,19 @@
-"""How many intra-op threads a process gets: a rank, a worker, and a server that forks, which stays at one.
+"""Decides the intra-op thread count (``OMP_NUM_THREADS``) of ranks, and keeps forking servers at one thread.
 
-The user's ``OMP_NUM_THREADS`` wins everywhere; without it a rank gets its share of the processors.
+The user's ``OMP_NUM_THREADS`` takes precedence everywhere; without it a rank gets its share of the
+processors.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 
+from harness.system import processors
+
 VARIABLE = "OMP_NUM_THREADS"
-# Libraries that would start a pool of threads while they are imported are kept at one thread in a server, or
-# it could not be forked safely. Ranks and workers get the values that the user had.
+# Libraries that start a thread pool when they are imported are limited to one thread in a server, which
+# could not be forked safely otherwise. Ranks and workers get the user's values.
 SINGLE_THREADED: Mapping[str, str] = {
     "OPENBLAS_NUM_THREADS": "1",
     "GOTO_NUM_THREADS": "1",
@@ -26,15 +28,16 @@ def asked_for(environ: Mapping[str, str]) -> int | None:
 
 
 def of_rank(environ: Mapping[str, str], world_size: int) -> int:
-    """The threads of each of ``world_size`` ranks: what the user asks for, else a share of the processors."""
-    return asked_for(environ) or max(1, len(os.sched_getaffinity(0)) // world_size)
+    """The thread count of each of ``world_size`` ranks: the user's, else an equal share of the processors."""
+    return asked_for(environ) or processors.share(world_size)
 
 
 def set_in_torch(count: int | None) -> None:
-    """Sets the number for this process where torch is loaded; None leaves it alone.
+    """Sets the thread count of this process where torch is loaded; None changes nothing.
 
-    A process that was forked has to call this even where the number is right already: torch replaces the pool
-    of threads that its parent had at the next use, which is safe only while there is one thread.
+    A forked process has to call this even if the count is right already: torch replaces the thread pool of
+    its parent at the next use, which is safe only while the process has one thread (related:
+    pytorch/pytorch#17199).
     """
     torch = sys.modules.get("torch")
     if torch is not None and count is not None:

@@ -1,6 +1,6 @@
-"""An attribute of somebody else's that is another for a while.
+"""``replaced``: sets an attribute of a module or class for the duration of a ``with`` block.
 
-``unittest.mock`` does it too, and brings asyncio, of which a test's base class has no use.
+``unittest.mock`` can do it too, but imports asyncio, which a test's base class does not need.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 @contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Within, ``owner`` has this attribute in place of its own; KeyError where it has none of that name."""
-    before = vars(owner)[name]  # as the owner has it: an attribute of a class may not be what binds
+    """A region in which ``owner``'s attribute ``name`` is ``value``; KeyError where it defines none."""
+    before = vars(owner)[name]  # not getattr, which would bind a class's function or descriptor
     setattr(owner, name, value)
     try:
         yield

@@ -1,4 +1,4 @@
-"""``PerProcess``: what a process has one of, and a fork of it must not use."""
+"""``PerProcess``: a value that each process makes once for itself, and that a fork does not inherit."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ T = TypeVar("T")
 
 
 class PerProcess(Generic[T]):
-    """Makes a value when a process first asks for it, and keeps it for that process.
+    """Makes a value at the first request of a process, and keeps it for that process.
 
-    A fork starts without one: what it inherits is its parent's to use and to end.
+    A forked process starts without a value: the inherited one belongs to its parent.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
-        # What was inherited stays here, so that no finaliser of it runs in a fork.
+        # Inherited values are kept, so that their finalisers do not run in a fork.
         self._by_pid: dict[int, T] = {}
 
     def get(self) -> T:
-        """This process's value."""
+        """This process's value, which the first call makes."""
         pid = os.getpid()
         if pid not in self._by_pid:
             self._by_pid[pid] = self._make()
         return self._by_pid[pid]
 
     def held(self) -> T | None:
-        """This process's value if it has asked for one before."""
+        """This process's value if ``get`` was called before, else None."""
         return self._by_pid.get(os.getpid())

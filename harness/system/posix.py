@@ -1,4 +1,4 @@
-"""The few questions and requests around processes that the standard library has no name for. Linux only."""
+"""Linux calls for processes that Python's standard library lacks: prctl, children, pidfd waits, /proc."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-# There where the kernel was built with CONFIG_PROC_CHILDREN.
+# Exists where the kernel was built with CONFIG_PROC_CHILDREN.
 _CHILDREN = "/proc/{pid}/task/{pid}/children"
 
 
@@ -24,7 +24,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def die_with_parent(signum: int) -> bool:
-    """Asks for a signal when the parent *thread* ends, however it ends; False where the kernel refuses."""
+    """Makes the kernel send this process a signal when its parent's *thread* ends; False where it refuses."""
     return bool(_libc().prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0) == 0)
 
 
@@ -34,7 +34,7 @@ def adopt_orphans() -> bool:
 
 
 def flush_streams() -> None:
-    """Writes out what Python and C code hold back."""
+    """Flushes Python's standard streams and the streams of C code."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError, OSError):  # None, closed, or a full pipe's end
             stream.flush()
@@ -42,12 +42,12 @@ def flush_streams() -> None:
 
 
 def os_threads() -> int:
-    """Threads of this process as the operating system counts them, Python's and others'."""
+    """The number of threads of this process by the operating system's count, native ones included."""
     return len(os.listdir("/proc/self/task"))
 
 
 def children() -> list[int]:
-    """Process ids of this process's children, adopted ones too (main thread's; servers have only that)."""
+    """Process ids of the main thread's children, adopted ones included; a server has no other thread."""
     pid = os.getpid()
     try:
         return [int(p) for p in Path(_CHILDREN.format(pid=pid)).read_text().split()]
@@ -58,10 +58,10 @@ def children() -> list[int]:
 
 
 def still_running(pids: Iterable[int], seconds: float) -> list[int]:
-    """Those of these processes that have not ended within so many seconds, counted once for all of them.
+    """Those of the processes that still run after ``seconds``, a limit for all of them together.
 
-    They must be children that nobody reaps meanwhile, or it is the caller's risk that a number is somebody
-    else's by now; a number that is free counts as ended.
+    They should be children that nothing else reaps meanwhile; otherwise an id may belong to another process
+    by now. An id without a process counts as ended.
     """
     deadline = time.monotonic() + seconds
     return [pid for pid in pids if not _ends_until(pid, deadline)]
@@ -81,7 +81,7 @@ def _ends_until(pid: int, deadline: float) -> bool:
 
 
 def is_zombie(pid: int) -> bool:
-    """True where the process has ended and only waits to be reaped."""
+    """Whether the process has ended and only waits to be reaped."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -89,7 +89,7 @@ def is_zombie(pid: int) -> bool:
 
 
 def command_line(pid: int) -> str:
-    """What a process was started as, for a person to read."""
+    """The command line of a process, for messages."""
     try:
         raw = Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):

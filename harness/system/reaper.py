@@ -1,4 +1,4 @@
-"""What processes leave behind that a server is the parent of, by birth or by adoption."""
+"""``Reaper``: ends and reports the processes that ranks leave behind, in the server that adopts them."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from collections.abc import Collection
 
 from harness.system import posix
 
-# Seconds that orphans, all together, may take to end by themselves before they count as left behind: helper
+# Seconds for all orphans together to end by themselves before they count as left behind: the helper
 # processes of multiprocessing notice the end of their rank within milliseconds.
 ORPHAN_GRACE_S = 0.25
 
 
 def reap(pid: int) -> tuple[int, int]:
-    """Exit code as ``subprocess`` has it, and peak memory in bytes."""
+    """Waits for a child; returns its exit code as in ``subprocess`` and its peak memory in bytes."""
     _, status, usage = os.wait4(pid, 0)
     return os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024
 
 
 class Reaper:
-    """Tells the children of a server apart: its ranks, the orphans of its ranks, and its helpers.
+    """Distinguishes the children of a server: its ranks, the orphans of ended ranks, and its helpers.
 
-    Helpers are what a module started when the server imported it (a manager of multiprocessing's, say): ranks
-    find them as they would in the process that they are a fork of, and they live as long as the server.
+    Helpers are processes that a module started when the server imported it (multiprocessing's manager, for
+    example): ranks may use them, and they run as long as the server.
     """
 
     def __init__(self) -> None:
         self.helpers: set[int] = set()
 
     def take_as_helpers(self, before: Collection[int]) -> None:
-        """Has the children live on that are here now and were not ``before``."""
+        """Counts the children that exist now and were not in ``before`` as helpers."""
         self.helpers |= set(posix.children()).difference(before)
 
     def sweep(self, ranks: Collection[int]) -> list[str]:
-        """Ends the orphans of ranks that are gone; says which had not ended by themselves."""
+        """Ends the orphans of ranks that have ended; returns a line for each that had not ended by itself."""
         leaked: list[str] = []
         while orphans := self._orphans(ranks):
             for pid in posix.still_running(orphans, ORPHAN_GRACE_S):
@@ -49,7 +49,7 @@ class Reaper:
         return [pid for pid in posix.children() if pid not in ranks and pid not in self.helpers]
 
     def end_helpers(self) -> None:
-        """Ends the helpers; those that wait for the end of a descriptor of ours must have seen it."""
+        """Ends the helpers; the server's descriptors are closed by then, which ends some of them already."""
         helpers = self.helpers.intersection(posix.children())
         for pid in helpers:
             with contextlib.suppress(ProcessLookupError):
@@ -60,7 +60,7 @@ class Reaper:
             with contextlib.suppress(ChildProcessError):
                 reap(pid)
         self.helpers.clear()
-        self.sweep(())  # what they were the parents of
+        self.sweep(())  # the helpers' own children are orphans now
 
 
 def _kill(pid: int) -> None:

@@ -1,6 +1,6 @@
-"""Temporary files of the parent: one private directory a process, made when first needed, removed at its end.
+"""``scratch()``: the process's private directory of temporary files, made when needed and removed at exit.
 
-One directory, because making and removing one for each test costs more than a pooled test does.
+It is one directory per process, because making and removing one per test takes longer than a pooled test.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from harness.system.per_process import PerProcess
 
 
 class Scratch:
-    """Owns the directory; ``close`` removes it with everything in it."""
+    """Owns the directory; ``close`` removes it with its contents."""
 
     def __init__(self) -> None:
         self.path = tempfile.mkdtemp(prefix="harness-")
         self._numbers = itertools.count()
 
     def new_file(self, stem: str) -> str:
-        """The path of a new empty file. OSError where the directory takes none."""
+        """Makes an empty file and returns its path; OSError where that is impossible."""
         path = os.path.join(self.path, f"{stem}-{next(self._numbers)}")
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         return path
 
     def ready(self) -> None:
-        """Makes the directory anew where somebody has removed it."""
+        """Makes a new directory where the old one was removed."""
         if not os.path.isdir(self.path):
             self.path = tempfile.mkdtemp(prefix="harness-")
 
@@ -47,7 +47,7 @@ _kept = PerProcess(_begin)
 
 
 def scratch() -> Scratch:
-    """This process's directory; it exists."""
+    """This process's scratch directory, which exists."""
     kept = _kept.get()
     kept.ready()
     return kept

@@ -1,7 +1,7 @@
-"""``ServerProcess``: a server as the process that started it holds it, by process id and control socket.
+"""``ServerProcess``: starts, watches and ends a server process, which has a pid and a control socket.
 
-The server from which ranks are forked and the zygote from which workers are forked are held in the same
-way; what is said over the socket is each one's own protocol. ``start_interpreter`` starts one afresh.
+The server that forks ranks and the zygote that forks workers are both held this way; each has its own
+protocol on the socket. ``start_interpreter`` starts a server as a new interpreter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.outcomes import exit_text
 from harness.system import posix
 from harness.system.intra_op_threads import SINGLE_THREADED
 
-# The package's parent directory: a new interpreter finds `harness` there before it has our sys.path.
+# The package's parent directory, from which a new interpreter imports `harness` before it gets our sys.path.
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _BOOT = (
     "import json, sys; a = json.loads(sys.argv.pop(1)); sys.path.insert(0, a['root']); "
@@ -33,7 +33,7 @@ _BOOT = (
 
 
 class ServerProcess:
-    """Owns a server that this process has started. A fork of this process does not own it."""
+    """Owns a server that this process has started; a fork of this process does not own it."""
 
     def __init__(self, pid: int, control: socket.socket) -> None:
         self.pid = pid
@@ -43,18 +43,18 @@ class ServerProcess:
 
     @property
     def owned(self) -> bool:
-        """True in the process that started the server."""
+        """Whether this process is the one that started the server."""
         return self._owner == os.getpid()
 
     def alive(self) -> bool:
-        """True while the server runs and this process is the one that started it."""
+        """Whether the server runs and this process is the one that started it."""
         return self.owned and self._poll(os.WNOHANG) is None
 
     def _poll(self, options: int) -> int | None:
         if self._code is None:
             try:
                 pid, status = os.waitpid(self.pid, options)
-            except ChildProcessError:  # somebody else's wait() took its exit code
+            except ChildProcessError:  # another wait() in this process took its exit code
                 self._code = 0
             else:
                 self._code = os.waitstatus_to_exitcode(status) if pid else None
@@ -66,14 +66,14 @@ class ServerProcess:
             os.kill(self.pid, signum)
 
     def wait(self, seconds: float) -> None:
-        """Waits for the server's end, and kills it where that takes longer than so many seconds."""
+        """Waits for the server's end, and kills the server where that takes longer than ``seconds``."""
         if self.alive() and posix.still_running([self.pid], seconds):
-            os.kill(self.pid, signal.SIGKILL)  # the kernel ends what was forked from it, too
+            os.kill(self.pid, signal.SIGKILL)  # the kernel then ends its ranks or workers, too
         if self.owned:
             self._poll(0)
 
     def exit_text(self) -> str:
-        """How the server ended, as an exit code or a signal in words; waits for its end."""
+        """How the server ended, as an exit code or a signal's name; waits for its end."""
         return exit_text(self._poll(0))
 
     def how_it_ended(self) -> str:
@@ -83,7 +83,7 @@ class ServerProcess:
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The process that started a server; ``watch`` is False where the thread that did so may end first."""
+    """The process that started a server; ``watch`` is False where the starting thread may end before it."""
 
     pid: int
     watch: bool
@@ -96,10 +96,10 @@ def this_process() -> Parent:
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """What a new interpreter is told on its command line, as JSON.
+    """The command-line argument of a new interpreter, as JSON.
 
-    It calls ``function`` of ``module`` with the socket on descriptor ``fd``, the ``parent`` and the keyword
-    ``arguments``, once its ``sys.path`` is ``sys_path``.
+    The interpreter sets ``sys.path`` to ``sys_path`` and calls ``function`` of ``module`` with the socket on
+    descriptor ``fd``, the ``parent`` and the keyword ``arguments``.
     """
 
     module: str
@@ -123,8 +123,8 @@ def start_interpreter(
     """Starts a new interpreter that calls ``module.function(control, parent, **arguments)``.
 
     Returns its process id and this end of the control socket, for a ``ServerProcess``. ``environ`` is this
-    process's by default; ``streams`` are further keywords of ``subprocess.Popen``. OSError where no process
-    or descriptor is left.
+    process's by default; ``streams`` are further keywords of ``subprocess.Popen``. OSError where the system
+    has no process or descriptor left.
     """
     with contextlib.ExitStack() as undo:
         near, far = (undo.enter_context(end) for end in socket.socketpair())
@@ -137,20 +137,23 @@ def start_interpreter(
         )
         undo.pop_all()
     far.close()
-    child.returncode = 0  # ours to wait for: Popen's finaliser must not
+    # ServerProcess waits for the child; a returncode keeps Popen's finaliser from warning about it and from
+    # waiting (related: python/cpython#83071).
+    child.returncode = 0
     return child.pid, near
 
 
 def interpreter_flags() -> list[str]:
-    """This interpreter's own flags (-W, -X, -O ...): they decide verdicts, so every process gets them.
+    """This interpreter's own flags (-W, -X, -O ...), which every process gets because they change verdicts.
 
-    multiprocessing asks the same function, which has no public name.
+    The function is private, but multiprocessing uses it too (google/python-subprocess32#25,
+    python/cpython#76275).
     """
     return list(subprocess._args_from_interpreter_flags())  # type: ignore[attr-defined]  # not in typeshed
 
 
 def boot(argument: dict[str, Any]) -> NoReturn:
-    """First call in a new interpreter, with the fields of a ``Boot``.
+    """The first call in a new interpreter, with the fields of a ``Boot``.
 
     What the function raises, other than KeyboardInterrupt, ends the process with a traceback.
     """

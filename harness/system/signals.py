@@ -1,8 +1,8 @@
-"""The table of signals that the harness sends: each purpose has a number of its own.
+"""Chooses the number of each signal that the harness sends: to dump stacks, and to stop a test.
 
-Real-time signals, because tests use SIGUSR1 and SIGUSR2 themselves; the last one is left to valgrind. A rank
-inherits what its worker has set for the worker's signal and sets its own beside it, so the two must differ.
-Outside of Linux, where ranks are never processes, the numbers are those of the user signals.
+They are real-time signals, because tests use SIGUSR1 and SIGUSR2 themselves; valgrind uses the last one. A
+rank inherits the handler of its worker's signal and sets its own signal's beside it, so the two must differ.
+On systems other than Linux, where ranks are never processes, they are the user signals.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import signal
 import sys
 
 if sys.platform == "linux":
-    # Asks a rank that is a process for the stacks of its threads.
+    # Makes a rank process dump the stacks of its threads.
     RANK_STACKS = int(signal.SIGRTMAX) - 1
-    # Asks a worker, or a zygote whose import hangs, for the stacks of its threads.
+    # Makes a worker, or a zygote whose import hangs, dump the stacks of its threads.
     WORKER_STACKS = int(signal.SIGRTMAX) - 2
-    # Sent by a process to itself: ends the test that runs in it, and lets the process live on.
+    # Sent by a process to itself: ends the test that runs in it, but not the process.
     STOP_TEST = int(signal.SIGRTMAX) - 3
 else:
     RANK_STACKS = STOP_TEST = int(signal.SIGUSR2)

@@ -15,6 +15,7 @@ from pathlib import Path
 import harness
 from harness import accepted_output
 from harness.accepted_output import Accepted
+from harness.settings import EnvVar
 
 # Where this process found the harness, for the processes it starts.
 SEARCH_PATH = os.pathsep.join([str(Path(harness.__file__).parents[1]), *sys.path])
@@ -104,10 +105,10 @@ class AcceptCase(unittest.TestCase):
         self.path.write_text(MODULE)
 
     def run_code(self, code: str, *, accept: bool = True) -> subprocess.CompletedProcess[str]:
-        environ = {name: value for name, value in os.environ.items() if name != accepted_output.VARIABLE}
+        environ = {name: value for name, value in os.environ.items() if name != EnvVar.ACCEPT}
         return subprocess.run(
             [sys.executable, str(self.path), textwrap.dedent(code)],
-            env={**environ, "PYTHONPATH": SEARCH_PATH, **({accepted_output.VARIABLE: "1"} if accept else {})},
+            env={**environ, "PYTHONPATH": SEARCH_PATH, **({EnvVar.ACCEPT: "1"} if accept else {})},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
 

@@ -17,9 +17,10 @@ import expecttest
 from harness import accepted_output
 from harness.accepted_output import Accepted
 from harness.expected_output import ExpectationTestCase
+from harness.settings import EnvVar
 
-ACCEPT = {accepted_output.VARIABLE: "1"}
-NO_ACCEPT = {accepted_output.VARIABLE: ""}
+ACCEPT = {EnvVar.ACCEPT: "1"}
+NO_ACCEPT = {EnvVar.ACCEPT: ""}
 
 
 @contextmanager

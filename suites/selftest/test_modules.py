@@ -14,6 +14,7 @@ from pathlib import Path
 
 import harness
 from harness import modules
+from harness.runner import shard_variables
 
 # Where this process found the harness, for the processes it starts.
 SEARCH_PATH = os.pathsep.join([str(Path(harness.__file__).parents[1]), *sys.path])
@@ -42,7 +43,7 @@ class RunTestsTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory, "test_it.py")
             path.write_text(textwrap.dedent(MODULE))
-            kept = {name: value for name, value in os.environ.items() if name not in modules.SHARD_VARIABLES}
+            kept = shard_variables.without_shard(os.environ)
             return subprocess.run(
                 [sys.executable, str(path), *arguments],
                 env={**kept, "PYTHONPATH": SEARCH_PATH, **environ},
@@ -87,7 +88,7 @@ class RunTestsTest(unittest.TestCase):
 class ShardTest(unittest.TestCase):
     def setUp(self) -> None:
         self.suite = unittest.TestSuite([unittest.FunctionTestCase(print)])
-        clean = {name: value for name, value in os.environ.items() if name not in modules.SHARD_VARIABLES}
+        clean = shard_variables.without_shard(os.environ)
         patch = unittest.mock.patch.dict(os.environ, clean, clear=True)
         patch.start()
         self.addCleanup(patch.stop)
@@ -99,6 +100,7 @@ class ShardTest(unittest.TestCase):
                 self.assertIs(loaded, self.suite)
 
     def test_any_variable_asks_the_runner(self) -> None:
+        """A family's variables cut the suite, and so do those of one that is added to ``shard_variables``."""
         part = unittest.TestSuite()
         sharding = types.ModuleType("harness.runner.shard_assignment")
         asked = unittest.mock.Mock(return_value=part)
@@ -106,9 +108,15 @@ class ShardTest(unittest.TestCase):
         runner = types.ModuleType("harness.runner")
         runner.sharding = sharding  # type: ignore[attr-defined]  # as above
         replaced = {"harness.runner": runner, "harness.runner.shard_assignment": sharding}
-        for name in modules.SHARD_VARIABLES:
+        added = (
+            *shard_variables.FAMILIES,
+            shard_variables.Family("New CI", "NEW_CI_PART", "NEW_CI_PARTS", 0),
+        )
+        families = (*added, shard_variables.SLURM)
+        for name in (name for family in families for name in (family.index, family.total)):
             with (
                 self.subTest(name=name),
+                unittest.mock.patch.object(shard_variables, "FAMILIES", added),
                 unittest.mock.patch.dict(sys.modules, replaced),
                 unittest.mock.patch.dict(os.environ, {name: "1"}),
             ):

@@ -17,9 +17,14 @@ from harness.settings import (
     RANK_MODES,
     RANK_OUTPUTS,
     VARIABLES,
+    EnvVar,
     Settings,
+    debugged_rank,
+    slow_wanted,
+    timeout_given,
 )
 from suites.selftest.properties import given
+from suites.selftest.sources import spelled_outside
 
 durations = st.floats(min_value=0, max_value=LONGEST_S)
 settings = st.builds(
@@ -116,6 +121,59 @@ class ToEnvironTest(unittest.TestCase):
 
     def test_only_documented_variables_are_written(self) -> None:
         self.assertLessEqual(set(Settings().to_environ()), {v.name for v in VARIABLES})
+
+
+class NamesTest(unittest.TestCase):
+    """``EnvVar`` and ``VARIABLES``: each name once, and in no other file."""
+
+    names = frozenset(value for name, value in vars(EnvVar).items() if not name.startswith("_"))
+
+    def test_every_name_but_the_internal_one_is_documented(self) -> None:
+        """``--help`` and the README, which show ``VARIABLES``, leave out only what users do not set."""
+        documented = [variable.name for variable in VARIABLES]
+        self.assertEqual(sorted(documented), sorted(self.names - {EnvVar.WORKER}))
+
+    def test_no_other_file_spells_a_name(self) -> None:
+        """No other file of ``harness`` or ``tools`` has a string that is the name of such a variable."""
+        pattern = "|".join(["HARNESS_[A-Z0-9_]+", *self.names])
+        # What the text of a generated script has in the places of a number and a backend.
+        placeholders = ("harness/fuzzing/source.py", ("WORLD_SIZE", "BACKEND"))
+        elsewhere = [
+            place
+            for place in spelled_outside("harness/settings.py", pattern)
+            if not (place.startswith(placeholders[0]) and place.endswith(placeholders[1]))
+        ]
+        self.assertEqual(elsewhere, [])
+
+
+class NarrowReadersTest(unittest.TestCase):
+    """The functions that read one variable; a wrong value of another one does not stop their callers."""
+
+    def test_slow_wanted(self) -> None:
+        """Only ``1`` asks for slow tests."""
+        for text, wanted in (("1", True), ("0", False), ("yes", False), ("", False)):
+            with self.subTest(text=text):
+                self.assertIs(slow_wanted({"PYTORCH_TEST_WITH_SLOW": text, "HARNESS_GRACE": "soon"}), wanted)
+        self.assertFalse(slow_wanted({}))
+
+    def test_timeout_given(self) -> None:
+        """``HARNESS_TIMEOUT`` counts where it is not empty; upstream's variable does not."""
+        for environ, given_one in (
+            ({"HARNESS_TIMEOUT": "5"}, True),
+            ({"HARNESS_TIMEOUT": " "}, False),
+            ({"DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "5"}, False),
+            ({}, False),
+        ):
+            with self.subTest(environ=environ):
+                self.assertIs(timeout_given(environ), given_one)
+
+    def test_debugged_rank(self) -> None:
+        """A whole number is a rank, nothing is no rank, and anything else is a UsageError."""
+        for text, rank in (("0", 0), ("12", 12), (" 3 ", 3), ("", None)):
+            with self.subTest(text=text):
+                self.assertEqual(debugged_rank({"HARNESS_PDB_RANK": text, "HARNESS_GRACE": "soon"}), rank)
+        with self.assertRaisesRegex(UsageError, "HARNESS_PDB_RANK='all'"):
+            debugged_rank({"HARNESS_PDB_RANK": "all"})
 
 
 class ImportTest(unittest.TestCase):

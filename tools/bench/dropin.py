@@ -30,6 +30,7 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from harness.outcomes import Status
+from harness.settings import EnvVar
 from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, TimedVerdict, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +65,12 @@ def play(way: str, file: Path, world_size: int, tests: Sequence[str] = ()) -> Pl
 
     By ``run_tests.py`` the whole file runs, whatever ``tests`` are.
     """
-    environ = {**os.environ, "BACKEND": "gloo", "WORLD_SIZE": str(world_size), "PYTHONPATH": str(ROOT)}
+    environ = {
+        **os.environ,
+        EnvVar.BACKEND: "gloo",
+        EnvVar.WORLD_SIZE: str(world_size),
+        "PYTHONPATH": str(ROOT),
+    }
     with tempfile.TemporaryDirectory(prefix="bench-dropin-") as directory:
         results, log = Path(directory, "results.jsonl"), Path(directory, "log")
         if way == RUNNER:

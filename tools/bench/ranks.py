@@ -22,6 +22,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from harness.system import processors
 from tools.bench import goals, session, tables
 from tools.bench.contenders import TITLES
 from tools.bench.kinds import KINDS
@@ -138,7 +139,7 @@ def _machine() -> dict[str, object]:
     return {
         "Python": platform.python_version(),
         "torch": metadata.version("torch"),
-        "processors": len(os.sched_getaffinity(0)),
+        "processors": processors.available(),
         "load": round(os.getloadavg()[0], 1),
     }
 

@@ -15,7 +15,7 @@
 
 It is a tool for tests, which read and count in the graph what a data-parallel step communicates
 (``harness.graphs.communication``). The contract is that of ``torch.distributed._spmd``, which is no longer
-part of torch.
+part of torch (pytorch/pytorch#132072).
 """
 
 from __future__ import annotations

@@ -92,7 +92,8 @@ def _without_autograd(gm: GraphModule, given: Sequence[Any]) -> list[Any]:
     """Runs a graph module so that autograd records nothing and autocast adds no casts to those in the graph.
 
     The inputs are detached instead of turning grad mode off: with grad mode off some operators
-    (``mkldnn_rnn_layer``) leave out what only their backward reads, and that backward is in the graph.
+    (``mkldnn_rnn_layer``) leave out what only their backward reads, and that backward is in the graph
+    (related: pytorch/pytorch#185163).
     """
     detached = [each.detach() if isinstance(each, Tensor) else each for each in given]
     own = {id(alias): each for alias, each in zip(detached, given, strict=True)}

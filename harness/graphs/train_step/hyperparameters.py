@@ -1,10 +1,10 @@
 """Makes learning rates, and hyper-parameters that are tensors, inputs of a train step's graph.
 
 A schedule changes the learning rate at every step. If it were a constant of the graph, each step would need a
-graph of its own. In the trace the number is a symbol, so that the graph computes with Python numbers as the
-optimizer would; for a fused optimizer it is a float64 tensor without dimensions, because fused operators take
-numbers as constants only. If an optimizer branches on the symbol's value, the graph is valid for that value
-only, as for every other hyper-parameter.
+graph of its own (pytorch/pytorch#107076). In the trace the number is a symbol, so that the graph computes
+with Python numbers as the optimizer would; for a fused optimizer it is a float64 tensor without dimensions,
+because fused operators take numbers as constants only. If an optimizer branches on the symbol's value, the
+graph is valid for that value only, as for every other hyper-parameter.
 """
 
 from __future__ import annotations

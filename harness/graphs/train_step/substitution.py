@@ -44,7 +44,8 @@ def substitute(module: nn.Module, optimizer: Optimizer | None, new: Mapping[int,
     """Replaces tensors of the module and the optimizer; ``new`` is keyed by the ``id`` of the old tensor.
 
     ``put_back_after`` undoes it. Lists and dicts among a module's attributes are replaced by copies: a
-    recurrent layer keeps its parameters in a list as well, and what a step appends to a list must not stay.
+    recurrent layer keeps its parameters in a list as well (pytorch/pytorch#90500, pytorch/pytorch#91111), and
+    what a step appends to a list must not stay.
     """
 
     def in_place_of(old: Tensor) -> Tensor:

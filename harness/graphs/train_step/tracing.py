@@ -16,7 +16,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-import torch._dynamo  # make_fx imports it at the first trace, in every rank by itself: a second
+import torch._dynamo  # make_fx imports it at the first trace in each rank; related: pytorch/pytorch#162595
 import torch._inductor.config
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -144,7 +144,8 @@ class _Trace:
     def _as_captured(self) -> Iterator[None]:
         """Sets ``capturable`` in the param groups, if this attempt wants it, and pretends to be compiling.
 
-        On the CPU optimizers refuse ``capturable`` unless ``torch.compiler.is_compiling()`` is true.
+        On the CPU optimizers refuse ``capturable`` unless ``torch.compiler.is_compiling()`` is true
+        (pytorch/pytorch#124830, pytorch/pytorch#149722).
         """
         if not self._capturable:
             yield

@@ -20,7 +20,9 @@ def prepare(gm: GraphModule, bucket_mb: float | None) -> GraphModule:
         torch.ops.profiler._record_function_exit._RecordFunction,
         torch.ops.profiler._record_function_enter_new.default,
     )
-    for target in profiled:  # the exits first: they use what the entries return
+    # The exits come first, because they use what the entries return. Dead-code elimination keeps both, since
+    # they are registered as stateful operators (pytorch/pytorch#65180).
+    for target in profiled:
         for node in gm.graph.find_nodes(op="call_function", target=target):
             gm.graph.erase_node(node)
     if bucket_mb is not None:

@@ -1,1 +1,1 @@
-"""Ranks that somebody else started (torchrun, srun, mpirun): this process is one of them."""
+"""The rank mode "external": torchrun, srun or mpirun started the ranks, and this process is one of them."""

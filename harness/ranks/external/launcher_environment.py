@@ -1,4 +1,4 @@
-"""What torchrun, mpirun and Slurm tell a process in its environment: its rank, the world size, the store."""
+"""Reads rank, world size and store address from the variables that torchrun, mpirun and Slurm set."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.errors import UsageError
+from harness.settings import EnvVar
 
-# Who says which rank this is and how many there are; the first whose rank is set counts. torchrun's own come
-# first, since it may run under srun; so does mpirun, and a batch script has Slurm's variables even where no
-# srun started it.
+# The pairs of variables for rank and world size; the first pair whose rank is set counts. torchrun's come
+# first and mpirun's second, since both may run under srun, and a batch script has Slurm's variables even
+# where srun did not start it.
 SOURCES = (
-    ("RANK", "WORLD_SIZE"),
+    ("RANK", EnvVar.WORLD_SIZE),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("SLURM_PROCID", "SLURM_NTASKS"),
 )
@@ -20,10 +21,10 @@ _LARGEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class LauncherEnvironment:
-    """The rank of this process among ``world_size``, and the address of the store by which they meet.
+    """The rank of this process, the world size, and the address of the store that the ranks share.
 
-    ``agent_store`` where the store is torchrun's agent's, else rank 0 hosts it. ``restart_count`` tells the
-    processes that torchrun started again from those before them.
+    ``agent_store`` is True where torchrun's agent hosts the store, else rank 0 hosts it. ``restart_count``
+    distinguishes processes that torchrun has restarted from those before them.
     """
 
     rank: int
@@ -35,29 +36,31 @@ class LauncherEnvironment:
 
     @property
     def address(self) -> str:
-        """The store's host and port, as messages name them."""
+        """The store's host and port, for messages."""
         return f"{self.master_addr}:{self.master_port}"
 
 
 def launcher_environment(environ: Mapping[str, str]) -> LauncherEnvironment:
-    """What the launcher's variables say; UsageError, in one line, where they lack something or contradict."""
+    """The values of the launcher's variables; UsageError where one is missing or contradicts another."""
     source = next((names for names in SOURCES if environ.get(names[0])), None)
     if source is None:
         raise UsageError(
-            "HARNESS_LAUNCHER=external without a rank: start the test file on each rank by torchrun, srun or "
-            f"mpirun, or set RANK and WORLD_SIZE (looked for {', '.join(rank for rank, _ in SOURCES)})"
+            f"{EnvVar.LAUNCHER}=external without a rank: start the test file on each rank by torchrun, srun "
+            f"or mpirun, or set RANK and WORLD_SIZE (looked for {', '.join(rank for rank, _ in SOURCES)})"
         )
     rank, size = (_whole(environ, name) for name in source)
     if not rank < size:
         raise UsageError(f"{source[0]}={rank} contradicts {source[1]}={size}: ranks count from 0")
-    if environ.get("WORLD_SIZE") and _whole(environ, "WORLD_SIZE") != size:
+    if environ.get(EnvVar.WORLD_SIZE) and _whole(environ, EnvVar.WORLD_SIZE) != size:
         raise UsageError(
-            f"WORLD_SIZE={environ['WORLD_SIZE']} contradicts {source[1]}={size}: unset it, or set RANK too"
+            f"{EnvVar.WORLD_SIZE}={environ[EnvVar.WORLD_SIZE]} contradicts {source[1]}={size}: "
+            "unset it, or set RANK too"
         )
     host = environ.get("MASTER_ADDR", "")
     if not host:
         raise UsageError(
-            "HARNESS_LAUNCHER=external needs MASTER_ADDR and MASTER_PORT: rank 0's host and a free port of it"
+            f"{EnvVar.LAUNCHER}=external needs MASTER_ADDR and MASTER_PORT: rank 0's host and a free "
+            "port of it"
         )
     port = _whole(environ, "MASTER_PORT")
     if not 0 < port <= _LARGEST_PORT:
@@ -70,5 +73,5 @@ def launcher_environment(environ: Mapping[str, str]) -> LauncherEnvironment:
 def _whole(environ: Mapping[str, str], name: str) -> int:
     text = environ.get(name, "")
     if not (text.isascii() and text.isdigit()):
-        raise UsageError(f"{name}={text!r}: HARNESS_LAUNCHER=external needs a whole number there, 0 or more")
+        raise UsageError(f"{name}={text!r}: {EnvVar.LAUNCHER}=external needs a whole number there, 0 or more")
     return int(text)

@@ -1,6 +1,6 @@
-"""The rank mode "external": this process is a rank that somebody else started, and it runs the test itself.
+"""The rank mode "external": runs the test in this process, as one rank, and merges what all ranks report.
 
-See ``ranks.external.rank_set`` for what the processes tell each other, and for what cannot be had with them.
+``ranks.external.rank_set`` describes what the processes exchange, and what is impossible in this mode.
 """
 
 from __future__ import annotations
@@ -31,25 +31,27 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 def own_rank_set() -> rank_set.ExternalRankSet:
-    """This process's; UsageError or LaunchError where it is not one of several that were started for this."""
+    """This process's rank set; UsageError or LaunchError where no external launcher started it."""
     settings = environment.settings()
     return rank_set.own_rank_set(environment.environment(), settings.timeout_s, settings.exit_grace_s)
 
 
 class ExternalRanks:
-    """A test takes its ranks from those that were started, the first ones. Its body runs in ``join``; a
-    process whose rank it does not need waits for the verdict there."""
+    """Runs a test on the first of the ranks that were started.
+
+    The body runs in ``join``; a process whose rank the test does not need waits there for the verdict.
+    """
 
     processes: Sequence[Any] = ()
 
     def __init__(self, job: Job) -> None:
-        """LaunchError where there are too few, or one of them is lost."""
+        """LaunchError where too few ranks were started, or one of them is lost."""
         self._job = job
         self._rank_set = own_rank_set()
         self._rank_set.require(job.request.world_size)
 
     def join(self, rules: MergeRules) -> JobResult:
-        """Runs this process's part, and waits for every rank's word; LaunchError where the store is gone."""
+        """Runs this process's rank and waits for every rank's report; LaunchError where the store is gone."""
         job, ours = self._job, self._rank_set
         log = ours.begin(job.test_id)
         own = InProcessRank(ours.launched.rank, self._body) if self._takes_part else None
@@ -64,7 +66,7 @@ class ExternalRanks:
         return watched if ours.launched.rank == 0 else _without_accepted(watched)
 
     def _run(self, own: InProcessRank, log: rank_set.OutcomeLog, listener: ExternalSupervisor) -> RankOutcome:
-        """The part of the own rank, until its groups are gone."""
+        """Runs this process's rank, until its process groups are destroyed."""
         try:
             outcome = own.run()
             _say(log, outcome, listener)
@@ -86,10 +88,10 @@ class ExternalRanks:
         case._run(self._rank_set.launched.rank, request.method, file_name, channel, **request.kwargs)
 
     def close(self) -> None:
-        """Nothing lives on."""
+        """Does nothing: ``join`` leaves nothing running."""
 
     def how_the_server_ended(self) -> str:
-        """There is no server."""
+        """Text for the interface: there is no server."""
         return "no server"
 
 
@@ -103,7 +105,7 @@ def _listener(
     own: InProcessRank | None,
     rules: MergeRules,
 ) -> ExternalSupervisor:
-    """A listener that has started."""
+    """Makes and starts a test's ``ExternalSupervisor``."""
     end = functools.partial(_end_process, ours, test_id, settings.exit_grace_s, own)
     limits = Limits.of(settings, timeout_s, no_grace_in_debugger=True)
     made = ExternalSupervisor(log, world_size, limits, own, end, rules)
@@ -114,12 +116,12 @@ def _listener(
 def _say(log: rank_set.OutcomeLog, outcome: RankOutcome, listener: ExternalSupervisor) -> None:
     try:
         log.append(outcome)
-    except RuntimeError as error:  # the store is gone, which the listener finds as well
+    except RuntimeError as error:  # the store is gone, which the listener notices as well
         listener.failure = listener.failure or error
 
 
 def _heard(listener: ExternalSupervisor, ours: rank_set.ExternalRankSet, test_id: str) -> JobResult:
-    """What the listener heard, when it has heard all."""
+    """Waits for the listener to end and returns its result; records the ranks that were lost."""
     listener.join()
     if listener.failure is not None:
         raise ours.store_gone(listener.failure)
@@ -131,7 +133,7 @@ def _heard(listener: ExternalSupervisor, ours: rank_set.ExternalRankSet, test_id
 
 
 def _without_accepted(watched: JobResult) -> JobResult:
-    """Expected outputs are written by one process."""
+    """Removes the accepted outputs from all outcomes, because only rank 0's process writes them."""
     return replace(watched, outcomes=tuple(replace(o, accepted=()) for o in watched.outcomes))
 
 
@@ -142,8 +144,11 @@ def _end_process(
     own: InProcessRank | None,
     listener: ExternalSupervisor,
 ) -> None:
-    """The end of a process that hangs in its test: gives the verdict, lets the others, which the starter may
-    end together with this one, come to their ends, and goes with unittest's exit code for a failure."""
+    """Ends a process whose test cannot be interrupted, with the verdict and unittest's exit code.
+
+    It first waits up to ``within_s`` seconds for the other processes to finish, which the launcher may end
+    together with this one.
+    """
     known = listener.watch.outcomes
     silent = [] if own is None or own.rank in {o.rank for o in known} else [own.stuck()]
     print(
@@ -158,29 +163,31 @@ def _end_process(
 
 
 def begun(case: unittest.TestCase) -> int:
-    """How often a test has begun in this process. Comes to the others first, where that is yet to be done:
-    before ``setUp`` changes the variables that say which rank this is."""
+    """How often a test has begun in this process.
+
+    Joins the rank set first where that has not been done: it has to be done before ``setUp`` changes the
+    variables that hold this process's rank.
+    """
     return own_rank_set().times(case.id())
 
 
 def speak_if_absent(case: Any, times: int) -> None:
-    """The last cleanup of a test: where it did not come to its ranks in this process, since its ``setUp``
-    failed or skipped, it says so to the others, which would wait for it.
+    """The last cleanup of a test: reports a skip where ``setUp`` failed or skipped in this process.
 
-    ``times`` is how often the test had begun before. RankError where other processes ran it, which is their
-    verdict as well.
+    The other processes would wait for its report otherwise. ``times`` is how often the test had begun before.
+    RankError where other processes ran the test, because their verdict applies to this process as well.
     """
     ours = own_rank_set()
     if ours.times(case.id()) != times:
         return
     size = _ranks_of(case, ours)
     if size > ours.launched.world_size:
-        return  # in all processes alike
+        return  # no process runs a test that needs more ranks than were started
     log = ours.begin(case.id())
     try:
         ours.require(size)
     except LaunchError as lost:
-        # Nothing to wait for; but a rank that is lost may not know it, and run this test.
+        # There is nothing to wait for, but a lost rank that has not noticed it may still run this test.
         error = ErrorInfo("LaunchError", str(lost), str(lost))
         with suppress(RuntimeError):
             log.append(RankOutcome(ours.launched.rank, Status.ERROR, error))
@@ -196,7 +203,7 @@ def speak_if_absent(case: Any, times: int) -> None:
 
 
 def _ranks_of(case: Any, ours: rank_set.ExternalRankSet) -> int:
-    """How many ranks a test asks for, as far as that can be known."""
+    """The test's world size; the number of started ranks where the test's class gives none."""
     try:
         size = int(case.world_size)
     except unittest.SkipTest:

@@ -1,7 +1,7 @@
-"""``InProcessRank``: a rank that runs its test in the calling thread of a process which lives on afterwards.
+"""``InProcessRank``: runs a test as a rank in the calling thread of a process that continues afterwards.
 
-What a rank that is a process leaves to its end is done here by hand: the test is ended by an exception, its
-process groups are destroyed, and what else it left changed is reported.
+A rank process ends with its test; here the test is ended by an exception, its process groups are destroyed,
+and other state that it left changed is reported.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from harness.ranks.thread_stack import stack_of
 from harness.system.per_process import PerProcess
 from harness.system.signals import STOP_TEST
 
-__unittest = True  # frames that no reader of a failure has a use for
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# How often a test is signalled, and the seconds between. Together a part of what a test gets to unwind.
+# How often a test is signalled, and the seconds in between. Their product is a part of the time to unwind.
 SIGNALS = 5
 SIGNAL_EVERY_S = 0.03
 
 
 class _LogPage:
-    """A process's collective log; there is one, because the recorder keeps the log of its installation."""
+    """A process's collective log; there is only one, because the recorder keeps its first log."""
 
     def __init__(self) -> None:
         self.memory = mmap.mmap(-1, collective_log.size(1))
@@ -45,18 +45,18 @@ _log_page = PerProcess(_LogPage)
 
 
 def _too_late(*_: Any) -> None:
-    """What the signal does to a process whose test is over."""
+    """The signal handler after the test's end, which does nothing."""
 
 
 class TestStopped(BaseException):
-    """Raised in a test by which nobody waits any longer. Nobody's fault by itself."""
+    """Raised in a test that the listener stops; it is no failure of the rank."""
 
 
 class InProcessRank:
-    """One test's rank. ``run`` is called once, in the thread of the test; ``stop`` in any other.
+    """One test's rank. ``run`` is called once, in the test's thread; ``stop`` in any other thread.
 
-    ``body`` gets the channel and runs the test. ``done`` is set when it has come back. ``interrupted`` where
-    Ctrl-C ended it.
+    ``body`` gets the channel and runs the test. ``done`` is set when it has returned. ``interrupted`` is True
+    where Ctrl-C ended it.
     """
 
     def __init__(self, rank: int, body: Callable[[DirectChannel], object]) -> None:
@@ -70,10 +70,10 @@ class InProcessRank:
         self._raised = False
         self._ended_as: Status | None = None
         self._stack = ""
-        self._failed: list[SubtestOutcome] = []  # sub-tests that went wrong before the test was stopped
+        self._failed: list[SubtestOutcome] = []  # sub-tests that failed before the test was stopped
 
     def run(self) -> RankOutcome:
-        """Runs the test to its end and says how it went. Never raises what the test does."""
+        """Runs the test to its end and returns its outcome; never raises what the test raises."""
         watch = guard.Guard()
         channel = DirectChannel(subtest_failed=self._subtest_failed, on_ready=watch.begin)
         log = _log_page.get().log
@@ -83,7 +83,7 @@ class InProcessRank:
         with self._stoppable():
             watch.begin()
             ending = self._ending(channel)
-        if os.getpid() != pid:  # a child that the test forked: what is said is the rank's alone to say
+        if os.getpid() != pid:  # a child that the test forked must not report for the rank
             leave_as_child(conclude(channel.result, ending, channel.texts))
         self.done.set()
         self.interrupted = isinstance(ending, KeyboardInterrupt)
@@ -91,14 +91,17 @@ class InProcessRank:
         return self._outcome(final, watch.what_changed(keeps_group=False))
 
     def _ending(self, channel: DirectChannel) -> BaseException | None:
-        """The exception that left the body. ``TestStopped`` comes once, at the latest in the ``finally``."""
+        """Runs the body and returns the exception that left it, ``TestStopped`` included.
+
+        ``TestStopped`` is raised at most once, and not after the ``finally``.
+        """
         try:
             try:
                 self._inside = True
                 self._body(channel)
             finally:
                 self._inside = False
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is this rank's outcome
+        except BaseException as error:  # noqa: BLE001 - every exception becomes this rank's outcome
             self._inside = False
             return error
         return None
@@ -109,7 +112,7 @@ class InProcessRank:
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:
-        """``stop`` raises within, where this is the main thread: signals come to no other."""
+        """A region that ``stop`` can interrupt, in the main thread, the only one that handles signals."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -117,7 +120,7 @@ class InProcessRank:
         try:
             yield
         finally:
-            # Not what it was before: a signal that is on its way would end the process.
+            # Not the handler of before: a signal that is still pending would end the process.
             signal.signal(STOP_TEST, _too_late)
 
     def _raise_once(self, *_: Any) -> None:
@@ -126,8 +129,10 @@ class InProcessRank:
             raise TestStopped
 
     def stop(self, status: Status) -> None:
-        """Ends the test, if it still runs, as soon as it is in Python; that is its outcome then, with the
-        stack that it has now."""
+        """Interrupts the test, if it still runs, as soon as it runs Python; its outcome is then ``status``.
+
+        The outcome has the stack at the time of this call.
+        """
         if not self._inside:
             return
         self._stack = stack_of(self._thread, InProcessRank._ending.__code__)
@@ -136,15 +141,18 @@ class InProcessRank:
             self._interrupt()
 
     def _interrupt(self) -> None:
-        """Signals the main thread until Python has seen it: a signal that comes when a call is about to wait
-        does not wake it. One that waits in C sees it when it comes back."""
+        """Signals the main thread until Python has handled the signal.
+
+        One signal is not enough: if it arrives just before a call starts to wait, it does not wake the call.
+        A thread that waits in C handles it after the wait.
+        """
         for _ in range(SIGNALS):
             signal.pthread_kill(self._thread, STOP_TEST)
             if self.done.wait(SIGNAL_EVERY_S) or self._raised:
                 return
 
     def stuck(self) -> RankOutcome:
-        """The outcome of a test that was stopped and does not come back."""
+        """The outcome of a test that was stopped and did not return."""
         note = "it could not be interrupted, so its process ended"
         return self._outcome(RankResult(self._ended_as or Status.ENDED, note=note), ())
 
@@ -169,11 +177,11 @@ class InProcessRank:
 
 
 def clean_up(*, passed: bool) -> None:
-    """Destroys the test's process groups, so that the next test's are named and numbered alike everywhere.
+    """Destroys the test's process groups, so that all ranks name and number the next test's alike.
 
-    Where it did not pass, what it held is let go of as well: a connection that closes wakes a peer.
+    After a test that did not pass, a garbage collection closes its connections, which wakes waiting peers.
     """
     process_groups.destroy_unless(keep=False)
     process_groups.forget_given_up()
     if not passed:
-        gc.collect()  # exceptions and the frames that they left form cycles, which hold the sockets
+        gc.collect()  # exceptions and their frames form reference cycles, which keep the sockets open

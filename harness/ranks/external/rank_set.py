@@ -1,27 +1,27 @@
-"""Ranks that somebody else started (torchrun, srun, mpirun): this process is one of them.
+"""``ExternalRankSet``: how ranks that torchrun, srun or mpirun started meet and exchange outcomes in a store.
 
-    process r, whose starter owns it                       the store, at MASTER_ADDR:MASTER_PORT
-      come, and wait for the others  <------------------>    who is here
-      run the test's method as rank r, in this very process
-      append the rank's outcome to the test's log -------->  log of the test
-      read the log until every rank has its word there <---
+    process r, owned by its launcher                       the store, at MASTER_ADDR:MASTER_PORT
+      join, and wait for the other ranks <---------------> here/<rank>
+      run the test's method as rank r, in this process
+      append the rank's outcome to the test's log -------> log of the test
+      read the log until it has every rank's outcome <----
       merge() --> the verdict
-      at the end: leave, when all are done <------------->   who is done
+      at the end: leave, when all are done <-------------> done/<rank>
 
-Every process runs the same tests in the same order. A test whose ranks are no processes (threads, local
-tensors) is each process's own. A log has one order for all processes and the first word about a rank counts,
-so all merge the same outcomes and come to the same verdict; a word that comes too late is too late for
-everybody, its own process included.
+Every process runs the same tests in the same order. A test on threads or local tensors runs whole in each
+process. A log has one order for all processes and the first outcome of a rank counts, so all processes merge
+the same outcomes and reach the same verdict; an outcome that is appended too late is ignored by all of them,
+by the rank's own process too.
 
-What cannot be had with processes that are not ours:
+What is impossible with processes that the harness did not start:
 
-* No rank is killed or replaced. One that dies takes its part of all later tests along: they are errors at
-  once. One that hangs ends its own process if nothing else helps. What its starter then does with the others
-  is the starter's business: torchrun ends them all.
-* A rank that is gone has neither exit code nor signal nor stack here: only its starter knows them. Its peers
-  find it missing when they fail by it, or at the deadline. A rank that still runs Python sends its stack.
-* What ranks print is not captured, and state that a test leaves in its process stays there: it is reported.
-* A test has no ``processes``; what it says of ranks that end by ``os._exit`` or a signal cannot be met.
+* No rank is killed or replaced. When one dies, all later tests that need it are errors at once. One that
+  hangs ends its own process if nothing else helps. The launcher decides what then becomes of the other ranks:
+  torchrun ends them all.
+* A dead rank has neither exit code nor signal nor stack here: only its launcher knows them. Its peers notice
+  it when communication with it fails, or at the deadline. A rank that still runs Python sends its stack.
+* What ranks print is not captured, and state that a test leaves in its process is not undone, only reported.
+* A test has no ``processes``, and its expectations of ranks that end by ``os._exit`` or a signal fail.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ from harness.ranks.external.launcher_environment import LauncherEnvironment, lau
 from harness.settings import LONGEST_S
 from harness.system.per_process import PerProcess
 
-# Seconds between two questions for a word that comes soon or never. A question takes some 0.1 ms, and they
-# end with the grace that follows a failure.
+# Seconds between two checks for an outcome that is appended soon or never. A check takes some 0.1 ms, and
+# they end with the grace that follows a failure.
 ASK_EVERY_S = 0.01
-# What a process leaves where others look for it, once it has waited for them in vain.
+# The value of a process's "here" key after it has given up waiting for the other ranks.
 _GAVE_UP = "gave up"
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedOutcome:
-    """What a test's log says of a rank; ``lost`` where its process will not take part in later tests."""
+    """A rank's outcome in a test's log; ``lost`` says that its process will not take part in later tests."""
 
     outcome: RankOutcome
     lost: bool
 
 
 class OutcomeLog:
-    """The words about one test's ranks, in one order for all processes: a list in the store that only grows.
+    """The outcomes of one test's ranks, in one order for all processes: an append-only list in the store.
 
     One thread reads while others append: the store's client serves one call at a time, so each side has its
-    own. A store that is gone, or does not answer, is a RuntimeError (torch's DistError) in every call.
+    own client. Every call raises RuntimeError (torch's DistError) where the store is gone or does not answer.
     """
 
     def __init__(self, writer: Any, reader: Any, key: str) -> None:
@@ -73,16 +73,17 @@ class OutcomeLog:
         self._key = key
 
     def append(self, outcome: RankOutcome, *, lost: bool = False) -> None:
-        """Puts a word at the end."""
+        """Appends an outcome; ``lost`` says that the rank's process will not take part in later tests."""
         word = encode((Lost if lost else Report)(outcome)).decode()
         number = 0
         while self._writer.compare_set(f"{self._key}/{number}", "", word) != word.encode():
             number += 1
 
     def read(self, number: int, timeout_s: float, *, soon: bool = False) -> LoggedOutcome | None:
-        """The word of that number, from 0; None where there is none within so many seconds.
+        """The outcome at that place of the log, from 0; None where ``timeout_s`` seconds pass without.
 
-        ``soon`` where it comes soon or never: torch warns of each wait for a key that ends without it.
+        ``soon`` polls instead of waiting, for an outcome that is appended soon or never: torch prints a
+        warning for each wait that ends without the key.
         """
         key = f"{self._key}/{number}"
         if not (_asked_for if soon else _there)(self._reader, key, timeout_s):
@@ -92,7 +93,7 @@ class OutcomeLog:
         return LoggedOutcome(message.outcome, isinstance(message, Lost))
 
     def whereabouts(self, rank: int) -> str:
-        """The last test that a rank began, in words."""
+        """The last test that a rank began, as text for a message."""
         key = f"at/{rank}"
         if not self._writer.check([key]):
             return "it has begun no test"
@@ -100,7 +101,7 @@ class OutcomeLog:
 
 
 def _there(store: Any, key: str, timeout_s: float) -> bool:
-    """Waits until a key is there, so many seconds at most."""
+    """Waits, at most ``timeout_s`` seconds, until a key exists; returns whether it does."""
     from torch.distributed import DistStoreError
 
     if store.check([key]):
@@ -115,7 +116,7 @@ def _there(store: Any, key: str, timeout_s: float) -> bool:
 
 
 def _asked_for(store: Any, key: str, timeout_s: float) -> bool:
-    """``_there`` without a wait in torch."""
+    """Does the same as ``_there``, but by polling, without a wait in torch."""
     until = time.monotonic() + timeout_s
     while not store.check([key]):
         if time.monotonic() >= until:
@@ -125,14 +126,14 @@ def _asked_for(store: Any, key: str, timeout_s: float) -> bool:
 
 
 class ExternalRankSet:
-    """All processes of a run, as this one knows them. Owns its connections to the store, the store itself
-    where it hosts it, and on rank 0 the directory of rendezvous files.
+    """All ranks of a run, as this process sees them, and its connections to their store.
 
-    ``lost`` has the ranks that will take part in no further test, each with the test in which that came out.
+    The process that hosts the store owns it, and rank 0 owns the directory of rendezvous files. ``lost`` maps
+    the ranks that will take part in no further test to the test in which they were lost.
     """
 
     def __init__(self, where: LauncherEnvironment, timeout_s: float) -> None:
-        """Comes, and waits for all others; LaunchError where they are not all here after ``timeout_s``."""
+        """Joins, and waits ``timeout_s`` seconds for all other ranks; LaunchError where one is missing."""
         self.launched = where
         self.lost: dict[int, str] = {}
         self._owner = os.getpid()
@@ -159,7 +160,9 @@ class ExternalRankSet:
             is_master=host and where.rank == 0 and not where.agent_store,
             timeout=timedelta(seconds=timeout_s),
             wait_for_workers=False,
-            multi_tenant=True,  # a test's own env:// rendezvous asks rank 0 for a server at the same port
+            # A test's own env:// rendezvous also starts a server at this port in rank 0
+            # (pytorch/pytorch#41614, pytorch/pytorch#58331).
+            multi_tenant=True,
         )
 
     def _come(self, timeout_s: float) -> None:
@@ -168,7 +171,7 @@ class ExternalRankSet:
         own = self.launched.rank
         until = time.monotonic() + timeout_s
         base = f"harness/{self.launched.restart_count}"
-        # A job may run one program after another on one store: each process's n-th belong together.
+        # A job may run several programs one after another on one store; the n-th of each rank is the same.
         turn = self._clients[0].add(f"{base}/turns/{own}", 1)
         self._writer, self._reader = (PrefixStore(f"{base}/{turn}", client) for client in self._clients)
         if own == 0:
@@ -195,7 +198,7 @@ class ExternalRankSet:
         return range(self.launched.world_size)
 
     def require(self, world_size: int) -> None:
-        """LaunchError unless there are that many ranks, and all of them still with us."""
+        """LaunchError where fewer than ``world_size`` ranks were started, or one of them is lost."""
         if world_size > self.launched.world_size:
             raise LaunchError(
                 f"the test asks for {world_size} ranks, and {self.launched.world_size} were started: start "
@@ -209,7 +212,7 @@ class ExternalRankSet:
             )
 
     def store_gone(self, error: BaseException) -> LaunchError:
-        """What there is to say of an error of the store's, once everybody had come to it."""
+        """The LaunchError for an error of the store after all ranks had joined."""
         return LaunchError(
             f"no word from the other ranks: the store at {self.launched.address} is gone, and "
             f"probably the process that hosts it ({first_line(error)})"
@@ -220,7 +223,7 @@ class ExternalRankSet:
         return self._times.get(test_id, 0)
 
     def begin(self, test_id: str) -> OutcomeLog:
-        """A test begins in this process; the log for its ranks' words. LaunchError without a store."""
+        """Begins a test and returns the log for its ranks' outcomes; LaunchError without a store."""
         number = self._times[test_id] = self.times(test_id) + 1
         try:
             self._writer.set(f"at/{self.launched.rank}", test_id)
@@ -229,10 +232,10 @@ class ExternalRankSet:
         return OutcomeLog(self._writer, self._reader, f"log/{test_id}#{number}")
 
     def rendezvous(self, test_id: str) -> str:
-        """The path of the test's rendezvous file, the same for all ranks; it exists. It lies below rank 0's
-        temporary directory (TMPDIR): ranks on several hosts need that on a file system which they share.
+        """The path of the test's rendezvous file, the same for all ranks; makes the file if needed.
 
-        LaunchError where there is no such directory on this host.
+        It is in rank 0's temporary directory (TMPDIR), which ranks on several hosts need on a shared file
+        system. LaunchError where there is no such directory on this host.
         """
         name = sha256(f"{test_id}#{self.times(test_id)}".encode()).hexdigest()[:16]
         path = os.path.join(self._directory, name)
@@ -246,14 +249,16 @@ class ExternalRankSet:
         return path
 
     def leave(self, timeout_s: float) -> None:
-        """Waits, so many seconds at most, until all that are not lost are done: a starter may end everybody
-        when the first process ends, and the store ends with the process that hosts it. Only once, and only
-        in the process that came."""
+        """Waits, at most ``timeout_s`` seconds, until all ranks that are not lost are done.
+
+        A launcher may end all ranks when the first process ends, and the store ends with the process that
+        hosts it. Only the first call does anything, and only in the process that joined.
+        """
         if os.getpid() != self._owner:
             return
         self._owner = -1
         until = time.monotonic() + timeout_s
-        with suppress(RuntimeError):  # the store is gone, and with it anybody to wait for
+        with suppress(RuntimeError):  # the store is gone, so there is no way to wait
             self._writer.set(f"done/{self.launched.rank}", "")
             self._await("done", until)
             self._writer.set(f"bye/{self.launched.rank}", "")
@@ -272,13 +277,13 @@ class ExternalRankSet:
 
 
 def first_line(error: BaseException) -> str:
-    """An error of torch's without the C++ stack below it."""
+    """The message of an error of torch's without the C++ stack trace below it."""
     return str(error).strip().split("\n", 1)[0]
 
 
 @dataclass(slots=True)
 class _OwnRankSet:
-    """This process's rank set, or why there is none: whoever has waited for the others in vain waits once."""
+    """This process's rank set, or the error that joining it raised, so that a failed wait is not repeated."""
 
     made: ExternalRankSet | None = None
     failure: HarnessError | None = None
@@ -288,9 +293,11 @@ _kept = PerProcess(_OwnRankSet)
 
 
 def own_rank_set(environ: Mapping[str, str], timeout_s: float, leave_within_s: float) -> ExternalRankSet:
-    """This process's rank set. The first call joins it, with the variables of ``environ``, and has it left
-    when the process ends; both within so many seconds. UsageError or LaunchError where that fails, at each
-    call the same."""
+    """This process's rank set, which the first call joins with the variables of ``environ``.
+
+    Joining takes at most ``timeout_s`` seconds; at its end the process waits up to ``leave_within_s`` seconds
+    for the other ranks. UsageError or LaunchError where joining fails, the same at each call.
+    """
     kept = _kept.get()
     if kept.failure is not None:
         raise kept.failure.with_traceback(None)

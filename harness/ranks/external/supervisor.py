@@ -1,13 +1,13 @@
-"""The supervisor of a test whose ranks are processes that somebody else started: a listener in each of them.
+"""The supervisor of external ranks: a listener thread per rank reads outcomes and can stop its own test.
 
-    wait for words, until the deadline or a grace after the first failure or skip --all ranks said one--> done
-      |  a rank is silent still: give up
+    read outcomes, until the deadline or a grace after the first failure or skip --all ranks have one--> done
+      |  a rank has none yet: give up
       v
-    stop the own rank --CLOSE_S--> let go of groups --UNWIND_S--> end the own process --LAST_WORD_S--> declare
-                                                                                     the silent ranks lost
+    stop the own rank --CLOSE_S--> release groups --UNWIND_S--> end the own process --LAST_WORD_S--> declare
+                                                                                    the silent ranks lost
 
-All listeners read the same words in the same order, and only the first about a rank counts; so it does not
-matter who declares a rank lost, nor that they begin to wait at different times.
+All listeners read the same outcomes in the same order, and only a rank's first outcome counts; so it matters
+neither which listener declares a rank lost, nor that listeners start to wait at different times.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from dataclasses import replace
 
 from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, as_announced
 from harness.ranks.deadlines import Action, Limits, View, Why, decide
+from harness.ranks.exit_rules import ended_as
 from harness.ranks.external.rank import InProcessRank
 from harness.ranks.external.rank_set import LoggedOutcome, OutcomeLog
 from harness.ranks.job import JobResult
 
-# Seconds that ranks which are done keep their groups once the others are given up, so that a rank whose wait
-# ends with a connection has noted before that it was ended, and where. They began to wait at the same time,
-# but for the time that a verdict takes to come to all of them.
+# Seconds for which ranks that are done keep their process groups after the silent ranks were given up. When
+# they close them, a silent rank's wait fails; by then its own listener has stored its status and its stack.
+# All listeners give up at about the same time: the difference is the time for an outcome to reach them all.
 CLOSE_S = 0.3
 # Seconds for a test that is stopped to unwind, its cleanups included.
 UNWIND_S = 1.0
-# Seconds until silent ranks are declared lost: those that end themselves must come first with their word.
+# Seconds until silent ranks are declared lost: a rank that ends its own process appends its outcome before.
 LAST_WORD_S = 2.0
 assert CLOSE_S < UNWIND_S < LAST_WORD_S
 
 
 class ExternalSupervisor(threading.Thread):
-    """Listens to one test's ranks, from ``start`` until each has its word. ``own`` is None in a process whose
-    rank the test does not need; ``end_process`` is called with this listener where the own test, or its
-    process groups, can be ended in no other way.
+    """Reads the outcomes of one test's ranks, from ``start`` until each rank has one.
 
-    ``released`` is set when nobody needs the own rank's groups any more; whoever runs the test sets
-    ``cleaned`` when they are gone. ``failure`` is what came in the way of the words, if anything did.
+    ``own`` is None in a process whose rank the test does not need. ``end_process`` is called with this
+    listener where the own test, or its process groups, can be ended in no other way. ``released`` is set when
+    no rank needs the own rank's groups any more; the thread that runs the test sets ``cleaned`` when they are
+    destroyed. ``failure`` is the error that ended the listening, if there was one.
     """
 
     def __init__(
@@ -75,11 +76,11 @@ class ExternalSupervisor(threading.Thread):
 
     @property
     def watch(self) -> JobResult:
-        """What came of the ranks, as far as it is known: of all in the end, unless there was a failure."""
+        """The outcomes that are known so far: those of all ranks in the end, unless there was a failure."""
         return JobResult(tuple(sorted(self._words, key=lambda o: o.rank)), ())
 
     def run(self) -> None:
-        """The listener's life."""
+        """Reads outcomes until every rank has one, then ends the own rank if it still runs."""
         try:
             while self._silent:
                 self._step()
@@ -90,7 +91,7 @@ class ExternalSupervisor(threading.Thread):
         self.released.set()
 
     def _step(self) -> None:
-        """Hears one word, or does what is due without it."""
+        """Reads one outcome, or does what is due when there is none in time."""
         now = self._clock()
         if self._why is None:
             step = decide(self._view, self._limits, now)
@@ -110,7 +111,7 @@ class ExternalSupervisor(threading.Thread):
     def _note(self, word: LoggedOutcome) -> None:
         outcome = word.outcome
         if outcome.rank not in self._silent:
-            return  # too late: for all, and so it is for us
+            return  # a second outcome of the rank, which all processes ignore
         now = self._clock()
         self._silent.discard(outcome.rank)
         self._words.append(replace(outcome, order=len(self._words), at_s=now))
@@ -121,19 +122,15 @@ class ExternalSupervisor(threading.Thread):
         elif outcome.status is Status.SKIPPED:
             self._view = replace(self._view, first_skip=self._view.first_skip or now)
 
-    # -- what is silent
+    # -- ranks without an outcome
 
     def _give_up(self, why: Why) -> None:
         self._why, self._gave_up = why, self._clock()
         if self._own is not None and self._own.rank in self._silent:
-            self._own.stop(self._ended_as)
-
-    @property
-    def _ended_as(self) -> Status:
-        return Status.TIMED_OUT if self._why is Why.TIMEOUT else Status.ENDED
+            self._own.stop(ended_as(why) or Status.ENDED)
 
     def _due(self, now: float) -> float:
-        """Does what is due since silent ranks were given up; until when to listen for them now."""
+        """Does what is due since silent ranks were given up; returns when the next thing is due."""
         close, unwind, last = (self._gave_up + after for after in (CLOSE_S, UNWIND_S, LAST_WORD_S))
         if now >= close:
             self.released.set()
@@ -154,8 +151,11 @@ class ExternalSupervisor(threading.Thread):
             )
 
     def _see_off(self, own: InProcessRank) -> None:
-        """Nobody waits for the own test any more: normally it is over. If it is not (there are no words to be
-        had, or the others have declared it lost) it has the grace that follows a failure."""
+        """Waits until the own test is over, and ends it if it is not.
+
+        It is over already unless the store failed or other ranks declared this one lost. It gets the grace
+        that follows a failure, and is then stopped.
+        """
         if not self._stuck and not own.done.wait(_bounded(self._limits.grace_s)):
             own.stop(Status.ENDED)
             self._stuck = not own.done.wait(UNWIND_S)
@@ -165,5 +165,5 @@ class ExternalSupervisor(threading.Thread):
 
 
 def _bounded(seconds: float) -> float | None:
-    """None for no limit, as locks have it."""
+    """A timeout for ``threading``: None for infinity."""
     return None if math.isinf(seconds) else seconds

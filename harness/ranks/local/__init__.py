@@ -1,1 +1,1 @@
-"""One process that plays every rank of a DTensor test, on torch's local tensors."""
+"""The rank mode "local": one process simulates every rank of a DTensor test with torch's local tensors."""

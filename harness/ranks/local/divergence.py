@@ -1,8 +1,9 @@
-"""Answers that are not the same on every simulated rank: refused, because one process takes only one branch.
+"""Makes a simulated rank's number, and raises an error where a comparison or truth value differs by rank.
 
-torch's own are made for its operators, not for tests: ``rank == 0`` is false for all ranks at once,
-``torch.equal`` true as soon as it is for one, and ``dist.get_rank()`` that of the fake group. A test that
-branches on them would leave out what it is to check, and pass.
+One process takes only one branch, and torch's own answers are made for its operators, not for tests: ``rank
+== 0`` is False for all ranks at once, ``torch.equal`` is True as soon as it is for one rank, and
+``dist.get_rank()`` is that of the fake group (pytorch/pytorch#177190, pytorch/pytorch#189408). A test that
+branches on them would skip what it is to check, and pass.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ _COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt,
 
 
 def number(by_rank: dict[int, int]) -> Any:
-    """An integer that is another on each rank, and whose comparisons raise UsageError where their answers
-    differ. What is computed from it is torch's, and compares as torch has it."""
+    """An integer that differs by rank; a comparison raises UsageError where its result differs by rank.
+
+    Integers that are computed from it are torch's and compare as torch defines it.
+    """
     import torch
 
     return torch.SymInt(_node_type()(by_rank))
@@ -64,9 +67,12 @@ def _by_rank(answers: dict[int, bool]) -> str:
 
 @contextlib.contextmanager
 def refused(world_size: int) -> Iterator[None]:
-    """A region of simulated ranks, to be entered before torch's mode: AssertionError for a truth value that
-    differs by rank, UsageError for such a comparison of ranks, whoever names the rank (``self.rank``,
-    ``dist.get_rank()``, a mesh)."""
+    """A region in which a result that differs by rank is an error; it is entered before torch's mode.
+
+    AssertionError for a truth value that differs by rank, UsageError for a comparison of ranks that does,
+    however the test gets the rank (``self.rank``, ``dist.get_rank()``, a mesh). ``dist.get_rank()`` is
+    replaced, because torch's is the fake group's (pytorch/pytorch#177190, pytorch/pytorch#189408).
+    """
     import torch.distributed as dist
     from torch.distributed import _local_tensor
 
@@ -89,7 +95,7 @@ def refused(world_size: int) -> Iterator[None]:
 
 
 def _comparing(rank_in_mesh: Callable[..., Any]) -> Callable[..., Any]:
-    """A mesh's rank, comparisons of which are looked at."""
+    """Wraps a mesh's method so that the rank it returns is a ``number``."""
 
     @functools.wraps(rank_in_mesh)
     def method(*args: Any, **kwargs: Any) -> Any:
@@ -101,7 +107,10 @@ def _comparing(rank_in_mesh: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _one_truth(combine: Callable[[dict[int, Any]], Any]) -> Callable[[dict[int, Any]], Any]:
-    """What makes one result of those by rank, but refuses two truths: torch takes them for integers."""
+    """Wraps torch's function that combines results by rank: truth values that differ are an error.
+
+    torch treats them as integers.
+    """
 
     @functools.wraps(combine)
     def combined(results: dict[int, Any]) -> Any:

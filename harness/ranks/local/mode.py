@@ -1,7 +1,7 @@
-"""The rank mode "local": one pooled process plays every rank of a DTensor test, on torch's local tensors.
+"""The rank mode "local": runs a DTensor test in one pooled process that simulates every rank.
 
-parent: LocalTensorRanks(job) -- a job for one process, with the number of ranks to play --> pool
-its process: ``rank.simulation(n)`` around the test
+parent: LocalTensorRanks(job) -- a job for one process, with the number of ranks to simulate --> pool its
+process: ``rank.simulation(n)`` around the test
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class PooledProcess(RunningRanks, Protocol):
 
 
 class LocalTensorRanks:
-    """Simulated ranks of one test.
+    """The simulated ranks of one test.
 
-    ``start`` brings one pooled process to life for a job; it is kept from test to test, because the first
-    operators on DTensors cost a process a second and later ones a millisecond. A test that fails in a process
-    which had run others is tried once more in a new one, where its deadline leaves as long again: if it fails
-    there too, that is its outcome.
+    ``start`` starts one pooled process for a job; it is kept from test to test, because the first operators
+    on DTensors take a process a second and later ones a millisecond. A test that fails in a process which had
+    run other tests is run once more in a new one, if its deadline leaves as much time again: if it fails
+    there too, the second outcome counts.
     """
 
     def __init__(self, job: Job, start: Callable[[Job], PooledProcess]) -> None:
@@ -54,11 +54,11 @@ class LocalTensorRanks:
 
     @property
     def processes(self) -> Sequence[Any]:
-        """The one process."""
+        """The one process, as a sequence."""
         return self._process.processes
 
     def join(self, rules: MergeRules) -> JobResult:
-        """Waits for the process's report, which is every simulated rank's."""
+        """Waits for the process's report, and returns it as the outcome of every simulated rank."""
         result = self._process.join(rules)
         if self._failed(result, rules) and not self._process.first_of_its_set:
             result = self._tried_again(result, rules)
@@ -66,11 +66,11 @@ class LocalTensorRanks:
         return replace(result, outcomes=tuple(outcomes))
 
     def close(self) -> None:
-        """Ends the process if nobody joined it."""
+        """Ends the process where ``join`` was never called."""
         self._process.close()
 
     def how_the_server_ended(self) -> str:
-        """The end of the launcher's server in words."""
+        """How the launcher's server ended, as text."""
         return self._process.how_the_server_ended()
 
     def _failed(self, result: JobResult, rules: MergeRules) -> bool:
@@ -78,7 +78,7 @@ class LocalTensorRanks:
         return not ended and merge(result.outcomes, rules).status.bad
 
     def _tried_again(self, first: JobResult, rules: MergeRules) -> JobResult:
-        """The result of a test that failed in a process which others had used, by a run in a new one."""
+        """The result of a test that failed in a used process, after a second run in a new one."""
         again = second_attempt(
             self._restarted,
             rules,
@@ -91,7 +91,7 @@ class LocalTensorRanks:
         return replace(first, notes=(*first.notes, again.why_not or POLLUTED))
 
     def _restarted(self, timeout_s: float) -> RunningRanks:
-        """A new process with the same job; the pool has replaced the one in which the test failed."""
+        """Starts the job in a new process; the pool has ended the one in which the test failed."""
         job = replace(
             self._job,
             request=replace(self._job.request, start_timeout_s=timeout_s),
@@ -103,7 +103,7 @@ class LocalTensorRanks:
 
 
 def in_one_process(job: Job) -> Job:
-    """The job of the process that plays all ranks of ``job``."""
+    """The job of the one process that simulates all ranks of ``job``."""
     request, ranks = job.request, job.request.world_size
     played = replace(
         request,
@@ -115,7 +115,7 @@ def in_one_process(job: Job) -> Job:
 
 
 def of_every_rank(outcome: RankOutcome, world_size: int) -> tuple[RankOutcome, ...]:
-    """The process's outcome as that of each rank it played; what it printed is told once."""
+    """The process's outcome as that of each rank that it simulated; the output is kept for rank 0 only."""
     return tuple(
         replace(outcome, rank=rank, output=outcome.output if rank == 0 else "") for rank in range(world_size)
     )

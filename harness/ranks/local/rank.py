@@ -1,8 +1,8 @@
-"""What runs in the process that plays every rank of a test: torch's ``LocalTensorMode`` around the test.
+"""The simulated ranks inside their process: torch's ``LocalTensorMode``, the rank, the fake process group.
 
-``simulation(n)`` stands around the test, ``rank_of(n)`` is its rank and ``init_group(n)`` makes its group. A
-tensor made under the mode is one tensor for each simulated rank, a collective a computation among them. No
-peer is needed, so nothing waits, and a test takes what its operators take.
+``simulation(n)`` is the region around the test, ``rank_of(n)`` is its rank and ``init_group(n)`` makes its
+process group. A tensor made under the mode holds one tensor for each simulated rank, and a collective is a
+computation among those. There are no peers to wait for, so a test takes only as long as its operators.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from harness.ranks.local.divergence import number, refused
 if TYPE_CHECKING:
     from torch.distributed._local_tensor import LocalTensorMode
 
-# The argument of ``_run`` that tells a process how many ranks to play.
+# The argument of ``_run`` that holds the number of ranks to simulate.
 ARGUMENT = "simulated_ranks"
 
 
 def rank_of(world_size: int) -> Any:
-    """All ranks at once: an integer that is ``r`` on rank ``r``.
+    """The rank of all simulated ranks: an integer that is ``r`` on rank ``r``.
 
-    A comparison whose answer differs by rank raises UsageError.
+    A comparison whose result differs by rank raises UsageError.
     """
     return number({rank: rank for rank in range(world_size)})
 
 
 def is_simulated(rank: object) -> bool:
-    """Whether ``rank`` is ``rank_of``'s, and not a number."""
+    """Whether ``rank`` is the result of ``rank_of`` and not an ordinary integer."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(rank, torch.SymInt)
 
 
 @contextlib.contextmanager
 def simulation(world_size: int) -> Iterator[LocalTensorMode]:
-    """A region in which each tensor is one for each rank; every rank starts with the generators as they are.
+    """A region in which each tensor holds one tensor per rank; all ranks start with the same random state.
 
-    Where a test asks for one answer and ranks have two, it raises; see ``answers``. Profiler scopes are off
-    in it: their operators know no local tensors.
+    A test that needs one value where ranks have two gets an error; see ``divergence``. Profiler scopes are
+    off in the region, because their operators do not support local tensors.
     """
     import torch
     from torch.distributed._local_tensor import LocalTensorMode
@@ -54,7 +54,7 @@ def simulation(world_size: int) -> Iterator[LocalTensorMode]:
 
 
 def active_mode(world_size: int) -> Any:
-    """The region that the process is in, as a context manager that changes nothing; a new one outside."""
+    """The active ``LocalTensorMode`` as a context manager without effect, else a new mode."""
     from torch.distributed._local_tensor import LocalTensorMode, local_tensor_mode
 
     mode = local_tensor_mode()
@@ -70,7 +70,7 @@ def init_group(world_size: int, rank: int = 0) -> None:
 
 
 def outside() -> contextlib.AbstractContextManager[Any]:
-    """A region with ordinary tensors, for what is the same on every rank."""
+    """A region with ordinary tensors, for values that are the same on every rank."""
     from torch.distributed._local_tensor import maybe_disable_local_tensor_mode
 
     region: contextlib.AbstractContextManager[Any] = maybe_disable_local_tensor_mode()
@@ -78,9 +78,9 @@ def outside() -> contextlib.AbstractContextManager[Any]:
 
 
 def by_rank(values: Any) -> list[tuple[int, Any]] | None:
-    """(rank, its values) for each simulated rank; None where nothing in the tree ``values`` differs by rank.
+    """A list of (rank, that rank's values); None where nothing in the tree ``values`` differs by rank.
 
-    Each rank gets a DTensor of its own part.
+    A DTensor becomes one DTensor per rank, which holds that rank's shard.
     """
     import torch
     from torch.distributed._local_tensor import LocalIntNode, LocalTensor
@@ -108,9 +108,9 @@ def by_rank(values: Any) -> list[tuple[int, Any]] | None:
 
 
 def on_each_rank(function: Callable[..., Any], *args: Any) -> Any:
-    """``function(*args)`` on each simulated rank, with that rank's integers and tensors; once elsewhere.
+    """Calls ``function(*args)`` once per simulated rank, with that rank's values; once elsewhere.
 
-    For code that branches on its rank. It may not call a collective.
+    For code that branches on its rank. The function may not call a collective.
     """
     from torch.distributed._local_tensor import maybe_run_for_local_tensor
 

@@ -1,1 +1,1 @@
-"""Ranks that are processes: fresh for each test, or kept in a pool from test to test."""
+"""The rank modes "fresh" and "pooled": ranks are processes, made for one test or kept from test to test."""

@@ -1,4 +1,4 @@
-"""The rank's end of its channel to the parent; what ``_run`` and ``run_test`` get as their pipe."""
+"""``RankChannel``: how a rank process sends reports to the parent; ``_run`` gets it as upstream's pipe."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from harness.protocol import Again, Launch, Passed, Release, Report, SubtestFail
 from harness.ranks.result import RankResult
 from harness.wire import FrameStream, send_frame
 
-# As many sub-tests of a test that go wrong are told before its report. More than a verdict shows in full, and
-# few enough not to fill the socket while the parent is still busy elsewhere.
+# How many failed sub-tests of one test are sent before its report: more than a verdict shows in full, and few
+# enough not to fill the socket while the parent does not read.
 MOST_SUBTESTS = 8
 
 
 def _nothing() -> None:
-    """For ranks that nobody looks over after their test."""
+    """The callback of a fresh rank, which no leak guard checks after its test."""
 
 
 class RankChannel:
-    """Keeps the rank's result until the rank is done, then reports it and waits for the others.
+    """Stores the rank's result until the rank reports it, and then waits until the parent releases the rank.
 
-    ``send`` and ``close`` are there for code written against upstream's pipe: a traceback sent through it
-    becomes the rank's error, closing changes nothing.
+    ``send`` and ``close`` exist for code that was written for upstream's pipe: a traceback sent by ``send``
+    becomes the rank's error, ``close`` does nothing.
     """
 
     def __init__(self, sock: socket.socket, rank: int) -> None:
@@ -43,15 +43,15 @@ class RankChannel:
         self.on_import: Callable[[], None] = _nothing
 
     def ready(self) -> None:
-        """What the rank keeps is made now; what is left behind from here on is the test's."""
+        """Marks the point after which everything left behind in the process counts as the test's leak."""
         self.on_ready()
 
     def imported(self) -> None:
-        """The test's module is imported now; what that opened and started is none of the test's leavings."""
+        """Marks the end of the module's import: what that opened or started is not the test's leak."""
         self.on_import()
 
     def next_test(self) -> Launch | Again | None:
-        """A pooled rank's next test; None when it is released, or its parent is gone."""
+        """Waits for a pooled rank's next test; None when the rank is released or the parent has ended."""
         self.result, self.texts, self._subtests = None, [], 0
         try:
             frame = self._frames.next()
@@ -61,19 +61,19 @@ class RankChannel:
         return message if isinstance(message, Launch | Again) else None
 
     def record(self, result: RankResult) -> None:
-        """Notes how the test went. The last word counts."""
+        """Stores the test's result; a later call replaces an earlier one."""
         self.result = result
 
     def send(self, value: object) -> None:
-        """Upstream's way to hand a traceback to the parent."""
+        """Stores a traceback, which upstream's ranks send to the parent this way."""
         self.texts.append(str(value))
 
     def close(self) -> None:
-        """Part of upstream's pipe; the channel stays open until the process ends."""
+        """Does nothing: upstream's pipe has this method, but the channel is open until the process ends."""
 
     def subtest_failed(self, subtest: SubtestOutcome) -> None:
-        """Says at once that a sub-test went wrong: a rank that is ended later has no report to say it in."""
-        in_child = os.getpid() != self._pid  # that the test forked: what it finds is not the rank's to say
+        """Sends a failed sub-test to the parent at once, since a rank that is ended later sends no report."""
+        in_child = os.getpid() != self._pid  # a process that the test forked must not report for the rank
         if in_child or self._subtests == MOST_SUBTESTS:
             return
         self._subtests += 1
@@ -81,15 +81,15 @@ class RankChannel:
         self._send(SubtestFailed(self._rank, replace(subtest, error=error)))
 
     def report(self, message: Report | Passed) -> None:
-        """Says how the test went; a parent that is gone is nobody to tell."""
+        """Sends the rank's report to the parent; does nothing where the parent has ended."""
         self._send(message)
 
     def _send(self, message: SubtestFailed | Report | Passed) -> None:
         with contextlib.suppress(OSError):
-            self._sock.setblocking(True)  # a test that made it otherwise must not cost half a report
+            self._sock.setblocking(True)  # the test may have changed it, and the report must be sent whole
             send_frame(self._sock, encode(message))
 
     def wait_for_release(self) -> None:
-        """Returns when every rank has reported, or when the parent is gone."""
+        """Returns when the parent releases the rank (all ranks have reported) or has ended."""
         with contextlib.suppress(OSError, ProtocolError):
             expect(self._frames.next(), Release)

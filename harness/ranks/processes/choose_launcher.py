@@ -1,6 +1,7 @@
-"""Which launcher starts this process's ranks: one of each kind, kept for the life of the process.
+"""Chooses the launcher of rank processes: ``HARNESS_LAUNCHER``, else the fork server where forks are safe.
 
-Unless ``HARNESS_LAUNCHER`` says otherwise it is the fork server, and spawn where no fork is safe.
+Where they are not safe, spawn replaces the fork server. Each kind of launcher exists once per process and is
+kept until the process ends.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from harness.system.per_process import PerProcess
 
 
 class _ProcessLaunchers(dict[str, Launcher]):
-    """A process's launchers by name."""
+    """The launchers of one process, by name."""
 
     def close(self) -> None:
-        """Ends their servers; a later launch starts new ones."""
+        """Ends the launchers' servers; a later launch starts new ones."""
         while self:
             self.popitem()[1].close()
 
@@ -35,11 +36,11 @@ _launchers = PerProcess(_begin)
 
 
 def launcher(name: str | None) -> Launcher:
-    """The process's launcher of that name; None for the fork server where forks are safe, else for spawn.
+    """The process's launcher of that name; None means the fork server, or spawn where forks are unsafe.
 
-    "external" is as None: a rank that somebody else started may itself start the process in which all ranks
-    of a test are simulated. LaunchError on another platform than Linux: ranks as threads, or simulated in one
-    process, need no launcher.
+    "external" means the same as None here: a rank that an external launcher started may itself start the one
+    process in which all ranks of a test are simulated. LaunchError on platforms other than Linux, where only
+    threads and simulated ranks work.
     """
     if sys.platform != "linux":
         raise LaunchError(f"ranks as processes need Linux (pidfd, SCM_RIGHTS); this is {sys.platform}")

@@ -1,7 +1,7 @@
-"""The usual test of kept ranks: every rank passes, quietly. Then the supervisor is not needed at all.
+"""The fast path of pooled ranks: collects the reports of a test in which every rank passes without output.
 
-``await_passes`` hears reports and nothing else. Whatever else happens (a failure, output, a death, the
-deadline, Ctrl-C) ends it at once, and the supervisor goes on from there with what was heard so far.
+``await_passes`` reads reports and nothing else. Anything else (a failure, output, a rank's death, the
+deadline, Ctrl-C) ends it at once, and the supervisor continues with the bytes that were read so far.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from harness.wire import only_frame, read_available
 
 @dataclass(slots=True)
 class Heard:
-    """What the ranks' channels carried: bytes by rank, which the supervisor takes as if it had read them.
+    """The bytes that were read from the ranks' channels, by rank; the supervisor processes them first.
 
-    ``outcomes`` is every rank's, in the order of ranks, where all passed; else None. ``interrupted`` is when
-    Ctrl-C came, in seconds on the monotonic clock.
+    ``outcomes`` are all ranks' outcomes in rank order where all passed, else None. ``interrupted`` is the
+    time of Ctrl-C in seconds on the monotonic clock.
     """
 
     data: dict[int, bytearray] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Heard:
 
 
 def await_passes(ranks: RankSet, until: float) -> Heard:
-    """Listens until all ranks have passed, something else happens, or ``until`` (monotonic seconds)."""
+    """Reads reports until all ranks have passed, anything else happens, or ``until`` (monotonic seconds)."""
     heard = Heard()
     try:
         passed = _passes(ranks, until, heard)
@@ -68,12 +68,12 @@ def _passes(ranks: RankSet, until: float, heard: Heard) -> dict[int, RankOutcome
             if outcome is None:
                 return None
             passed[rank] = outcome
-    # What the ranks printed came before their reports, and nothing comes after them.
+    # Ranks write their output before their reports and nothing after them, so one last poll is enough.
     return None if poll.poll(0) else passed
 
 
 def _passed(data: bytes, rank: int, **known: Any) -> RankOutcome | None:
-    """The rank's outcome, with ``known`` fields, where ``data`` is the whole report of a pass and no more."""
+    """The rank's outcome, with ``known`` fields, where ``data`` is exactly one report of a pass."""
     frame = only_frame(data)
     try:
         message = decode(frame, **known) if frame is not None else None

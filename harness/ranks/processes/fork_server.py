@@ -1,7 +1,8 @@
-"""The fork-server launcher: ranks forked from a warm, single-threaded process that has imported torch.
+"""The fork-server launcher: forks ranks from a warm, single-threaded process that has imported torch.
 
-The server is forked from this process while it is clean (one thread by the operating system's count, no
-accelerator context), and is started afresh otherwise. One server a process, started by the first launch.
+The server is forked from this process where forking is safe (one thread by the operating system's count, no
+accelerator context), and is a new interpreter otherwise. A process has one server, which its first launch
+starts.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from harness.system.server_process import Parent, start_interpreter, this_proces
 class ForkServerLauncher(ServerLauncher):
     """Forks ranks from a server that is kept for the life of this process.
 
-    A module that starts threads when imported is left to ranks to import. Where a new server has threads even
-    so (because of sitecustomize, a debugger, a library that torch loads), no fork of it is safe: from then on
-    ``fallback`` starts the ranks, if there is one.
+    A module that starts threads when it is imported is not imported in the server, but in each rank. Where a
+    new server has threads even so (because of sitecustomize, a debugger, a library that torch loads), no fork
+    of it is safe: from then on ``fallback`` starts the ranks, if there is one.
     """
 
     name = "forkserver"
@@ -41,7 +42,7 @@ class ForkServerLauncher(ServerLauncher):
         self._dirty: set[str] = set()
 
     def ready(self, module: str, sys_path: Sequence[str]) -> None:
-        """Starts the server if there is none; see ``ServerLauncher``."""
+        """Starts the server if there is none; see ``ServerLauncher.ready``."""
         if self._instead is not None:
             self._instead.ready(module, sys_path)
         else:
@@ -59,7 +60,7 @@ class ForkServerLauncher(ServerLauncher):
                 if not trial.preload:
                     self._instead = self._resort(error)
                 self._dirty.add(request.module.name)
-            except ServerLost:  # it died since we looked, and no rank has run anything yet
+            except ServerLost:  # it died since it was last checked; no rank has run anything yet
                 if lost:
                     raise
                 lost = True
@@ -78,7 +79,7 @@ class ForkServerLauncher(ServerLauncher):
         return _fork_server() if fork_here else _fresh_server(sys_path)
 
     def how_it_ended(self) -> str:
-        """What became of a server that was lost, for the message of the test that ran."""
+        """How a server that was lost ended, for the message of the test that was running."""
         return self._instead.how_it_ended() if self._instead is not None else super().how_it_ended()
 
 
@@ -87,7 +88,7 @@ def _without_preload(request: Launch) -> Launch:
 
 
 def fork_rank(assignment: Assignment, close: Sequence[int]) -> int:
-    """Forks the server into one rank; returns the rank's process id, in the server only."""
+    """Forks the server into one rank; returns the rank's process id, and returns in the server only."""
     pid = os.fork()
     if pid == 0:
         rank.from_fork(assignment, close)
@@ -109,14 +110,14 @@ def _fork_server() -> LaunchServer:
 
 
 def _serve_forked(control: socket.socket, parent: Parent) -> NoReturn:
-    """Never returns into the parent's frames, whatever happens."""
+    """Serves requests in the forked server and ends by ``os._exit``; never returns to the parent's frames."""
     code = 1
     try:
         server.close_on_to_null({control.fileno()})
         server.detach_stdio()
         server.main(control, fork_rank, preload=True, parent=parent)
         code = 0
-    except BaseException:  # noqa: BLE001 - the parent's frames below must not see it; it reads the exit code
+    except BaseException:  # noqa: BLE001 - must not reach the parent's frames; the parent reads the exit code
         with contextlib.suppress(OSError, ValueError):
             traceback.print_exc()
     finally:
@@ -124,11 +125,11 @@ def _serve_forked(control: socket.socket, parent: Parent) -> NoReturn:
 
 
 def _fresh_server(sys_path: Sequence[str]) -> LaunchServer:
-    """A server in a new interpreter; the first request brings the imports."""
+    """Starts the server as a new interpreter; the first request names the modules that it imports."""
     return LaunchServer(*start_interpreter(__name__, "serve_fresh", sys_path))
 
 
 def serve_fresh(control: socket.socket, parent: Parent) -> None:
-    """Entry of a fresh server: warm up, then serve."""
+    """The entry point of a server that is a new interpreter: imports torch, then serves requests."""
     preload.import_torch()
     server.main(control, fork_rank, preload=True, parent=parent)

@@ -1,4 +1,4 @@
-"""``LaunchedRanks``: the ranks of one launch as the server that is their parent knows them."""
+"""``LaunchedRanks``: the server's record of one launch: its ranks' pids and pidfds, signals, reaping."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from harness.wire import FrameReader, send_frame
 
 @dataclass(slots=True, eq=False)
 class LaunchedRanks:
-    """Owns the socket on which the parent hears of the launch's ranks, and the pidfds of those that live."""
+    """Owns the socket on which the server reports to the parent, and the pidfds of the live ranks."""
 
     events: socket.socket
     pids: dict[int, int] = field(default_factory=dict)  # rank -> pid
     pidfds: dict[int, int] = field(default_factory=dict)  # pidfd -> rank
     reader: FrameReader = field(default_factory=FrameReader)
-    abandoned: bool = False  # the parent has closed its end
+    abandoned: bool = False  # True once the parent has closed its end
 
     def add(self, rank: int, pid: int) -> None:
-        """Takes in a rank that was just started; OSError where there is no descriptor to watch it with."""
+        """Adds a rank that was just started; OSError where no descriptor is available to watch it."""
         self.pids[rank] = pid
         self.pidfds[os.pidfd_open(pid)] = rank
 
@@ -33,7 +33,7 @@ class LaunchedRanks:
         return [self.events.fileno(), *self.pidfds]
 
     def signal(self, message: Signal) -> None:
-        """Signals a rank; nothing happens to one that has ended."""
+        """Sends a signal to a rank; does nothing where the rank has ended."""
         pid = self.pids.get(message.rank)
         if pid is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -48,13 +48,13 @@ class LaunchedRanks:
                 os.kill(pid, signal.SIGKILL)
 
     def reap(self, pidfd: int) -> Exited:
-        """Reaps the rank of a pidfd that is ready, and says how it ended."""
+        """Reaps the rank whose pidfd is ready and returns how it ended."""
         rank = self.pidfds.pop(pidfd)
         os.close(pidfd)
         return Exited(rank, *reap(self.pids.pop(rank)))
 
     def kill_and_reap(self) -> None:
-        """Ends all ranks and waits for them."""
+        """Kills all ranks and waits for their ends."""
         self.kill()
         for pid in self.pids.values():
             reap(pid)
@@ -63,10 +63,10 @@ class LaunchedRanks:
             os.close(self.pidfds.popitem()[0])
 
     def send(self, message: Launched | Refused | Exited | Swept) -> None:
-        """Sends a message to the parent, if it still listens."""
+        """Sends a message to the parent, unless the parent has closed its end."""
         if self.abandoned:
             return
         self.events.setblocking(True)
-        with contextlib.suppress(OSError):  # the parent died or lost interest: the selector tells
+        with contextlib.suppress(OSError):  # the parent ended or closed its end: the selector reports that
             send_frame(self.events, encode(message))
         self.events.setblocking(False)

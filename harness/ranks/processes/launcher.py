@@ -1,4 +1,4 @@
-"""``Launcher``: how ranks that are processes are started, and what the launchers that keep a server share."""
+"""``Launcher``: how rank processes are started; starts, replaces and ends the server that does it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from harness.ranks.processes.rank_set import RankSet, StartTimeout
 from harness.system.server_process import ServerProcess
 from harness.wire import send_frame
 
-# Seconds for a dismissed server to end its ranks, what they leave behind, and itself.
+# Seconds for a dismissed server to end its ranks, the processes that they left, and itself.
 CLOSE_WAIT_S = 5.0
-# Seconds for the same where the server was told by a signal, too: one whose import cannot be broken off, and
-# only such a one, is worth no longer a wait.
+# Seconds for the same after SIGTERM: a server that takes longer is in an import that cannot be interrupted,
+# and is killed.
 STOP_WAIT_S = 2.0
 
 
 class Launcher(Protocol):
-    """A strategy that starts ranks; it is kept from test to test."""
+    """The interface of what starts rank processes; a launcher is kept from test to test."""
 
     name: str
 
@@ -35,51 +35,51 @@ class Launcher(Protocol):
         ...
 
     def how_it_ended(self) -> str:
-        """What became of the server, in words, where a test has lost it."""
+        """How the server ended, as text, for a test that lost its server."""
         ...
 
     def close(self) -> None:
-        """Ends the server that the launcher keeps; a later launch starts a new one."""
+        """Ends the launcher's server; a later launch starts a new one."""
         ...
 
 
 class LaunchServer(ServerProcess):
-    """The server of a launcher: ``close`` or ``stop`` ends it, and kills it where it takes too long."""
+    """A launcher's server process: ``close`` or ``stop`` ends it, by SIGKILL where it takes too long."""
 
     def close(self) -> None:
-        """Dismisses a server that listens, and waits for its end."""
+        """Dismisses a server that reads its requests, and waits for its end."""
         self._dismiss()
         self.wait(CLOSE_WAIT_S)
 
     def stop(self) -> None:
-        """Ends a server that does not listen, because it imports a module, say; and with it its ranks."""
-        self._dismiss()  # first, so that it knows the scratch directory to be in use still
+        """Ends a server that does not read its requests, during an import for example, and its ranks."""
+        self._dismiss()  # first: a dismissed server does not remove the parent's scratch directory
         self.signal(signal.SIGTERM)
         self.wait(STOP_WAIT_S)
 
     def _dismiss(self) -> None:
         if self.owned and self.control.fileno() >= 0:
-            self.control.settimeout(0)  # no room for a message: it has not listened for a long time
-            with contextlib.suppress(OSError):  # it is gone already
+            self.control.settimeout(0)  # the socket is full where the server has not read for a long time
+            with contextlib.suppress(OSError):  # the server has ended, or the socket is full
                 send_frame(self.control, encode(Release()))
         self.control.close()
 
 
 class ServerLauncher(abc.ABC):
-    """Keeps one server from the first launch to the end of the process; a dead one is replaced."""
+    """Keeps one server from the first launch until the process ends, and replaces a server that has died."""
 
     def __init__(self) -> None:
         self._server: LaunchServer | None = None
 
     @abc.abstractmethod
     def _start_server(self, module: str, sys_path: Sequence[str]) -> LaunchServer:
-        """Starts a new server; OSError where there cannot be one."""
+        """Starts a new server; OSError where the system refuses one."""
 
     def ready(self, module: str, sys_path: Sequence[str]) -> None:
         """Starts the server if there is none, before a test changes what the server would inherit.
 
-        ``module`` is the test's, ``sys_path`` what a new interpreter starts with. LaunchError where no
-        process can be made.
+        ``module`` is the test's module, ``sys_path`` the path of a new interpreter. LaunchError where no
+        process can be started.
         """
         self._ready_server(module, sys_path)
 
@@ -94,7 +94,7 @@ class ServerLauncher(abc.ABC):
         return self._server
 
     def _attempt(self, request: Launch) -> RankSet:
-        """Starts the ranks of one test on the server; raises as ``RankSet.start``."""
+        """Starts the ranks of one test on the server; raises the errors of ``RankSet.start``."""
         server = self._ready_server(request.module.name, request.sys_path)
         try:
             ranks = RankSet(request)
@@ -112,7 +112,7 @@ class ServerLauncher(abc.ABC):
         return ranks
 
     def how_it_ended(self) -> str:
-        """What became of a server that was lost, for the message of the test that ran."""
+        """How a server that was lost ended, for the message of the test that was running."""
         return self._server.how_it_ended() if self._server is not None else "not running"
 
     def close(self) -> None:
@@ -123,5 +123,5 @@ class ServerLauncher(abc.ABC):
 
 
 def _answered(error: BaseException) -> bool:
-    """False where a launch ended before the server's answer came: by a time-out, or by Ctrl-C."""
+    """Whether a failed launch got an answer from the server: not so where it timed out or Ctrl-C ended it."""
     return isinstance(error, LaunchError) and not isinstance(error, StartTimeout)

@@ -1,6 +1,6 @@
-"""The rank modes "fresh" and "pooled": a test gets ranks of its own, or those of the tests before it.
+"""The rank modes "fresh" (new ranks for each test) and "pooled" (ranks kept from test to test).
 
-Both join a launcher and the supervisor; neither of these knows the other, and a case knows neither.
+Each combines a launcher with the supervisor; neither of those knows the other, and a case knows neither.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from harness import environment
 from harness.outcomes import PLAIN, MergeRules
-from harness.ranks.deadlines import Limits
+from harness.ranks.deadlines import Limits, timeout_of
 from harness.ranks.debugger import give_back_terminal
 from harness.ranks.job import UNSWEPT, Job, JobResult
 from harness.ranks.processes import choose_launcher, pool
@@ -25,7 +25,7 @@ from harness.settings import Settings
 
 
 class FreshRanks:
-    """Ranks that a test has to itself and that end with it."""
+    """Ranks that are started for one test and end with it."""
 
     def __init__(self, job: Job, started: float | None = None) -> None:
         """Starts the ranks; the deadline counts from ``started`` (monotonic seconds, now by default)."""
@@ -53,23 +53,23 @@ class FreshRanks:
         return result
 
     def close(self) -> None:
-        """Ends ranks that nobody joined."""
+        """Ends the ranks where ``join`` was never called."""
         self._ranks.close()
 
     def how_the_server_ended(self) -> str:
-        """The end of the launcher's server in words."""
+        """How the launcher's server ended, as text."""
         return self._launcher.how_it_ended()
 
 
 class PooledRanks:
-    """Ranks that outlive the test; a set that a test leaves dirty, failed or dead is replaced."""
+    """Ranks that are kept after the test; they are replaced where the test fails, leaks or loses a rank."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._launcher = choose_launcher.launcher(job.settings.launcher)
         self._pool = pool.own_pool()
         size = job.request.world_size
-        # A group that is kept goes by the variables with which it was made.
+        # A process group that is kept has the settings of the environment in which it was made.
         variables = environment.group_variables() if job.keeps_group else None
         key = (size, self._launcher.name, job.pool_key, variables)
         self._set: PooledSet = self._pool.lease(key, self._make)
@@ -84,7 +84,7 @@ class PooledRanks:
         return self._launcher.launch(replace(self._job.request, pooled=True))
 
     def join(self, rules: MergeRules) -> JobResult:
-        """Waits for every rank's report; the ranks stay, unless the test leaves them unfit for another."""
+        """Waits for every rank's report; the ranks are kept unless the test leaves them unfit for another."""
         job = self._job
         self._joined = True
         try:
@@ -109,18 +109,18 @@ class PooledRanks:
         return result
 
     def close(self) -> None:
-        """A test that was started and never joined leaves its set in an unknown state: it is replaced."""
+        """Replaces ranks on which a test was started but never joined: their state is unknown."""
         if not self._joined:
             self._joined = True
             self._pool.retire()
 
     def how_the_server_ended(self) -> str:
-        """The end of the launcher's server in words."""
+        """How the launcher's server ended, as text."""
         return self._launcher.how_it_ended()
 
 
 def _replace_if_stuck(launcher: Launcher, result: JobResult) -> None:
-    """Ends the server where it cannot sweep: it would not answer the next test either."""
+    """Ends a server that did not report its sweep of leftover processes, since it is stuck."""
     if UNSWEPT in result.notes:
         launcher.close()
 
@@ -135,12 +135,12 @@ def supervise(
     rules: MergeRules = PLAIN,
     keep: bool = False,
 ) -> JobResult:
-    """Supervises live ranks until each is gone, and closes them where that fails.
+    """Supervises live ranks until each has ended; closes the rank set where that raises.
 
     ``started`` (monotonic seconds, default now) is when the deadline of ``timeout_s`` seconds began. With
-    ``keep`` it returns as soon as every rank has reported, and ranks that did are left alive.
+    ``keep`` it returns as soon as every rank has reported, and the ranks stay alive.
     """
-    limits = Limits.of(settings, settings.timeout_s if timeout_s is None else timeout_s)
+    limits = Limits.of(settings, timeout_of(settings, timeout_s))
     begun = time.monotonic() if started is None else started
     debugged = settings.pdb_rank
     heard = None

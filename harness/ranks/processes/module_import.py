@@ -1,4 +1,4 @@
-"""Making a parent's surroundings and a test's module present in another process."""
+"""Imports a test's module in another process, with the parent's environment, directory and ``sys.path``."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import types
 
 from harness.errors import LaunchError
 from harness.protocol import Launch, ModuleRef
-from harness.settings import DROP_IN
+from harness.settings import EnvVar
 
-# The name under which a parent's __main__ is executed elsewhere, so that its `if __name__ == "__main__":`
-# stays quiet there (multiprocessing's convention, which code in the wild tests for).
+# The name under which a parent's __main__ is executed in another process, so that its
+# `if __name__ == "__main__":` block does not run there (multiprocessing's convention, which user code knows).
 MAIN_ELSEWHERE = "__mp_main__"
 
 
 def reference(module_name: str) -> ModuleRef:
-    """How another process can import a module of this one; LaunchError for one typed in at a prompt."""
+    """How another process can import a module of this one; LaunchError for a module that has no file."""
     module = sys.modules.get(module_name)
     file = getattr(module, "__file__", None)
     if module_name != "__main__":
@@ -35,11 +35,10 @@ def reference(module_name: str) -> ModuleRef:
 
 
 def take_over(request: Launch, previous: Launch | None = None) -> bool:
-    """Makes the request's environment, working directory, path and arguments this process's own; True where
-    that changed anything.
+    """Sets this process's environment, directory, ``sys.path`` and arguments to the request's.
 
-    After a ``previous`` request only what the parent has changed since: what this process has added to its
-    environment for itself stays.
+    Returns whether anything changed. After a ``previous`` request only what the parent has changed since is
+    set: variables that this process has added to its environment stay.
     """
     if previous is not None and same_surroundings(request, previous):
         return False
@@ -61,7 +60,7 @@ def take_over(request: Launch, previous: Launch | None = None) -> bool:
 
 
 def _forget_cached_environment() -> None:
-    """What the standard library read from the environment once, and would go on to believe."""
+    """Makes ``tempfile`` and ``time`` read the environment again, which they otherwise read once."""
     tempfile.tempdir = None
     time.tzset()
 
@@ -72,8 +71,8 @@ def same_surroundings(a: Launch, b: Launch) -> bool:
 
 
 def ensure(ref: ModuleRef) -> types.ModuleType:
-    """The module, imported if it is not there yet; whatever its import raises comes through."""
-    if os.environ.get(DROP_IN) == "1":
+    """Imports the module if it is not imported yet, and returns it; an error of its import propagates."""
+    if os.environ.get(EnvVar.DROP_IN) == "1":
         importlib.import_module("harness.dropin").install()
     loaded = sys.modules.get(ref.name)
     if loaded is not None and (ref.name != "__main__" or _same_main(loaded, ref)):
@@ -104,7 +103,7 @@ def _load_main(ref: ModuleRef) -> types.ModuleType:
 def _load_file(
     name: str, file: str, *, package: str | None = None, also: str | None = None
 ) -> types.ModuleType:
-    """Executes a file as a module of a name that no path finder would find it by."""
+    """Executes a file as a module whose name would not lead Python's import system to it."""
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise LaunchError(f"{file} cannot be imported as a Python module")
@@ -125,7 +124,7 @@ def _load_file(
 
 
 def find_class(ref: ModuleRef, qualname: str) -> type:
-    """The test class in this process; LaunchError where the module does not have it by that name."""
+    """The test class in this process; LaunchError where the module does not have a class of that name."""
     found: object = ensure(ref)
     for part in qualname.split("."):
         found = getattr(found, part, None)

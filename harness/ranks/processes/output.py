@@ -1,4 +1,4 @@
-"""What a rank printed: the end of it in memory, all of it in a file or on the terminal where asked for."""
+"""Collects what a rank prints: the end of it in memory, all of it in a log file or on the terminal."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
-# What is kept of each rank's output. A failing rank's last words fit many times over.
+# How much of the end of each rank's output is kept; the output around a failure is far shorter.
 TAIL_BYTES = 64 * 1024
 # A log file stops growing here: a rank that prints for two minutes must not fill the disk.
 LOG_BYTES = 64 * 1024 * 1024
 
 
 class Output:
-    """One rank's output. Owns its log file, if any; ``close`` finishes both."""
+    """The output of one rank. Owns the rank's log file, if there is one, which ``close`` closes."""
 
     def __init__(self, rank: int, *, stream: bool = False, log: Path | None = None) -> None:
         self._tail = bytearray()
@@ -25,7 +25,7 @@ class Output:
         self._log: BinaryIO | None = log.open("wb") if log is not None else None
 
     def feed(self, data: bytes) -> None:
-        """Takes what the rank printed next."""
+        """Adds the bytes that the rank printed next."""
         self._total += len(data)
         self._tail += data
         if len(self._tail) > 2 * TAIL_BYTES:
@@ -40,7 +40,7 @@ class Output:
         if b"\n" not in data and len(self._line) < TAIL_BYTES:
             return
         *lines, rest = self._line.split(b"\n")
-        if not lines or len(rest) >= TAIL_BYTES:  # no text: a line of it is as long as memory may be
+        if not lines or len(rest) >= TAIL_BYTES:  # binary output may have no line end: memory is limited here
             lines.append(rest)
             rest = bytearray()
         self._line = rest
@@ -49,14 +49,14 @@ class Output:
             _write_out(b"".join(self._prefix + line + b"\n" for line in lines))
 
     def text(self) -> str:
-        """The end of the output as text; says how much came before it."""
+        """The end of the output as text, with the number of bytes left out before it."""
         kept = bytes(self._tail[-TAIL_BYTES:])
         left_out = self._total - len(kept)
         text = kept.decode("utf-8", errors="backslashreplace")
         return f"[... {left_out} bytes left out ...]\n{text}" if left_out else text
 
     def close(self) -> None:
-        """Ends the last line on the terminal and closes the log."""
+        """Ends the last line on the terminal and closes the log file."""
         if self._prefix is not None and self._line:
             self._stream(b"\n")
         if self._log is not None:
@@ -65,7 +65,7 @@ class Output:
 
 
 def _write_out(data: bytes) -> None:
-    """To this process's standard output, past its text layer where it has one: it may be no text."""
+    """Writes bytes to this process's standard output, below its text layer where there is one."""
     stream = sys.stdout
     raw = getattr(stream, "buffer", None)
     if raw is None:
@@ -77,7 +77,7 @@ def _write_out(data: bytes) -> None:
 
 
 def log_file(directory: str | None, test_id: str, rank: int) -> Path | None:
-    """Where a rank's log belongs; makes the directory. None without one."""
+    """The path of a rank's log file, whose directory is made; None where no directory is set."""
     if not directory:
         return None
     os.makedirs(directory, exist_ok=True)

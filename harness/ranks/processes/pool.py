@@ -1,4 +1,4 @@
-"""The pool: a rank set that is kept from test to test, and when it is fit for another or thrown away.
+"""The pool: keeps a rank set from test to test, and decides whether it is reused or thrown away.
 
     lease(key) --> the live set of that key, or a new one --> retire() when it is dirty, failed or dead
 
@@ -24,13 +24,13 @@ from harness.system.per_process import PerProcess
 from harness.system.scratch import scratch
 from harness.wire import framed
 
-# Seconds that the ranks of a set get to leave when it is retired; they sit in a read and leave at once.
+# Seconds for the ranks of a set to exit when it is retired; they wait in a read and exit at once.
 RETIRE_WAIT_S = 5.0
 
 
 @dataclass(slots=True)
 class PooledSet:
-    """A rank set between and during tests. Owns ``rdvz_file``, for a group that the ranks keep."""
+    """A rank set that is kept between tests. Owns ``rdvz_file``, for a process group that the ranks keep."""
 
     key: Hashable
     ranks: RankSet
@@ -40,8 +40,9 @@ class PooledSet:
     _kept_group: bool = False
 
     def send(self, request: Launch, *, file_name: str, keeps_group: bool) -> None:
-        """Sends a test, with its rendezvous file and whether it runs on the group of those before, to every
-        rank. A rank that is gone is the supervisor's to notice.
+        """Sends a test to every rank, with its rendezvous file and whether ranks keep their group.
+
+        A rank that has died is ignored here: the supervisor notices it.
         """
         data = framed(self._frame(request, file_name, keeps_group))
         self._sent, self._kept_group = request, keeps_group
@@ -51,7 +52,7 @@ class PooledSet:
                 send_whole(link.channel, data)
 
     def _frame(self, request: Launch, file_name: str, keeps_group: bool) -> bytes:
-        """The request without what the ranks know from the one before."""
+        """The encoded request without what the ranks know from the request before."""
         sent = self._sent
         known: dict[str, Any] = {}
         if sent is not None and module_import.same_surroundings(request, sent):
@@ -61,20 +62,20 @@ class PooledSet:
         return encode(request, pooled=True, file_name=file_name, keeps_group=keeps_group, **known)
 
     def idle_and_well(self) -> bool:
-        """True where no rank has died since the last test."""
+        """Whether all ranks are still alive since the last test."""
         if self.ranks.closed:
             return False
         if not self.ranks.attention().poll(0):
             return True
-        poll = select.poll()  # for what is no output that came between two tests
+        poll = select.poll()  # ignores output that was printed between two tests
         poll.register(self.ranks.events, select.POLLIN)
         for link in self.ranks.links:
-            # A rank's end of its channel goes a moment before the server hears of its death.
+            # A rank that dies closes its channel a moment before the server is notified of its death.
             poll.register(link.channel, 0)
         return not poll.poll(0)
 
     def retire(self) -> None:
-        """Lets the ranks leave, ends those that do not, and removes the rendezvous file."""
+        """Releases the ranks, ends those that do not exit, and removes the rendezvous file."""
         try:
             if not self.ranks.closed:
                 for rank in range(self.ranks.world_size):
@@ -86,18 +87,19 @@ class PooledSet:
                 os.remove(self.rdvz_file)
 
 
-# What tests of one class have in common, as far as their ranks look at it.
+# The fields of a request that are the same for all tests of one class.
 _of_class = operator.attrgetter("module", "qualname", "world_size", "threads", "kwargs")
 
-# What ranks need not be told again.
+# Fields of a request that are not sent again where the ranks have them already.
 _KNOWN: dict[str, Any] = {"environ": {}, "cwd": "", "sys_path": [], "argv": [], "same_surroundings": True}
 
 
 def compared(outcomes: Sequence[RankOutcome]) -> tuple[RankOutcome, ...]:
-    """The outcomes with what the test left that only shows when ranks are compared.
+    """Adds to each outcome a leak that only a comparison shows: other numbers of process groups begun.
 
-    torch names process groups by counting those that a rank began to make, so ranks that count apart would
-    wait for ever for each other's next one.
+    torch names process groups by counting those that a rank began to make, so ranks whose counts differ would
+    wait forever for each other's next group (pytorch/pytorch#46561, pytorch/pytorch#46563,
+    pytorch/pytorch#55967).
     """
     begun = {o.groups_begun for o in outcomes}
     if len(begun) < 2:
@@ -111,7 +113,7 @@ def _listed(numbers: set[int]) -> str:
 
 
 def fit_for_another(outcomes: Sequence[RankOutcome]) -> bool:
-    """Whether the ranks may run another test: all passed, or all skipped, and none was left changed."""
+    """Whether the ranks may run another test: all passed or all skipped, and nothing was left changed."""
     status = outcomes[0].status
     agreed = status in (Status.PASSED, Status.SKIPPED) and all(o.status is status for o in outcomes)
     return agreed and not any(o.left or o.bad for o in outcomes)
@@ -124,12 +126,12 @@ class Pool:
         self._kept: PooledSet | None = None
 
     def lease(self, key: Hashable, make: Callable[[], RankSet]) -> PooledSet:
-        """The kept set where it has this key and its ranks live, else one of ``make``'s ranks."""
+        """The kept set where it has this key and its ranks are alive, else a new set of ``make()``."""
         kept = self._kept
         if kept is not None and kept.key == key and kept.idle_and_well():
             return kept
         self.retire()
-        file = scratch().new_file("pool")  # first: nobody would own ranks that are there without it
+        file = scratch().new_file("pool")  # first: where this fails, there are no ranks to end
         try:
             self._kept = PooledSet(key, make(), file)
         except BaseException:
@@ -146,13 +148,13 @@ class Pool:
 
 
 def _begin() -> Pool:
-    """A pool that ends before the servers do."""
+    """Makes a pool that is retired before the launchers' servers end."""
     made = Pool()
     on_close(made.retire)
     return made
 
 
-# A fork of this process must not use its parent's ranks.
+# Each process has its own pool: a fork of this process must not use its parent's ranks.
 _pool = PerProcess(_begin)
 
 
@@ -162,7 +164,7 @@ def own_pool() -> Pool:
 
 
 def retire_pool() -> None:
-    """Ends the ranks that this process keeps for later tests, if any."""
+    """Ends the ranks that this process keeps for later tests, if there are any."""
     kept = _pool.held()
     if kept is not None:
         kept.retire()

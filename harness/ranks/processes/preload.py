@@ -1,8 +1,9 @@
-"""What is imported once, before ranks are forked: torch, what every rank needs, the parts of the compiler.
+"""Decides what is imported before ranks are forked: torch, what every rank needs, the parts of the compiler.
 
-dynamo, AOTAutograd and inductor import most of themselves, networkx and half of sympy when something is
-compiled for the first time. A rank that is forked from a process which has done so compiles its first
-function in a fifth of the time; the modules are imported once for all ranks, and their memory is shared.
+dynamo, AOTAutograd and inductor import most of their modules, networkx and half of sympy when something is
+compiled for the first time (pytorch/pytorch#149872). A rank that is forked from a process which has done so
+compiles its first function in a fifth of the time; the modules are imported once for all ranks, which share
+their memory.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import sys
 
 from harness.communication import recorder
 
-# What imports the rest, by who asks for it. Found by comparing sys.modules before and after a first compile;
-# the self-test of this module says when a version of torch imports something else.
+# Modules that import all the others, by the part of the compiler that needs them. Found by comparing
+# sys.modules before and after a first compile; this module's self-test fails where torch imports others.
 TRACING = (
     "torch._dynamo.testing",
     "torch._dynamo.dce_extra_outputs",
@@ -66,12 +67,12 @@ INDUCTOR = (
 
 
 def import_torch() -> None:
-    """Imports torch in a server that was started as a new interpreter; a forked one has its parent's."""
+    """Imports torch in a server that is a new interpreter; a forked server has its parent's torch."""
     importlib.import_module("torch")
 
 
 def import_for_ranks() -> None:
-    """Imports what every rank would otherwise import for itself; nothing where torch is not in use.
+    """Imports what every rank would otherwise import for itself; does nothing where torch is not imported.
 
     A server calls it after it has imported a test's module and before it forks the first rank.
     """
@@ -83,11 +84,12 @@ def import_for_ranks() -> None:
 
 
 def preload_compiler() -> None:
-    """Imports what compiling takes; for the top of a module whose tests compile.
+    """Imports what compiling needs; to be called at the top of a module whose tests compile.
 
-    Runs no operator and starts neither thread nor process, so that this process can still be forked. About a
-    second, once; the bases of ``harness.cases.dynamo`` come with it. Modules that this version of torch does
-    not have are left out.
+    Runs no operator and starts neither a thread nor a process, so this process can still be forked. It takes
+    about a second, once; importing ``harness.cases.dynamo`` does it. Modules that this version of torch does
+    not have are left out. Each rank would otherwise import them at its first compile
+    (pytorch/pytorch#149872).
     """
     import torch.compiler
 

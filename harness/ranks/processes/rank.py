@@ -1,6 +1,6 @@
-"""The life of a rank: settle in, run the test, report, wait for the others, leave.
+"""The life of a rank process: settle signals and threads, run the test, report, wait for release, exit.
 
-A rank never returns into the code that made it: it ends by ``os._exit`` once the supervisor lets it.
+A rank never returns into the code that forked it: it ends by ``os._exit`` when the supervisor releases it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from harness.ranks.result import RankResult, conclude, leave_as_child
 from harness.system import intra_op_threads, posix
 from harness.system.signals import RANK_STACKS
 
-__unittest = True  # frames that no reader of a failure has a use for
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
 def from_fork(assignment: Assignment, close: Iterable[int]) -> NoReturn:
-    """First call in a rank that was forked from a server, whose descriptors in ``close`` it must not keep."""
+    """The first call in a rank that was forked from a server; closes the server's descriptors."""
     try:
         with contextlib.suppress(OSError):
             os.setpgid(0, 0)
@@ -47,7 +47,7 @@ def from_fork(assignment: Assignment, close: Iterable[int]) -> NoReturn:
         os.close(assignment.output)
         gc.enable()
         live(assignment)
-    except BaseException:  # noqa: BLE001 - the server's frames below must never see it
+    except BaseException:  # noqa: BLE001 - must never reach the server's frames
         with contextlib.suppress(OSError, ValueError):
             traceback.print_exc()
     finally:
@@ -55,7 +55,7 @@ def from_fork(assignment: Assignment, close: Iterable[int]) -> NoReturn:
 
 
 def from_exec() -> NoReturn:
-    """First call in a rank that is a new interpreter; its assignment is on standard input."""
+    """The first call in a rank that is a new interpreter; its assignment is on standard input."""
     with open(0, "rb", closefd=False) as stdin:
         assignment = decode(stdin.read())
     assert isinstance(assignment, Assignment)
@@ -69,7 +69,7 @@ def from_exec() -> NoReturn:
 
 
 def live(assignment: Assignment) -> NoReturn:
-    """Everything from settling in to the exit."""
+    """Runs the rank from its first settings to its exit: one test, or test after test in a pooled rank."""
     _fresh_streams()
     _settle_signals(assignment)
     coverage_hook.start_in_child()
@@ -89,7 +89,7 @@ def live(assignment: Assignment) -> NoReturn:
 
 
 def _serve_tests(assignment: Assignment, channel: RankChannel, log: collective_log.CollectiveLog) -> None:
-    """A pooled rank's life: test after test, each followed by a look at what it left behind."""
+    """Runs test after test in a pooled rank; after each, the leak guard lists what the test left changed."""
     watch = guard.Guard()
     request = previous = assignment.launch
     channel.on_ready, channel.on_import = watch.begin, watch.accept_import
@@ -102,12 +102,12 @@ def _serve_tests(assignment: Assignment, channel: RankChannel, log: collective_l
                 changed = module_import.take_over(request, previous)
                 previous = request
             _settle_threads(request, anew=changed)
-            changed = True  # the number of threads is among what is looked at
+            changed = True  # the leak guard compares the number of threads
         compiler_state.reset_if_used()
         destroyed = process_groups.destroy_unless(request.keeps_group)
         watch.begin(unchanged=not (destroyed or changed))
         final = _run(assignment, request, test, channel, log)
-        posix.flush_streams()  # or the end of what it printed would come with the next test
+        posix.flush_streams()  # otherwise the end of its output would be part of the next test's
         left = watch.what_changed(request.keeps_group)
         channel.report(_report(assignment, final, started, left, watch.groups_begun))
 
@@ -126,20 +126,20 @@ def _run(
         case = _case(request, test, channel)
         recorder.install(log, restart=not request.keeps_group)
         log.clear()
-        with warnings.catch_warnings():  # filters end with their test, on ranks that are kept
-            case._run(  # every launched class has upstream's entry
+        with warnings.catch_warnings():  # a pooled rank's next test starts with the original filters
+            case._run(  # upstream's entry point, which every launched class has
                 assignment.rank, test.method, test.file_name, channel, **request.kwargs
             )
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is this rank's outcome
+    except BaseException as error:  # noqa: BLE001 - every exception becomes this rank's outcome
         ending = error
     final = conclude(channel.result, ending, channel.texts)
-    if os.getpid() != pid:  # a child that the test forked: the report is the rank's alone to make
+    if os.getpid() != pid:  # a child that the test forked must not report for the rank
         leave_as_child(final)
     return final
 
 
 def _case(request: Launch, test: Launch | Again, channel: RankChannel) -> Any:
-    """The test's class, imported if need be; that of the test before where it is to run again."""
+    """The test's class, imported if necessary; the previous test's class where the request is ``Again``."""
     found = channel.kept.pop("case", None)
     if found is None or isinstance(test, Launch):
         modules, had_torch = len(sys.modules), "torch" in sys.modules
@@ -168,7 +168,7 @@ _PASSED = RankResult(Status.PASSED)
 
 
 def _fresh_streams() -> None:
-    """Standard streams of the rank's own: the parent's objects hold its buffers, or some capture's file."""
+    """Makes new standard streams: the parent's objects hold its buffers or write to a captured file."""
     for name, fd in (("stdout", 1), ("stderr", 2)):
         raw = io.FileIO(fd, "w", closefd=False)
         stream = io.TextIOWrapper(
@@ -179,36 +179,44 @@ def _fresh_streams() -> None:
 
 
 def _settle_signals(assignment: Assignment) -> None:
-    """Default signals, a stack dump on request even from C code that holds the GIL, and no life without the
-    server."""
-    signal.set_wakeup_fd(-1)  # the server's
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a parent that blocks signals blocks only its own
+    """Sets default signal handlers, a stack dump on ``RANK_STACKS``, and death with the server.
+
+    The dump is written even where C code holds the GIL.
+    """
+    signal.set_wakeup_fd(-1)  # the server has set one
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the parent's blocked signals are not blocked here
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.enable(
         file=assignment.stack
-    )  # a crash's own stack comes the same way as one that is asked for
+    )  # a crash writes its stack to the same pipe as a requested dump
     faulthandler.register(RANK_STACKS, file=assignment.stack, all_threads=True, chain=False)
     posix.die_with_parent(signal.SIGKILL)
     if os.getppid() != assignment.server_pid:
-        os._exit(EXIT_ERROR)  # the server died before we could ask
+        os._exit(EXIT_ERROR)  # the server ended before die_with_parent took effect
 
 
 def _settle_threads(request: Launch, *, anew: bool = False) -> None:
-    """Sets the rank's intra-op threads, as soon as torch is there, and torch.distributed's debug level.
+    """Sets the rank's intra-op threads once torch is imported, and torch.distributed's debug level.
 
-    ``anew`` where the environment has changed since the debug level was read.
+    The thread count is set in each rank because after a fork torch still has its parent's OpenMP pool
+    (related: pytorch/pytorch#17199). The debug level is set because torch reads ``TORCH_DISTRIBUTED_DEBUG``
+    at import only (pytorch/pytorch#73166). ``anew`` says that the environment has changed since the level was
+    read.
     """
     intra_op_threads.set_in_torch(request.threads)
     distributed = sys.modules.get("torch.distributed")
     read = anew or "TORCH_DISTRIBUTED_DEBUG" in os.environ
     if read and distributed is not None and distributed.is_available():
-        with contextlib.suppress(ValueError):  # a bad value is the test's to meet, as on import
+        with contextlib.suppress(ValueError):  # the variable has a value that torch does not know
             distributed.set_debug_level_from_env()
 
 
 def _leave(final: RankResult) -> NoReturn:
-    """Runs what the test registered for the exit, writes out what is buffered, and ends the process."""
+    """Runs the test's atexit functions, flushes coverage and the standard streams, and ends the process.
+
+    A process that ends by ``os._exit`` runs no atexit functions otherwise (python/cpython#83856).
+    """
     try:
         atexit._run_exitfuncs()
     finally:

@@ -1,4 +1,4 @@
-"""``RankProcess``: a rank as upstream's tests expect to find it in ``self.processes``."""
+"""``RankProcess``: a rank as upstream's tests use it in ``self.processes``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.ranks.processes.rank_set import RankSet
 
 
 class RankProcess:
-    """One rank of a running test, with the part of ``multiprocessing.Process`` that tests use.
+    """One rank of a running test, with those methods of ``multiprocessing.Process`` that tests use.
 
     ``exitcode`` is None until the supervisor has seen the rank end.
     """
@@ -21,15 +21,15 @@ class RankProcess:
         self.exitcode: int | None = None
 
     def is_alive(self) -> bool:
-        """True until the supervisor has seen it end."""
+        """Whether the supervisor has not yet seen the rank end."""
         return self.exitcode is None
 
     def terminate(self) -> None:
-        """Sends SIGTERM; nothing happens to one that is gone."""
+        """Sends SIGTERM; does nothing where the rank has ended."""
         self._send(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Sends SIGKILL; nothing happens to one that is gone."""
+        """Sends SIGKILL; does nothing where the rank has ended."""
         self._send(signal.SIGKILL)
 
     def _send(self, signum: int) -> None:

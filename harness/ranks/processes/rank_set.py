@@ -1,16 +1,16 @@
-"""``RankSet``: the live ranks of one test, and every descriptor by which the parent knows them.
+"""``RankSet``: the parent's side of the live ranks of one test: their sockets, pipes, signals and end.
 
     parent                          server                         rank r
       |  Launch + descriptors  ------> |                              |
       |                                |  fork (or exec) x N -------> |
-      | <----- Started(pids) --------- |                              |
+      | <---- Launched(pids) --------- |                              |
       | <------------------------------------ channel: Report ------- |
       | <------------------------------------ output, stack dumps --- |
       |  Release -------------------------------------------------->  |
       | <----- Exited(rank, code) ---- | <------- _exit ------------- X
       | <----- Swept(leaked) --------- |
 
-Everything on the left is owned by a ``RankSet``; closing it ends whatever still runs.
+A ``RankSet`` owns everything on the left; closing it ends the ranks that still run.
 """
 
 from __future__ import annotations
@@ -27,19 +27,18 @@ from dataclasses import dataclass
 from harness.communication import collective_log
 from harness.errors import LaunchError, ServerLost
 from harness.protocol import Launch, Launched, Refused, Release, Signal, decode, encode
+from harness.ranks.deadlines import KILL_WAIT_S
 from harness.wire import framed, recv_frame, send_fds, send_frame
 
-# Descriptors that follow a Launch: the launch's socket and the collective log, then three a rank.
+# Descriptors that follow a Launch: the launch's socket and the collective log, then three for each rank.
 SHARED_FDS = 2
 FDS_A_RANK = 3
-# A killed process that does not go away for this long sits in an uninterruptible system call.
-REAP_WAIT_S = 10.0
-# A peer that leaves a full socket unread for this long is stuck; half a frame would be worse than none.
+# Seconds to wait while a peer does not read its full socket, since half a frame would be worse than none.
 SEND_WAIT_S = 5.0
 
 
 class DirtyModule(LaunchError):
-    """Importing the test's module left threads in the server: ranks must import it themselves."""
+    """Importing the test's module left threads in the server, so ranks must import the module themselves."""
 
 
 class StartTimeout(LaunchError):
@@ -48,7 +47,7 @@ class StartTimeout(LaunchError):
 
 @dataclass(slots=True)
 class RankLink:
-    """The parent's ends for one rank: its channel, what it prints, and its stack dumps."""
+    """The parent's descriptors for one rank: its channel, its output pipe and its stack-dump pipe."""
 
     rank: int
     channel: socket.socket
@@ -64,7 +63,7 @@ class RankLink:
 
 @dataclass(slots=True)
 class _Remote:
-    """The ends that travel: closed here as soon as the server has them."""
+    """The descriptors that are sent to the server, and closed here as soon as the server has them."""
 
     fds: list[int]
 
@@ -74,14 +73,14 @@ class _Remote:
 
 
 class RankSet:
-    """The live ranks of one test, and every descriptor by which the parent knows them.
+    """The live ranks of one test, and all of the parent's descriptors for them.
 
-    A context manager: leaving it ends the ranks that still run, waits until they and their leftovers are
-    gone, and closes all descriptors.
+    A context manager: leaving it ends the ranks that still run, waits until they and the processes that they
+    left are gone, and closes all descriptors.
     """
 
     def __init__(self, request: Launch) -> None:
-        """OSError where there are not enough descriptors; none is left open then."""
+        """Opens the descriptors of all ranks, or none of them: OSError where there are not enough."""
         self.world_size = request.world_size
         self.pids: list[int] = []
         self.links: list[RankLink] = []
@@ -116,10 +115,10 @@ class RankSet:
         self.links.append(RankLink(rank, near, output, stack))
 
     def start(self, server: socket.socket, request: Launch, timeout_s: float | None = None) -> None:
-        """Hands the request to a server and waits until it says that the ranks exist.
+        """Sends the request to a server and waits until the server reports that the ranks exist.
 
-        ServerLost where the server is gone, DirtyModule or LaunchError where it refuses or where importing
-        the test's module takes longer than ``timeout_s``.
+        ServerLost where the server has ended, DirtyModule or LaunchError where it refuses, StartTimeout where
+        importing the test's module takes longer than ``timeout_s``.
         """
         try:
             send_frame(server, encode(request))
@@ -144,23 +143,23 @@ class RankSet:
         self.pids = answer.pids
 
     def attention(self) -> select.poll:
-        """Everything by which the parent hears of the ranks, to wait on: one for all tests of a kept set."""
+        """A poll object with all of the ranks' descriptors; a pooled set uses the same one for all tests."""
         if self._attention is None:
             self._attention = attend(self.events, self.links)
         return self._attention
 
     @property
     def closed(self) -> bool:
-        """True after ``close``."""
+        """Whether ``close`` was called."""
         return self.events.fileno() < 0
 
     def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
-        """Has the server signal a rank, or its whole process group; nothing happens to one that is gone."""
-        with contextlib.suppress(OSError):  # a server that is gone has taken its ranks with it
+        """Makes the server signal a rank or its process group; does nothing where it has ended."""
+        with contextlib.suppress(OSError):  # a server that has ended took its ranks with it
             send_whole(self.events, framed(encode(Signal(rank, int(signum), group))))
 
     def release(self, rank: int) -> None:
-        """Lets a rank that has reported go on to its end."""
+        """Lets a rank that has reported exit."""
         with contextlib.suppress(OSError):  # it may have died since
             send_whole(self.links[rank].channel, framed(encode(Release())))
 
@@ -173,15 +172,15 @@ class RankSet:
         self.close()
 
     def close(self) -> None:
-        """Ends what still runs, waits for the server's word that all is swept, closes everything."""
+        """Ends the ranks that still run, waits for the server's sweep, and closes everything."""
         if self.closed:
             return
         if self.swept is None and self.pids:
-            # Shutting down our sending side tells the server to end the ranks, with SIGKILL: the wait is
-            # bounded by the kernel, not by them.
+            # Shutting down our sending side makes the server end the ranks by SIGKILL, so the wait depends
+            # on the kernel and not on the ranks.
             with contextlib.suppress(OSError):
                 self.events.shutdown(socket.SHUT_WR)
-            self.wait_until_swept(REAP_WAIT_S)
+            self.wait_until_swept(KILL_WAIT_S)
         self._close_descriptors()
         self.log.close()
 
@@ -192,7 +191,7 @@ class RankSet:
             link.close()
 
     def wait_until_swept(self, timeout_s: float) -> None:
-        """Waits until every rank is gone: the server closes its end then. ``timeout_s`` at most."""
+        """Waits at most ``timeout_s`` seconds until every rank has ended and its socket is closed."""
         with contextlib.suppress(OSError):
             self.events.settimeout(timeout_s)
             while self.events.recv(65536):
@@ -201,7 +200,7 @@ class RankSet:
 
 
 def attend(events: socket.socket, links: Sequence[RankLink]) -> select.poll:
-    """What waits until any of the descriptors has something to read, or its other end is gone."""
+    """A poll object that is ready when any descriptor can be read or its other end is closed."""
     poll = select.poll()
     for end in (events, *(end for link in links for end in (link.channel, link.output, link.stack))):
         poll.register(end, select.POLLIN)
@@ -216,8 +215,10 @@ def _open_pipe(undo: contextlib.ExitStack) -> tuple[int, int]:
 
 
 def send_whole(sock: socket.socket, data: bytes) -> None:
-    """Sends a frame's bytes on a socket that is not blocking, because others read from it when it is ready;
-    OSError where the peer is gone or does not read."""
+    """Sends a frame's bytes on a non-blocking socket, which other code reads when it is ready.
+
+    OSError where the peer has ended or does not read.
+    """
     try:
         sent = sock.send(data)
     except BlockingIOError:
@@ -232,11 +233,11 @@ def send_whole(sock: socket.socket, data: bytes) -> None:
 
 
 def remote_fd_count(world_size: int) -> int:
-    """How many descriptors follow a Launch."""
+    """The number of descriptors that follow a Launch."""
     return SHARED_FDS + FDS_A_RANK * world_size
 
 
 def split_fds(fds: Sequence[int]) -> tuple[int, int, list[tuple[int, int, int]]]:
-    """Launch socket, collective log, and (channel, output, stack) by rank, out of a Launch's descriptors."""
+    """Splits a Launch's descriptors: launch socket, collective log, (channel, output, stack) by rank."""
     per_rank = [(fds[i], fds[i + 1], fds[i + 2]) for i in range(SHARED_FDS, len(fds), FDS_A_RANK)]
     return fds[0], fds[1], per_rank

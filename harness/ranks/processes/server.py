@@ -1,8 +1,8 @@
-"""The server process: starts ranks, reports their ends, and leaves nothing of them behind.
+"""The server process: starts and reaps rank processes, and ends every process that they leave behind.
 
-It is the parent of every rank, adopts whatever their deaths orphan, and dies with the process that
-started it; when it dies itself, its ranks die with it. One thread, one selector, no time-outs of its own:
-when to end ranks is the supervisor's decision.
+It is the parent of every rank, adopts the orphans that a rank's death leaves, and dies with the process that
+started it; when it dies itself, its ranks die with it. It has one thread, one selector and no time-outs: the
+supervisor decides when to end ranks.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from harness.system.reaper import Reaper
 from harness.system.server_process import Parent
 from harness.wire import read_available, recv_fds, recv_frame
 
-# Starts the process of one rank, by fork or exec: (its assignment, descriptors to close) -> process id.
+# Starts the process of one rank by fork or exec: (its assignment, descriptors to close) -> process id.
 StartRank = Callable[[Assignment, Sequence[int]], int]
 
 
 class Server:
-    """The loop of a server process; ``run`` returns when the parent has closed its end of ``control``."""
+    """The main loop of a server process; ``run`` returns when the parent has closed its end of the socket."""
 
     def __init__(self, control: socket.socket, start_rank: StartRank, *, preload: bool) -> None:
         self._control = control
@@ -46,7 +46,7 @@ class Server:
         self._launches: list[LaunchedRanks] = []
         self._reaper = Reaper()
         self._pid = os.getpid()
-        self._scratch: str | None = None  # the parent's, which may be killed before it can remove it
+        self._scratch: str | None = None  # the directory of a parent that may be killed before it removes it
         self._dismissed = False
         self._stopping = self._importing = False
         self._wakeup: tuple[socket.socket, ...] = ()
@@ -54,7 +54,7 @@ class Server:
         self._collapsed = False
 
     def run(self) -> None:
-        """Serves until the parent is gone, then ends every rank."""
+        """Serves requests until the parent has ended, then ends every rank."""
         self._selector.register(self._control, selectors.EVENT_READ, self._take_request)
         self._listen_for_signals()
         try:
@@ -66,13 +66,15 @@ class Server:
                 shutil.rmtree(self._scratch, ignore_errors=True)
 
     def step(self) -> None:
-        """Waits until something happens, and sees to it."""
+        """Waits for the next event and handles it."""
         for key, _ in self._selector.select():
             key.data()
 
     def _listen_for_signals(self) -> None:
-        """SIGTERM, which is also how the parent's death is told, ends the loop between two of its steps, so
-        that no step is left half done; only an import, which may never end, is broken off."""
+        """Makes SIGTERM, which also reports the parent's death, end the loop between two steps.
+
+        No step is interrupted halfway, except an import, which may never end.
+        """
         readable, writable = self._wakeup = socket.socketpair()
         for end in self._wakeup:
             end.setblocking(False)
@@ -86,8 +88,10 @@ class Server:
             raise SystemExit(0)
 
     def _is_dismissed(self) -> bool:
-        """True where the parent needs no cleaning up by us; its word may wait behind the request that an
-        import was part of."""
+        """Whether the parent has dismissed this server and removes its scratch directory itself.
+
+        The message may still be unread, behind the request whose import was interrupted.
+        """
         if not self._dismissed and self._control.fileno() >= 0:
             self._control.settimeout(0)
             with contextlib.suppress(OSError, ProtocolError):
@@ -99,7 +103,7 @@ class Server:
         for ranks in self._launches:
             ranks.kill()
         for ranks in self._launches:
-            ranks.kill_and_reap()  # only now are those that it started orphans, and found
+            ranks.kill_and_reap()  # processes that a rank started are adopted only after the rank's end
         self._launches.clear()
         self._reaper.sweep(())
 
@@ -130,16 +134,16 @@ class Server:
         ranks.send(refusal)
         ranks.events.close()
         if refusal.dirty:
-            self._dismissed = True  # the parent lives, and goes on without this server
+            self._dismissed = True  # the parent is alive and replaces this server
             self._hang_up()
 
     def _hang_up(self) -> None:
-        """Takes no more requests, which ends the loop."""
+        """Accepts no more requests, which ends the loop."""
         self._selector.unregister(self._control)
         self._control.close()
 
     def _prepare(self, request: Launch) -> Refused | None:
-        """Takes over the parent's surroundings and imports what ranks need, before any of them exists."""
+        """Copies the parent's environment and imports what ranks need; returns a refusal on error."""
         try:
             module_import.take_over(request)
             if self._preload and request.preload:
@@ -150,7 +154,8 @@ class Server:
             return Refused(f"module {request.module.name} does not import:\n{_brief(error)}")
         if self._preload and not misses_no_thread():
             return Refused(f"importing {request.module.name} started threads", dirty=True)
-        gc.freeze()  # what ranks share with the server stays shared: no collection writes to it
+        # A garbage collection in a rank would write to, and so unshare, these objects (python/cpython#75739).
+        gc.freeze()
         return None
 
     def _import(self, request: Launch) -> None:
@@ -164,7 +169,7 @@ class Server:
             self._reaper.take_as_helpers(before)
 
     def _start_ranks(self, request: Launch, ranks: LaunchedRanks, fds: list[int]) -> Refused | None:
-        """Starts all ranks of a launch, or none."""
+        """Starts all ranks of a launch, or returns a refusal and leaves none running."""
         _, log, per_rank = split_fds(fds)
         mine = self._own_fds()
         try:
@@ -187,10 +192,10 @@ class Server:
             mine += ranks.fds()
         return mine
 
-    # -- a launch's life
+    # -- the ranks of a launch
 
     def watch(self, ranks: LaunchedRanks) -> None:
-        """Sees to what happens to these ranks, and to what their parent says, from now on."""
+        """Adds the ranks' ends and the parent's messages about them to the events that the loop handles."""
         self._launches.append(ranks)
         ranks.events.setblocking(False)
         for pidfd in ranks.pidfds:
@@ -238,7 +243,7 @@ class Server:
         ranks.events.close()
 
     def end_helpers(self) -> None:
-        """The last that a server does: lets go of all that it has open, and ends its helpers."""
+        """Closes the server's descriptors and ends its helper processes; the server's last action."""
         if self._reaper.helpers:
             close_on_to_null(set())
             self._reaper.end_helpers()
@@ -249,15 +254,15 @@ def _brief(error: BaseException) -> str:
 
 
 def main(control: socket.socket, start_rank: StartRank, *, preload: bool, parent: Parent) -> None:
-    """Makes this process a server and serves; returns when it is no longer needed."""
+    """Makes this process a server and serves requests; returns when the server is no longer needed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.setpgid(0, 0)  # a Ctrl-C at the terminal is the parent's to handle
+    os.setpgid(0, 0)  # only the parent gets SIGINT from a Ctrl-C at the terminal
     posix.adopt_orphans()
     if parent.watch:
         posix.die_with_parent(signal.SIGTERM)
     if os.getppid() != parent.pid:
-        return  # it died before we could ask
-    atexit._clear()  # what the parent registered is the parent's to run
+        return  # the parent ended before die_with_parent took effect
+    atexit._clear()  # the parent runs the functions that it registered
     gc.disable()
     server = Server(control, start_rank, preload=preload)
     try:
@@ -268,10 +273,10 @@ def main(control: socket.socket, start_rank: StartRank, *, preload: bool, parent
 
 
 def close_on_to_null(keep: set[int]) -> None:
-    """Points every inherited descriptor above 2 at /dev/null.
+    """Points every inherited descriptor above 2 that is not in ``keep`` at /dev/null.
 
-    Not closed: Python objects of the parent still own these numbers, and would close somebody else's
-    descriptor when they are collected.
+    They are not closed, because Python objects of the parent still own these numbers, and would close another
+    file that had got the same number when they are collected.
     """
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for name in os.listdir("/proc/self/fd"):
@@ -284,8 +289,7 @@ def close_on_to_null(keep: set[int]) -> None:
 
 
 def detach_stdio() -> None:
-    """Lets go of the terminal or pipe for input; output stays where the parent's goes, for the server's own
-    last words."""
+    """Replaces standard input by /dev/null; output stays connected, for the server's own error messages."""
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)

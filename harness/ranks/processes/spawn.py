@@ -1,7 +1,7 @@
-"""The spawn launcher: each rank is a new interpreter. For where a fork is not safe; slower, same outcomes.
+"""The spawn launcher: starts each rank as a new interpreter, for where a fork is not safe; slower.
 
-A small server without torch starts and reaps the interpreters, so that everything but their birth is the
-same as with the fork server.
+A small server without torch starts and reaps the interpreters, so that everything except the start of a rank
+is the same as with the fork server.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ class SpawnLauncher(ServerLauncher):
     name = "spawn"
 
     def launch(self, request: Launch) -> RankSet:
-        """Starts ranks; ServerLost if the server dies. A module that does not import is each rank's error."""
+        """Starts ranks; ServerLost if the server dies. A failing import is an error of each rank."""
         try:
             return self._attempt(request)
-        except ServerLost:  # it died since we looked, and no rank has run anything yet
+        except ServerLost:  # it died since it was last checked; no rank has run anything yet
             return self._attempt(request)
 
     def _start_server(self, module: str, sys_path: Sequence[str]) -> LaunchServer:
-        """The module does not matter: ranks import it, the server never does."""
+        """Starts a server; the module is not used, because ranks import it and the server never does."""
         return LaunchServer(*start_interpreter(__name__, "serve", sys_path))
 
 
 def serve(control: socket.socket, parent: Parent) -> None:
-    """Entry of the server."""
+    """The entry point of the server."""
     server.main(control, exec_rank, preload=False, parent=parent)
 
 
 def exec_rank(assignment: Assignment, close: Sequence[int]) -> int:
-    """Starts one rank's interpreter; returns its process id.
+    """Starts one rank's interpreter and returns its process id.
 
-    The assignment waits for it as a file on its standard input. Descriptors that it is not to have need no
-    closing: none of them survives an exec.
+    The rank reads its assignment from a file on standard input. The descriptors in ``close`` need no closing,
+    because no descriptor survives the exec unless it is made inheritable.
     """
     handed_on = (assignment.channel, assignment.stack, assignment.log)
     stdin = os.memfd_create("harness-assignment")

@@ -1,7 +1,7 @@
-"""The supervisor: watches the ranks of one test until each is gone, and says what became of each.
+"""The supervisor of rank processes: watches one test's ranks until each has ended, and makes their outcomes.
 
-One loop in the calling thread waits on everything at once: reports, exits, output, stack dumps and the
-next deadline. What to do when is ``deadlines.decide``; this module only sees and acts.
+One loop in the calling thread waits for everything at once: reports, exits, output, stack dumps and the next
+deadline. ``deadlines.decide`` decides what to do when; this module only observes and acts.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from harness.ranks.processes.rank_set import RankLink, RankSet
 from harness.system.signals import RANK_STACKS
 from harness.wire import FrameReader, read_available
 
-# So many reads empty a pipe, also one that somebody has enlarged to the kernel's 1 MiB. What comes after that
-# is not the rank's: a grandchild goes on printing.
+# This many reads empty even a pipe of the kernel's largest size, 1 MiB. Output after that is not the rank's,
+# but that of a process which it started and which still prints.
 DRAIN_READS = 16
 
 Clock = Callable[[], float]
@@ -36,14 +36,14 @@ Clock = Callable[[], float]
 
 @dataclass(slots=True)
 class _Watched:
-    """What is known of one rank."""
+    """The supervisor's record of one rank."""
 
     link: RankLink
     output: Output
     reader: FrameReader = field(default_factory=FrameReader)
     report: RankOutcome | None = None
     subtests: list[SubtestOutcome] = field(default_factory=list)  # that failed, while there is no report
-    order: int | None = None  # of the first bad news, or of the report
+    order: int | None = None  # place of its first failure or report among those of all ranks
     code: int | None = None
     peak_memory: int | None = None
     gone: bool = False
@@ -58,7 +58,7 @@ class _Watched:
 
 
 class Supervisor:
-    """Supervises one launch. ``run`` is called once and returns when every rank is gone."""
+    """Supervises one launch. ``run`` is called once and returns when every rank has ended."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Supervisor:
                 key.data()
         except KeyboardInterrupt:
             if self._view.interrupted is not None:
-                raise  # the second Ctrl-C: at once
+                raise  # the second Ctrl-C ends the wait at once
             self._view = replace(self._view, interrupted=self._clock())
 
     def _wait_s(self, step: NextStep) -> float | None:
@@ -157,7 +157,7 @@ class Supervisor:
                 self._ranks.swept = message.leaked
 
     def _lose_server(self) -> None:
-        """The server died, and the kernel ends its ranks with it."""
+        """Records that the server died, with which the kernel ends its ranks."""
         self._server_lost = True
         for watched in self._watched:
             if not watched.gone:
@@ -167,25 +167,25 @@ class Supervisor:
 
     def _take_exit(self, message: Exited) -> None:
         watched = self._watched[message.rank]
-        self._read_reports(watched)  # what it said before it went still counts, and comes first
+        self._read_reports(watched)  # a report that the rank sent before its exit counts, and comes first
         self._drain(watched)
         watched.code, watched.peak_memory = message.code, message.peak_memory
         self._settle(watched)
         watched.gone = True
 
     def _settle(self, watched: _Watched) -> None:
-        """A rank that goes without a report gets one: it crashed, or was ended."""
+        """Gives a rank that ended without a report an outcome: it crashed, or the supervisor ended it."""
         if watched.report is None:
             status = ended_as(watched.ended_for) or Status.CRASHED
             self._note(watched, self._unreported(watched, status, watched.lie))
 
     def _unreported(self, watched: _Watched, status: Status, note: str) -> RankOutcome:
-        """The outcome of a rank from which no report came."""
+        """The outcome of a rank that sent no report."""
         rank, failed = watched.link.rank, tuple(watched.subtests)
         return RankOutcome(rank, status, subtests=failed, exit_code=watched.code, note=note)
 
     def _read_reports(self, watched: _Watched) -> None:
-        """Everything that the channel holds; at its end, or after nonsense, it is watched no longer."""
+        """Reads all that the channel holds; stops watching it at its end or after an invalid frame."""
         while watched.lie == "":
             data = read_available(watched.link.channel.fileno())
             if not data:
@@ -213,16 +213,19 @@ class Supervisor:
             return
         watched.report = replace(outcome, order=self._place(watched), at_s=self._clock())
         if not watched.gone and watched.ended_for is not Why.EXIT and not watched.told_to_end:
-            watched.ended_for = None  # it was only slow: nobody needs to end it now
+            watched.ended_for = None  # it was only slow and need not be ended
 
     def _note_subtest(self, watched: _Watched, subtest: SubtestOutcome) -> None:
-        """Hurries nobody: the rank goes on, and its peers may. What comes of its being ended is no news."""
+        """Records a failed sub-test, which starts no grace period: the rank and its peers go on.
+
+        One that fails after the rank was told to end is ignored.
+        """
         if not watched.told_to_end:
             watched.subtests.append(subtest)
             self._place(watched)
 
     def _place(self, watched: _Watched) -> int:
-        """Which rank in the order of first news this one is."""
+        """The rank's place in the order in which ranks first failed or reported."""
         if watched.order is None:
             watched.order = self._order
             self._order += 1
@@ -248,7 +251,7 @@ class Supervisor:
             self._last_dump = self._clock()
 
     def _drain(self, watched: _Watched) -> None:
-        """Takes what the pipes still hold; a grandchild may keep them open, so not until their end."""
+        """Reads what the pipes hold now; a process that the rank left may keep them open for longer."""
         for _ in range(DRAIN_READS):
             output, dump = read_available(watched.link.output), read_available(watched.link.stack)
             if not (output or dump):
@@ -259,12 +262,12 @@ class Supervisor:
     # -- deciding
 
     def _decide(self) -> NextStep:
-        # A rank whose channel carries nonsense will never report: it counts as failed from now on.
+        # A rank whose channel carried an invalid frame will never report: it counts as failed from now on.
         bad = [w for w in self._watched if self._is_bad(w)]
         skips = [w.report for w in self._watched if w.report and w.report.status is Status.SKIPPED]
         now = self._clock()
         doomed = any(w.ended_for is not None and not w.gone for w in self._watched)
-        all_gone = all(w.gone for w in self._watched)  # where only the server's word on leftovers is awaited
+        all_gone = all(w.gone for w in self._watched)  # only the server's Swept message is still missing
         if (
             self._keep
             and self._view.interrupted is None
@@ -277,7 +280,7 @@ class Supervisor:
             alive=sum(not w.gone for w in self._watched) or int(self._waits_for_sweep()),
             first_bad=self._view.first_bad or (now if bad else None),
             first_skip=self._view.first_skip or (now if skips else None),
-            # Where all that were to be ended have reported meanwhile, the others leave as ever.
+            # Where all ranks that were to be ended have reported meanwhile, the normal release follows.
             looking=self._view.looking if doomed or all_gone or self._view.ended is not None else None,
             looked=all_gone or (doomed and self._all_dumped(now)),
         )
@@ -286,7 +289,7 @@ class Supervisor:
         return decide(self._view, self._limits, now)
 
     def _debugging(self) -> bool:
-        """No deadline while somebody debugs a rank."""
+        """Whether a rank is being debugged, during which there is no deadline."""
         rank = self._patient_with
         return rank is not None and rank < len(self._watched) and not self._watched[rank].settled
 
@@ -303,7 +306,7 @@ class Supervisor:
             return report.bad
         if self._rules.any_exit:
             return False
-        # One that is yet to exit, as it said it would, may still do so with the code that was announced.
+        # A rank that has reported sys.exit but not yet exited may still exit with the expected code.
         return self._rules.expected_exit is None or (
             watched.gone and watched.code != self._rules.expected_exit
         )
@@ -339,7 +342,7 @@ class Supervisor:
                 self._ranks.release(watched.link.rank)
 
     def _look(self, why: Why | None) -> None:
-        """Marks the ranks that have to be ended and asks them for their stacks."""
+        """Marks the ranks that have to be ended and requests their stack dumps."""
         assert why is not None
         for watched in self._watched:
             if not watched.gone and (why in (Why.EXIT, Why.INTERRUPT) or not watched.settled):
@@ -347,7 +350,7 @@ class Supervisor:
                 self._ranks.signal(watched.link.rank, RANK_STACKS)
 
     def _end(self) -> None:
-        """Ends those that are marked; lets the others, which have reported, leave by themselves."""
+        """Sends SIGTERM to the marked ranks; releases the others, which have reported."""
         for watched in self._watched:
             if watched.gone:
                 continue
@@ -360,14 +363,14 @@ class Supervisor:
     def _kill(self) -> None:
         for watched in self._watched:
             if not watched.gone:
-                watched.told_to_end = True  # whatever its exit code is now, it is our doing
+                watched.told_to_end = True  # the supervisor causes its exit code from now on
                 self._ranks.signal(watched.link.rank, signal.SIGKILL, group=True)
 
     # -- concluding
 
     def _outcome(self, watched: _Watched) -> RankOutcome:
         report = watched.report
-        if report is None:  # never gone, even after SIGKILL
+        if report is None:  # still alive, even after SIGKILL
             report = self._unreported(watched, Status.TIMED_OUT, "does not die")
             report = replace(report, order=self._place(watched))
         if watched.ended_for is Why.EXIT:

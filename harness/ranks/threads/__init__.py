@@ -1,1 +1,1 @@
-"""Ranks that are threads of the process that runs the test."""
+"""The rank mode "threads": the ranks of a test are threads of the process that runs it."""

@@ -1,7 +1,8 @@
-"""The rank mode "threads": ranks are threads of this process, on process groups of their own.
+"""The rank mode "threads": runs a test's ranks as threads of this process, with a process group for each.
 
-For classes of ``MultiThreadedTestCase`` these are torch's threaded groups. A class written for processes that
-allows this mode gets what it asks ``init_process_group`` for: gloo connects threads as it connects processes.
+Classes of ``MultiThreadedTestCase`` get torch's threaded process groups. A class written for processes that
+allows this mode gets the backend that it passes to ``init_process_group``: gloo connects threads as it
+connects processes.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 
 
 class ThreadRanks:
-    """Every test gets threads of its own, and they end with it.
+    """Runs each test on new threads, which end with it.
 
     A class's ``_run`` is called in each thread as it is in a process, on a subclass made for the rank, so
-    that what it sets on ``cls`` is the rank's own. ``_run_in_thread(rank, method, channel)`` is called
-    instead where a class has it. ``takes_turns = False`` lets the ranks of a class run at once (see
+    that class attributes that it sets are the rank's own. ``_run_in_thread(rank, method, channel)`` is called
+    instead where a class has it. ``takes_turns = False`` lets the ranks of a class run at the same time (see
     ``run_token``).
     """
 
@@ -53,11 +54,11 @@ class ThreadRanks:
         )
 
     def close(self) -> None:
-        """Ends threads that nobody joined, as far as a thread can be ended."""
+        """Ends the threads where ``join`` was never called, as far as threads can be ended."""
         self._ranks.interrupt_all()
 
     def how_the_server_ended(self) -> str:
-        """There is no server."""
+        """Text for the interface: there is no server."""
         return "no server"
 
 

@@ -1,4 +1,4 @@
-"""One rank that is a thread: what it has of its own, and where it is."""
+"""``RankThread``: one rank that is a thread, with its channel, process groups, collectives and stack."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from harness.outcomes import CollectiveRecord, SubtestOutcome
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.thread_stack import stack_of
 
-__unittest = True  # frames that no reader of a failure has a use for
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
 class RankEnded(SystemExit):
-    """Raised in a rank that its test does not wait for any longer. Nobody's fault by itself."""
+    """Raised in a rank whose test is already over, to end its thread; it is no failure of the rank."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadEnded:
-    """A rank's thread is at its end."""
+    """Event for the supervisor: the rank's thread is about to end."""
 
     rank: int
 
@@ -34,26 +34,26 @@ Body = Callable[[int, DirectChannel], object]
 
 
 class ThreadOwner(Protocol):
-    """What a rank's thread needs of the ranks that it belongs to; see ``rank_set.RankThreads``."""
+    """What a rank's thread needs of the rank set that it belongs to; see ``rank_set.RankThreads``."""
 
     over: bool
     abandoned: tuple[int, ...]
 
     def live(self, thread: RankThread) -> None:
-        """Lives the rank's life, from its first token until its groups are destroyed."""
+        """Runs the rank, from its first acquisition of the run token until its groups are destroyed."""
         ...
 
     def left(self, thread: RankThread) -> None:
-        """Is called last, when the rank's thread is about to end."""
+        """Called last, when the rank's thread is about to end."""
         ...
 
     def subtest_failed(self, rank: int, subtest: SubtestOutcome) -> None:
-        """Is called as a sub-test goes wrong."""
+        """Called when a sub-test fails."""
         ...
 
 
 class RankThread(threading.Thread):
-    """A rank's thread, a daemon. ``world`` is what ``torch.distributed`` has for it."""
+    """The daemon thread of one rank. ``world`` is the rank's state of ``torch.distributed``."""
 
     def __init__(self, owner: ThreadOwner, rank: int) -> None:
         super().__init__(name=f"rank {rank}", daemon=True)
@@ -64,11 +64,11 @@ class RankThread(threading.Thread):
         self.released = threading.Event()
         self.records: deque[CollectiveRecord] = deque(maxlen=ENTRIES)
         self.sequence: dict[str, int] = {}
-        self.pending: PendingCollective | None = None  # the threaded collective that it is in
-        self.waits = False  # for other ranks: in a collective, a store or the like, or for the run token
+        self.pending: PendingCollective | None = None  # the threaded collective that the rank is in
+        self.waits = False  # whether it waits for other ranks (collective, store) or for the run token
 
     def run(self) -> None:
-        """The rank's whole life."""
+        """Runs the rank and reports the thread's end; SystemExit ends the thread silently."""
         with contextlib.suppress(SystemExit):
             try:
                 self.owner.live(self)
@@ -76,21 +76,21 @@ class RankThread(threading.Thread):
                 self.owner.left(self)
 
     def next_number(self, key: str) -> int:
-        """1 for this rank's first collective of a group, then 2, and so on."""
+        """The number of this rank's next collective of a group: 1 for the first, then 2, and so on."""
         number = self.sequence[key] = self.sequence.get(key, 0) + 1
         return number
 
     def stop_if_over(self) -> None:
-        """Raises RankEnded where nobody waits for this rank any longer."""
+        """Raises RankEnded where the test is over."""
         if self.owner.over:
             raise RankEnded(f"the test of rank {self.rank} is over")
 
     def stack(self) -> str:
-        """Where the thread is now, in faulthandler's form, innermost first; "" where it is nowhere."""
+        """The thread's stack in faulthandler's form, innermost frame first; "" where it has none."""
         return stack_of(self.ident or 0)
 
 
 def current() -> RankThread | None:
-    """The rank that this thread is, or None."""
+    """The rank whose thread is the calling one, or None."""
     thread = threading.current_thread()
     return thread if isinstance(thread, RankThread) else None

@@ -1,16 +1,17 @@
-"""The live ranks of one threaded test: started, heard, let go or ended.
+"""``RankThreads``: starts the rank threads of one test, collects their reports, releases or interrupts them.
 
     parent                           rank r (a thread)
       start -------------------------> acquire the run token, run the body
                                        collective: arrive, release the token, wait, acquire it again
-      next_event <---- SubtestFailed - one of its sub-tests went wrong
-      next_event <------ RankOutcome - the body is over
+      next_event <---- SubtestFailed - one of its sub-tests failed
+      next_event <------ RankOutcome - the body has returned
       release -----------------------> destroy the groups
       next_event <------ ThreadEnded - X
-      wake, interrupt ---------------> SystemExit, at its next step
+      wake, interrupt ---------------> SystemExit, at its next bytecode
 
-A thread cannot be killed. One that waits in a threaded collective is woken; one that runs Python is raised
-``SystemExit`` in; one that waits anywhere else is abandoned: it is a daemon, and ends when it comes back.
+A thread cannot be killed. One that waits in a threaded collective is woken; in one that runs Python
+``SystemExit`` is raised; one that waits anywhere else is abandoned: it is a daemon, and ends when its wait
+ends.
 """
 
 from __future__ import annotations
@@ -33,17 +34,18 @@ from harness.ranks.threads.rank import Body, RankThread, ThreadEnded
 from harness.ranks.threads.rank_state import RankStates
 from harness.ranks.threads.run_token import RunToken
 
-__unittest = True  # frames that no reader of a failure has a use for
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# So often may a rank be found asleep with the run token; then all run at once for the rest of the test.
+# After a rank was found asleep with the run token this many times, all ranks run at once for the rest of the
+# test.
 MOST_PASSED_ON = 3
-# Seconds for the threads of a test that nobody joined to end; what is left then is abandoned.
+# Seconds for the threads of a test to end where ``join`` was never called; then they are abandoned.
 UNWATCHED_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What a look at the ranks saw; the same twice means that nothing moved."""
+    """What ``look`` observed; the same twice in a row means that no rank moved in between."""
 
     handovers: int = -1
     ticks: int | None = None
@@ -51,7 +53,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class _Call:
-    """A call of a threaded group's method; ``held`` is what its rank holds from its arrival to its return."""
+    """One call of a threaded group's method; ``held`` are its contexts from arrival to return."""
 
     thread: RankThread
     operation: str
@@ -62,7 +64,7 @@ class _Call:
 
 
 class RankThreads:
-    """The ranks of one test, from ``start`` to ``close``. ``turns`` off lets them all run at once."""
+    """The rank threads of one test, from ``start`` to ``close``; ``turns=False`` removes the run token."""
 
     def __init__(self, world_size: int, body: Body, *, timeout_s: float, turns: bool = True) -> None:
         self.world_size = world_size
@@ -89,7 +91,7 @@ class RankThreads:
     # -- for the parent
 
     def start(self) -> None:
-        """Puts the threaded groups in place and starts the threads."""
+        """Installs the threaded process groups and starts the threads."""
         from harness.ranks.threads import torch_groups  # imports torch
 
         self._installed.enter_context(torch_groups.installed(self, self._timeout_s))
@@ -97,24 +99,24 @@ class RankThreads:
         try:
             for thread in self.threads:
                 thread.start()
-        except BaseException:  # the system may refuse a thread: those that came to life must go
+        except BaseException:  # the system may refuse a thread: those that were started must end
             self.close()
             raise
 
     def next_event(self, timeout_s: float | None) -> SubtestFailed | RankOutcome | ThreadEnded | None:
-        """What a rank has to say next; None where none does in time."""
+        """The next event of any rank; None where there is none within ``timeout_s`` seconds."""
         try:
             return self._events.get(timeout=timeout_s)
         except queue.Empty:
             return None
 
     def release(self) -> None:
-        """Lets the ranks that have reported go."""
+        """Lets the ranks that have reported end."""
         for thread in self.threads:
             thread.released.set()
 
     def wake(self) -> None:
-        """The test is over: ends all waiting for turns and in threaded collectives."""
+        """Marks the test as over, and ends every wait for the run token or in a threaded collective."""
         from harness.ranks.threads import torch_groups
 
         self.over = True
@@ -124,14 +126,17 @@ class RankThreads:
         torch_groups.wake_all()
 
     def interrupt(self) -> None:
-        """Raises SystemExit in every thread that is still there, at its next step of Python; its own class,
-        not a subclass, because that is what the interpreter lets a thread end with in silence."""
+        """Raises SystemExit in every live thread, at its next bytecode.
+
+        The exception is SystemExit itself and not a subclass, because a thread may end with it silently. It
+        does not reach a thread that waits in C (python/cpython#144748, python/cpython#137958).
+        """
         for thread in self._alive():
             identity = ctypes.c_ulong(thread.ident or 0)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(SystemExit))
 
     def interrupt_all(self) -> None:
-        """Ends a test that nobody watches: wakes, interrupts and closes. Nothing happens after ``close``."""
+        """Ends a test that no supervisor watches: wakes, interrupts, closes. Nothing after ``close``."""
         if not self._closed:
             self.wake()
             self.interrupt()
@@ -141,8 +146,12 @@ class RankThreads:
             self.close()
 
     def close(self) -> tuple[int, ...]:
-        """Takes the threaded groups out again and puts the parent's state back; a thread that is at its end
-        is waited for. The ranks whose threads had to be abandoned are returned. Once."""
+        """Uninstalls the threaded groups, restores the parent's state and joins the threads that have ended.
+
+        Returns the ranks whose threads had to be abandoned; a second call only returns them again. An
+        exception that ``interrupt`` raised does not reach a thread that waits in C (python/cpython#144748,
+        python/cpython#137958).
+        """
         if self._closed:
             return self.abandoned
         self._closed = True
@@ -156,7 +165,7 @@ class RankThreads:
         self._installed.close()
         self._states.restore()
         if ended:
-            # Exceptions and the frames that they left form cycles, which hold the ranks' sockets.
+            # Exceptions and their frames form reference cycles, which keep the ranks' sockets open.
             gc.collect()
         return self.abandoned
 
@@ -164,10 +173,11 @@ class RankThreads:
         return [t for t in self.threads if t.is_alive()]
 
     def look(self) -> bool:
-        """A look at ranks from whom nothing is heard.
+        """Checks ranks that have sent no event for a while; returns whether they are deadlocked.
 
-        One that sleeps in its turn while others want theirs is overtaken, after two looks. True where every
-        rank that is still at work waits in a collective that cannot become complete.
+        A rank that sleeps with the run token while others wait for it loses the token after two such checks.
+        Ranks are deadlocked where every one that still works waits in a collective that cannot become
+        complete.
         """
         holder = self._token.holder
         ticks = _ticks_asleep(self.threads[holder]) if holder is not None else None
@@ -181,7 +191,7 @@ class RankThreads:
 
     def _deadlocked(self) -> bool:
         if threading.active_count() > self._others + len(self._alive()):
-            return False  # a thread of the test's own may still come to a rank's collective
+            return False  # a thread that the test started may still enter a collective
         working = [t for t in self.threads if t.rank not in self._reported]
         pending = [t.pending for t in working]
         return bool(working) and all(p is not None and not p.complete for p in pending)
@@ -189,14 +199,14 @@ class RankThreads:
     # -- in a rank
 
     def live(self, thread: RankThread) -> None:
-        """The rank's life, from its first turn until its groups are destroyed."""
+        """Runs the rank, from its first acquisition of the run token until its groups are destroyed."""
         started = time.monotonic()
         self._acquire_token(thread)
         thread.stop_if_over()
         ending: BaseException | None = None
         try:
             self._body(thread.rank, thread.channel)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is this rank's outcome
+        except BaseException as error:  # noqa: BLE001 - every exception becomes this rank's outcome
             ending = error
         final = conclude(thread.channel.result, ending, thread.channel.texts)
         self._token.release(thread.rank)
@@ -214,9 +224,9 @@ class RankThreads:
         thread.waits = False
 
     def left(self, thread: RankThread) -> None:
-        """The rank is at its end."""
+        """Releases what the rank's thread holds and reports its end."""
         self._token.release(thread.rank)
-        thread.channel.result = None  # it leads to the frames of an exception, and these to sockets
+        thread.channel.result = None  # it refers to the frames of an exception, and these to sockets
         if thread.world is not None:
             from harness.ranks.threads import torch_groups
 
@@ -226,14 +236,16 @@ class RankThreads:
         self._events.put(ThreadEnded(thread.rank))
 
     def subtest_failed(self, rank: int, subtest: SubtestOutcome) -> None:
-        """Tells the parent of a sub-test that went wrong, unless it did so because the test is over."""
+        """Reports a failed sub-test to the parent, unless the test is over."""
         if not self.over:
             self._events.put(SubtestFailed(rank, subtest))
 
     @contextlib.contextmanager
     def away(self, thread: RankThread, *, for_peers: bool = True) -> Iterator[None]:
-        """Within, the rank waits, for others unless said otherwise: the turn is somebody else's, and its own
-        again afterwards. RankEnded where all is over."""
+        """A region in which the rank waits without the run token; it acquires the token again at the end.
+
+        ``for_peers`` says that it waits for other ranks. RankEnded where the test is over.
+        """
         if getattr(self._inside, "now", False):
             yield
             return
@@ -249,10 +261,12 @@ class RankThreads:
 
     @contextlib.contextmanager
     def collective(self, thread: RankThread, operation: str, group: str, size: int) -> Iterator[None]:
-        """One collective of a threaded group, to which the rank comes when ``arrive`` is called within. One
-        that is refused before that, for its arguments, is none."""
+        """A region around one call of a threaded group's collective, in which the rank calls ``arrive``.
+
+        A call that is refused for its arguments before ``arrive`` is not recorded.
+        """
         inside = self._inside
-        if getattr(inside, "now", False) or getattr(inside, "call", None) is not None:  # made of others
+        if getattr(inside, "now", False) or getattr(inside, "call", None) is not None:  # a nested call
             yield
             return
         thread.stop_if_over()
@@ -266,8 +280,7 @@ class RankThreads:
             thread.records[-1] = replace(call.record, ended_s=time.monotonic())
 
     def arrive(self) -> None:
-        """The calling thread's collective is about to wait for the other ranks: recorded, and compared with
-        what they call there."""
+        """Records that the calling rank's collective is about to wait, and matches it with its peers'."""
         call: _Call | None = getattr(self._inside, "call", None)
         if call is None or call.record is not None:
             return
@@ -297,9 +310,9 @@ class RankThreads:
 
 
 def _ticks_asleep(thread: RankThread) -> int | None:
-    """The processor ticks that a thread has used, where it sleeps now; None where it runs, or is gone.
+    """The processor ticks that a sleeping thread has used; None where the thread runs or has ended.
 
-    Where the system does not tell (no /proc), a thread counts as asleep.
+    Where the system has no /proc, a thread counts as asleep.
     """
     try:
         with open(f"/proc/self/task/{thread.native_id}/stat", "rb") as stat:

@@ -1,7 +1,7 @@
-"""What a process has one of and each rank needs its own of, where ranks are threads.
+"""Lists the process-wide state that each rank thread has its own copy of, and switches it between ranks.
 
-Each item is a pair of functions that read and write it. ``RankStates`` keeps a value a rank and puts it in
-place when the rank gets its turn; after the test the parent's own values are back, whatever the ranks did.
+Each item is a pair of functions that read and write it. ``RankStates`` keeps one value per rank, writes it
+when the rank gets the run token, and restores the parent's values after the test.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class StateItem:
-    """One thing of the process's. ``write`` gets what is wanted and what is in place.
+    """One piece of process-wide state. ``write`` gets the wanted value and the current one.
 
-    ``begin`` makes a rank's first value from its number and the parent's: a copy where the thing is changed
-    in place.
+    ``begin`` makes a rank's first value from the rank and the parent's value: a copy where tests change the
+    value in place.
     """
 
     name: str
@@ -32,7 +32,7 @@ class StateItem:
 
 
 class RankStates:
-    """The values of all ranks. Ranks begin with the parent's."""
+    """The values of all ranks, which start as the parent's."""
 
     def __init__(self, world_size: int) -> None:
         self._items = items()
@@ -44,8 +44,10 @@ class RankStates:
         self._placed: int | None = None
 
     def switch(self, rank: int | None) -> None:
-        """Keeps what is in place for its rank and puts ``rank``'s in place; None is the parent, whose values
-        stay what they were at first."""
+        """Saves the current values for the rank that they belong to, and writes those of ``rank``.
+
+        None stands for the parent, whose values stay as they were when this object was made.
+        """
         if rank == self._placed:
             return
         now = [item.read() for item in self._items]
@@ -57,14 +59,14 @@ class RankStates:
         self._placed = rank
 
     def restore(self) -> None:
-        """Puts the parent's values back, whoever's are in place."""
+        """Writes the parent's values, whichever rank's are in place."""
         for item, value in zip(self._items, self._parents, strict=True):
             item.write(value, item.read())
         self._placed = None
 
 
 def items() -> list[StateItem]:
-    """The things that this process has by now: what is not imported cannot have been changed."""
+    """The pieces of state that exist in this process now: a module that is not imported has none."""
     found = [
         StateItem("random", random.getstate, lambda value, _: random.setstate(value)),
         StateItem("environment", _environ, _set_environ),
@@ -121,8 +123,11 @@ def _torch(torch: Any) -> list[StateItem]:
 
 
 def _numpy() -> StateItem:
-    """numpy's global generator: ranks swap the bit generators below it, which is two hundred times as fast as
-    copying a state. What ``randn`` keeps of the pair that it drew is dropped at a switch."""
+    """numpy's global generator.
+
+    Ranks swap its bit generators, which is 200 times as fast as copying its state. The second number of the
+    pair that ``randn`` draws is lost at a switch.
+    """
     numpy_random: Any = sys.modules["numpy.random"]
     if not hasattr(numpy_random, "set_bit_generator"):  # numpy before 1.24
         return StateItem("numpy", numpy_random.get_state, lambda value, _: numpy_random.set_state(value))
@@ -136,14 +141,14 @@ def _numpy() -> StateItem:
 
 @functools.cache
 def _bit_generator(rank: int) -> Any:
-    """A rank's bit generator, kept because making one takes longer than a test; every rank seeds it first."""
+    """A rank's bit generator, cached because making one is slow; every rank seeds it before use."""
     import numpy.random
 
     return numpy.random.MT19937(rank)
 
 
 def _environ() -> dict[Any, Any]:
-    # The undecoded dictionary is copied in a tenth of the time that os.environ.copy() takes.
+    # Copying the undecoded dictionary takes a tenth of the time of os.environ.copy().
     data = getattr(os.environ, "_data", None)
     return dict(data) if data is not None else os.environ.copy()
 
@@ -171,7 +176,7 @@ def _cwd() -> str | None:
 
 def _chdir(value: str | None, now: str | None) -> None:
     if value is not None and value != now:
-        with contextlib.suppress(OSError):  # removed meanwhile: the rank meets that when it uses it
+        with contextlib.suppress(OSError):  # removed meanwhile: the rank gets the error when it uses it
             os.chdir(value)
 
 
@@ -180,7 +185,8 @@ def _set_filters(value: list[Any], now: list[Any]) -> None:
         return
     warnings.filters = value
     if value != now:
-        # The interpreter notices changed filters only when told, and this is the public way to tell it.
+        # The interpreter does not notice a changed filter list by itself: only functions like resetwarnings
+        # update the version of the filters that it checks (related: python/cpython#73858).
         content = list(value)
         warnings.resetwarnings()
         value[:] = content

@@ -1,10 +1,10 @@
-"""``RunToken``: of the ranks that are threads of one process, only the one that holds the token runs.
+"""``RunToken``: decides which rank thread runs, since only the one that holds the token does.
 
     rank 0  acquire ======== release ....(waits in all_reduce).... acquire ====
     rank 1  .....(waits for the token) acquire ==== release .... acquire ===
 
-Whatever belongs to the process (random generators, environment, warning filters) is put in place for the rank
-that gets the token, so each rank sees its own, and draws the numbers that it would draw as a process.
+Process-wide state (random generators, environment, warning filters) is switched to the rank that gets the
+token, so each rank sees its own, and draws the random numbers that it would draw as a process.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Protocol
 
 
 class SwitchableState(Protocol):
-    """What each rank has of the process's own things; see ``rank_state.RankStates``."""
+    """The process-wide state that each rank has its own copy of; see ``rank_state.RankStates``."""
 
     def switch(self, rank: int | None) -> None:
-        """Keeps what is in place for its rank, and puts in place what ``rank`` has; None is the parent."""
+        """Saves the current rank's state and restores that of ``rank``; None is the parent."""
         ...
 
 
 class RunToken:
-    """Who may run. A rank is named by its number, so any thread that works for it can release its token."""
+    """The token that lets one rank run at a time; any thread may release it for the rank that holds it."""
 
     def __init__(self, state: SwitchableState) -> None:
         self._state = state
@@ -31,10 +31,10 @@ class RunToken:
         self._waiting: deque[tuple[int, threading.Lock]] = deque()
         self._disabled = False
         self.holder: int | None = None
-        self.handovers = 0  # so that somebody who looks twice can tell whether the token has moved
+        self.handovers = 0  # lets a caller that checks twice see whether the token has moved
 
     def acquire(self, rank: int) -> None:
-        """Returns when this rank holds the token; at once where it does already, or after ``disable``."""
+        """Returns when this rank holds the token; at once where it already does, or after ``disable``."""
         with self._lock:
             if self._disabled or self.holder == rank:
                 return
@@ -47,13 +47,16 @@ class RunToken:
         gate.acquire()
 
     def release(self, rank: int) -> None:
-        """The rank is about to wait for others, or is done; nothing happens where it has no token."""
+        """Gives the token up, before the rank waits or when it is done; a no-op without the token."""
         with self._lock:
             if self.holder == rank:
                 self._next()
 
     def pass_on(self) -> bool:
-        """Lets the next rank run although the holder did not say that it waits; False where none wants to."""
+        """Takes the token from a holder that has not released it and gives it to the next rank.
+
+        Returns False where no rank holds the token or none waits for it.
+        """
         with self._lock:
             if self.holder is None or not self._waiting:
                 return False
@@ -61,7 +64,7 @@ class RunToken:
             return True
 
     def disable(self) -> None:
-        """Lets every rank run from now on, all at once."""
+        """Lets every rank run from now on, all at the same time."""
         with self._lock:
             self._disabled = True
             self.holder = None

@@ -1,7 +1,8 @@
-"""The supervisor of ranks that are threads: the same decisions, other means.
+"""The supervisor of rank threads: watches one test's threads, wakes or interrupts them, makes their outcomes.
 
-A thread is not signalled but looked at (its frames), woken (where it waits in a threaded collective) and
-interrupted (where it runs Python). What can do neither is abandoned, and said to be.
+It shares ``deadlines.decide`` with the supervisor of processes. Instead of signals it reads a thread's
+frames, wakes one that waits in a threaded collective, and interrupts one that runs Python. A thread that
+waits anywhere else is abandoned, and its outcome says so.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from dataclasses import replace
 from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
 from harness.ranks.deadlines import TERM_WAIT_S, Action, Limits, NextStep, View, Why, decide
-from harness.ranks.exit_rules import hung_at_exit
+from harness.ranks.exit_rules import ended_as, hung_at_exit
 from harness.ranks.job import JobResult
 from harness.ranks.threads.rank import ThreadEnded
 from harness.ranks.threads.rank_set import RankThreads
 from harness.settings import Settings
 
-# Seconds of silence after which the ranks are looked at: for one that sleeps in its turn, and a deadlock.
-# Nothing tells when a thread falls asleep, so this is the only way; a busy test pays some microseconds.
+# Seconds without an event after which the ranks are checked for one that sleeps with the run token, and for a
+# deadlock. No event reports that a thread falls asleep, so polling is the only way; it costs microseconds.
 LOOK_EVERY_S = 0.1
-# Seconds for ranks to leave the collectives that they were woken in, before they are interrupted wherever
-# they are. A fraction of what they get to leave altogether.
+# Seconds for woken ranks to return from their collectives, before all ranks are interrupted wherever they
+# are. A fraction of the time that they have to end.
 WAKE_WAIT_S = 0.05
 assert WAKE_WAIT_S < TERM_WAIT_S
 
@@ -33,7 +34,7 @@ ABANDONED = "abandoned: it waits where no thread can be ended"
 
 
 class ThreadSupervisor:
-    """Supervises the ranks of one test. ``run`` is called once."""
+    """Supervises the rank threads of one test. ``run`` is called once."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class ThreadSupervisor:
         self._size = len(ranks.threads)
         self._reports: dict[int, RankOutcome] = {}
         self._failed: dict[int, list[SubtestOutcome]] = {}  # sub-tests by rank
-        self._order: dict[int, int] = {}  # rank -> its place in the order of first news
+        self._order: dict[int, int] = {}  # rank -> its place in the order of first failures and reports
         self._gone: set[int] = set()
         self._ended: dict[int, Why] = {}
         self._stacks: dict[int, str] = {}
@@ -60,7 +61,7 @@ class ThreadSupervisor:
         self._view = View(started, unsettled=self._size, alive=self._size)
 
     def run(self) -> JobResult:
-        """Watches until every rank is gone or abandoned, and takes the threaded groups out again."""
+        """Watches until every rank has ended or is abandoned, and uninstalls the threaded groups."""
         try:
             while (step := self._decide()).action not in (Action.DONE, Action.KILL):
                 self._act(step)
@@ -83,7 +84,7 @@ class ThreadSupervisor:
         return decide(self._view, self._limits, now)
 
     def _see(self, step: NextStep) -> None:
-        """Waits for the next event; without one for a while, looks at the ranks."""
+        """Waits for the next event; checks the ranks where there is none for a while."""
         event = self._ranks.next_event(self._wait_s(step))
         if event is not None:
             self._take(event)
@@ -118,7 +119,7 @@ class ThreadSupervisor:
             self._gone.add(event.rank)
             return
         if event.rank in self._ended:
-            return  # what it says after its end is of its ending
+            return  # the supervisor is ending this rank, so a report now is a consequence of that
         self._reports[event.rank] = replace(event, order=self._place(event.rank), at_s=now)
         if self._is_bad(event):
             self._view = replace(self._view, first_bad=self._view.first_bad or now)
@@ -156,7 +157,7 @@ class ThreadSupervisor:
         return ended is not None and not self._interrupted and now >= ended + WAKE_WAIT_S
 
     def _look(self, why: Why) -> None:
-        """Marks the ranks that have to be ended, and takes their stacks."""
+        """Marks the ranks that have to be ended and stores their stacks."""
         for rank in range(self._size):
             if rank not in self._gone and (why is Why.EXIT or rank not in self._reports):
                 self._ended[rank] = why
@@ -179,14 +180,16 @@ class ThreadSupervisor:
         return replace(report, stack=self._stacks.get(rank, ""), collectives=records)
 
     def _missing(self, rank: int) -> RankOutcome:
-        """The outcome of a rank that gave none. Of several that timed out, one that waited for no other is
-        to blame, so it comes first."""
-        ended = {None: Status.CRASHED, Why.TIMEOUT: Status.TIMED_OUT}
+        """The outcome of a rank that has not reported.
+
+        Among several that timed out, one that did not wait for another rank is to blame, so it is ordered
+        first.
+        """
         now, started = self._clock(), self._view.started
         late = rank + self._size * (2 if rank in self._waiting else 1)
         return RankOutcome(
             rank,
-            ended.get(self._ended.get(rank), Status.ENDED),
+            ended_as(self._ended.get(rank)) or Status.CRASHED,
             subtests=tuple(self._failed.get(rank, ())),
             order=self._order.get(rank, late),
             at_s=now,
@@ -203,6 +206,6 @@ def supervise_threads(
     timeout_s: float,
     rules: MergeRules = PLAIN,
 ) -> JobResult:
-    """Supervises started ranks to their end. Durations in seconds; ``started`` on the monotonic clock."""
+    """Supervises started ranks until they end. Durations in seconds; ``started`` on the monotonic clock."""
     limits = Limits.of(settings, timeout_s, no_grace_in_debugger=True)
     return ThreadSupervisor(ranks, limits, started, rules).run()

@@ -1,8 +1,8 @@
-"""Ranks that are threads: torch's threaded process group, made to fit a harness.
+"""Adapts torch's threaded process group to rank threads: records collectives, releases the run token, wakes.
 
-What is torch's: the groups' collectives, on a world of process groups a thread. What is added: each rank's
-collectives are recorded and compared, a rank that waits gives its turn away, whoever waits can be woken, and
-a rank whose test is over can touch nobody's groups any more. The one launcher's module that imports
+torch provides the groups' collectives and one set of process groups per thread. This module adds that each
+rank's collectives are recorded and matched, that a rank which waits releases the run token, that any waiting
+rank can be woken, and that a rank whose test is over cannot use another test's groups. It imports
 ``torch.testing._internal``, because torch keeps its threaded group there.
 """
 
@@ -31,15 +31,15 @@ from harness.system.patching import replaced
 
 BACKEND = "threaded"
 _set_thread_isolation_mode: Any = _distributed_c10d._set_thread_isolation_mode  # type: ignore[attr-defined]  # torch's stubs lack it
-# Methods of torch's group that are no collectives: they ask, or they are called by collectives.
+# Methods of torch's group that are not collectives: they return a property or are called by collectives.
 _NO_COLLECTIVE = frozenset({"size", "rank", "getBackendName", "exception_handle", "reset"})
 
 
 class Worlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not followed
-    """The process groups that ``torch.distributed`` sees: a rank's own, and the parent's everywhere else.
+    """The state of ``torch.distributed`` (c10d's ``_world``): one per rank thread, else the parent's.
 
-    A rank whose test is over ends as soon as it asks for any group, so that a thread which could not be ended
-    in time does nothing to those of a later test or of the parent.
+    A rank whose test is over is ended as soon as it uses any group, so that an abandoned thread does nothing
+    to the groups of a later test or of the parent.
     """
 
     def __init__(self, ranks: ThreadOwner, before: Any) -> None:
@@ -52,7 +52,7 @@ class Worlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not f
             return self.before
         rank.stop_if_over()
         rank.world = super()._get_world()
-        if not hasattr(rank.world, "comms"):  # torch 2.11's has none, though torch 2.11 asks for it
+        if not hasattr(rank.world, "comms"):  # torch 2.11's threaded world lacks it, but torch 2.11 reads it
             rank.world.comms = []
         return rank.world
 
@@ -61,7 +61,7 @@ class Worlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not f
 
 
 def make_group(options: Any, _backend_options: Any) -> Any:
-    """The threaded backend's constructor for ``torch.distributed``: returns when all members have come."""
+    """The threaded backend's constructor for ``torch.distributed``; returns when all members called it."""
     rank = current()
     if rank is None:
         raise RuntimeError('backend "threaded" connects the threads of a threaded test, and this is none')
@@ -72,7 +72,7 @@ def make_group(options: Any, _backend_options: Any) -> Any:
 
 
 def _collective(original: Callable[..., Any], operation: str) -> Callable[..., Any]:
-    """A method of torch's group, with its rank's collective around it."""
+    """Wraps a method of torch's group in the region that records its rank's collective."""
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -84,7 +84,7 @@ def _collective(original: Callable[..., Any], operation: str) -> Callable[..., A
 
 
 def _arriving(original: Callable[..., Any]) -> Any:
-    """What the methods of torch's group call when they have found their arguments good and go on to wait."""
+    """Wraps the method that torch's collectives call once their arguments are valid and before they wait."""
 
     def start(collective: Any, group: Any) -> Any:
         if isinstance(group, ThreadedGroup):
@@ -95,7 +95,7 @@ def _arriving(original: Callable[..., Any]) -> Any:
 
 
 def _reduce(self: Any, tensors: list[Any], opts: Any) -> Any:
-    """What torch's threaded group lacks: the sum of all_reduce, kept by the root only."""
+    """The ``reduce`` that torch's threaded group lacks: an all_reduce whose result only the root keeps."""
     total = [t.detach().clone() for t in tensors]
     all_reduce = dist.AllreduceOptions()
     all_reduce.reduceOp = opts.reduceOp
@@ -119,15 +119,15 @@ def _methods() -> dict[str, Callable[..., Any]]:
 ThreadedGroup: Any = type("ThreadedGroup", (threaded.ProcessLocalGroup,), _methods())
 
 
-# -- where a rank waits, beyond the collectives of a threaded group
+# -- other calls in which a rank waits
 
 
 def _waits(original: Callable[..., Any], *, for_peers: bool = True) -> Callable[..., Any]:
-    """A call in which a rank may wait: it gives its turn away meanwhile. Other threads just call."""
+    """Wraps a call in which a rank may wait, to release the run token during it; only in rank threads."""
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():  # dynamo, which puts the original in its graph: nobody waits
+        if torch.compiler.is_compiling():  # dynamo is tracing and puts the original in its graph
             return original(*args, **kwargs)
         rank = current()
         if rank is None:
@@ -139,7 +139,10 @@ def _waits(original: Callable[..., Any], *, for_peers: bool = True) -> Callable[
 
 
 def _bounded(original: Callable[..., Any], most: timedelta) -> Callable[..., Any]:
-    """Groups made by a rank wait no longer than the test may take: a thread cannot be ended in gloo."""
+    """Limits the timeout of a rank's groups to the test's, since a thread in gloo cannot be ended.
+
+    gloo has no call that ends pending operations (related: pytorch/pytorch#130345).
+    """
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -151,7 +154,7 @@ def _bounded(original: Callable[..., Any], most: timedelta) -> Callable[..., Any
 
 
 def _waiting_calls() -> Iterator[tuple[Any, str]]:
-    """Where ``torch.distributed`` waits for other ranks, in Python or just below."""
+    """The functions in which ``torch.distributed`` waits for other ranks, in Python or just below."""
     yield dist.Work, "wait"
     for store in (dist.Store, dist.FileStore, dist.HashStore, dist.TCPStore, dist.PrefixStore):
         yield from ((store, name) for name in ("get", "wait") if name in vars(store))
@@ -163,7 +166,7 @@ def _waiting_calls() -> Iterator[tuple[Any, str]]:
 
 
 def _sleeping_calls() -> Iterator[tuple[Any, str]]:
-    """Where tests sleep, or wait for a process of their own."""
+    """The functions in which tests sleep, or wait for a process that they started."""
     yield time, "sleep"
     yield subprocess.Popen, "wait"
     yield subprocess.Popen, "communicate"
@@ -171,9 +174,11 @@ def _sleeping_calls() -> Iterator[tuple[Any, str]]:
 
 @contextmanager
 def _one_device_guard() -> Iterator[None]:
-    """Within, no rank makes the stand-in for CUDA's device guard that fake tensors ask for where torch was
-    built for CUDA and there is none: torch 2.11's belongs to the thread that asked last, and whoever asks
-    after the end of that thread dies of it. The calling thread's serves all.
+    """A region in which ranks use the stand-in CUDA device guard that the calling thread made.
+
+    Fake tensors need the guard where torch was built for CUDA and there is no GPU. In torch 2.11 it belongs
+    to the thread that made it last, and its use after the end of that thread crashes the process
+    (pytorch/pytorch#178950).
     """
     ensure = getattr(torch._C, "_ensureCUDADeviceGuardSet", None)
     if ensure is None or torch_at_least("2.12") or torch.cuda.is_available():
@@ -186,7 +191,7 @@ def _one_device_guard() -> Iterator[None]:
 
 @contextmanager
 def installed(ranks: ThreadOwner, timeout_s: float) -> Iterator[None]:
-    """Within, the ranks' threads have process groups of their own. In one place of a process at a time."""
+    """A region in which rank threads have their own process groups; one region at a time in a process."""
     before = c10d._world
     if isinstance(before, Worlds) and not before.ranks.over:
         raise RuntimeError("a threaded test is running already: ranks cannot start ranks")
@@ -216,7 +221,7 @@ def _register(creator: Callable[..., Any], *, extended: bool) -> None:
 
 
 def _uninstall(ranks: ThreadOwner, before: Any) -> None:
-    """The parent's groups again. Where threads are left, what they see stays in place for them."""
+    """Restores the parent's groups, unless abandoned threads still need theirs to be in place."""
     _set_thread_isolation_mode(False)
     if ranks.abandoned:
         threaded.ProcessLocalGroup._coll_lock = threading.Lock()  # one of them may hold the old one
@@ -226,13 +231,13 @@ def _uninstall(ranks: ThreadOwner, before: Any) -> None:
 
 
 def wake_all() -> None:
-    """Ends the waiting of every rank in a threaded collective: SystemExit is raised in it."""
+    """Ends the wait of every rank in a threaded collective by raising SystemExit in it."""
     with threaded.ProcessLocalGroup._coll_lock:
         threaded.ProcessLocalGroup.exception_handle(SystemExit())
 
 
 def init_group(rank: int, world_size: int, store: Any) -> None:
-    """Makes this rank's default process group, on the threaded backend."""
+    """Makes this rank's default process group on the threaded backend."""
     dist.init_process_group(backend=BACKEND, rank=rank, world_size=world_size, store=store)
 
 
@@ -242,13 +247,13 @@ def new_store() -> Any:
 
 
 def destroy_groups(world: Any) -> None:
-    """Destroys the groups that this rank still has; ``drop_groups`` is enough for threaded ones."""
+    """Destroys the rank's remaining groups where one is not threaded (else see ``drop_groups``)."""
     if dist.is_initialized() and not all(isinstance(g, ThreadedGroup) for g in world.pg_map):
         dist.destroy_process_group()
 
 
 def drop_groups(world: Any) -> None:
-    """Lets go of the groups that a rank leaves undestroyed: connections that close wake its peers."""
+    """Drops the references to a rank's remaining groups, whose closing connections wake its peers."""
     world.default_pg = None
     for kept in vars(world).values():
         if hasattr(kept, "clear"):

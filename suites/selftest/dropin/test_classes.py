@@ -8,8 +8,9 @@ import unittest
 import unittest.mock
 from typing import Any
 
-from harness.dropin import VARIABLE, classes, install
+from harness.dropin import classes, install
 from harness.dropin.ranks import UpstreamContinuousRanks, UpstreamRanks
+from harness.settings import EnvVar
 
 
 class Ranks:
@@ -90,7 +91,7 @@ class ThisTorch(unittest.TestCase):
     def test_every_class_is_served_however_often(self) -> None:
         self.assertEqual(install(), ())
         self.assertEqual(install(), ())
-        self.assertEqual(os.environ[VARIABLE], "1")
+        self.assertEqual(os.environ[EnvVar.DROP_IN], "1")
         from torch.testing._internal import common_distributed as upstream
 
         self.assertTrue(issubclass(upstream.MultiProcessTestCase, UpstreamRanks))

@@ -19,7 +19,9 @@ from harness.ranks.deadlines import (
     View,
     Why,
     decide,
+    timeout_of,
 )
+from harness.settings import Settings
 from suites.selftest.properties import given
 
 LIMITS = Limits(timeout_s=100.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
@@ -70,6 +72,23 @@ GRACES = st.floats(0, 100)
 ALL_LIMITS = st.builds(Limits, timeout_s=GRACES, grace_s=GRACES, skip_grace_s=GRACES, exit_grace_s=GRACES)
 # The most steps that a whole test can take: each action once, apart from waiting.
 MOST_STEPS = len(Action)
+
+
+class TimeoutTest(unittest.TestCase):
+    """``timeout_of``: whose deadline a test has."""
+
+    def test_table(self) -> None:
+        """The first deadline that is asked for counts, even if it is 0; without one the settings' does."""
+        settings = Settings(timeout_s=7.0)
+        for asked, seconds in (
+            ((), 7.0),
+            ((None, None), 7.0),
+            ((None, 3.0), 3.0),
+            ((9.0, 3.0), 9.0),
+            ((0.0,), 0.0),
+        ):
+            with self.subTest(asked=asked):
+                self.assertEqual(timeout_of(settings, *asked), seconds)
 
 
 class TableTest(unittest.TestCase):

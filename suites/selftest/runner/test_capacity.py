@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import unittest
 
 from harness.runner import capacity, journal, run_directory
@@ -10,19 +9,10 @@ from suites.selftest.runner import runs
 
 
 class MachineTest(unittest.TestCase):
-    """Processors, memory and accelerators."""
+    """Memory and accelerators."""
 
     def setUp(self) -> None:
         self.directory = runs.new_directory(self)
-
-    def test_processors(self) -> None:
-        """The quota of a control group limits the processors, and an odd file does not."""
-        file = self.directory / "cpu.max"
-        here = len(os.sched_getaffinity(0))
-        for text, wanted in (("100000 100000", 1), ("max 100000", here), ("50000 100000", 1), ("junk", here)):
-            file.write_text(text)
-            self.assertEqual(capacity.processors(file), wanted)
-        self.assertEqual(capacity.processors(self.directory / "none"), here)
 
     def test_memory(self) -> None:
         """The memory is in megabytes."""

@@ -12,6 +12,7 @@ from harness.errors import UsageError
 from harness.runner import exit_codes
 from harness.runner.exit_codes import ExitCode
 from harness.runner.options import build, parse
+from harness.runner.run_directory import KEPT_RUNS
 from harness.runner.shard_variables import FAMILIES
 from harness.settings import VARIABLES
 from suites.selftest.runner.runs import RunnerCase
@@ -63,6 +64,7 @@ class HelpTest(unittest.TestCase):
         text = build().format_help()
         for code in ExitCode:
             self.assertRegex(text, rf"(?m)^  {code.value} +\w")
+        self.assertIn(f".harness/runs, which keeps {KEPT_RUNS}", " ".join(text.split()))
         for variable in VARIABLES:
             self.assertIn(variable.name, text)
         for family in FAMILIES:

@@ -11,12 +11,12 @@ from harness.errors import UsageError
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.base import RunInfo
-from harness.runner import journal, run_directory
+from harness.runner import journal
 from harness.runner.invocation import Invocation, resolve
 from harness.runner.options import parse
 from harness.runner.plan import Policy
 from harness.runner.time_limits import LONGEST_UPSTREAM_S
-from harness.settings import DECIDING, TIMEOUT_S, VARIABLES, Settings
+from harness.settings import DECIDING, TIMEOUT_S, VARIABLES, EnvVar, Settings
 from suites.selftest.runner import runs
 
 
@@ -166,7 +166,7 @@ class AfterAnotherTest(unittest.TestCase):
         run.state.remember(directory)
 
     def resolve(self, *argv: str, **environ: str) -> Invocation:
-        return invocation(*argv, **{run_directory.STATE_DIR: str(self.directory), **environ})
+        return invocation(*argv, **{EnvVar.STATE_DIR: str(self.directory), **environ})
 
     def test_conditions(self) -> None:
         """Conditions of the last run hold for --last-failed and --resume, whatever set them."""

@@ -10,12 +10,15 @@ from harness.errors import UsageError
 from harness.runner.shard_variables import (
     FAMILIES,
     LARGEST_TOTAL,
+    STATUS_FILE,
     VARIABLES,
     Shard,
+    is_sharded,
     shard_from_environ,
     touch_status_file,
     without_shard,
 )
+from suites.selftest.sources import spelled_outside
 
 BAZEL = {"TEST_SHARD_INDEX": "1", "TEST_TOTAL_SHARDS": "4"}
 PYTORCH = {"SHARD_NUMBER": "2", "NUM_TEST_SHARDS": "4"}
@@ -127,6 +130,33 @@ class FromEnvironTest(unittest.TestCase):
         self.assertNotIn("\n", str(caught.exception))
         for part in parts:
             self.assertIn(part, str(caught.exception))
+
+
+class IsShardedTest(unittest.TestCase):
+    """``is_sharded``, by which a module that runs alone decides whether to ask for its shard at all."""
+
+    def test_each_variable_of_a_pair(self) -> None:
+        """Either variable of any family is enough, whatever its value; an empty one is as good as none."""
+        for family in ALL:
+            for name in family:
+                with self.subTest(name=name):
+                    self.assertEqual(is_sharded({name: "x"}), name != "SLURM_ARRAY_TASK_MIN")
+                    self.assertFalse(is_sharded({name: ""}))
+
+    def test_no_variable_of_a_pair(self) -> None:
+        """Other variables, Slurm's step and Bazel's file among them, ask for no shard."""
+        for environ in ({}, {"PATH": "/bin"}, {"SLURM_ARRAY_TASK_STEP": "2"}, {STATUS_FILE: "status"}):
+            with self.subTest(environ=environ):
+                self.assertFalse(is_sharded(environ))
+
+
+class HomeTest(unittest.TestCase):
+    """``harness/runner/shard_variables.py`` as the only file that spells these variables."""
+
+    def test_no_other_file_spells_a_name(self) -> None:
+        """No other file of ``harness`` or ``tools`` has a shard variable's name as a string."""
+        home = "harness/runner/shard_variables.py"
+        self.assertEqual(spelled_outside(home, "|".join([*VARIABLES, STATUS_FILE])), [])
 
 
 class ShardTest(unittest.TestCase):

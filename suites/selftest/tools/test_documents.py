@@ -6,15 +6,19 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from harness import __version__
 from harness.runner.exit_codes import MEANINGS
-from harness.runner.shard_variables import FAMILIES, SLURM
-from harness.settings import VARIABLES
+from harness.runner.run_directory import KEPT_RUNS
+from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP
+from harness.settings import GRACE_S, VARIABLES
 
 TREE = Path(__file__).resolve().parents[3]
 README = (TREE / "README.rst").read_text(encoding="utf-8")
+ARCHITECTURE = (TREE / "ARCHITECTURE.rst").read_text(encoding="utf-8")
 
 # One that stands for any, and one that update_timings.py writes.
 _MADE_UP_OR_WRITTEN = {"harness/a/b.py", "suites/timings.json"}
@@ -39,24 +43,6 @@ class Readme(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("Ran 1 test", done.stderr)
 
-    def test_every_variable_is_listed_with_its_meaning(self) -> None:
-        """The README lists every variable of ``VARIABLES`` with its meaning."""
-        for variable in VARIABLES:
-            row = re.search(rf"^``{variable.name}`` +(\S.*)$", README, re.MULTILINE)
-            self.assertIsNotNone(row, variable.name)
-            assert row is not None
-            self.assertIn(variable.meaning, row[1].replace("``", ""))
-
-    def test_every_exit_code_is_listed(self) -> None:
-        """The README lists every exit code by number, with a meaning."""
-        for code in MEANINGS:
-            self.assertRegex(README, rf"(?m)^{int(code)} +\w+")
-
-    def test_every_shard_variable_is_listed(self) -> None:
-        """The README lists both variables of each pair that names a shard."""
-        for family in (*FAMILIES, SLURM):
-            self.assertIn(f"``{family.index}``, ``{family.total}``", README)
-
     def test_every_path_exists(self) -> None:
         """The files and directories of the tree that the README names exist."""
         named = re.findall(r"``((?:harness|suites|tools|\.ci)/[\w./]*\w)``", README)
@@ -64,6 +50,78 @@ class Readme(unittest.TestCase):
         for path in named:
             if path not in _MADE_UP_OR_WRITTEN:
                 self.assertTrue((TREE / path).exists(), path)
+
+
+class Tables(unittest.TestCase):
+    """Each table of the README beside the file of the harness that is the home of what it lists."""
+
+    def assert_rows(self, heading: str, home: Sequence[Sequence[str]]) -> None:
+        """Compares the rows of the first table below a heading, by their first cell, with its home's."""
+        told = [tuple(cell.replace("``", "") for cell in row) for row in _table(README, heading)]
+        names, wanted = Counter(row[0] for row in told), Counter(row[0] for row in home)
+        self.assertFalse(wanted - names, f"rows that the README's table below {heading!r} lacks")
+        self.assertFalse(
+            names - wanted, f"rows that the README's table below {heading!r} has beyond its home's"
+        )
+        for ours, theirs in zip(sorted(told), sorted(map(tuple, home)), strict=True):
+            self.assertEqual(ours, theirs, f"row {ours[0]!r} below {heading!r}")
+
+    def test_environment_variables(self) -> None:
+        """The environment variables are those of ``harness/settings.py``, with their values and meanings."""
+        # A bar would begin a substitution in RST.
+        rows = [(v.name, v.values.replace("|", " or "), v.meaning) for v in VARIABLES]
+        self.assert_rows("Environment variables", rows)
+
+    def test_exit_codes(self) -> None:
+        """The exit codes are those of ``harness/runner/exit_codes.py``, with their meanings."""
+        self.assert_rows("Exit codes", [(str(code.value), meaning) for code, meaning in MEANINGS.items()])
+
+    def test_shard_variables(self) -> None:
+        """The shard variables are those of ``harness/runner/shard_variables.py``, by who sets them."""
+        rows = [(f.set_by, f"{f.index}, {f.total}", str(f.first)) for f in FAMILIES]
+        slurm = (SLURM.set_by, f"{SLURM.index}, {SLURM.total}", f"{SLURM_MIN}, by {SLURM_STEP}")
+        self.assert_rows("Shards", [*rows, slurm])
+
+    def test_numbers_in_the_text(self) -> None:
+        """What the README says in its text about numbers of the harness is what they are."""
+        self.assertIn(f"The newest {KEPT_RUNS} runs are kept", README)
+        self.assertIn(f"The grace of {GRACE_S:g} s is part of the time", README)
+
+    def test_a_table_is_read_whole(self) -> None:
+        """A table's rows are found with and without a header, cells with spaces included."""
+        text = "A\n=\n\nx\n\n=  ===\na  b\n=  ===\n1  x y\n2  ``z``\n=  ===\n\nB\n-\n\n=  ==\n3  zz\n=  ==\n"
+        self.assertEqual(_table(text, "A"), [("1", "x y"), ("2", "``z``")])
+        self.assertEqual(_table(text, "B"), [("3", "zz")])
+
+
+class Layout(unittest.TestCase):
+    """``ARCHITECTURE.rst`` beside the folders and files of ``harness``."""
+
+    def assert_named(self, heading: str, there: Iterable[str]) -> None:
+        """Compares what the table below a heading names with what there is."""
+        named = [row[0].strip("`") for row in _table(ARCHITECTURE, heading)]
+        ours = Counter(name for name in named if name.startswith("harness/") or name.endswith(".py"))
+        self.assertFalse(Counter(there) - ours, f"rows that the table below {heading!r} lacks")
+        self.assertFalse(ours - Counter(there), f"rows below {heading!r} for what is not there, or is twice")
+
+    def test_folders(self) -> None:
+        """The table of folders has each folder of ``harness`` with Python files, and no other."""
+        found = {path.parent for path in (TREE / "harness").glob("*/**/*.py")}
+        self.assert_named("Folders", [folder.relative_to(TREE).as_posix() for folder in found])
+
+    def test_modules_at_the_top(self) -> None:
+        """The table of modules has each file at the top of ``harness`` but ``__init__.py``, and no other."""
+        found = [path.name for path in (TREE / "harness").glob("*.py") if path.name != "__init__.py"]
+        self.assert_named("Modules at the top of ``harness/``", found)
+
+    def test_every_path_exists(self) -> None:
+        """The files that ``ARCHITECTURE.rst`` names exist, below ``harness`` where it leaves that out."""
+        named = re.findall(r"``((?:\w+/)+\w+\.\w+)``", ARCHITECTURE)
+        self.assertGreater(len(named), 50)
+        gone = [
+            path for path in named if not (TREE / path).exists() and not (TREE / "harness" / path).exists()
+        ]
+        self.assertEqual(gone, [])
 
 
 class Packaging(unittest.TestCase):
@@ -95,6 +153,25 @@ class Packaging(unittest.TestCase):
         )
         self.assertGreater(len(required), 3)
         self.assertLessEqual(required, pinned)
+
+
+def _table(text: str, heading: str) -> list[tuple[str, ...]]:
+    """The rows of the first simple table below a heading of an RST text, without the table's header."""
+    below = re.split(rf"(?m)^{re.escape(heading)}\n[-=~]+$", text, maxsplit=1)[1].splitlines()
+    start = next(number for number, line in enumerate(below) if re.fullmatch(r"=+(?: +=+)+", line))
+    rule = below[start]
+    columns = [match.span() for match in re.finditer("=+", rule)]
+    blocks: list[list[tuple[str, ...]]] = [[]]
+    for line in below[start + 1 :]:
+        if not line.strip():
+            break
+        if line == rule:
+            blocks.append([])
+        else:
+            ends = [*(end for _, end in columns[:-1]), None]  # the last cell may be longer than its rule
+            cells = zip((begin for begin, _ in columns), ends, strict=True)
+            blocks[-1].append(tuple(line[begin:end].strip() for begin, end in cells))
+    return next(block for block in reversed(blocks) if block)
 
 
 def _code_block(text: str) -> str:

@@ -13,6 +13,7 @@ import time
 import unittest
 from collections.abc import Collection
 
+from harness.settings import EnvVar
 from tools.bench.contenders.base import Contender, account
 from tools.bench.kinds import CLASS_START, DTENSOR_TEST, KEPT_TEST, KINDS, Kind, MeasureError
 
@@ -74,7 +75,7 @@ class HarnessKept(KeptContender):
     mode: str
 
     def __init__(self) -> None:
-        os.environ["HARNESS_RANKS"] = self.mode
+        os.environ[EnvVar.RANKS] = self.mode
 
     def case(self, kind: Kind, world_size: int) -> type[unittest.TestCase]:
         """The case class in ``tools.bench.cases`` for the kind, world size and rank mode."""

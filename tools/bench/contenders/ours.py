@@ -8,6 +8,7 @@ import unittest
 import torch.distributed  # noqa: F401 - as in a test module, so that the fork server inherits it
 
 from harness import MultiProcessTestCase
+from harness.settings import EnvVar
 from tools.bench.bodies import Bodies
 from tools.bench.contenders.base import CaseContender
 
@@ -22,7 +23,7 @@ class HarnessContender(CaseContender):
     launcher: str
 
     def __init__(self) -> None:
-        os.environ["HARNESS_LAUNCHER"] = self.launcher
+        os.environ[EnvVar.LAUNCHER] = self.launcher
 
     def case(self, method: str) -> unittest.TestCase:
         """The test case whose method runs one of the bodies."""
