@@ -80,7 +80,10 @@ class AcceptedOutputs:
         return tuple(self._updates.values())
 
     def add(self, update: Accepted) -> None:
-        """Notes ``update``. AcceptError where this rank has noted another text for the same place."""
+        """Adds an update to those that have been noted.
+
+        AcceptError where this rank has noted another text for the same place.
+        """
         key = (update.path, update.lineno)
         earlier = self._updates.setdefault(key, update)
         if earlier.new != update.new:

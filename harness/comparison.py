@@ -15,12 +15,9 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.tolerances import EXACT, PYTHON_FLOAT
-
-if TYPE_CHECKING:
-    from harness.tensors import TensorComparison
 
 # unittest leaves frames of modules with this name out of a failure's traceback, so that it ends at the
 # assertion in the test and not at the comparison under it.
@@ -88,11 +85,14 @@ class Difference:
 class Comparison:
     """Compares pairs of values under one set of rules.
 
+    ``arrays(comparison, x, y)`` returns the first difference where ``x`` or ``y`` is a tensor or an array, as
+    ``harness.tensors.compare_arrays`` does; it is handed this comparison for their elements.
     ``fallback(x, y)`` compares values of all other types. Where they differ it raises AssertionError with the
     message, as ``unittest.TestCase.assertEqual`` does.
     """
 
     rules: Rules
+    arrays: Callable[[Comparison, Any, Any], Difference | None]
     fallback: Callable[[Any, Any], None]
 
     def difference(self, x: Any, y: Any) -> Difference | None:
@@ -104,7 +104,7 @@ class Comparison:
         ``fallback``. Errors of the values' own methods are raised as they are.
         """
         if is_array(x) or is_array(y):
-            return self._tensors().difference(x, y)
+            return self.arrays(self, x, y)
         if is_number(x) and is_number(y):
             return self.numbers(x, y)
         if is_sequence(x) and is_sequence(y):
@@ -163,11 +163,6 @@ class Comparison:
         except AssertionError as error:
             return Difference(str(error))
         return None
-
-    def _tensors(self) -> TensorComparison:
-        from harness.tensors import TensorComparison
-
-        return TensorComparison(self)
 
 
 def is_tensor(value: object) -> bool:

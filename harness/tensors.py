@@ -15,15 +15,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from harness import tensor_difference
-from harness.comparison import Difference, is_array, is_number, is_sequence, is_tensor
+from harness.comparison import Comparison, Difference, Rules, is_array, is_number, is_sequence, is_tensor
 from harness.tolerances import default_tolerances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.comparison import Comparison, Rules
-
 __unittest = True  # For unittest, which then leaves this module's frames out of a failure's traceback.
+
+
+def compare_arrays(whole: Comparison, x: Any, y: Any) -> Difference | None:
+    """``TensorComparison.difference`` as the ``arrays`` of a ``Comparison``."""
+    return TensorComparison(whole).difference(x, y)
 
 
 @dataclass(frozen=True, slots=True)

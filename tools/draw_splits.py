@@ -33,19 +33,20 @@ EXIT_CODES = """exit codes:
   2  a wrong argument, or a file or a model that cannot be used"""
 
 # Sizes in pixels. In every common monospaced font a character's width is at most 0.62 of the font size.
-FONT, CHARACTER, LINE = 12, 12 * 0.62, 17
+FONT = 12
+CHARACTER, LINE = FONT * 0.62, 17
 MARGIN, BAR_WIDTH, BAR_HEIGHT, GAP = 16, 760, 26, 14
 
-STYLE = """
-text { font: 12px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; fill: #222 }
-.paper { fill: #fff }
-.title { font-weight: bold }
-.quiet { fill: #666 }
-.parameter { fill: #9ecae1; stroke: #fff; stroke-width: 0.5 }
-.parameter.crossing { fill: #e6550d }
-text.crossing { fill: #a63603; font-weight: bold }
-.frame { fill: none; stroke: #bbb }
-.cap { stroke: #222; stroke-dasharray: 4 3 }
+STYLE = f"""
+text {{ font: {FONT}px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; fill: #222 }}
+.paper {{ fill: #fff }}
+.title {{ font-weight: bold }}
+.quiet {{ fill: #666 }}
+.parameter {{ fill: #9ecae1; stroke: #fff; stroke-width: 0.5 }}
+.parameter.crossing {{ fill: #e6550d }}
+text.crossing {{ fill: #a63603; font-weight: bold }}
+.frame {{ fill: none; stroke: #bbb }}
+.cap {{ stroke: #222; stroke-dasharray: 4 3 }}
 """
 
 

@@ -25,8 +25,8 @@ from harness.cases import defaults
 from harness.cases.comms import give_up_groups
 from harness.cases.distributed import DistributedTestBase
 from harness.cases.meshes import forget_meshes
+from harness.compiler_state import reset_compiler
 from harness.errors import UsageError
-from harness.ranks.compiler_state import reset_compiler
 from harness.ranks.local import rank as local
 from harness.ranks.processes.preload import preload_compiler
 from harness.releases import torch_at_least

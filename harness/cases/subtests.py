@@ -7,7 +7,7 @@ import unittest
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harness.ranks.compiler_state import reset_compiler
+from harness.compiler_state import reset_compiler
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 

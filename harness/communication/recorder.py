@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.communication.collective_log import ENTRIES, CollectiveLog
-from harness.ranks.compiler_state import uncompiled
+from harness.compiler_state import uncompiled
 
 # The process group's method, and the public name of the operation. torch 2.13's Python code calls methods
 # with "single" in their names; earlier versions call the older names, which 2.13 still has.

@@ -91,7 +91,6 @@ class _Capture:
     """Gathers the data of one graph's ``Split`` before, while and after DDPOptimizer compiles it."""
 
     def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> None:
-        self._graph = graph
         self._code = _code(graph)  # copied now: if the graph is not split, the backend may change it
         self._results = _results(graph)
         self._parameters = _Parameters(graph, inputs)

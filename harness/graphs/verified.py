@@ -35,11 +35,6 @@ class Verified:
         return self._module("backward")
 
     @property
-    def joint(self) -> torch.fx.GraphModule | None:
-        """The graph of forward and backward together, before the partitioner split it."""
-        return self._module("joint")
-
-    @property
     def forward_text(self) -> str:
         """``forward`` as ``graph_text`` prints it; its first word is the role: forward or inference."""
         return self._text("forward", "inference")
@@ -48,11 +43,6 @@ class Verified:
     def backward_text(self) -> str:
         """``backward`` as ``graph_text`` prints it."""
         return self._text("backward")
-
-    @property
-    def joint_text(self) -> str:
-        """``joint`` as ``graph_text`` prints it."""
-        return self._text("joint")
 
     def graph(self, *roles: Role) -> CapturedGraph | None:
         """The last compiled graph that has one of ``roles``."""

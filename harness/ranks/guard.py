@@ -17,8 +17,6 @@ from typing import Any
 from harness.ranks import process_groups
 from harness.system import posix
 
-Probe = Callable[[], Any]
-
 
 def _torch() -> Any | None:
     return sys.modules.get("torch")

@@ -26,11 +26,6 @@ class Counts:
     skipped: int
     total: int
 
-    @property
-    def left(self) -> int:
-        """Tests that are still to come or running."""
-        return max(0, self.total - self.done)
-
 
 class Progress:
     """Follows a run by the events that a reporter gets. It reads no clock and prints nothing."""

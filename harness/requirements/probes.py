@@ -90,7 +90,7 @@ def _probe(environment: tuple[str | None, ...]) -> MachineFacts:
     return MachineFacts(
         accelerators=tuple(accelerators.items()),
         backends=backends,
-        nccl_version=_nccl_version(torch) if "nccl" in backends and "cuda" in accelerators else None,
+        nccl_version=_nccl_version() if "nccl" in backends and "cuda" in accelerators else None,
         rocm=hip is not None or os.environ.get("PYTORCH_TEST_WITH_ROCM") == "1",
         rocm_version=parse_version(hip) if hip else None,
         rocm_arch=rocm_arch(KFD_NODES) if hip else None,
@@ -121,7 +121,7 @@ def _backends(torch: Any, accelerators: dict[str, int]) -> frozenset[str]:
     return frozenset(found | ({"hccl"} if "hpu" in accelerators else set()))
 
 
-def _nccl_version(torch: Any) -> tuple[int, ...]:
+def _nccl_version() -> tuple[int, ...]:
     from torch.cuda import nccl
 
     return tuple(part for part in nccl.version() if isinstance(part, int))

@@ -89,11 +89,6 @@ class Schedule:
     running: tuple[Running, ...] = ()
     due_s: float | None = None
 
-    @property
-    def finished(self) -> bool:
-        """True where nothing waits and nothing runs."""
-        return not self.waiting and not self.running
-
     def add(self, batches: Iterable[Batch]) -> Schedule:
         """The schedule with more batches (reruns, repeats), which start after those that wait already."""
         return replace(self, waiting=self.waiting + tuple(sorted(batches, key=self._turn)))

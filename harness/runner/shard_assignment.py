@@ -17,7 +17,7 @@ from harness.runner.timings import Timings
 from harness.runner.unit import Unit, of_id
 from harness.settings import slow_wanted
 
-__all__ = ["Shard", "assign", "filter_suite", "predicted", "shard_from_environ", "touch_status_file"]
+__all__ = ["Shard", "assign", "filter_suite", "shard_from_environ", "touch_status_file"]
 
 # Microseconds that the runner itself needs for a test, and the least cost of a test. Without it, tests with a
 # recorded time of 0 s would all be in one shard.
@@ -90,16 +90,6 @@ def _plan(
 
 def _unpaid(needed: Mapping[str, int], paid: set[str]) -> int:
     return sum(us for key, us in needed.items() if key not in paid)
-
-
-def predicted(shards: Iterable[Sequence[Unit]], timings: Timings) -> list[float]:
-    """The seconds that each shard of ``assign`` is expected to take, fixtures included."""
-    return [_load_us(shard, timings) / 1e6 for shard in shards]
-
-
-def _load_us(units: Sequence[Unit], timings: Timings) -> int:
-    needed = {key for unit in units for key in timings.fixtures_of(unit.id)}
-    return sum(_costs(units, timings).values()) + sum(_us(timings.fixtures[key]) for key in needed)
 
 
 def _costs(units: Iterable[Unit], timings: Timings) -> dict[str, int]:

@@ -1,1 +1,1 @@
-"""Tests of the harness itself, mirroring harness/ and tools/."""
+"""Tests of the harness itself: ``test_<module>.py`` files in the folders of harness/, tools/ and suites/."""

@@ -60,8 +60,12 @@ class Broken:
     __hash__ = None  # type: ignore[assignment]  # what Python does for a class with __eq__ alone
 
 
+def no_arrays(whole: Comparison, x: Any, y: Any) -> Difference | None:
+    raise TypeError(f"{x!r} and {y!r} were taken for arrays")
+
+
 def difference(x: Any, y: Any, **rules: Any) -> Difference | None:
-    return Comparison(Rules(**rules), unittest.TestCase().assertEqual).difference(x, y)
+    return Comparison(Rules(**rules), no_arrays, unittest.TestCase().assertEqual).difference(x, y)
 
 
 EQUAL: list[tuple[Any, Any, dict[str, Any]]] = [

@@ -1,4 +1,4 @@
-"""How outcomes of ranks merge into a verdict: the table of the design, row by row, and its ordering rules."""
+"""Tests how outcomes of ranks merge into one verdict: the table of statuses row by row, and the order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ranks(*statuses: Status) -> list[RankOutcome]:
 
 
 def subtest(n: int, status: Status) -> SubtestOutcome:
-    """Sub-test ``(n=...)``."""
+    """Returns the outcome of a sub-test with the parameter ``n``."""
     return SubtestOutcome(None, (("n", str(n)),), status, ERRORS.get(status))
 
 
@@ -122,7 +122,7 @@ class MergeTableTest(unittest.TestCase):
 
 
 class RootCauseTest(unittest.TestCase):
-    """Who broke first."""
+    """The rank that broke first."""
 
     def test_first_received(self) -> None:
         """Not the lowest number."""
@@ -195,11 +195,11 @@ class SkipTest(unittest.TestCase):
     """What a skip's reason says."""
 
     def test_one_reason(self) -> None:
-        """As it is."""
+        """A reason that all ranks share is the test's reason."""
         self.assertEqual(merge([rank(n, S, skip_reason="no GPU") for n in range(3)]).reason, "no GPU")
 
     def test_several_reasons(self) -> None:
-        """By rank."""
+        """Different reasons are told rank by rank."""
         reasons = ["a", "b", "a"]
         outcome = merge([rank(n, S, skip_reason=r) for n, r in enumerate(reasons)])
         self.assertEqual(outcome.reason, "ranks 0, 2: a; rank 1: b")
@@ -255,7 +255,7 @@ class SubtestMergeTest(unittest.TestCase):
 
 
 class RulesTest(unittest.TestCase):
-    """Upstream's return-code checks."""
+    """The rules of upstream's return-code checks."""
 
     def codes(self, rules: MergeRules, *codes: int) -> Status:
         """The status where ranks ended with these codes and without an outcome; 0 stands for a pass."""
@@ -278,7 +278,7 @@ class RulesTest(unittest.TestCase):
         self.assertEqual(self.codes(MergeRules(expected_exit=-6), -6, -6), P)
 
     def test_wrong_exit_is_told(self) -> None:
-        """With both codes."""
+        """A wrong exit code is told with the expected one."""
         reason = merge([rank(0, P, exit_code=0)], MergeRules(expected_exit=-6)).reason
         self.assertEqual(reason, "rank 0 should have ended with signal SIGABRT, not exit code 0")
 
@@ -291,7 +291,7 @@ class RulesTest(unittest.TestCase):
 
 
 class WordsTest(unittest.TestCase):
-    """Lines for people."""
+    """The lines that people read."""
 
     def test_ranks_text(self) -> None:
         """Runs of three and more are ranges."""
@@ -354,7 +354,7 @@ class WordsTest(unittest.TestCase):
         self.assertEqual([g.ranks for g in group_errors(outcomes)], [(0, 2), (1,)])
 
     def test_rank_not_there(self) -> None:
-        """KeyError."""
+        """A rank that is not there is a KeyError."""
         with self.assertRaises(KeyError):
             merge(ranks(P)).rank(1)
 

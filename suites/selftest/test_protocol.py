@@ -99,7 +99,7 @@ MESSAGES = st.one_of(
 
 
 class RoundTripTest(unittest.TestCase):
-    """Encoding and decoding."""
+    """Messages that are encoded and decoded."""
 
     @given(MESSAGES)
     def test_every_message(self, message: protocol.Message) -> None:
@@ -150,7 +150,7 @@ class RoundTripTest(unittest.TestCase):
             "SubtestFailed",
             "Report",
             "Lost",
-            "Started",
+            "Launched",
             "Refused",
             "Exited",
             "Swept",
@@ -230,7 +230,7 @@ class RefusalTest(unittest.TestCase):
         """The kind, or a ProtocolError that says both; also at the end of a stream."""
         frame = protocol.encode(protocol.Release())
         self.assertEqual(protocol.expect(frame, protocol.Release), protocol.Release())
-        with self.assertRaisesRegex(ProtocolError, "expected Started, got Release"):
+        with self.assertRaisesRegex(ProtocolError, "expected Launched, got Release"):
             protocol.expect(frame, protocol.Launched)
         with self.assertRaisesRegex(ProtocolError, "expected Release, got None"):
             protocol.expect(None, protocol.Release)

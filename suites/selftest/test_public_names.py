@@ -64,7 +64,7 @@ class Names(Case):
 
 
 class PublicNames(Names, unittest.TestCase):
-    """The library's."""
+    """The names that ``harness`` offers."""
 
     package = harness
 

@@ -103,7 +103,7 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(record.from_json(value), TestRecord("a.b", Status.FAILED))
 
     def test_nonsense(self) -> None:
-        """ProtocolError."""
+        """A value that is no record is a ProtocolError."""
         for value in (
             {},
             {"id": "a"},

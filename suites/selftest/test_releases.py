@@ -1,4 +1,4 @@
-"""Self-tests of harness.releases."""
+"""Tests the comparison of torch releases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.releases import torch_at_least
 
 
 class ReleaseTest(unittest.TestCase):
-    """``torch_at_least``."""
+    """The function ``torch_at_least``, on versions of every form."""
 
     def test_releases(self) -> None:
         """Versions compare by their numbers, and a pre-release counts as its release."""

@@ -16,6 +16,7 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.testing._internal.common_utils import TestCase as TorchTestCase
 
 from harness.comparison import Comparison, Difference, Rules
+from harness.tensors import compare_arrays
 
 T = torch.tensor
 ONES = torch.ones(2)
@@ -39,7 +40,7 @@ NESTED = quietly(lambda: torch.nested.nested_tensor([ONES, T([1.0])]))
 
 
 def difference(x: Any, y: Any, **rules: Any) -> Difference | None:
-    return Comparison(Rules(**rules), unittest.TestCase().assertEqual).difference(x, y)
+    return Comparison(Rules(**rules), compare_arrays, unittest.TestCase().assertEqual).difference(x, y)
 
 
 EQUAL: list[tuple[Any, Any, dict[str, Any]]] = [

@@ -65,7 +65,7 @@ def _reread(data: bytes) -> bytes | None:
 
 
 class SocketTest(unittest.TestCase):
-    """Blocking sockets."""
+    """Frames on blocking sockets."""
 
     def setUp(self) -> None:
         self.near, self.far = socket.socketpair()
@@ -73,13 +73,13 @@ class SocketTest(unittest.TestCase):
         self.addCleanup(self.far.close)
 
     def test_round_trip(self) -> None:
-        """Empty frames too."""
+        """Frames arrive as they were sent, empty ones too."""
         for payload in (b"", b"x", bytes(range(256)) * 10):
             wire.send_frame(self.near, payload)
             self.assertEqual(wire.recv_frame(self.far), payload)
 
     def test_clean_end(self) -> None:
-        """None between frames."""
+        """A peer that closes between two frames gives None."""
         wire.send_frame(self.near, b"last")
         self.near.close()
         self.assertEqual(wire.recv_frame(self.far), b"last")

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 import torch._dynamo  # DTensor's first operator asks for it, in every rank
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import DTensor, Placement, Replicate, distribute_tensor
+from torch.distributed.tensor import DTensor, Placement, distribute_tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness import (
@@ -141,8 +141,3 @@ class Communication(TorchDispatchMode):
         if func.namespace in ("_c10d_functional", "_dtensor") and name != "wait_tensor" and name[0] != "_":
             self.counts[name] += 1
         return func(*args, **(kwargs or {}))
-
-
-def replicated(mesh: DeviceMesh) -> tuple[Placement, ...]:
-    """Every rank has all."""
-    return (Replicate(),) * mesh.ndim

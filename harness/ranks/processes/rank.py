@@ -21,11 +21,11 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from harness import coverage_hook
+from harness import compiler_state, coverage_hook
 from harness.communication import collective_log, recorder
 from harness.outcomes import EXIT_ERROR, Status
 from harness.protocol import Again, Assignment, Launch, Passed, Report, decode
-from harness.ranks import compiler_state, debugger, guard, process_groups
+from harness.ranks import debugger, guard, process_groups
 from harness.ranks.processes import module_import
 from harness.ranks.processes.channel import RankChannel
 from harness.ranks.result import RankResult, conclude, leave_as_child

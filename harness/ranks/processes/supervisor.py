@@ -83,7 +83,6 @@ class Supervisor:
         self._events = FrameReader()
         self._order = 0
         self._server_lost = False
-        self._why: Why | None = None
         self._last_dump = 0.0
         self._view = View(
             started,

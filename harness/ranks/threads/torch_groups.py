@@ -24,7 +24,7 @@ from torch.distributed import distributed_c10d as c10d
 from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
 from harness.communication.recorder import OPERATIONS
-from harness.ranks.compiler_state import uncompiled
+from harness.compiler_state import uncompiled
 from harness.ranks.threads.rank import ThreadOwner, current
 from harness.releases import torch_at_least
 from harness.system.patching import replaced

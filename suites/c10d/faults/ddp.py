@@ -57,10 +57,6 @@ def _still_sync(original, ddp):
     yield
 
 
-def _never(original, ddp, *args, **kwargs):
-    return False
-
-
 def _would(ddp, *_):
     return group_size(ddp) > 1 and ddp.forward_sync_buffers and len(ddp.modules_buffers) > 0
 

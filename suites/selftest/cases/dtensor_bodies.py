@@ -150,12 +150,12 @@ class Bodies(_Case):  # type: ignore[misc]  # see _Case
 
         @with_comms(eager_init=False, backend=None)
         def method(case: Any, number: int, *, word: str) -> None:
-            """A body."""
+            """A body of a test."""
             self.assertIs(case, self)
             self.assertEqual((number, word, dist.get_world_size()), (3, "three", 4))
 
         method(self, 3, word="three")
-        self.assertEqual((method.__name__, method.__doc__), ("method", "A body."))
+        self.assertEqual((method.__name__, method.__doc__), ("method", "A body of a test."))
         self.assertEqual(dist.is_initialized(), had_one)
         method(self, 3, word="three")
 

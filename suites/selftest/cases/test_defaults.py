@@ -39,7 +39,7 @@ class MachineTest(unittest.TestCase):
                 self.assertEqual(defaults.accelerator()[0], first)
 
     def test_backend(self) -> None:
-        """torch's own choice."""
+        """The backend is torch's own choice."""
         self.assertEqual([defaults.backend_for(d) for d in ("cpu", "cuda")], ["gloo", "nccl"])
 
 

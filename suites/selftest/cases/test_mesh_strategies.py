@@ -20,7 +20,7 @@ def all_of(strategy: Any) -> set[Any]:
 
 
 class MeshShapesTest(unittest.TestCase):
-    """Shapes of meshes."""
+    """The strategy of mesh shapes."""
 
     def test_all(self) -> None:
         """Every ordered factorization of the world size is drawn, and no other shape."""
@@ -40,7 +40,7 @@ class MeshShapesTest(unittest.TestCase):
 
 
 class TensorShapesTest(unittest.TestCase):
-    """Shapes of tensors."""
+    """The strategy of tensor shapes."""
 
     @bounded(200)
     @given(tensor_shapes(min_dims=2, max_dims=3, max_side=4))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import types
 import unittest
-from unittest import mock
 
 from harness import LaunchError, Status
 from suites.selftest.faults import contract
@@ -150,13 +149,6 @@ class HookRows(Rows):
         played = self.play(contract.AnotherName, "test_anything")
         self.assertEqual(played.verdict, "pass", played.text)
         self.assertEqual(played.rank(1).output, "the other method\n")
-
-    def test_started_by_base(self) -> None:
-        """DistributedTestBase starts ranks with WORLD_SIZE in setUp and restores the parent's variable."""
-        with mock.patch.dict(os.environ, {"WORLD_SIZE": "99"}):
-            played = self.play(contract.Started, "test_world_size")
-            self.assertEqual(os.environ["WORLD_SIZE"], "99")
-        self.assertEqual(played.verdict, "pass", played.text)
 
     def test_class_in_a_function(self) -> None:
         """A case class in a function is a LaunchError that says what to do."""

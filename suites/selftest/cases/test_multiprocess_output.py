@@ -27,7 +27,7 @@ def peak_bytes() -> int:
 
 
 class OutputRows(Rows):
-    """Rank 1 prints."""
+    """Tests whose rank 1 prints something."""
 
     def test_flood(self) -> None:
         """A hundred megabytes of output block nobody and cost no memory."""

@@ -15,7 +15,7 @@ AFTER_SUBTEST = ("after 1 sub-test had failed", "the sub-test") if sys.version_i
 
 
 class SkipRows(Rows):
-    """Ranks that skip."""
+    """Tests of which some or all ranks skip."""
 
     def test_all_for_one_reason(self) -> None:
         """If all ranks skip for one reason, the test skips with that reason."""

@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from harness import Status
 from harness.cases.threaded import spawn_threads_and_init_comms
-from harness.ranks.compiler_state import reset_compiler
+from harness.compiler_state import reset_compiler
 from suites.selftest.faults import threaded
 from suites.selftest.faults.rows import IMPATIENT, PATIENT, FaultRows, Played, _read
 

@@ -1,1 +1,1 @@
-"""Self-tests of harness.communication."""
+"""Self-tests of the package ``harness.communication``."""

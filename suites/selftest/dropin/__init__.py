@@ -1,1 +1,1 @@
-"""Self-tests of harness.dropin, part by part; ``test_dropin`` beside this folder runs whole files."""
+"""Self-tests of ``harness.dropin``, which runs upstream's test files on this harness's ranks."""

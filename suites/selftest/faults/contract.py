@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from harness import DistributedTestBase, MultiProcessTestCase, TestCase
+from harness import MultiProcessTestCase, TestCase
 from harness.cases.defaults import WORLD_SIZE
 from suites.selftest.faults.base import FaultyCase
 
@@ -93,7 +93,7 @@ class WithProperty(MultiProcessTestCase):
 
     @property
     def world_size(self) -> int:
-        """Returns 3."""
+        """Returns another size than the default."""
         return 3
 
     def test_world_size(self) -> None:
@@ -269,16 +269,6 @@ class AnotherName(FaultyCase):
     def other_method(self) -> None:
         """The method that the ranks are to run."""
         print("the other method")
-
-
-class Started(DistributedTestBase):
-    """A ``DistributedTestBase`` case, which starts its ranks by itself."""
-
-    world_size = 2
-
-    def test_world_size(self) -> None:
-        """Each rank finds the world size in its environment."""
-        self.assertEqual(os.environ["WORLD_SIZE"], "2")
 
 
 class NotARankTest(TestCase):

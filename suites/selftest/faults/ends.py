@@ -18,7 +18,7 @@ class Ends(FaultyCase):
     """Has one method for each way to end."""
 
     def test_passes(self) -> None:
-        """Both ranks pass."""
+        """Passes on both ranks."""
 
     def test_os_exit_0(self) -> None:
         """Rank 1 leaves without an outcome, with the exit code of success."""

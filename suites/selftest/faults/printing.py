@@ -95,7 +95,7 @@ class Prints(FaultyCase):
 
 
 def flood() -> None:
-    """Prints FLOOD_MEGABYTES megabytes."""
+    """Prints as many megabytes as FLOOD_MEGABYTES says."""
     line = b"x" * (MEGABYTE - 1) + b"\n"
     for _ in range(FLOOD_MEGABYTES):
         sys.stdout.buffer.write(line)

@@ -79,7 +79,7 @@ class Contract(Threaded):
         self.events.append("tested")
 
     def test_skips(self) -> None:
-        """All ranks skip."""
+        """Skips on all ranks."""
         self.events.append("tested")
         self.skipTest("not today")
 

@@ -9,7 +9,7 @@ from suites.selftest.faults.base import FaultyCase
 
 
 class Skips(FaultyCase):
-    """Ranks that skip."""
+    """Tests of which some or all ranks skip."""
 
     def test_all_for_one_reason(self) -> None:
         """All ranks skip for one reason."""
@@ -89,7 +89,7 @@ class TearDownRankFails(FaultyCase):
             self.fail("rank 1 cannot be torn down")
 
     def test_anything(self) -> None:
-        """Passes everywhere."""
+        """Passes on all ranks."""
 
 
 class AroundRanks(FaultyCase):
@@ -159,14 +159,14 @@ class Subtests(FaultyCase):
                     self.skipTest("not this one")
 
     def test_pass(self) -> None:
-        """All sub-tests pass."""
+        """Passes in all of its sub-tests."""
         for n in range(3):
             with self.subTest(n=n):
                 self.assertLess(n, 3)
 
 
 class Expected(FaultyCase):
-    """Tests under ``expectedFailure``."""
+    """Tests that are decorated with ``expectedFailure``."""
 
     @unittest.expectedFailure
     def test_fails_everywhere(self) -> None:

@@ -1,1 +1,1 @@
-"""Tests of ``harness.fuzzing``."""
+"""Self-tests of the package ``harness.fuzzing``."""

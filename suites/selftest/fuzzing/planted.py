@@ -161,7 +161,7 @@ class CountingTest(Planted):
 
     @fuzz(examples=7)
     def test_programs(self, program: Program) -> None:
-        """Runs seven programs."""
+        """Runs seven programs on the ranks."""
         self.run_program(program)
 
 
@@ -193,7 +193,7 @@ class StallsOnceTest(Planted):
 
     @fuzz(examples=3)
     def test_programs(self, program: Program) -> None:
-        """Runs three programs."""
+        """Runs three programs on the ranks."""
         self.run_program(program)
 
 

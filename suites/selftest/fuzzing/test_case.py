@@ -91,7 +91,7 @@ class Fuzzing(OnForkServer):
 
 
 class Decorating(unittest.TestCase):
-    """The decorator ``fuzz``."""
+    """The arguments of the decorator ``fuzz``."""
 
     def test_wrong_arguments(self) -> None:
         """Wrong arguments are refused; the first is a missing pair of parentheses, which ran no program."""

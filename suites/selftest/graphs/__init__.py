@@ -1,1 +1,1 @@
-"""Self-tests of ``harness.graphs``."""
+"""Self-tests of the package ``harness.graphs``."""

@@ -11,7 +11,7 @@ from harness.graphs.aliasing import aliases_of
 
 
 class AliasTest(unittest.TestCase):
-    """``aliases_of``."""
+    """The function ``aliases_of``, on tensors that share memory."""
 
     def test_aliases(self) -> None:
         """Shared memory is found among all tensors, views only where there is grad, identity by ``is``."""

@@ -41,8 +41,10 @@ backward(primals_2, mul, tangents_1, tangents_2)
   mul_4 = aten.mul.Tensor(add, 2)
   return (mul_4, mul_2)""",
         )
-        self.assertTrue(result.joint_text.startswith("joint(primals_1, primals_2, tangents_1"))
-        for module in (result.forward, result.backward, result.joint):
+        joint = result.graph("joint")
+        assert joint is not None
+        self.assertTrue(joint.text.startswith("joint(primals_1, primals_2, tangents_1"))
+        for module in (result.forward, result.backward, joint.module):
             self.assertIsInstance(module, torch.fx.GraphModule)
 
     def test_inference(self) -> None:

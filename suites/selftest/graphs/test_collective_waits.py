@@ -137,7 +137,7 @@ class UnwaitedTest(GraphTest):
 
 
 class WithoutWaitsTest(GraphTest):
-    """``without_waits``."""
+    """The function ``without_waits``, on traced graphs."""
 
     def test_results(self) -> None:
         """The copy returns the module's results and the unwaited ones; the module itself stays as it was."""
@@ -175,7 +175,7 @@ class WithoutWaitsTest(GraphTest):
 
 
 class WaitForWorksTest(GraphTest):
-    """``wait_for_works``."""
+    """The function ``wait_for_works``, on traced graphs."""
 
     def test_plain(self) -> None:
         """A wait is added behind each plain collective that has none, so that a second call adds nothing."""

@@ -24,7 +24,7 @@ from harness.ranks.local import rank
 
 
 def traced(program: Callable[..., Any], *inputs: torch.Tensor, mode: str = "fake") -> GraphModule:
-    """The program's graph."""
+    """Returns the graph of a program."""
     module: GraphModule = make_fx(program, tracing_mode=mode)(*(inputs or (torch.ones(4, 3),)))
     return module
 

@@ -15,7 +15,7 @@ from harness.graphs.compilers import BACKENDS
 
 
 class CompilersOfTest(DynamoTestCase):
-    """``compilers_of``."""
+    """The function ``compilers_of``, on every kind of argument."""
 
     def test_compilers(self) -> None:
         """One compiler serves forward and backward; a pair has that order; ``Compilers`` are passed on."""

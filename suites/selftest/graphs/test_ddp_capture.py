@@ -81,7 +81,7 @@ class CaptureTest(TestCase):
     """Splits of compiled models; each test starts with a compiler that has compiled nothing."""
 
     def setUp(self) -> None:
-        """Reset the compiler."""
+        """Resets the state of the compiler."""
         super().setUp()
         around = clean_compiler()
         around.__enter__()

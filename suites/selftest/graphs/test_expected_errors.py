@@ -13,7 +13,7 @@ from suites.selftest.graphs.verifying import Changed, VerifyTestCase, inputs, wr
 
 
 class ExpectedErrorTest(VerifyTestCase):
-    """``verify_aot`` with ``raises=``."""
+    """The argument ``raises`` of ``verify_aot``."""
 
     def test_errors_of_both(self) -> None:
         """With ``raises`` both have to raise; without, eager's error is raised with a note."""

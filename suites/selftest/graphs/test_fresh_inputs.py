@@ -69,7 +69,7 @@ class RefusedTest(TestCase):
 
 
 class PrepareTest(TestCase):
-    """``prepare``."""
+    """The method ``prepare``, which copies inputs."""
 
     def test_copies(self) -> None:
         """Each prepared call has copies of its own, under the names of the function's parameters."""

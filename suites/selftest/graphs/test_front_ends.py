@@ -15,7 +15,7 @@ from suites.selftest.graphs.verifying import Changed, Function, VerifyTestCase, 
 
 
 class AotFunctionTest(DynamoTestCase):
-    """``AotFunction``."""
+    """The front end ``AotFunction``."""
 
     def compiled(self, function: Function, **options: bool) -> tuple[Function, Capture]:
         """The compiled function, and the capture of its graphs."""

@@ -77,7 +77,7 @@ class SurroundingsTest(VerifyTestCase):
 
 
 class HiddenTensorsTest(TestCase):
-    """``hidden_tensors``."""
+    """The function ``hidden_tensors``, on inputs that share storages."""
 
     def test_storages(self) -> None:
         """A storage is returned if inputs of one dtype show only a part of it and its data can be read."""

@@ -40,7 +40,7 @@ def inner(module: torch.nn.Module) -> Inner:
 
 
 class RestoreTest(TestCase):
-    """``restore`` and ``is_restorable``."""
+    """The functions ``restore`` and ``is_restorable``."""
 
     def test_restored(self) -> None:
         """The tensors are the same objects; all of their memory and plain attributes are restored."""

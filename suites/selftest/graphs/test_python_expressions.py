@@ -33,7 +33,7 @@ class Outer:
 
 
 class ExpressionTest(TestCase):
-    """``expression_of``."""
+    """The function ``expression_of``, on values of many types."""
 
     def test_back(self) -> None:
         """Evaluated after its imports, the expression is equal to the value."""

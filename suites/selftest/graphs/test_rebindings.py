@@ -132,7 +132,7 @@ class RebindingTest(VerifyTestCase):
 
 
 class BindingsTest(TestCase):
-    """``bindings_of`` and ``rebindings``."""
+    """The functions ``bindings_of`` and ``rebindings``."""
 
     def test_names(self) -> None:
         """Items of containers and a module's own tensors have names."""

@@ -19,7 +19,7 @@ def freed() -> torch.Tensor:
 
 
 class SnapshotTest(TestCase):
-    """``snapshot`` and ``snapshots``."""
+    """The functions ``snapshot`` and ``snapshots``."""
 
     def test_metadata(self) -> None:
         """The metadata tell how the tensor lies in its storage and whether autograd tracks it."""
@@ -106,7 +106,7 @@ class SnapshotTest(TestCase):
 
 
 class ReachTest(unittest.TestCase):
-    """``reach``."""
+    """The function ``reach``, on views of a storage."""
 
     def test_elements(self) -> None:
         """The reach counts from the start of the storage to the tensor's last element."""

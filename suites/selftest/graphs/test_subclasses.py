@@ -18,7 +18,7 @@ from harness.ranks.local import rank
 
 
 class PartsTest(TestCase):
-    """``parts_of``."""
+    """The function ``parts_of``, on tensor subclasses."""
 
     def test_tensors(self) -> None:
         """The tensors of a wrapper are found under the names that it flattens to."""

@@ -33,7 +33,7 @@ def branches(x: torch.Tensor) -> torch.Tensor:
 
 
 class GroupsTest(TestCase):
-    """``DECISIONS`` and ``UNBACKED``."""
+    """The error types ``DECISIONS`` and ``UNBACKED``."""
 
     def test_decisions(self) -> None:
         """Branching on a value, and asking for it as a number, are decisions."""
@@ -53,7 +53,7 @@ class GroupsTest(TestCase):
 
 
 class CapturedTensorTest(TestCase):
-    """``is_of_captured_tensor``."""
+    """The function ``is_of_captured_tensor``, on errors of torch."""
 
     def test_captured(self) -> None:
         """Torch's error about a real tensor in a fake trace is recognised."""

@@ -29,7 +29,6 @@ class VerifiedTest(TestCase):
         )
         x = torch.tensor([0.5, 1.0])
         for role, module, text, expected in (
-            ("joint", verified.joint, verified.joint_text, x.neg()),
             ("forward", verified.forward, verified.forward_text, x.sin()),
             ("backward", verified.backward, verified.backward_text, x.cos()),
         ):
@@ -43,8 +42,9 @@ class VerifiedTest(TestCase):
         verified = Verified((captured("inference"),), returned=None)
         self.assertIsNotNone(verified.forward)
         self.assertTrue(verified.forward_text.startswith("inference("))
-        self.assertEqual((verified.backward, verified.joint), (None, None))
-        self.assertEqual((verified.backward_text, verified.joint_text), ("", ""))
+        self.assertIsNone(verified.backward)
+        self.assertEqual(verified.backward_text, "")
+        self.assertIsNone(verified.graph("joint"))
 
     def test_several_graphs(self) -> None:
         """Of several graphs with one role the last is returned."""

@@ -126,7 +126,7 @@ class ReportTest(VerifyTestCase):
 
 
 class MoreInputsTest(VerifyTestCase):
-    """``verify_aot(more_inputs=...)``."""
+    """The argument ``more_inputs`` of ``verify_aot``."""
 
     def test_sizes(self) -> None:
         """The further inputs are a list or a callable, and may have other sizes if sizes are symbolic."""

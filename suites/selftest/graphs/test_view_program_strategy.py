@@ -15,7 +15,7 @@ from suites.selftest.graphs.test_programs import loses_sines
 
 
 class DrawnTest(DynamoTestCase):
-    """``view_programs``."""
+    """The strategy ``view_programs`` and its draws."""
 
     def test_same_each_time(self) -> None:
         """One seed always draws the same programs."""

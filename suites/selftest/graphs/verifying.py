@@ -26,12 +26,12 @@ def products(weight: torch.Tensor, batch: dict[str, torch.Tensor]) -> dict[str, 
 
 
 def triple(a: torch.Tensor) -> torch.Tensor:
-    """One new tensor."""
+    """Returns one new tensor."""
     return a * 3
 
 
 def inputs() -> list[torch.Tensor]:
-    """Arguments for ``writes``."""
+    """Returns new arguments for ``writes``."""
     return [torch.arange(1.0, 5).reshape(2, 2).clone(), torch.arange(5.0, 9).reshape(2, 2).clone()]
 
 

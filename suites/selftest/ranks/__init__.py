@@ -1,1 +1,1 @@
-"""Self-tests of harness.ranks."""
+"""Self-tests of the package ``harness.ranks``."""

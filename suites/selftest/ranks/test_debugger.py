@@ -34,7 +34,7 @@ class Dialogue:
         return heard.decode()
 
     def say(self, line: str) -> None:
-        """Types a line."""
+        """Types a line at the terminal."""
         os.write(self._fd, line.encode() + b"\n")
 
     def rest(self) -> tuple[str, int]:

@@ -33,12 +33,12 @@ def result_of(body: Any, set_up: Any = lambda: None, tear_down: Any = lambda: No
 
 
 def fail(case: unittest.TestCase) -> None:
-    """Fails an assertion."""
+    """Fails by an assertion that is wrong."""
     case.fail("no")
 
 
 def divide(case: unittest.TestCase) -> None:
-    """Raises ZeroDivisionError."""
+    """Raises an error that is no assertion."""
     _ = 1 / 0
 
 
@@ -164,7 +164,7 @@ class RunBodyTest(unittest.TestCase):
 
 
 def exit_with(code: int) -> None:
-    """Raises SystemExit."""
+    """Raises a SystemExit with a code."""
     raise SystemExit(code)
 
 

@@ -1,1 +1,1 @@
-"""Self-tests of harness.report."""
+"""Self-tests of the package ``harness.report``."""

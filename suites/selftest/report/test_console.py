@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 
 
 class ConsoleReporterTest(unittest.TestCase):
-    """``console_reporter`` and ``can_draw``."""
+    """The functions ``console_reporter`` and ``can_draw``."""
 
     def test_choice(self) -> None:
         """The stream, the environment and ``live`` decide which reporter is made."""

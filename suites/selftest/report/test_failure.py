@@ -80,7 +80,7 @@ class OrdinaryFailureTest(unittest.TestCase):
 
 
 class CrashTest(unittest.TestCase):
-    """Ranks that crash."""
+    """The text of a test whose rank crashes."""
 
     def test_crash_is_the_cause_and_its_output_is_shown(self) -> None:
         crash = RankOutcome(

@@ -22,7 +22,7 @@ from suites.selftest.report import runs
 
 
 class CommandsTest(unittest.TestCase):
-    """``commands``: the annotations."""
+    """The function ``commands``, which makes the annotations."""
 
     def test_whole_run(self) -> None:
         """Failures are errors; flaky tests and messages are warnings."""

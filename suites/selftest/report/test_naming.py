@@ -8,7 +8,7 @@ from harness.report.naming import TestName, parse_id
 
 
 class ParseIdTest(unittest.TestCase):
-    """``parse_id`` and ``TestName``."""
+    """The function ``parse_id`` and the names that it returns."""
 
     def test_table(self) -> None:
         """Tests, fixtures, failed imports and parametrised names are split into their parts."""

@@ -15,21 +15,21 @@ def begun(total: int = 4, jobs: int = 1, **expected_s: float) -> Progress:
 
 
 class CountsTest(unittest.TestCase):
-    """``counts`` and ``running``."""
+    """The properties ``counts`` and ``running``."""
 
     def test_rerun_replaces_its_first_attempt(self) -> None:
         progress = begun()
         progress.finished(TestRecord("a", Status.FAILED))
         self.assertEqual((progress.counts.done, progress.counts.failed), (1, 1))
         progress.finished(TestRecord("a", Status.PASSED, attempt=2))
-        self.assertEqual((progress.counts.done, progress.counts.failed, progress.counts.left), (1, 0, 3))
+        self.assertEqual((progress.counts.done, progress.counts.failed, progress.counts.total), (1, 0, 4))
 
     def test_more_than_was_announced(self) -> None:
         """The total grows with tests that were not announced."""
         progress = begun(total=1)
         for repeat in (1, 2):
             progress.finished(TestRecord("a", Status.PASSED, repeat=repeat))
-        self.assertEqual((progress.counts.total, progress.counts.left), (2, 0))
+        self.assertEqual((progress.counts.total, progress.counts.done), (2, 2))
 
     def test_running_longest_first(self) -> None:
         progress = begun()

@@ -68,7 +68,7 @@ class AttemptsTest(unittest.TestCase):
 
 
 class ListsTest(unittest.TestCase):
-    """``slowest`` and ``skips``."""
+    """The lists ``slowest`` and ``skips``."""
 
     def test_slowest(self) -> None:
         records = [record("a", duration_s=1), record("b", duration_s=3), record("s", S, duration_s=9)]

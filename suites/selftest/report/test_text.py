@@ -13,7 +13,7 @@ from suites.selftest.report.runs import NASTY
 
 
 class TextTest(unittest.TestCase):
-    """The pure functions."""
+    """The pure functions of the module."""
 
     def test_visible(self) -> None:
         table = {

@@ -1,1 +1,1 @@
-"""Self-tests of harness.requirements."""
+"""Self-tests of the package ``harness.requirements``."""

@@ -319,7 +319,7 @@ class Company(unittest.TestCase):
 
 
 class WorldSize(unittest.TestCase):
-    """``get_required_world_size``."""
+    """The function ``get_required_world_size``, on decorated methods."""
 
     def test_what_the_running_test_demands(self) -> None:
         @r.requires_world_size(6)

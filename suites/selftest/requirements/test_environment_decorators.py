@@ -16,7 +16,7 @@ BLOCKING, ASYNC = "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 
 
 class DebugLevelsTest(unittest.TestCase):
-    """``with_dist_debug_levels``."""
+    """The decorator ``with_dist_debug_levels``, with every level."""
 
     def setUp(self) -> None:
         self.seen: list[tuple[str, dist.DebugLevel]] = []
@@ -66,7 +66,7 @@ class DebugLevelsTest(unittest.TestCase):
 
 
 class BlockingWaitTest(unittest.TestCase):
-    """``with_nccl_blocking_wait``."""
+    """The decorator ``with_nccl_blocking_wait`` and its variables."""
 
     def seen(self, environ: dict[str, str], fail: bool = False) -> dict[str, str]:
         inside: dict[str, str] = {}

@@ -86,7 +86,7 @@ class Accelerators(unittest.TestCase):
 
     def test_the_suffix_of_an_nccl_version_is_left_out(self) -> None:
         with mock.patch("torch.cuda.nccl.version", return_value=(2, 27, 3, "meta")):
-            self.assertEqual(probes._nccl_version(torch), (2, 27, 3))
+            self.assertEqual(probes._nccl_version(), (2, 27, 3))
 
 
 class Rocm(unittest.TestCase):

@@ -16,7 +16,7 @@ from harness.requirements.retry import BACKOFF_LIMIT_S, CONNECT_TRIES, backoff_s
 
 
 class RetryTest(unittest.TestCase):
-    """``retry_on_connect_failures``."""
+    """The decorator ``retry_on_connect_failures``, on failing functions."""
 
     def tried(
         self, *errors: Exception | None, parts: tuple[str, ...] = ("in use",)

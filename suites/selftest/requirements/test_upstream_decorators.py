@@ -255,7 +255,7 @@ class SameVerdict(unittest.TestCase):
 
 
 class AtLeast(unittest.TestCase):
-    """``at_least_x_gpu``."""
+    """The function ``at_least_x_gpu``, which counts devices."""
 
     def test_counts_the_devices_that_can_be_asked_for(self) -> None:
         for facts, count, expected in (

@@ -11,7 +11,7 @@ from harness.requirements import captured_output, verify_ddp_error_logged
 
 
 class CapturedOutputTest(unittest.TestCase):
-    """``captured_output``."""
+    """The context manager ``captured_output``."""
 
     def test_both_streams_are_taken_in_and_given_back(self) -> None:
         before = sys.stdout, sys.stderr
@@ -24,7 +24,7 @@ class CapturedOutputTest(unittest.TestCase):
 
 
 class DdpErrorTest(unittest.TestCase):
-    """``verify_ddp_error_logged``."""
+    """The function ``verify_ddp_error_logged`` and its messages."""
 
     def check(self, logged: dict[str, Any], wanted: str) -> None:
         verify_ddp_error_logged(mock.Mock(**{"_get_ddp_logging_data.return_value": logged}), wanted)

@@ -1,1 +1,1 @@
-"""Self-tests of harness.runner."""
+"""Self-tests of the package ``harness.runner``."""

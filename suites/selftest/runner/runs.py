@@ -53,7 +53,7 @@ class RunnerCase(unittest.TestCase):
     directory: Path
 
     def setUp(self) -> None:
-        """Makes the directory."""
+        """Makes the directory of the test."""
         self.directory = new_directory(self)
 
     def write(self, name: str, body: str) -> None:

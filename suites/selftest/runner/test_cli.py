@@ -1,4 +1,4 @@
-"""Tests the command line: what it refuses, what --help and --list say, and what asking costs."""
+"""Tests whole runs of the command: bad input, --help, --list, shards, settings and files of a run."""
 
 from __future__ import annotations
 
@@ -8,69 +8,13 @@ import sys
 import unittest
 from pathlib import Path
 
-from harness.errors import UsageError
-from harness.runner import exit_codes
-from harness.runner.exit_codes import ExitCode
-from harness.runner.options import build, parse
-from harness.runner.run_directory import KEPT_RUNS
-from harness.runner.shard_variables import FAMILIES
-from harness.settings import VARIABLES
 from suites.selftest.runner.runs import RunnerCase
 
 GOOD = "class T(unittest.TestCase):\n    def test_1(self): pass\n    def test_2(self): pass\n"
 
 
-class RefusalTest(unittest.TestCase):
-    """Options that cannot be meant are refused in one line that says what to write."""
-
-    def test_table(self) -> None:
-        """Misspelled options, bad values and contradictory options are refused."""
-        table = [
-            (["--isolat"], "did you mean --isolate"),
-            (["--job", "2"], "did you mean --jobs"),
-            (["--zzz"], "--help lists"),
-            (["--jobs", "0"], "whole number from 1"),
-            (["--jobs", "many"], "whole number from 1"),
-            (["--timeout", "-1"], "seconds above 0"),
-            (["--timeout", "nan"], "seconds above 0"),
-            (["--seed", "4294967296"], "whole number from 0 to 4294967295"),
-            (["--shuffle", "c10d"], "'c10d'"),
-            (["--reruns", "x"], "whole number"),
-            (["--flaky", "maybe"], "'pass', 'fail'"),
-            (["--json"], "goes with --list"),
-            (["--until-fail", "--reruns", "1"], "exclude each other"),
-            (["--resume=x", "c10d"], "--resume=DIR"),
-            (["--resume", "--last-failed"], "exclude each other"),
-            (["--pdb", "--pdb-rank", "0"], "exclude each other"),
-            (["--pdb-rank", "first"], "whole number"),
-        ]
-        for argv, wanted in table:
-            with self.subTest(argv=argv), self.assertRaises(UsageError) as caught:
-                parse(argv)
-            self.assertIn(wanted, str(caught.exception))
-            self.assertNotIn("\n", str(caught.exception))
-
-    def test_words_between_options(self) -> None:
-        """Names may stand between options."""
-        options = parse(["c10d", "-v", "aot", "-k", "x", "--jobs=auto"])
-        self.assertEqual((options.names, options.verbose, options.keywords), (["c10d", "aot"], 1, ["x"]))
-
-
 class HelpTest(unittest.TestCase):
-    """The text of --help."""
-
-    def test_complete(self) -> None:
-        """Every option, exit code and variable is in the text."""
-        text = build().format_help()
-        for code in ExitCode:
-            self.assertRegex(text, rf"(?m)^  {code.value} +\w")
-        self.assertIn(f".harness/runs, which keeps {KEPT_RUNS}", " ".join(text.split()))
-        for variable in VARIABLES:
-            self.assertIn(variable.name, text)
-        for family in FAMILIES:
-            self.assertIn(family.index, text)
-        for action in build()._actions:
-            self.assertTrue(action.help, action.option_strings)
+    """The command with --help."""
 
     def test_light(self) -> None:
         """Asking for help imports neither torch nor a reporter nor the rest of the runner."""
@@ -82,36 +26,6 @@ class HelpTest(unittest.TestCase):
         )
         root = Path(__file__).resolve().parents[3]
         subprocess.run([sys.executable, "-c", code], cwd=root, check=True, stdout=subprocess.DEVNULL)
-
-
-class ExitCodeTest(unittest.TestCase):
-    """``exits.decide``, which chooses the exit code of a run."""
-
-    def test_table(self) -> None:
-        """The first that applies gives the exit code: interrupted, failed, broken, nothing run."""
-
-        def code(**given: bool | int) -> int:
-            plain = {
-                "ran": 3,
-                "failed": 0,
-                "flaky": 0,
-                "flaky_fails": False,
-                "interrupted": False,
-                "broken": False,
-            }
-            return exit_codes.decide(**{**plain, **given})  # type: ignore[arg-type]  # keyword by keyword
-
-        self.assertEqual(code(), 0)
-        self.assertEqual(code(failed=1, broken=True), 1)
-        self.assertEqual(code(failed=1, interrupted=True), 130)
-        self.assertEqual(code(flaky=1), 0)
-        self.assertEqual(code(flaky=1, flaky_fails=True), 1)
-        self.assertEqual(code(broken=True), 3)
-        self.assertEqual(code(ran=0), 5)
-
-    def test_meanings(self) -> None:
-        """Each code has a meaning for --help."""
-        self.assertEqual(set(exit_codes.MEANINGS), set(ExitCode))
 
 
 class RunTest(RunnerCase):

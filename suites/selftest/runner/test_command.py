@@ -130,7 +130,7 @@ class FoundTest(RunnerCase):
 
 
 class LastFailedTest(RunnerCase):
-    """Runs with --last-failed."""
+    """Runs that are given --last-failed."""
 
     def test_exactly_what_failed(self) -> None:
         """Exactly what failed runs again, and then nothing is left to run."""

@@ -1,19 +1,13 @@
-"""Tests discovery: modules on disk, units of a module, and a cache that forgets what has changed."""
+"""Tests discovery: modules on disk, tests of several modules, and a cache that forgets what has changed."""
 
 from __future__ import annotations
 
 import os
-import sys
-import types
 import unittest
-from pathlib import Path
-from typing import ClassVar
 
-from harness import MultiProcContinuousTest, MultiProcessTestCase, spawn_threads_and_init_comms
-from harness.runner import discovery, listing
+from harness.runner import discovery
 from harness.runner.discovery import Cache, ModuleTests
 from harness.runner.messages import Loaded
-from harness.runner.time_limits import TimeLimits
 from harness.runner.unit import of_id, to_json
 from suites.selftest.runner import runs
 
@@ -171,83 +165,6 @@ class CacheTest(unittest.TestCase):
         self.assertEqual(discovery.torch_version(self.source), "2.13.0+cpu")
         self.assertIsNone(discovery.torch_version(self.directory / "none.py"))
         self.assertIsNone(discovery.torch_version(None))
-
-
-class ListingTest(unittest.TestCase):
-    """Units of loaded tests."""
-
-    def test_ranks_and_slots(self) -> None:
-        """The world size is the demand, and a property that raises gives no world size."""
-
-        class Ranks(unittest.TestCase):
-            world_size: ClassVar[int] = 4
-
-            def test_x(self) -> None:
-                """Does nothing."""
-
-        class Broken(Ranks):
-            @property
-            def world_size(self) -> int:  # type: ignore[override]  # as test classes do
-                raise RuntimeError("not yet")
-
-        module = sys.modules[__name__]
-        unit = listing.unit_of(Ranks("test_x"), module)
-        self.assertEqual((unit.demand.ranks, unit.demand.cpu_slots), (4, 4 // listing.RANKS_A_SLOT))
-        self.assertEqual(listing.unit_of(Broken("test_x"), module).demand.ranks, 1)
-        self.assertEqual(Path(unit.file), Path(__file__))
-        self.assertGreater(unit.line, 100)
-
-    def test_who_keeps_the_deadline(self) -> None:
-        """A test with ranks of any kind is supervised, and the watchdog waits longer for it."""
-
-        class OneRank(MultiProcessTestCase):
-            world_size = 1
-
-            def test_x(self) -> None:
-                """Does nothing."""
-
-        class Unset(MultiProcContinuousTest):
-            def test_x(self) -> None:
-                """Does nothing."""
-
-        class Plain(unittest.TestCase):
-            def test_x(self) -> None:
-                """Does nothing."""
-
-            @spawn_threads_and_init_comms(timeout=7)
-            def test_threads(self) -> None:
-                """Does nothing."""
-
-        module, limits = sys.modules[__name__], TimeLimits(100.0, margin_s=20.0)
-        for test, watchdog_s in (
-            (OneRank("test_x"), 120.0),
-            (Unset("test_x"), 120.0),
-            (Plain("test_threads"), 27.0),
-            (Plain("test_x"), 100.0),
-        ):
-            with self.subTest(test=test):
-                self.assertEqual(limits.of(listing.unit_of(test, module)), watchdog_s)
-
-    def test_fixtures(self) -> None:
-        """A unit has the keys of the fixtures that its test needs, the module's first."""
-        module = types.ModuleType("made_up")
-        module.setUpModule = lambda: None  # type: ignore[attr-defined]  # what unittest looks for
-        sys.modules["made_up"] = module
-        self.addCleanup(sys.modules.pop, "made_up")
-
-        class Fixture(unittest.TestCase):
-            @classmethod
-            def setUpClass(cls) -> None:
-                """Makes the class have a fixture."""
-
-            def test_x(self) -> None:
-                """Does nothing."""
-
-        Fixture.__module__, Fixture.__qualname__ = "made_up", "Fixture"
-        unit = listing.unit_of(Fixture("test_x"), module)
-        self.assertEqual(unit.fixtures, ("made_up", "made_up.Fixture"))
-        plain = listing.unit_of(unittest.FunctionTestCase(lambda: None), sys.modules[__name__])
-        self.assertEqual(plain.fixtures, ())
 
     def test_stamp(self) -> None:
         """A file's stamp is its time and size, and None if there is no file."""

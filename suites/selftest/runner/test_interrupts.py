@@ -111,7 +111,7 @@ class InterruptTest(RunnerCase):
         self.assertIn("3 passed, 0 failed", run.out)
 
     def test_resume_without_a_test_that_is_owed(self) -> None:
-        """If a test of the run is gone, the run fails; a broken module stands for its tests."""
+        """If a test of the run is gone, the run fails; a module that does not import stands for its tests."""
         self.interrupt(signal.SIGINT)
         (self.directory / "mended").touch()
         self.write("test_h", HANGING.replace("test_3", "test_4"))

@@ -24,7 +24,7 @@ class QueueTest(unittest.TestCase):
         self.keys: dict[str, int] = {}
 
     def make(self, *, slots: int = 1, isolate: bool = True, reruns_first: bool = True) -> Queue:
-        """Makes a queue."""
+        """Makes a queue of batches."""
         return Queue(Capacity(slots), Timings({}, {}), isolate=isolate, reruns_first=reruns_first)
 
     def start(self, queue: Queue) -> list[str]:

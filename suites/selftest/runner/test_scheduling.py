@@ -38,7 +38,7 @@ def simulate(
 ) -> dict[int, Span]:
     """Runs a schedule to its end on a clock of its own; returns when each batch started and ended."""
     now, spans = 0.0, {}
-    while not schedule.finished:
+    while schedule.waiting or schedule.running:
         schedule, started = schedule.start(now)
         watch(schedule)
         for item in started:
@@ -194,8 +194,8 @@ class OrderTest(unittest.TestCase):
     def test_stopped(self) -> None:
         schedule, _ = Schedule(Capacity(1)).add([batch(0, 1), batch(1, 1)]).start(0)
         schedule = schedule.stopped()
-        self.assertFalse(schedule.finished)
-        self.assertTrue(schedule.done(0).finished)
+        self.assertEqual((schedule.waiting, [each.batch.key for each in schedule.running]), ((), [0]))
+        self.assertEqual(schedule.done(0).running, ())
 
     def test_no_slots(self) -> None:
         with self.assertRaises(ValueError):

@@ -25,10 +25,6 @@ MORE, AGAIN = "suites.c10d.test_stores_more", "suites.fsdp.test_gloo"
 MODULES = (STORES, GLOO, EXPORT, MORE, AGAIN)
 KNOWN = dict.fromkeys(MODULES, Path())
 C10D = (STORES, GLOO, MORE)
-PATTERNS = (
-    *("c10d", "aot", "*add*", "aot.*", "suites.c10d.test_st*.File*", GLOO, "?10d", "*.[FG]*"),
-    *("*Store*", "c10d.test_gloo", f"{STORES}.FileStoreTest2"),
-)
 
 
 def unit(test_id: str, *, slow: bool = False) -> Unit:

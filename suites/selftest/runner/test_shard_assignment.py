@@ -7,14 +7,14 @@ import itertools
 import random
 import sys
 import unittest
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from unittest import mock
 
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.runner import timings
-from harness.runner.shard_assignment import Shard, assign, filter_suite, predicted
+from harness.runner.shard_assignment import LEAST_US, Shard, assign, filter_suite
 from harness.runner.timings import Timings
 from harness.runner.unit import Unit, of_id
 from suites.selftest.properties import given
@@ -28,6 +28,17 @@ ROUNDING_S = 1e-4
 
 def ids(shards: list[tuple[Unit, ...]]) -> list[list[str]]:
     return [[unit.id for unit in shard] for shard in shards]
+
+
+def predicted(shards: Iterable[Sequence[Unit]], known: Timings) -> list[float]:
+    """The seconds that each shard is expected to take: its tests, and once each fixture that they need."""
+    loads = []
+    for shard in shards:
+        tests = known.estimates(unit.id for unit in shard).values()
+        fixtures = {key for unit in shard for key in known.fixtures_of(unit.id)}
+        tests_s = sum(max(LEAST_US / 1e6, seconds) for seconds in tests)
+        loads.append(tests_s + sum(known.fixtures[key] for key in fixtures))
+    return loads
 
 
 class AssignTest(unittest.TestCase):

@@ -1,1 +1,1 @@
-"""Self-tests of harness.system."""
+"""Self-tests of the package ``harness.system``."""

@@ -41,7 +41,7 @@ class StillRunningTest(unittest.TestCase):
             """Stands in for ``select.poll``: the time that it is given passes and nothing happens."""
 
             def register(self, fd: int, events: int) -> None:
-                """Ignores the descriptor."""
+                """Does nothing."""
 
             def poll(self, milliseconds: float) -> list[object]:
                 """Advances the clock by ``milliseconds``."""

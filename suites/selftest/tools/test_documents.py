@@ -19,6 +19,7 @@ from harness.settings import GRACE_S, VARIABLES
 TREE = Path(__file__).resolve().parents[3]
 README = (TREE / "README.rst").read_text(encoding="utf-8")
 ARCHITECTURE = (TREE / "ARCHITECTURE.rst").read_text(encoding="utf-8")
+CONTRIBUTING = (TREE / "CONTRIBUTING.rst").read_text(encoding="utf-8")
 
 # One that stands for any, and one that update_timings.py writes.
 _MADE_UP_OR_WRITTEN = {"harness/a/b.py", "suites/timings.json"}
@@ -115,13 +116,14 @@ class Layout(unittest.TestCase):
         self.assert_named("Modules at the top of ``harness/``", found)
 
     def test_every_path_exists(self) -> None:
-        """The files that ``ARCHITECTURE.rst`` names exist, below ``harness`` where it leaves that out."""
-        named = re.findall(r"``((?:\w+/)+\w+\.\w+)``", ARCHITECTURE)
-        self.assertGreater(len(named), 50)
-        gone = [
-            path for path in named if not (TREE / path).exists() and not (TREE / "harness" / path).exists()
-        ]
-        self.assertEqual(gone, [])
+        """Every file that ARCHITECTURE.rst and CONTRIBUTING.rst name exists, in the folder that they name."""
+        names = {path.name for part in ("harness", "suites/selftest") for path in (TREE / part).rglob("*.py")}
+        for document in (ARCHITECTURE, CONTRIBUTING):
+            named = set(re.findall(r"``([\w./]*\w\.(?:py|rst|txt|html|sh))``", document))
+            self.assertGreater(len(named), 20)
+            places = (TREE, TREE / "harness")
+            gone = {path for path in named - names if not any((place / path).is_file() for place in places)}
+            self.assertEqual(gone, set())
 
 
 class Packaging(unittest.TestCase):

@@ -168,7 +168,7 @@ class GeometryTest(unittest.TestCase):
 
 
 class ToolTest(unittest.TestCase):
-    """The command-line tool."""
+    """The tool on its command line."""
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()

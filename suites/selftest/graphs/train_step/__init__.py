@@ -1,1 +1,1 @@
-"""Tests of ``harness.graphs.train_step``."""
+"""Self-tests of the package ``harness.graphs.train_step``."""

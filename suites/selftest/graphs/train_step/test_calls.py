@@ -94,7 +94,7 @@ class RefusedTest(unittest.TestCase):
 
     def test_tensor_of_a_subclass(self) -> None:
         class Marked(torch.Tensor):  # type: ignore[misc]  # torch is not followed
-            """A tensor subclass."""
+            """A tensor subclass without behaviour."""
 
         self.check("is a Marked", nn.Linear(1, 1), scale=torch.ones(1).as_subclass(Marked))
 

@@ -28,7 +28,7 @@ class Tied(nn.Module):  # type: ignore[misc]  # torch is not followed
         self.register_buffer("passing", torch.zeros(3), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Applies both layers."""
+        """Applies one layer after the other."""
         self.passing.add_(1)
         return self.other(self.one(x)) * self.scale
 

@@ -87,7 +87,7 @@ class RefusedTest(unittest.TestCase):
 
     def test_functions_that_do_not_run_when_called(self) -> None:
         async def coroutine(module: Any) -> None:
-            """A coroutine function."""
+            """A function that returns a coroutine."""
 
         def generator(module: Any) -> Iterator[None]:
             yield

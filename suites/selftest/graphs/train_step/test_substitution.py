@@ -35,7 +35,7 @@ def trained() -> tuple[Model, SGD]:
 
 
 class SubstituteTest(unittest.TestCase):
-    """The function ``substitute``."""
+    """The function ``substitute``, which replaces tensors wherever they are kept."""
 
     def test_every_place(self) -> None:
         """Parameters, buffers, lists of tensors, optimizer state and param groups get the new tensors."""
@@ -65,7 +65,7 @@ class SubstituteTest(unittest.TestCase):
 
 
 class PutBackTest(unittest.TestCase):
-    """The context ``put_back_after``."""
+    """The context manager ``put_back_after``."""
 
     def test_restores_everything(self) -> None:
         """Whatever a step assigns, adds, removes or appends is undone, even after an error."""

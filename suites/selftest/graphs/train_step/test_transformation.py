@@ -31,7 +31,7 @@ def doubled_placeholders(gm: GraphModule, flat_state: list[Tensor]) -> GraphModu
 
 
 class PrepareTest(unittest.TestCase):
-    """The function ``prepare``."""
+    """The function ``prepare``, on traced graphs."""
 
     def test_removes_what_profilers_read(self) -> None:
         """The nodes of a profiler's range are removed, and the graph computes the same without them."""

@@ -1,1 +1,1 @@
-"""Self-tests of harness.ranks.external."""
+"""Self-tests of the package ``harness.ranks.external``."""

@@ -57,7 +57,7 @@ class Three(DistributedTestBase):
             raise RuntimeError("as planned")
 
     def test_skips(self) -> None:
-        """All ranks skip."""
+        """Skips on all ranks."""
         self.skipTest("for all of us")
 
     def test_skips_on_2(self) -> None:
@@ -134,7 +134,7 @@ class Two(DistributedTestBase):
         self.assertEqual(tensor.item(), 3.0)
 
     def test_fails(self) -> None:
-        """Rank 0 fails."""
+        """Fails on rank 0."""
         self.assertEqual(self.rank, 1)
 
     @timeout(SHORT_S)
@@ -165,7 +165,7 @@ class Nine(DistributedTestBase):
     world_size = 9
 
     def test_never(self) -> None:
-        """Cannot run."""
+        """Never runs."""
 
 
 class Kept(MultiProcContinuousTest):
@@ -175,16 +175,16 @@ class Kept(MultiProcContinuousTest):
 
     @classmethod
     def backend_str(cls) -> str:
-        """Returns gloo."""
+        """Returns the name of gloo."""
         return "gloo"
 
     @classmethod
     def device_type(cls) -> str:
-        """Returns the CPU."""
+        """Returns the type of the CPU."""
         return "cpu"
 
     def test_first(self) -> None:
-        """Calls a barrier."""
+        """Calls a barrier of the group."""
         dist.barrier()
         self.assertEqual(dist.get_world_size(), 3)
 
@@ -199,7 +199,7 @@ class Threads(MultiThreadedTestCase):
     world_size = 2
 
     def setUp(self) -> None:
-        """Starts the threads."""
+        """Starts the ranks, which are threads."""
         super().setUp()
         self._spawn_threads()
 
@@ -223,12 +223,12 @@ class _Result(unittest.TestResult):
         self._put(test, "pass", "")
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:
-        """Notes an error."""
+        """Notes that the test is an error."""
         super().addError(test, err)
         self._put(test, "ERROR", str(err[1]))
 
     def addFailure(self, test: unittest.TestCase, err: Any) -> None:
-        """Notes a failure."""
+        """Notes that the test failed."""
         super().addFailure(test, err)
         self._put(test, "FAIL", str(err[1]))
 
@@ -239,7 +239,7 @@ class _Result(unittest.TestResult):
             self._put(test, "FAIL", str(err[1]))
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
-        """Notes a skip."""
+        """Notes that the test was skipped."""
         super().addSkip(test, reason)
         self._put(test, "skip", reason)
 

@@ -159,7 +159,7 @@ class _Jobs:
 
 
 def setUpModule() -> None:
-    """Starts all jobs."""
+    """Starts the jobs of all tests."""
     _Jobs.living = Job(LIVING, LIVING, LIVING)
     _Jobs.losing = Job(LOSING, LOST, DYING, hosted=False)
     _Jobs.hanging = Job(["Two.test_sum", "Two.test_deadlock"], ["Two.test_sum", "Two.test_deadlock"])
@@ -229,7 +229,7 @@ class LivingTest(unittest.TestCase):
         self.check("Three.test_leaves_dtype_on_0", "pass", "left changed in rank 0: default dtype")
 
     def test_expected_failure(self) -> None:
-        """unittest's expectedFailure works."""
+        """A test that is decorated with ``expectedFailure`` may fail."""
         self.check("Three.test_expected", "expected failure")
 
     def test_fewer(self) -> None:

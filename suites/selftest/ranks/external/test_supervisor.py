@@ -45,7 +45,7 @@ class Log:
     now: float = 0.0
 
     def append(self, outcome: RankOutcome, *, lost: bool = False) -> None:
-        """Appends an entry."""
+        """Appends an entry to the log."""
         self.words.append(Word(outcome, lost))
 
     def read(self, number: int, timeout_s: float, *, soon: bool = False) -> Word | None:
@@ -114,7 +114,7 @@ class ListenerTest(unittest.TestCase):
         return listener
 
     def statuses(self, listener: ExternalSupervisor) -> list[Status]:
-        """By rank."""
+        """Returns the statuses by rank."""
         return [o.status for o in listener.watch.outcomes]
 
     def test_all_come(self) -> None:

@@ -1,1 +1,1 @@
-"""Self-tests of harness.ranks.local."""
+"""Self-tests of the package ``harness.ranks.local``."""

@@ -58,11 +58,11 @@ class Played:
         return self
 
     def join(self, rules: MergeRules) -> JobResult:
-        """The next end."""
+        """Returns the next of the given ends."""
         return self.ends.pop(0)
 
     def close(self) -> None:
-        """Counts the calls."""
+        """Counts how often it is called."""
         self.closed += 1
 
     def how_the_server_ended(self) -> str:

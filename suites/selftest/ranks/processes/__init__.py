@@ -1,1 +1,1 @@
-"""Self-tests of harness.ranks.processes."""
+"""Self-tests of the package ``harness.ranks.processes``."""

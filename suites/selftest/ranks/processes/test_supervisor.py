@@ -82,7 +82,7 @@ class SupervisorTest(unittest.TestCase):
         self.ranks.on[rank, int(signum)] = lambda: self.ranks.exits(rank, -int(signum))
 
     def statuses(self, watched: JobResult) -> list[Status]:
-        """By rank."""
+        """Returns the statuses by rank."""
         return [o.status for o in watched.outcomes]
 
     def test_all_pass(self) -> None:

@@ -1,1 +1,1 @@
-"""Self-tests of harness.ranks.threads."""
+"""Self-tests of the package ``harness.ranks.threads``."""

@@ -7,7 +7,7 @@ from tools.bench.kinds import DEATH_SEEN, DEATH_UNSEEN, KEPT, KINDS, MEMORY, TES
 
 
 class Value(unittest.TestCase):
-    """The function ``value``."""
+    """The function ``value``, on every kind."""
 
     def test_a_test_is_its_wall_time(self) -> None:
         """The value of a test is its wall time, for which no rank writes anything."""

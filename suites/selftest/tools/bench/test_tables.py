@@ -70,7 +70,7 @@ class Rows(unittest.TestCase):
 
 
 class Rst(unittest.TestCase):
-    """The function ``rst``."""
+    """The function ``rst``, which formats a table."""
 
     def test_columns_line_up_under_their_rules(self) -> None:
         """Each column starts where its rule of ``=`` starts, as RST's simple tables need it."""

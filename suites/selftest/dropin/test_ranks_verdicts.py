@@ -1,4 +1,4 @@
-"""The drop-in on files in upstream's style: every verdict, and what a reader is told."""
+"""Tests the verdict of each test in files of upstream's style that run on the harness's ranks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from harness.releases import torch_at_least
 from tools.bench.dropin import kept, load, sample
 from tools.bench.upstream_file import NOT_PASSED, PASSED, SKIPPED, read
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FILES = ROOT / "suites" / "selftest" / "upstream"
-# Of the wheel's tests that skip, every so many are run here; most skip without ranks.
+# One in so many of the wheel's tests that skip is run here; most of them skip without ranks.
 SKIPPED_STEP = 20
 # Seconds for a whole file on a machine that is busy with other things.
 TIMEOUT_S = 300
 
 
 class Played(unittest.TestCase):
-    """Runs ``file`` once for the class, or some ``tests`` of it; ``expected`` is the verdict of each."""
+    """Base of classes that run a test file once, in its own process, and check the verdicts of its tests.
+
+    ``tests`` are the ids to run, all of the file's if empty; ``expected`` is the verdict by test id.
+    """
 
     file: ClassVar[str] = ""
     tests: ClassVar[list[str]] = []
@@ -35,7 +38,7 @@ class Played(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         if not cls.file:
-            raise unittest.SkipTest("the base of the others")
+            raise unittest.SkipTest("this class is only a base")
         with tempfile.TemporaryDirectory() as directory:
             results = Path(directory, "results")
             command = [sys.executable, "-m", "tools.bench.upstream_file", "drop-in", str(results)]
@@ -56,15 +59,17 @@ class Played(unittest.TestCase):
         cls.verdicts = {verdict.test: verdict.verdict for verdict in read(lines)}
 
     def test_verdicts(self) -> None:
+        """Every test that was run has the expected verdict, and no other test was run."""
         self.maxDiff = None
         self.assertEqual(self.verdicts, self.expected, self.output[-8000:])
 
     def test_exit_code(self) -> None:
+        """The exit code is 1 if any test did not pass, and 0 otherwise."""
         self.assertEqual(self.code, int(NOT_PASSED in self.expected.values()))
 
 
 class Ends(Played):
-    """Fresh ranks."""
+    """Tests on fresh ranks, whose processes end in every way that there is."""
 
     file = "verdicts.py"
     expected: ClassVar[dict[str, str]] = {
@@ -93,7 +98,7 @@ class Ends(Played):
         "EndsTest.test_vanishes": NOT_PASSED,  # upstream: passed
         "EnvironmentTest.test_even": PASSED,
         "EnvironmentTest.test_odd": SKIPPED,
-        "NoRanksTest.test_fails": NOT_PASSED,  # upstream: passed, for nothing was run
+        "NoRanksTest.test_fails": NOT_PASSED,  # upstream: passed, because nothing was run
         "OwnProcessesTest.test_started": PASSED,
         "OwnSpawnTest.test_fails": NOT_PASSED,
         "OwnSpawnTest.test_started": PASSED,
@@ -110,7 +115,8 @@ class Ends(Played):
         "ReturnCodesTest.test_unannounced": NOT_PASSED,
     }
 
-    def test_reasons_of_skips_are_upstreams_and_the_tests_own(self) -> None:
+    def test_reasons_of_skips(self) -> None:
+        """A skip has the test's own reason, or upstream's text for the exit code."""
         for words in (
             "skipped 'a reason of its own'",
             "skipped 'another reason'",
@@ -121,18 +127,21 @@ class Ends(Played):
             self.assertIn(words, self.output)
 
     def test_a_dead_rank_is_named(self) -> None:
+        """The output names the rank that died, and its exit code."""
         self.assertIn("rank 1 crashed: exit code 3", self.output)
 
     def test_the_command_to_run_a_test_again_has_these_ranks(self) -> None:
+        """The command that reproduces a failure runs the test on the harness's ranks."""
         file = FILES / self.file
         self.assertIn(f"reproduce: python -m harness.dropin {file} EndsTest.test_raises", self.output)
 
     def test_upstreams_assertions_are_there(self) -> None:
+        """Failures have the messages of upstream's own assertions."""
         self.assertIn("Scalars are not equal!", self.output)
 
 
 class Continuous(Played):
-    """Pooled ranks: a failure, a death and a skip each stay with their own test."""
+    """Tests on pooled ranks, where a failure, a death or a skip affects no later test."""
 
     file = "continuous.py"
     expected: ClassVar[dict[str, str]] = {
@@ -156,7 +165,7 @@ WITH_MESH = PASSED if torch_at_least("2.12") else NOT_PASSED
 
 
 class Meshes(Played):
-    """The bases that the wheel derives from these two."""
+    """Tests on the bases that torch derives from its two multi-process cases: meshes, FSDP, shards, rpc."""
 
     file = "meshes.py"
     expected: ClassVar[dict[str, str]] = {
@@ -178,7 +187,7 @@ class Meshes(Played):
 
 
 class Wheel(Played):
-    """Some of the tests that torch's wheel carries, against the verdicts that upstream's own harness gave."""
+    """Some tests of torch's wheel, which have to get the verdicts that upstream's own harness gives."""
 
     file = "distributed_spawn.py"
 
@@ -191,17 +200,11 @@ class Wheel(Played):
         super().setUpClass()
 
 
-def load_tests(
-    loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None
-) -> unittest.TestSuite:
-    """Without the base class."""
-    return unittest.TestSuite(loader.loadTestsFromTestCase(c) for c in (Ends, Continuous, Meshes, Wheel))
-
-
 class ThroughTheRunner(unittest.TestCase):
-    """``run_tests.py --drop-in``: the same, in workers."""
+    """Upstream's files in the workers of ``run_tests.py --drop-in``."""
 
     def test_one_test_of_the_wheel(self) -> None:
+        """One test of the wheel passes in a worker."""
         with tempfile.TemporaryDirectory() as state:
             done = subprocess.run(
                 [
@@ -222,6 +225,16 @@ class ThroughTheRunner(unittest.TestCase):
             )
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("3 passed, 0 failed", done.stdout)
+
+
+CASES = (Ends, Continuous, Meshes, Wheel, ThroughTheRunner)
+
+
+def load_tests(
+    loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None
+) -> unittest.TestSuite:
+    """Loads the tests of every class but the base."""
+    return unittest.TestSuite(loader.loadTestsFromTestCase(c) for c in CASES)
 
 
 if __name__ == "__main__":

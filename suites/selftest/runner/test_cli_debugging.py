@@ -41,7 +41,7 @@ class Terminal:
         return self.text[start:]
 
     def type(self, line: str) -> None:
-        """Types a line."""
+        """Types a line at the terminal."""
         os.write(self._fd, f"{line}\n".encode())
 
     def close(self) -> int:
@@ -57,7 +57,7 @@ class Terminal:
 
 
 class DebuggerTest(RunnerCase):
-    """Runs with --pdb."""
+    """Runs with --pdb or --pdb-rank."""
 
     def test_stops_in_the_failing_test(self) -> None:
         """The debugger stops in the failing test's frame without a deadline, and then the run goes on."""
@@ -125,7 +125,7 @@ class DebuggerTest(RunnerCase):
 
 
 class StreamTest(RunnerCase):
-    """Runs with -s."""
+    """Runs with -s, which streams output."""
 
     def test_output_comes_as_it_is_printed(self) -> None:
         """Output is not captured in the record but goes to the runner's own streams."""

@@ -1,0 +1,1 @@
+"""Self-tests of the helper modules of ``suites/spmd``."""
