@@ -1,4 +1,4 @@
-"""What this machine has for tests beside processors, found out without torch: memory and accelerators."""
+"""Finds out, without torch, what this machine has for tests beside processors: memory and accelerators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The variables by which each CI system names a shard, and the shard that they or ``--shard`` say this is."""
+"""The variables by which each CI system names a shard, and the shard that they or ``--shard`` name."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Family:
         return f"{self.index}/{self.total}"
 
 
-# In the order in which they are asked: by Bazel's documentation of sharded tests, PyTorch's CI, GitLab's
-# ``parallel``, CircleCI's ``parallelism``, Buildkite's ``parallelism``. Slurm's job arrays follow them.
+# In the order in which they are read. Sources: Bazel's documentation of sharded tests, PyTorch's CI, GitLab's
+# ``parallel``, CircleCI's ``parallelism``, Buildkite's ``parallelism``; Slurm's job arrays follow them.
 FAMILIES = (
     Family("Bazel", "TEST_SHARD_INDEX", "TEST_TOTAL_SHARDS", 0),
     Family("PyTorch's CI", "SHARD_NUMBER", "NUM_TEST_SHARDS", 1),
@@ -76,7 +76,7 @@ def without_shard(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_sharded(environ: Mapping[str, str]) -> bool:
-    """Whether ``environ`` names a part or a number of parts, by any family; the values may make no sense."""
+    """Whether ``environ`` sets a variable of any family; the values are not checked."""
     return any(environ.get(name) for f in (*FAMILIES, SLURM) for name in (f.index, f.total))
 
 

@@ -22,8 +22,8 @@ from harness.wire import FrameReader, read_available, send_fds, send_frame
 # Seconds until the import of one module counts as hanging. Torch and transformers together take ten on a cold
 # disk.
 IMPORT_TIMEOUT_S = 300.0
-# Seconds for the stacks of a worker, or of a zygote whose import hangs, to arrive. Writing them takes
-# milliseconds; a process that is stopped or deep in swap writes none.
+# Seconds to wait for the stacks of a worker, or of a zygote whose import hangs. Writing them takes
+# milliseconds; a process that is stopped or swapped out writes none.
 STACKS_S = 2.0
 # Seconds to wait until a zygote has ended its workers and itself, which takes only calls of kill and wait.
 CLOSE_S = 10.0
