@@ -211,7 +211,7 @@ class MergeRules:
     any_exit: bool = False
 
 
-PLAIN = MergeRules()
+DEFAULT_RULES = MergeRules()
 
 
 def ranks_text(numbers: Iterable[int]) -> str:
@@ -229,7 +229,7 @@ def ranks_text(numbers: Iterable[int]) -> str:
     return ("rank " if len(ordered) == 1 else "ranks ") + ", ".join(parts)
 
 
-def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = PLAIN) -> TestOutcome:
+def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = DEFAULT_RULES) -> TestOutcome:
     """Merges the outcomes of all ranks of one test into its verdict; the README lists the rules.
 
     ValueError where there is no outcome at all, since absence is never a pass.
@@ -240,7 +240,7 @@ def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = PLAIN) -> TestOut
     duration = max(o.duration_s for o in ordered)
     if rules.expected_exit is None and all(o.status is Status.PASSED and not o.subtests for o in ordered):
         return TestOutcome(Status.PASSED, tuple(ordered), duration_s=duration)  # the usual case
-    ranks = tuple(as_announced(rules, o) for o in ordered)
+    ranks = tuple(apply_rules(rules, o) for o in ordered)
     subtests = _merge_subtests(ranks)
     status, root, reason = _verdict(ranks)
     wrong = _wrong_exit(ranks, rules)
@@ -249,7 +249,7 @@ def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = PLAIN) -> TestOut
     return TestOutcome(status, ranks, root, reason, subtests, duration_s=duration)
 
 
-def as_announced(rules: MergeRules, outcome: RankOutcome) -> RankOutcome:
+def apply_rules(rules: MergeRules, outcome: RankOutcome) -> RankOutcome:
     """The outcome by the test's rules: a crash that the rules expect counts as a pass."""
     if outcome.status is not Status.CRASHED:
         return outcome

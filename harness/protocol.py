@@ -3,11 +3,11 @@
 Parent -> server: ``Launch`` (with descriptors), ``Release`` at the end; ``Signal`` on a launch's own socket.
 Server -> parent, on the launch's socket: ``Launched`` or ``Refused``, ``Exited`` for each rank, ``Swept``.
 Rank -> parent, on the rank's channel: ``SubtestFailed`` as that happens, ``Report`` or ``Passed`` at the end.
-Parent -> rank: ``Release``; for each test of a pooled rank ``Launch`` or ``Again``. Between ranks that an
-external launcher started, through a store: ``Report`` and ``Lost``.
+Parent -> rank: ``Release``; for each test of a pooled rank ``Launch`` or ``RepeatLaunch``.
+Between ranks that an external launcher started, through a store: ``Report`` and ``Lost``.
 
-They are encoded as JSON with the class's name, so that a journal or a person can read them. ``Again`` and
-``Passed`` are packed binary, because the cost of a test on pooled ranks depends on them.
+They are encoded as JSON with the class's name, so that a journal or a person can read them. ``RepeatLaunch``
+and ``Passed`` are packed binary, because the cost of a test on pooled ranks depends on them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class RepeatLaunch:
     """To a pooled rank: repeats the previous Launch with another method and rendezvous file."""
 
     method: str
@@ -178,7 +178,7 @@ class Assignment:
 
 Message = (
     Launch
-    | Again
+    | RepeatLaunch
     | Launched
     | Refused
     | Exited
@@ -209,7 +209,7 @@ def encode(message: Message, **changes: Any) -> bytes:
     if isinstance(message, Passed):
         assert not changes, changes
         return _PASSED.pack(_PASSED_MARK, message.rank, message.duration_s, message.started_s, message.pid)
-    if isinstance(message, Again):
+    if isinstance(message, RepeatLaunch):
         assert not changes, changes
         method = message.method.encode(*_TEXT)
         return _AGAIN.pack(_AGAIN_MARK, len(method)) + method + message.file_name.encode(*_TEXT)
@@ -238,12 +238,12 @@ def decode(frame: bytes, **known: Any) -> Message:
         raise ProtocolError(f"not a message: {frame[:80]!r} ({error!r})") from error
 
 
-def _again(frame: bytes) -> Again:
+def _again(frame: bytes) -> RepeatLaunch:
     _, length = _AGAIN.unpack_from(frame)
     middle = _AGAIN.size + length
     if len(frame) < middle:
         raise ValueError("cut off")
-    return Again(frame[_AGAIN.size : middle].decode(*_TEXT), frame[middle:].decode(*_TEXT))
+    return RepeatLaunch(frame[_AGAIN.size : middle].decode(*_TEXT), frame[middle:].decode(*_TEXT))
 
 
 def expect(frame: bytes | None, kind: type[M]) -> M:

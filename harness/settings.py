@@ -138,7 +138,7 @@ VARIABLES = (
 )
 
 # The variables that can change a test's verdict; a run that resumes another one takes its values.
-DECIDING = (
+VERDICT_VARIABLES = (
     EnvVar.TIMEOUT,
     EnvVar.UPSTREAM_TIMEOUT,
     EnvVar.SEED,

@@ -62,7 +62,7 @@ class ContinuousOrchestration(RankOrchestration):
 
         os.environ["LOCAL_RANK"] = str(rank)
         dist.init_process_group(
-            backend=hook(cls, "backend_str"),
+            backend=class_value(cls, "backend_str"),
             world_size=world_size,
             rank=rank,
             store=dist.FileStore(rdvz_file, world_size),
@@ -96,14 +96,14 @@ class ContinuousOrchestration(RankOrchestration):
             return int(wanted)
         import torch
 
-        kind = hook(type(self), "device_type")
+        kind = class_value(type(self), "device_type")
         count = torch.get_device_module(kind).device_count()
         if count == 0:
             raise unittest.SkipTest(f"no {kind} device: set world_size to run on ranks without one")
         return int(count)
 
     def _check_backend(self) -> None:
-        name = hook(type(self), "backend_str")
+        name = class_value(type(self), "backend_str")
         if name in _KNOWN_BACKENDS and name not in probe().backends:
             raise unittest.SkipTest(f"backend {name!r} is not available")
 
@@ -118,7 +118,7 @@ class ContinuousOrchestration(RankOrchestration):
         base = ContinuousOrchestration
         plain = cls._init_pg.__func__ is base._init_pg.__func__ and cls.opts.__func__ is base.opts.__func__  # type: ignore[attr-defined]  # class methods
         own = () if plain else (cls.__module__, cls.__qualname__)
-        return (hook(cls, "backend_str"), hook(cls, "device_type"), cls.timeout, own)
+        return (class_value(cls, "backend_str"), class_value(cls, "device_type"), cls.timeout, own)
 
     # -- in a rank
 
@@ -168,7 +168,7 @@ def _channel_of(cls: type[ContinuousOrchestration]) -> RankChannel:
     return cls._channel
 
 
-def hook(cls: type, name: str) -> Any:
+def class_value(cls: type, name: str) -> Any:
     """The value of a class's attribute ``name``, read without an instance.
 
     Users write ``backend_str``, ``device_type`` and ``world_size`` as class methods, plain attributes or

@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from harness.cases import comms, defaults, meshes
 from harness.cases.comms import with_comms
-from harness.cases.continuous import UNSET, ContinuousOrchestration, MultiProcContinuousTest, hook
+from harness.cases.continuous import UNSET, ContinuousOrchestration, MultiProcContinuousTest, class_value
 from harness.cases.dtensor_converter import DTensorConverter
 from harness.cases.local_ranks import (
     LocalRanks,
@@ -328,7 +328,7 @@ def skip_unless_torch_gpu(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _world_size_of(cls: type[ContinuousOrchestration]) -> int:
-    size = hook(cls, "world_size")
+    size = class_value(cls, "world_size")
     if size != UNSET:
         return int(size)
     return DEVICE_COUNT if DEVICE_COUNT > 1 else NUM_DEVICES

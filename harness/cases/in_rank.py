@@ -86,7 +86,7 @@ class CaseInRank(_AnyTestCase):
         seeding.seed_all(seeding.base_seed())
 
     def _read_result(self, result: RankResult) -> RankResult:
-        """The rank's result by the rules of this class, a hook like ``_judged`` in the parent."""
+        """The rank's result by the rules of this class, a hook like ``_adjusted_outcomes`` in the parent."""
         return result
 
 

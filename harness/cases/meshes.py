@@ -63,7 +63,7 @@ class GroupsBefore:
     def __init__(self, case: object) -> None:
         self._case = case
         self._groups = _groups()
-        self._begun = process_groups.begun()
+        self._begun = process_groups.groups_begun()
         self._class_meshes = _class_meshes(case)
 
     def end(self, *, together: bool) -> None:
@@ -71,7 +71,7 @@ class GroupsBefore:
         if not dist.is_initialized():  # the test destroyed all groups itself
             forget_meshes()
             return
-        if together and process_groups.begun() != self._begun:
+        if together and process_groups.groups_begun() != self._begun:
             dist.barrier()
         made = [group for group in _groups() if group not in self._groups]
         if made:

@@ -99,7 +99,7 @@ class RankOrchestration(CaseInRank):
             settings = environment.settings()
             mode = chosen_mode(self.rank_modes, settings)
             if mode == "external":
-                self.addCleanup(external_mode.speak_if_absent, self, external_mode.begun(self))
+                self.addCleanup(external_mode.report_skip_if_not_run, self, external_mode.begun(self))
             elif mode in LAUNCHED:
                 launcher(settings.launcher).ready(type(self).__module__, sys.path)
         return super().run(result)
@@ -140,7 +140,7 @@ class RankOrchestration(CaseInRank):
                 try:
                     self._join_processes(fn)
                 except HarnessError as error:
-                    verdict.never_expected(self, error)
+                    verdict.refuse_as_expected(self, error)
                     raise
             else:
                 fn(**kwargs)
@@ -241,7 +241,7 @@ class RankOrchestration(CaseInRank):
         __tracebackhide__ = True
         assert self._job_result is not None, "the ranks were not joined"
         assert self._running is not None
-        outcome = merge(self._judged(self._job_result.outcomes), self._rules(fn))
+        outcome = merge(self._adjusted_outcomes(self._job_result.outcomes), self._rules(fn))
         outcome = replace(
             outcome, warnings=verdict.left_behind(self._job_result), duration_s=elapsed_time, mode=self._mode
         )
@@ -252,13 +252,15 @@ class RankOrchestration(CaseInRank):
             and isinstance(self._running, PooledRanks)
             and not self._running.first_of_its_set
         ):
-            outcome = replace(outcome, warnings=(*outcome.warnings, self._tried_fresh(fn, elapsed_time)))
+            outcome = replace(
+                outcome, warnings=(*outcome.warnings, self._retry_on_fresh_ranks(fn, elapsed_time))
+            )
         self._harness_outcome = outcome
-        verdict.tell(self, outcome)
+        verdict.raise_verdict(self, outcome)
         if outcome.status is Status.PASSED:
             self._accept(self._job_result)
 
-    def _tried_fresh(self, fn: Callable[..., object], elapsed_s: float) -> str:
+    def _retry_on_fresh_ranks(self, fn: Callable[..., object], elapsed_s: float) -> str:
         """Runs a test that failed on pooled ranks once more on fresh ones; returns a line about the cause."""
         if "fresh" not in self.rank_modes:
             return "this class runs on pooled ranks only, so earlier tests cannot be ruled out as the cause"
@@ -269,7 +271,7 @@ class RankOrchestration(CaseInRank):
             where="on fresh ranks",
             timeout_s=self._timeout_s(settings),
             elapsed_s=elapsed_s,
-            judged=self._judged,
+            judged=self._adjusted_outcomes,
         )
         if again.interrupted:
             raise KeyboardInterrupt
@@ -286,7 +288,7 @@ class RankOrchestration(CaseInRank):
         assert self._running is not None
         return self._running
 
-    def _judged(self, outcomes: Sequence[RankOutcome]) -> Sequence[RankOutcome]:
+    def _adjusted_outcomes(self, outcomes: Sequence[RankOutcome]) -> Sequence[RankOutcome]:
         """The ranks' outcomes by the rules of this class, for a class in which exit codes have a meaning."""
         return outcomes
 

@@ -264,7 +264,7 @@ def _run_on_threads(
     watched = supervise_threads(ranks, settings, started=started, timeout_s=timeout_s)
     outcome = replace(merge(watched.outcomes), duration_s=time.monotonic() - started, mode="threads")
     case._harness_outcome = outcome  # type: ignore[attr-defined]  # where the run's records look for it
-    verdict.tell(case, outcome)
+    verdict.raise_verdict(case, outcome)
     if any(o.accepted for o in watched.outcomes):
         noted = [[Accepted.from_json(cast(Any, v)) for v in o.accepted] for o in watched.outcomes]
         accepted_output.apply(noted)

@@ -30,7 +30,7 @@ from harness.settings import EnvVar
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
-def tell(case: unittest.TestCase, outcome: TestOutcome) -> None:
+def raise_verdict(case: unittest.TestCase, outcome: TestOutcome) -> None:
     """Raises the exception for the outcome, from within the case's test method in the parent.
 
     SkipTest, RankFailure or RankError, after the sub-tests were replayed. Returns for a pass, after a warning
@@ -131,7 +131,7 @@ def _refuse_expected(case: unittest.TestCase, problem: RankProblem, outcome: Tes
         _raise_in_cleanup(case, problem)
 
 
-def never_expected(case: unittest.TestCase, error: HarnessError) -> None:
+def refuse_as_expected(case: unittest.TestCase, error: HarnessError) -> None:
     """Makes a failure to start or join ranks an error, also of a test with ``expectedFailure``."""
     if not isinstance(error, RankProblem):
         _raise_in_cleanup(case, error)

@@ -21,7 +21,7 @@ _IN_CLOSE_WRITE = 0x00000008
 _IN_MOVED_TO = 0x00000080
 
 
-def hasten() -> None:
+def install() -> None:
     """Replaces the wheel's barrier if its module is imported.
 
     The module must not be imported before the test file, which sets the backend that the module reads at

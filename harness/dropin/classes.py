@@ -16,7 +16,7 @@ HOME = "torch.testing._internal.common_distributed"
 
 
 @dataclass(frozen=True, slots=True)
-class Graft:
+class ClassChange:
     """The change to one of upstream's classes: the base class that it gets and the methods that it loses.
 
     A torch that lacks one of these names has another contract than the known one: the class is then not
@@ -30,7 +30,7 @@ class Graft:
 
 
 GRAFTS = (
-    Graft(
+    ClassChange(
         "MultiProcessTestCase",
         UpstreamRanks,
         lost=(
@@ -46,7 +46,7 @@ GRAFTS = (
         ),
         needed=("_start_processes", "world_size", "MAIN_PROCESS_RANK"),
     ),
-    Graft(
+    ClassChange(
         "MultiProcContinuousTest",
         UpstreamContinuousRanks,
         lost=(
@@ -84,7 +84,7 @@ def install() -> tuple[str, ...]:
 _MARK = "_harness_dropin_installed"
 
 
-def apply(graft: Graft, module: Any) -> str | None:
+def apply(graft: ClassChange, module: Any) -> str | None:
     """Changes one class of a module that has upstream's names; returns a line where that is impossible.
 
     Does nothing to a class that was changed before.
@@ -106,7 +106,7 @@ def apply(graft: Graft, module: Any) -> str | None:
     return None
 
 
-def _missing(graft: Graft, module: Any, case: Any) -> list[str]:
+def _missing(graft: ClassChange, module: Any, case: Any) -> list[str]:
     names = [name for name in FUNCTIONS if not hasattr(module, name)]
     if case is None:
         return [*names, graft.name]

@@ -30,7 +30,7 @@ class _Contract(RankOrchestration):
 
     def __init__(self, method_name: str = "runTest", methodName: str = "runTest") -> None:
         super().__init__(method_name, methodName)
-        barrier.hasten()
+        barrier.install()
 
     def __getstate__(self) -> dict[str, Any]:
         """The instance's state without what cannot be pickled: tests send methods of the instance over rpc.
@@ -65,7 +65,7 @@ class _Contract(RankOrchestration):
     def _read_result(self, result: RankResult) -> RankResult:
         return skips.read_result(result, skips.table())
 
-    def _judged(self, outcomes: Sequence[RankOutcome]) -> Sequence[RankOutcome]:
+    def _adjusted_outcomes(self, outcomes: Sequence[RankOutcome]) -> Sequence[RankOutcome]:
         return skips.read_outcomes(outcomes, skips.table())
 
 
@@ -78,7 +78,7 @@ class UpstreamRanks(_Contract):
 
     upstream_way: Mapping[str, Callable[..., Any]] = {}
     pid_to_pipe: dict[int, Any]
-    _left_content = False
+    _exited_with_zero = False
 
     def setUp(self) -> None:
         """Adds the attribute that upstream's own methods need."""
@@ -87,14 +87,14 @@ class UpstreamRanks(_Contract):
 
     def _read_result(self, result: RankResult) -> RankResult:
         """Counts ``sys.exit(0)`` in a test as a pass, as upstream does."""
-        if not skips.content(result):
+        if not skips.exited_with_zero(result):
             return super()._read_result(result)
-        self._left_content = True
+        self._exited_with_zero = True
         return RankResult(Status.PASSED, subtests=result.subtests, note="by sys.exit(0)")
 
     def _run_in_rank(self, channel: Any) -> None:
         super()._run_in_rank(channel)
-        if self._left_content:
+        if self._exited_with_zero:
             raise SystemExit(0)
 
     def _starts_its_own(self) -> bool:

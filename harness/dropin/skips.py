@@ -30,7 +30,7 @@ def read_result(result: RankResult, reasons: Mapping[int, str]) -> RankResult:
     return RankResult(Status.SKIPPED, skip_reason=why, subtests=result.subtests)
 
 
-def content(result: RankResult) -> bool:
+def exited_with_zero(result: RankResult) -> bool:
     """Whether the test ended by ``sys.exit(0)``, which counts as a pass as it does upstream.
 
     Tests of the wheel do that to leave out the code after it.

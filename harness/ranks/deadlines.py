@@ -37,14 +37,14 @@ class Action(enum.Enum):
 
     WAIT = "wait"
     RELEASE = "release"  # let the ranks that have reported exit
-    LOOK = "take stacks"  # of the ranks that are about to be ended
+    TAKE_STACKS = "take stacks"  # of the ranks that are about to be ended
     END = "end"  # SIGTERM
     KILL = "kill"  # SIGKILL, the whole process group
     GIVE_UP = "give up"  # a rank is still alive long after SIGKILL
     DONE = "done"
 
 
-class Why(enum.Enum):
+class EndReason(enum.Enum):
     """Why ranks have to be ended."""
 
     TIMEOUT = "timeout"  # the test's deadline
@@ -78,7 +78,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class SupervisorView:
     """What the supervisor has observed so far; times in seconds on the monotonic clock, None for "not yet".
 
     ``unsettled`` counts ranks that have neither reported nor exited, ``alive`` those whose process still
@@ -92,8 +92,8 @@ class View:
     first_skip: float | None = None
     interrupted: float | None = None
     released: float | None = None
-    looking: float | None = None
-    looked: bool = False
+    stacks_since: float | None = None
+    stacks_taken: bool = False
     ended: float | None = None
     killed: float | None = None
 
@@ -103,11 +103,11 @@ class NextStep:
     """The action to take, the reason for it and, for WAIT, until when at most (infinity: no limit)."""
 
     action: Action
-    why: Why | None = None
+    why: EndReason | None = None
     until: float = math.inf
 
 
-def decide(view: View, limits: Limits, now: float) -> NextStep:
+def decide(view: SupervisorView, limits: Limits, now: float) -> NextStep:
     """Returns the supervisor's next step; the same view always gives the same step, and each view has one."""
     if view.alive == 0:
         return NextStep(Action.DONE)
@@ -115,34 +115,36 @@ def decide(view: View, limits: Limits, now: float) -> NextStep:
         return _after(view.killed + KILL_WAIT_S, now, Action.GIVE_UP)
     if view.ended is not None:
         return _after(view.ended + TERM_WAIT_S, now, Action.KILL)
-    if view.looking is not None:
-        if view.looked:
+    if view.stacks_since is not None:
+        if view.stacks_taken:
             return NextStep(Action.END)
-        return _after(view.looking + STACKS_WAIT_S, now, Action.END)
+        return _after(view.stacks_since + STACKS_WAIT_S, now, Action.END)
     if view.interrupted is not None:
-        return NextStep(Action.LOOK, Why.INTERRUPT)
+        return NextStep(Action.TAKE_STACKS, EndReason.INTERRUPT)
     if view.unsettled == 0:
         if view.released is None:
             return NextStep(Action.RELEASE)
-        return _after(view.released + limits.exit_grace_s, now, Action.LOOK, Why.EXIT)
+        return _after(view.released + limits.exit_grace_s, now, Action.TAKE_STACKS, EndReason.EXIT)
     return min(_reasons(view, limits, now), key=_urgency)
 
 
-def _reasons(view: View, limits: Limits, now: float) -> list[NextStep]:
-    steps = [_after(view.started + limits.timeout_s, now, Action.LOOK, Why.TIMEOUT)]
+def _reasons(view: SupervisorView, limits: Limits, now: float) -> list[NextStep]:
+    steps = [_after(view.started + limits.timeout_s, now, Action.TAKE_STACKS, EndReason.TIMEOUT)]
     if view.first_bad is not None:
-        steps.append(_after(view.first_bad + limits.grace_s, now, Action.LOOK, Why.FAILURE))
+        steps.append(_after(view.first_bad + limits.grace_s, now, Action.TAKE_STACKS, EndReason.FAILURE))
     if view.first_skip is not None:
-        steps.append(_after(view.first_skip + limits.skip_grace_s, now, Action.LOOK, Why.DIVERGENCE))
+        steps.append(
+            _after(view.first_skip + limits.skip_grace_s, now, Action.TAKE_STACKS, EndReason.DIVERGENCE)
+        )
     return steps
 
 
 def _urgency(step: NextStep) -> tuple[bool, float, bool]:
     """Sort key: steps that are due come first, and a failure or divergence before a timeout."""
-    return (step.action is Action.WAIT, step.until, step.why is Why.TIMEOUT)
+    return (step.action is Action.WAIT, step.until, step.why is EndReason.TIMEOUT)
 
 
-def _after(when: float, now: float, action: Action, why: Why | None = None) -> NextStep:
+def _after(when: float, now: float, action: Action, why: EndReason | None = None) -> NextStep:
     if now >= when:
         return NextStep(action, why, until=-math.inf)
     return NextStep(Action.WAIT, why, until=when)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.outcomes import EXIT_SKIPPED, RankOutcome, Status
-from harness.ranks.deadlines import Why
+from harness.ranks.deadlines import EndReason
 
 HUNG_AT_EXIT = "and then did not leave"
 
@@ -17,12 +17,12 @@ def hung_at_exit(report: RankOutcome) -> RankOutcome:
     return replace(report, status=Status.TIMED_OUT, phase="exit")
 
 
-def left_wrongly(report: RankOutcome, code: int | None, told_to_end: bool) -> bool:
+def exited_wrongly(report: RankOutcome, code: int | None, ended_by_supervisor: bool) -> bool:
     """Whether a rank that had passed or skipped then ended with an unexpected exit code or by a signal.
 
-    Never True for a rank that the supervisor ended (``told_to_end``).
+    Never True for a rank that the supervisor ended (``ended_by_supervisor``).
     """
-    return contradicts(report.status, code) and not told_to_end
+    return contradicts(report.status, code) and not ended_by_supervisor
 
 
 def contradicts(status: Status, code: object) -> bool:
@@ -34,11 +34,11 @@ def contradicts(status: Status, code: object) -> bool:
     return fine is not None and code not in fine
 
 
-def ended_as(why: Why | None) -> Status | None:
+def ended_as(why: EndReason | None) -> Status | None:
     """The status of a rank that the supervisor ended before its report; None where it did not end the rank.
 
     TIMED_OUT at the test's deadline or at exit, otherwise ENDED, which makes the rank collateral.
     """
     if why is None:
         return None
-    return Status.TIMED_OUT if why in (Why.TIMEOUT, Why.EXIT) else Status.ENDED
+    return Status.TIMED_OUT if why in (EndReason.TIMEOUT, EndReason.EXIT) else Status.ENDED

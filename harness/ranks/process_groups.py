@@ -11,13 +11,13 @@ def _distributed() -> Any | None:
     return dist if dist is not None and dist.is_available() and dist.is_initialized() else None
 
 
-def names() -> frozenset[str]:
+def group_names() -> frozenset[str]:
     """The names of the process groups that are registered in this process."""
     dist = _distributed()
     return frozenset(dist.distributed_c10d._world.pg_names.values()) if dist is not None else frozenset()
 
 
-def begun() -> int:
+def groups_begun() -> int:
     """How many process groups this process has begun to make since it last had none; failed ones count too.
 
     torch names groups by counting them, so a rank whose count differs from its peers' waits forever for a
@@ -27,13 +27,13 @@ def begun() -> int:
     return int(dist.distributed_c10d._world.group_count) if dist is not None and dist.is_available() else 0
 
 
-def forget_given_up() -> None:
-    """Resets torch's count of process groups, in a process that has none left; see ``begun``."""
-    if begun() and _distributed() is None:
+def reset_group_count() -> None:
+    """Resets torch's count of process groups, in a process that has none left; see ``groups_begun``."""
+    if groups_begun() and _distributed() is None:
         sys.modules["torch.distributed"].distributed_c10d._world.group_count = 0
 
 
-def destroy_unless(keep: bool) -> bool:
+def destroy_groups_unless(keep: bool) -> bool:
     """Destroys all groups of a pooled rank whose next test makes new ones; returns whether there were any.
 
     Called when every rank has reported, so no peer still needs them.

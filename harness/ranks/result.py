@@ -214,7 +214,7 @@ def _joined(problems: list[ErrorInfo]) -> ErrorInfo:
     return replace(first, traceback="\n\n".join([first.traceback, *before, *after]))
 
 
-def conclude(result: RankResult | None, ending: BaseException | None, texts: list[str]) -> RankResult:
+def final_result(result: RankResult | None, ending: BaseException | None, texts: list[str]) -> RankResult:
     """The rank's final result, from the recorded result of its test and the exception that ended ``_run``.
 
     ``ending`` is the exception that left ``_run``; ``texts`` are what an overridden ``run_test`` sent over
@@ -246,7 +246,7 @@ def _exited(result: RankResult | None, ending: SystemExit, texts: list[str]) -> 
     return RankResult(Status.CRASHED, error, subtests=subtests, ending=ending, note="by sys.exit")
 
 
-def leave_as_child(final: RankResult) -> NoReturn:
+def exit_forked_child(final: RankResult) -> NoReturn:
     """Ends, without a report, a process that a test forked from its rank and that returned from the test."""
     posix.flush_streams()
     os._exit(final.exit_code)

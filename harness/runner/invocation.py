@@ -23,7 +23,7 @@ from harness.runner.messages import Fork
 from harness.runner.options import PROG, parse
 from harness.runner.plan import Policy
 from harness.runner.time_limits import TimeLimits, time_limits
-from harness.settings import DECIDING, LARGEST_SEED, EnvVar, Settings, timeout_given
+from harness.settings import LARGEST_SEED, VERDICT_VARIABLES, EnvVar, Settings, timeout_given
 from harness.system import processors
 
 # Options that decide whether a test fails, which ``--last-failed`` takes over. Others, such as where the
@@ -148,7 +148,7 @@ class Invocation:
     @property
     def deciding(self) -> dict[str, str]:
         """The set environment variables that decide verdicts."""
-        return {name: self.environ[name] for name in DECIDING if name in self.environ}
+        return {name: self.environ[name] for name in VERDICT_VARIABLES if name in self.environ}
 
 
 def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[str, str]) -> Invocation:

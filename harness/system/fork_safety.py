@@ -16,10 +16,10 @@ from harness.system.posix import os_threads
 
 def is_clean() -> bool:
     """Whether this process may be forked into a server: no other thread and no accelerator context."""
-    return threading.active_count() == 1 and not _has_accelerator_context() and misses_no_thread()
+    return threading.active_count() == 1 and not _has_accelerator_context() and fork_keeps_all_threads()
 
 
-def misses_no_thread() -> bool:
+def fork_keeps_all_threads() -> bool:
     """Whether a fork would lose no thread: there is only one, or the other threads end before each fork.
 
     Some thread pools (OpenBLAS's) end their threads before a fork and start them again when needed, others

@@ -30,7 +30,7 @@ class Reaper:
     def __init__(self) -> None:
         self.helpers: set[int] = set()
 
-    def take_as_helpers(self, before: Collection[int]) -> None:
+    def register_helpers(self, before: Collection[int]) -> None:
         """Counts the children that exist now and were not in ``before`` as helpers."""
         self.helpers |= set(posix.children()).difference(before)
 

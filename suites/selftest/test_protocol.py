@@ -126,8 +126,8 @@ class RoundTripTest(unittest.TestCase):
             with self.assertRaises(ProtocolError):
                 protocol.decode(wrong)
 
-    @given(st.builds(protocol.Again, TEXT, TEXT))
-    def test_again_is_its_two_texts(self, message: protocol.Again) -> None:
+    @given(st.builds(protocol.RepeatLaunch, TEXT, TEXT))
+    def test_again_is_its_two_texts(self, message: protocol.RepeatLaunch) -> None:
         """It comes back equal; a frame that ends within the method or before is no message."""
         frame = protocol.encode(message)
         self.assertEqual(protocol.decode(frame), message)
@@ -138,14 +138,14 @@ class RoundTripTest(unittest.TestCase):
 
     def test_a_path_that_is_no_text(self) -> None:
         """Python's form of such bytes, lone surrogates, travels as it is."""
-        again = protocol.Again("test_x", os.fsdecode(b"/tmp/\xff"))
+        again = protocol.RepeatLaunch("test_x", os.fsdecode(b"/tmp/\xff"))
         self.assertEqual(protocol.decode(protocol.encode(again)), again)
 
     def test_every_kind_is_drawn(self) -> None:
         """A message class that is added has to be added above."""
         drawn = {
             "Launch",
-            "Again",
+            "RepeatLaunch",
             "Passed",
             "SubtestFailed",
             "Report",

@@ -16,7 +16,7 @@ from typing import Any
 
 from harness import environment
 from harness.errors import LaunchError, RankError
-from harness.outcomes import PLAIN, ErrorInfo, MergeRules, RankOutcome, Status, describe, merge
+from harness.outcomes import DEFAULT_RULES, ErrorInfo, MergeRules, RankOutcome, Status, describe, merge
 from harness.ranks.deadlines import Limits
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.external import rank_set
@@ -171,7 +171,7 @@ def begun(case: unittest.TestCase) -> int:
     return own_rank_set().times(case.id())
 
 
-def speak_if_absent(case: Any, times: int) -> None:
+def report_skip_if_not_run(case: Any, times: int) -> None:
     """The last cleanup of a test: reports a skip where ``setUp`` failed or skipped in this process.
 
     The other processes would wait for its report otherwise. ``times`` is how often the test had begun before.
@@ -193,7 +193,7 @@ def speak_if_absent(case: Any, times: int) -> None:
             log.append(RankOutcome(ours.launched.rank, Status.ERROR, error))
         return
     settings = environment.settings()
-    listener = _listener(log, ours, case.id(), size, settings, case._timeout_s(settings), None, PLAIN)
+    listener = _listener(log, ours, case.id(), size, settings, case._timeout_s(settings), None, DEFAULT_RULES)
     if ours.launched.rank < size:
         reason = "its test skipped or failed before it came to the ranks"
         _say(log, RankOutcome(ours.launched.rank, Status.SKIPPED, skip_reason=reason), listener)

@@ -21,7 +21,7 @@ from harness.communication import collective_log, recorder
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.ranks import guard, process_groups
 from harness.ranks.direct_channel import DirectChannel
-from harness.ranks.result import RankResult, conclude, leave_as_child
+from harness.ranks.result import RankResult, exit_forked_child, final_result
 from harness.ranks.thread_stack import stack_of
 from harness.system.per_process import PerProcess
 from harness.system.signals import STOP_TEST
@@ -84,10 +84,10 @@ class InProcessRank:
             watch.begin()
             ending = self._ending(channel)
         if os.getpid() != pid:  # a child that the test forked must not report for the rank
-            leave_as_child(conclude(channel.result, ending, channel.texts))
+            exit_forked_child(final_result(channel.result, ending, channel.texts))
         self.done.set()
         self.interrupted = isinstance(ending, KeyboardInterrupt)
-        final = conclude(channel.result, ending, channel.texts)
+        final = final_result(channel.result, ending, channel.texts)
         return self._outcome(final, watch.what_changed(keeps_group=False))
 
     def _ending(self, channel: DirectChannel) -> BaseException | None:
@@ -181,7 +181,7 @@ def clean_up(*, passed: bool) -> None:
 
     After a test that did not pass, a garbage collection closes its connections, which wakes waiting peers.
     """
-    process_groups.destroy_unless(keep=False)
-    process_groups.forget_given_up()
+    process_groups.destroy_groups_unless(keep=False)
+    process_groups.reset_group_count()
     if not passed:
         gc.collect()  # exceptions and their frames form reference cycles, which keep the sockets open

@@ -92,7 +92,7 @@ class OutcomeLog:
         assert isinstance(message, Report | Lost), message
         return LoggedOutcome(message.outcome, isinstance(message, Lost))
 
-    def whereabouts(self, rank: int) -> str:
+    def last_test_of(self, rank: int) -> str:
         """The last test that a rank began, as text for a message."""
         key = f"at/{rank}"
         if not self._writer.check([key]):
@@ -179,9 +179,9 @@ class ExternalRankSet:
             self._writer.set("directory", self._directory)
         self._writer.set(f"here/{own}", "")
         absent = [
-            r for r in self.everybody if not _there(self._writer, f"here/{r}", until - time.monotonic())
+            r for r in self.all_ranks if not _there(self._writer, f"here/{r}", until - time.monotonic())
         ]
-        gave_up = [r for r in self.everybody if r not in absent and self._writer.get(f"here/{r}")]
+        gave_up = [r for r in self.all_ranks if r not in absent and self._writer.get(f"here/{r}")]
         if absent or gave_up:
             self._writer.set(f"here/{own}", _GAVE_UP)
             self._remove_directory()
@@ -193,7 +193,7 @@ class ExternalRankSet:
         self._directory = self._writer.get("directory").decode()
 
     @property
-    def everybody(self) -> range:
+    def all_ranks(self) -> range:
         """All ranks that were started."""
         return range(self.launched.world_size)
 
@@ -267,7 +267,7 @@ class ExternalRankSet:
         self._remove_directory()
 
     def _await(self, what: str, until: float) -> None:
-        for rank in self.everybody:
+        for rank in self.all_ranks:
             if rank not in self.lost:
                 _there(self._writer, f"{what}/{rank}", until - time.monotonic())
 

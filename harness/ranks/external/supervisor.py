@@ -3,8 +3,8 @@
     read outcomes, until the deadline or a grace after the first failure or skip --all ranks have one--> done
       |  a rank has none yet: give up
       v
-    stop the own rank --CLOSE_S--> release groups --UNWIND_S--> end the own process --LAST_WORD_S--> declare
-                                                                                    the silent ranks lost
+    stop the own rank --CLOSE_S--> release groups --UNWIND_S--> end the own process
+      --DECLARE_LOST_S--> declare the silent ranks lost
 
 All listeners read the same outcomes in the same order, and only a rank's first outcome counts; so it matters
 neither which listener declares a rank lost, nor that listeners start to wait at different times.
@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, as_announced
-from harness.ranks.deadlines import Action, Limits, View, Why, decide
+from harness.outcomes import DEFAULT_RULES, MergeRules, RankOutcome, Status, apply_rules
+from harness.ranks.deadlines import Action, EndReason, Limits, SupervisorView, decide
 from harness.ranks.exit_rules import ended_as
 from harness.ranks.external.rank import InProcessRank
 from harness.ranks.external.rank_set import LoggedOutcome, OutcomeLog
@@ -32,8 +32,8 @@ CLOSE_S = 0.3
 # Seconds for a test that is stopped to unwind, its cleanups included.
 UNWIND_S = 1.0
 # Seconds until silent ranks are declared lost: a rank that ends its own process appends its outcome before.
-LAST_WORD_S = 2.0
-assert CLOSE_S < UNWIND_S < LAST_WORD_S
+DECLARE_LOST_S = 2.0
+assert CLOSE_S < UNWIND_S < DECLARE_LOST_S
 
 
 class ExternalSupervisor(threading.Thread):
@@ -52,7 +52,7 @@ class ExternalSupervisor(threading.Thread):
         limits: Limits,
         own: InProcessRank | None,
         end_process: Callable[[ExternalSupervisor], object],
-        rules: MergeRules = PLAIN,
+        rules: MergeRules = DEFAULT_RULES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(name="harness: listens to the ranks", daemon=True)
@@ -69,8 +69,8 @@ class ExternalSupervisor(threading.Thread):
         self._silent = set(range(world_size))
         self._words: list[RankOutcome] = []
         self._read = 0
-        self._view = View(clock(), unsettled=world_size, alive=world_size)
-        self._why: Why | None = None
+        self._view = SupervisorView(clock(), unsettled=world_size, alive=world_size)
+        self._why: EndReason | None = None
         self._gave_up = 0.0
         self._stuck = False
 
@@ -117,21 +117,21 @@ class ExternalSupervisor(threading.Thread):
         self._words.append(replace(outcome, order=len(self._words), at_s=now))
         if word.lost:
             self.lost += (outcome.rank,)
-        if as_announced(self._rules, outcome).bad:
+        if apply_rules(self._rules, outcome).bad:
             self._view = replace(self._view, first_bad=self._view.first_bad or now)
         elif outcome.status is Status.SKIPPED:
             self._view = replace(self._view, first_skip=self._view.first_skip or now)
 
     # -- ranks without an outcome
 
-    def _give_up(self, why: Why) -> None:
+    def _give_up(self, why: EndReason) -> None:
         self._why, self._gave_up = why, self._clock()
         if self._own is not None and self._own.rank in self._silent:
             self._own.stop(ended_as(why) or Status.ENDED)
 
     def _due(self, now: float) -> float:
         """Does what is due since silent ranks were given up; returns when the next thing is due."""
-        close, unwind, last = (self._gave_up + after for after in (CLOSE_S, UNWIND_S, LAST_WORD_S))
+        close, unwind, last = (self._gave_up + after for after in (CLOSE_S, UNWIND_S, DECLARE_LOST_S))
         if now >= close:
             self.released.set()
         if now >= unwind and not self._stuck and self._own is not None and not self._own.done.is_set():
@@ -143,11 +143,11 @@ class ExternalSupervisor(threading.Thread):
 
     def _declare_lost(self) -> None:
         assert self._why is not None
-        when = {Why.TIMEOUT: "by the deadline", Why.FAILURE: "after another rank had failed"}
+        when = {EndReason.TIMEOUT: "by the deadline", EndReason.FAILURE: "after another rank had failed"}
         for rank in sorted(self._silent):
             note = f"no word from it {when.get(self._why, 'after another rank had skipped')}"
             self._log.append(
-                RankOutcome(rank, Status.CRASHED, note=f"{note}; {self._log.whereabouts(rank)}"), lost=True
+                RankOutcome(rank, Status.CRASHED, note=f"{note}; {self._log.last_test_of(rank)}"), lost=True
             )
 
     def _see_off(self, own: InProcessRank) -> None:

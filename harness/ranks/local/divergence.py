@@ -25,7 +25,7 @@ ADVICE = (
 _COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 
 
-def number(by_rank: dict[int, int]) -> Any:
+def simulated_int(by_rank: dict[int, int]) -> Any:
     """An integer that differs by rank; a comparison raises UsageError where its result differs by rank.
 
     Integers that are computed from it are torch's and compare as torch defines it.
@@ -66,7 +66,7 @@ def _by_rank(answers: dict[int, bool]) -> str:
 
 
 @contextlib.contextmanager
-def refused(world_size: int) -> Iterator[None]:
+def refusing_divergence(world_size: int) -> Iterator[None]:
     """A region in which a result that differs by rank is an error; it is entered before torch's mode.
 
     AssertionError for a truth value that differs by rank, UsageError for a comparison of ranks that does,
@@ -77,11 +77,11 @@ def refused(world_size: int) -> Iterator[None]:
     from torch.distributed import _local_tensor
 
     mesh, of_fake_group = _local_tensor._LocalDeviceMesh, dist.get_rank
-    everybody = number({rank: rank for rank in range(world_size)})
+    all_ranks = simulated_int({rank: rank for rank in range(world_size)})
 
     def get_rank(group: Any = None) -> Any:
         simulated = _local_tensor.enabled_local_tensor_mode() is not None
-        return everybody if simulated and group in (None, dist.group.WORLD) else of_fake_group(group)
+        return all_ranks if simulated and group in (None, dist.group.WORLD) else of_fake_group(group)
 
     with contextlib.ExitStack() as stack:
         for owner, name, replacement in (
@@ -101,7 +101,7 @@ def _comparing(rank_in_mesh: Callable[..., Any]) -> Callable[..., Any]:
     def method(*args: Any, **kwargs: Any) -> Any:
         rank = rank_in_mesh(*args, **kwargs)
         by_rank = getattr(getattr(rank, "node", None), "_local_ints", None)
-        return rank if by_rank is None else number(by_rank)
+        return rank if by_rank is None else simulated_int(by_rank)
 
     return method
 

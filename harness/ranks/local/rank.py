@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from harness.ranks.local.divergence import number, refused
+from harness.ranks.local.divergence import refusing_divergence, simulated_int
 
 if TYPE_CHECKING:
     from torch.distributed._local_tensor import LocalTensorMode
@@ -26,7 +26,7 @@ def rank_of(world_size: int) -> Any:
 
     A comparison whose result differs by rank raises UsageError.
     """
-    return number({rank: rank for rank in range(world_size)})
+    return simulated_int({rank: rank for rank in range(world_size)})
 
 
 def is_simulated(rank: object) -> bool:
@@ -47,7 +47,7 @@ def simulation(world_size: int) -> Iterator[LocalTensorMode]:
 
     torch.autograd._enable_record_function(False)
     try:
-        with refused(world_size), LocalTensorMode(frozenset(range(world_size))) as mode:
+        with refusing_divergence(world_size), LocalTensorMode(frozenset(range(world_size))) as mode:
             yield mode
     finally:
         torch.autograd._enable_record_function(True)

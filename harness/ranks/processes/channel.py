@@ -10,7 +10,17 @@ from dataclasses import replace
 
 from harness.errors import ProtocolError
 from harness.outcomes import SubtestOutcome
-from harness.protocol import Again, Launch, Passed, Release, Report, SubtestFailed, decode, encode, expect
+from harness.protocol import (
+    Launch,
+    Passed,
+    Release,
+    RepeatLaunch,
+    Report,
+    SubtestFailed,
+    decode,
+    encode,
+    expect,
+)
 from harness.ranks.result import RankResult
 from harness.wire import FrameStream, send_frame
 
@@ -50,7 +60,7 @@ class RankChannel:
         """Marks the end of the module's import: what that opened or started is not the test's leak."""
         self.on_import()
 
-    def next_test(self) -> Launch | Again | None:
+    def next_test(self) -> Launch | RepeatLaunch | None:
         """Waits for a pooled rank's next test; None when the rank is released or the parent has ended."""
         self.result, self.texts, self._subtests = None, [], 0
         try:
@@ -58,7 +68,7 @@ class RankChannel:
             message = decode(frame) if frame is not None else None
         except (OSError, ProtocolError):
             return None
-        return message if isinstance(message, Launch | Again) else None
+        return message if isinstance(message, Launch | RepeatLaunch) else None
 
     def record(self, result: RankResult) -> None:
         """Stores the test's result; a later call replaces an earlier one."""

@@ -19,7 +19,7 @@ from harness.wire import only_frame, read_available
 
 
 @dataclass(slots=True)
-class Heard:
+class CollectedReports:
     """The bytes that were read from the ranks' channels, by rank; the supervisor processes them first.
 
     ``outcomes`` are all ranks' outcomes in rank order where all passed, else None. ``interrupted`` is the
@@ -31,9 +31,9 @@ class Heard:
     interrupted: float | None = None
 
 
-def await_passes(ranks: RankSet, until: float) -> Heard:
+def await_passes(ranks: RankSet, until: float) -> CollectedReports:
     """Reads reports until all ranks have passed, anything else happens, or ``until`` (monotonic seconds)."""
-    heard = Heard()
+    heard = CollectedReports()
     try:
         passed = _passes(ranks, until, heard)
     except KeyboardInterrupt:
@@ -44,8 +44,8 @@ def await_passes(ranks: RankSet, until: float) -> Heard:
     return heard
 
 
-def _passes(ranks: RankSet, until: float, heard: Heard) -> dict[int, RankOutcome] | None:
-    poll = ranks.attention()
+def _passes(ranks: RankSet, until: float, heard: CollectedReports) -> dict[int, RankOutcome] | None:
+    poll = ranks.poller()
     awaited = {link.channel.fileno(): link.rank for link in ranks.links}
     passed: dict[int, RankOutcome] = {}
     while awaited:

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 
 from harness import environment
-from harness.outcomes import PLAIN, MergeRules
+from harness.outcomes import DEFAULT_RULES, MergeRules
 from harness.ranks.deadlines import Limits, timeout_of
 from harness.ranks.debugger import give_back_terminal
 from harness.ranks.job import UNSWEPT, Job, JobResult
@@ -104,8 +104,8 @@ class PooledRanks:
         except BaseException:
             self._pool.retire()
             raise
-        result = replace(result, outcomes=pool.compared(result.outcomes))
-        if result.server_lost or not pool.fit_for_another(result.outcomes):
+        result = replace(result, outcomes=pool.with_group_counts_compared(result.outcomes))
+        if result.server_lost or not pool.reusable(result.outcomes):
             for process, outcome in zip(self.processes, result.outcomes, strict=True):
                 process.exitcode = outcome.exit_code
             self._pool.retire()
@@ -136,7 +136,7 @@ def supervise(
     *,
     started: float | None = None,
     timeout_s: float | None = None,
-    rules: MergeRules = PLAIN,
+    rules: MergeRules = DEFAULT_RULES,
     keep: bool = False,
 ) -> JobResult:
     """Supervises live ranks until each has ended; closes the rank set where that raises.

@@ -34,7 +34,7 @@ def reference(module_name: str) -> ModuleRef:
     return ModuleRef(module_name, file, spec.name if spec is not None else None)
 
 
-def take_over(request: Launch, previous: Launch | None = None) -> bool:
+def adopt_parent_environment(request: Launch, previous: Launch | None = None) -> bool:
     """Sets this process's environment, directory, ``sys.path`` and arguments to the request's.
 
     Returns whether anything changed. After a ``previous`` request only what the parent has changed since is
@@ -70,7 +70,7 @@ def same_surroundings(a: Launch, b: Launch) -> bool:
     return (a.environ, a.cwd, a.sys_path, a.argv) == (b.environ, b.cwd, b.sys_path, b.argv)
 
 
-def ensure(ref: ModuleRef) -> types.ModuleType:
+def import_reference(ref: ModuleRef) -> types.ModuleType:
     """Imports the module if it is not imported yet, and returns it; an error of its import propagates."""
     if os.environ.get(EnvVar.DROP_IN) == "1":
         importlib.import_module("harness.dropin").install()
@@ -125,7 +125,7 @@ def _load_file(
 
 def find_class(ref: ModuleRef, qualname: str) -> type:
     """The test class in this process; LaunchError where the module does not have a class of that name."""
-    found: object = ensure(ref)
+    found: object = import_reference(ref)
     for part in qualname.split("."):
         found = getattr(found, part, None)
     if not isinstance(found, type):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.outcomes import RankOutcome, Status
-from harness.protocol import Again, Launch, encode
+from harness.protocol import Launch, RepeatLaunch, encode
 from harness.ranks.processes import module_import
 from harness.ranks.processes.rank_set import RankSet, send_whole
 from harness.system.closing import on_close
@@ -57,15 +57,15 @@ class PooledSet:
         known: dict[str, Any] = {}
         if sent is not None and module_import.same_surroundings(request, sent):
             if keeps_group == self._kept_group and _of_class(request) == _of_class(sent):
-                return encode(Again(request.method, file_name))
+                return encode(RepeatLaunch(request.method, file_name))
             known = _KNOWN
         return encode(request, pooled=True, file_name=file_name, keeps_group=keeps_group, **known)
 
-    def idle_and_well(self) -> bool:
+    def all_alive(self) -> bool:
         """Whether all ranks are still alive since the last test."""
         if self.ranks.closed:
             return False
-        if not self.ranks.attention().poll(0):
+        if not self.ranks.poller().poll(0):
             return True
         poll = select.poll()  # ignores output that was printed between two tests
         poll.register(self.ranks.events, select.POLLIN)
@@ -94,7 +94,7 @@ _of_class = operator.attrgetter("module", "qualname", "world_size", "threads", "
 _KNOWN: dict[str, Any] = {"environ": {}, "cwd": "", "sys_path": [], "argv": [], "same_surroundings": True}
 
 
-def compared(outcomes: Sequence[RankOutcome]) -> tuple[RankOutcome, ...]:
+def with_group_counts_compared(outcomes: Sequence[RankOutcome]) -> tuple[RankOutcome, ...]:
     """Adds to each outcome a leak that only a comparison shows: other numbers of process groups begun.
 
     torch names process groups by counting those that a rank began to make, so ranks whose counts differ would
@@ -112,7 +112,7 @@ def _listed(numbers: set[int]) -> str:
     return ", ".join(map(str, sorted(numbers)))
 
 
-def fit_for_another(outcomes: Sequence[RankOutcome]) -> bool:
+def reusable(outcomes: Sequence[RankOutcome]) -> bool:
     """Whether the ranks may run another test: all passed or all skipped, and nothing was left changed."""
     status = outcomes[0].status
     agreed = status in (Status.PASSED, Status.SKIPPED) and all(o.status is status for o in outcomes)
@@ -128,7 +128,7 @@ class Pool:
     def lease(self, key: Hashable, make: Callable[[], RankSet]) -> PooledSet:
         """The kept set where it has this key and its ranks are alive, else a new set of ``make()``."""
         kept = self._kept
-        if kept is not None and kept.key == key and kept.idle_and_well():
+        if kept is not None and kept.key == key and kept.all_alive():
             return kept
         self.retire()
         file = scratch().new_file("pool")  # first: where this fails, there are no ranks to end

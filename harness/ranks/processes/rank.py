@@ -24,11 +24,11 @@ from typing import Any, NoReturn
 from harness import compiler_state, coverage_hook
 from harness.communication import collective_log, recorder
 from harness.outcomes import EXIT_ERROR, Status
-from harness.protocol import Again, Assignment, Launch, Passed, Report, decode
+from harness.protocol import Assignment, Launch, Passed, RepeatLaunch, Report, decode
 from harness.ranks import debugger, guard, process_groups
 from harness.ranks.processes import module_import
 from harness.ranks.processes.channel import RankChannel
-from harness.ranks.result import RankResult, conclude, leave_as_child
+from harness.ranks.result import RankResult, exit_forked_child, final_result
 from harness.system import intra_op_threads, posix
 from harness.system.signals import RANK_STACKS
 
@@ -64,7 +64,7 @@ def from_exec() -> NoReturn:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    module_import.take_over(assignment.launch)
+    module_import.adopt_parent_environment(assignment.launch)
     live(assignment)
 
 
@@ -99,12 +99,12 @@ def _serve_tests(assignment: Assignment, channel: RankChannel, log: collective_l
         if isinstance(test, Launch):
             request = test
             if not request.same_surroundings:
-                changed = module_import.take_over(request, previous)
+                changed = module_import.adopt_parent_environment(request, previous)
                 previous = request
             _settle_threads(request, anew=changed)
             changed = True  # the leak guard compares the number of threads
         compiler_state.reset_if_used()
-        destroyed = process_groups.destroy_unless(request.keeps_group)
+        destroyed = process_groups.destroy_groups_unless(request.keeps_group)
         watch.begin(unchanged=not (destroyed or changed))
         final = _run(assignment, request, test, channel, log)
         posix.flush_streams()  # otherwise the end of its output would be part of the next test's
@@ -115,7 +115,7 @@ def _serve_tests(assignment: Assignment, channel: RankChannel, log: collective_l
 def _run(
     assignment: Assignment,
     request: Launch,
-    test: Launch | Again,
+    test: Launch | RepeatLaunch,
     channel: RankChannel,
     log: collective_log.CollectiveLog,
 ) -> RankResult:
@@ -132,14 +132,14 @@ def _run(
             )
     except BaseException as error:  # noqa: BLE001 - every exception becomes this rank's outcome
         ending = error
-    final = conclude(channel.result, ending, channel.texts)
+    final = final_result(channel.result, ending, channel.texts)
     if os.getpid() != pid:  # a child that the test forked must not report for the rank
-        leave_as_child(final)
+        exit_forked_child(final)
     return final
 
 
-def _case(request: Launch, test: Launch | Again, channel: RankChannel) -> Any:
-    """The test's class, imported if necessary; the previous test's class where the request is ``Again``."""
+def _case(request: Launch, test: Launch | RepeatLaunch, channel: RankChannel) -> Any:
+    """The test's class, imported if necessary; the previous test's where the request is ``RepeatLaunch``."""
     found = channel.kept.pop("case", None)
     if found is None or isinstance(test, Launch):
         modules, had_torch = len(sys.modules), "torch" in sys.modules

@@ -142,10 +142,10 @@ class RankSet:
         assert isinstance(answer, Launched), answer
         self.pids = answer.pids
 
-    def attention(self) -> select.poll:
+    def poller(self) -> select.poll:
         """A poll object with all of the ranks' descriptors; a pooled set uses the same one for all tests."""
         if self._attention is None:
-            self._attention = attend(self.events, self.links)
+            self._attention = make_poller(self.events, self.links)
         return self._attention
 
     @property
@@ -199,7 +199,7 @@ class RankSet:
             self.swept = self.swept or []
 
 
-def attend(events: socket.socket, links: Sequence[RankLink]) -> select.poll:
+def make_poller(events: socket.socket, links: Sequence[RankLink]) -> select.poll:
     """A poll object that is ready when any descriptor can be read or its other end is closed."""
     poll = select.poll()
     for end in (events, *(end for link in links for end in (link.channel, link.output, link.stack))):

@@ -26,7 +26,7 @@ from harness.ranks.processes import module_import, preload
 from harness.ranks.processes.launched_ranks import LaunchedRanks
 from harness.ranks.processes.rank_set import remote_fd_count, split_fds
 from harness.system import huge_pages, posix
-from harness.system.fork_safety import misses_no_thread
+from harness.system.fork_safety import fork_keeps_all_threads
 from harness.system.reaper import Reaper
 from harness.system.server_process import Parent
 from harness.wire import read_available, recv_fds, recv_frame
@@ -145,14 +145,14 @@ class Server:
     def _prepare(self, request: Launch) -> Refused | None:
         """Copies the parent's environment and imports what ranks need; returns a refusal on error."""
         try:
-            module_import.take_over(request)
+            module_import.adopt_parent_environment(request)
             if self._preload and request.preload:
                 self._import(request)
         except BaseException as error:
             if self._stopping:
                 raise
             return Refused(f"module {request.module.name} does not import:\n{_brief(error)}")
-        if self._preload and not misses_no_thread():
+        if self._preload and not fork_keeps_all_threads():
             return Refused(f"importing {request.module.name} started threads", dirty=True)
         # A garbage collection in a rank would write to, and so unshare, these objects (python/cpython#75739).
         gc.freeze()
@@ -162,11 +162,11 @@ class Server:
         before = posix.children()
         try:
             self._importing = True
-            module_import.ensure(request.module)
+            module_import.import_reference(request.module)
             preload.import_for_ranks()
         finally:
             self._importing = False
-            self._reaper.take_as_helpers(before)
+            self._reaper.register_helpers(before)
 
     def _start_ranks(self, request: Launch, ranks: LaunchedRanks, fds: list[int]) -> Refused | None:
         """Starts all ranks of a launch, or returns a refusal and leaves none running."""

@@ -15,13 +15,21 @@ from dataclasses import dataclass, field, replace
 
 from harness.communication import collective_log
 from harness.errors import ProtocolError
-from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, SubtestOutcome
+from harness.outcomes import DEFAULT_RULES, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import Exited, Report, SubtestFailed, Swept, decode
-from harness.ranks.deadlines import STACKS_QUIET_S, Action, Limits, NextStep, View, Why, decide
-from harness.ranks.exit_rules import ended_as, hung_at_exit, left_wrongly
+from harness.ranks.deadlines import (
+    STACKS_QUIET_S,
+    Action,
+    EndReason,
+    Limits,
+    NextStep,
+    SupervisorView,
+    decide,
+)
+from harness.ranks.exit_rules import ended_as, exited_wrongly, hung_at_exit
 from harness.ranks.job import UNSWEPT, JobResult
 from harness.ranks.processes import stacks
-from harness.ranks.processes.fast_path import Heard
+from harness.ranks.processes.fast_path import CollectedReports
 from harness.ranks.processes.output import Output
 from harness.ranks.processes.rank_set import RankLink, RankSet
 from harness.system.signals import RANK_STACKS
@@ -47,10 +55,10 @@ class _Watched:
     code: int | None = None
     peak_memory: int | None = None
     gone: bool = False
-    ended_for: Why | None = None
-    told_to_end: bool = False
+    ended_for: EndReason | None = None
+    ended_by_supervisor: bool = False
     dump: bytearray = field(default_factory=bytearray)
-    lie: str = ""
+    protocol_error: str = ""
 
     @property
     def settled(self) -> bool:
@@ -66,11 +74,11 @@ class Supervisor:
         outputs: list[Output],
         limits: Limits,
         started: float,
-        rules: MergeRules = PLAIN,
+        rules: MergeRules = DEFAULT_RULES,
         clock: Clock = time.monotonic,
         keep: bool = False,
         patient_with: int | None = None,
-        heard: Heard | None = None,
+        heard: CollectedReports | None = None,
     ) -> None:
         self._ranks = ranks
         self._watched = [_Watched(link, out) for link, out in zip(ranks.links, outputs, strict=True)]
@@ -79,12 +87,12 @@ class Supervisor:
         self._clock = clock
         self._keep = keep
         self._patient_with = patient_with
-        self._heard = heard or Heard()
+        self._heard = heard or CollectedReports()
         self._events = FrameReader()
         self._order = 0
         self._server_lost = False
         self._last_dump = 0.0
-        self._view = View(
+        self._view = SupervisorView(
             started,
             unsettled=len(self._watched),
             alive=len(self._watched),
@@ -136,7 +144,12 @@ class Supervisor:
             return 0.0
         until = step.until
         awaited = any(w.ended_for is not None and not w.gone and not w.dump for w in self._watched)
-        if self._view.looking is not None and self._view.ended is None and self._last_dump and not awaited:
+        if (
+            self._view.stacks_since is not None
+            and self._view.ended is None
+            and self._last_dump
+            and not awaited
+        ):
             until = min(until, self._last_dump + STACKS_QUIET_S)
         return None if math.isinf(until) else max(0.0, until - self._clock())
 
@@ -176,7 +189,7 @@ class Supervisor:
         """Gives a rank that ended without a report an outcome: it crashed, or the supervisor ended it."""
         if watched.report is None:
             status = ended_as(watched.ended_for) or Status.CRASHED
-            self._note(watched, self._unreported(watched, status, watched.lie))
+            self._note(watched, self._unreported(watched, status, watched.protocol_error))
 
     def _unreported(self, watched: _Watched, status: Status, note: str) -> RankOutcome:
         """The outcome of a rank that sent no report."""
@@ -185,7 +198,7 @@ class Supervisor:
 
     def _read_reports(self, watched: _Watched) -> None:
         """Reads all that the channel holds; stops watching it at its end or after an invalid frame."""
-        while watched.lie == "":
+        while watched.protocol_error == "":
             data = read_available(watched.link.channel.fileno())
             if not data:
                 if data is None:
@@ -204,14 +217,14 @@ class Supervisor:
                 else:
                     raise ProtocolError(f"a rank sent {type(message).__name__}")
         except ProtocolError as error:
-            watched.lie = f"its channel carried something that is no report: {error}"[:300]
+            watched.protocol_error = f"its channel carried something that is no report: {error}"[:300]
             self._forget(watched.link.channel)
 
     def _note(self, watched: _Watched, outcome: RankOutcome) -> None:
         if watched.report is not None:
             return
         watched.report = replace(outcome, order=self._place(watched), at_s=self._clock())
-        if not watched.gone and watched.ended_for is not Why.EXIT and not watched.told_to_end:
+        if not watched.gone and watched.ended_for is not EndReason.EXIT and not watched.ended_by_supervisor:
             watched.ended_for = None  # it was only slow and need not be ended
 
     def _note_subtest(self, watched: _Watched, subtest: SubtestOutcome) -> None:
@@ -219,7 +232,7 @@ class Supervisor:
 
         One that fails after the rank was told to end is ignored.
         """
-        if not watched.told_to_end:
+        if not watched.ended_by_supervisor:
             watched.subtests.append(subtest)
             self._place(watched)
 
@@ -280,8 +293,10 @@ class Supervisor:
             first_bad=self._view.first_bad or (now if bad else None),
             first_skip=self._view.first_skip or (now if skips else None),
             # Where all ranks that were to be ended have reported meanwhile, the normal release follows.
-            looking=self._view.looking if doomed or all_gone or self._view.ended is not None else None,
-            looked=all_gone or (doomed and self._all_dumped(now)),
+            stacks_since=self._view.stacks_since
+            if doomed or all_gone or self._view.ended is not None
+            else None,
+            stacks_taken=all_gone or (doomed and self._all_dumped(now)),
         )
         if self._debugging():
             return NextStep(Action.WAIT)
@@ -296,7 +311,7 @@ class Supervisor:
         return self._ranks.swept is None and not self._server_lost
 
     def _is_bad(self, watched: _Watched) -> bool:
-        if watched.lie:
+        if watched.protocol_error:
             return True
         report = watched.report
         if report is None or watched.ended_for is not None:
@@ -325,9 +340,9 @@ class Supervisor:
         if step.action is Action.RELEASE:
             self._release()
             self._view = replace(self._view, released=now)
-        elif step.action is Action.LOOK:
+        elif step.action is Action.TAKE_STACKS:
             self._look(step.why)
-            self._view = replace(self._view, looking=now)
+            self._view = replace(self._view, stacks_since=now)
         elif step.action is Action.END:
             self._end()
             self._view = replace(self._view, ended=now)
@@ -340,11 +355,11 @@ class Supervisor:
             if not watched.gone:
                 self._ranks.release(watched.link.rank)
 
-    def _look(self, why: Why | None) -> None:
+    def _look(self, why: EndReason | None) -> None:
         """Marks the ranks that have to be ended and requests their stack dumps."""
         assert why is not None
         for watched in self._watched:
-            if not watched.gone and (why in (Why.EXIT, Why.INTERRUPT) or not watched.settled):
+            if not watched.gone and (why in (EndReason.EXIT, EndReason.INTERRUPT) or not watched.settled):
                 watched.ended_for = why
                 self._ranks.signal(watched.link.rank, RANK_STACKS)
 
@@ -356,13 +371,13 @@ class Supervisor:
             if watched.ended_for is None:
                 self._ranks.release(watched.link.rank)
             else:
-                watched.told_to_end = True
+                watched.ended_by_supervisor = True
                 self._ranks.signal(watched.link.rank, signal.SIGTERM)
 
     def _kill(self) -> None:
         for watched in self._watched:
             if not watched.gone:
-                watched.told_to_end = True  # the supervisor causes its exit code from now on
+                watched.ended_by_supervisor = True  # the supervisor causes its exit code from now on
                 self._ranks.signal(watched.link.rank, signal.SIGKILL, group=True)
 
     # -- concluding
@@ -372,13 +387,13 @@ class Supervisor:
         if report is None:  # still alive, even after SIGKILL
             report = self._unreported(watched, Status.TIMED_OUT, "does not die")
             report = replace(report, order=self._place(watched))
-        if watched.ended_for is Why.EXIT:
+        if watched.ended_for is EndReason.EXIT:
             report = hung_at_exit(report)
-        elif left_wrongly(report, watched.code, watched.told_to_end):
+        elif exited_wrongly(report, watched.code, watched.ended_by_supervisor):
             note = f"after its test had {report.status.value}"
             report = replace(report, status=Status.CRASHED, phase="exit", note=note)
-        if watched.lie:
-            report = replace(report, status=Status.CRASHED, note=watched.lie)
+        if watched.protocol_error:
+            report = replace(report, status=Status.CRASHED, note=watched.protocol_error)
         return replace(
             report,
             exit_code=watched.code if watched.gone else report.exit_code,

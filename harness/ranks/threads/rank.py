@@ -39,11 +39,11 @@ class ThreadOwner(Protocol):
     over: bool
     abandoned: tuple[int, ...]
 
-    def live(self, thread: RankThread) -> None:
+    def run_rank(self, thread: RankThread) -> None:
         """Runs the rank, from its first acquisition of the run token until its groups are destroyed."""
         ...
 
-    def left(self, thread: RankThread) -> None:
+    def on_thread_end(self, thread: RankThread) -> None:
         """Called last, when the rank's thread is about to end."""
         ...
 
@@ -71,9 +71,9 @@ class RankThread(threading.Thread):
         """Runs the rank and reports the thread's end; SystemExit ends the thread silently."""
         with contextlib.suppress(SystemExit):
             try:
-                self.owner.live(self)
+                self.owner.run_rank(self)
             finally:
-                self.owner.left(self)
+                self.owner.on_thread_end(self)
 
     def next_number(self, key: str) -> int:
         """The number of this rank's next collective of a group: 1 for the first, then 2, and so on."""

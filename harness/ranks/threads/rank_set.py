@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from harness.communication.matching import CollectiveMatcher, PendingCollective
 from harness.outcomes import CollectiveRecord, RankOutcome, SubtestOutcome
 from harness.protocol import SubtestFailed
-from harness.ranks.result import conclude
+from harness.ranks.result import final_result
 from harness.ranks.threads.rank import Body, RankThread, ThreadEnded
 from harness.ranks.threads.rank_state import RankStates
 from harness.ranks.threads.run_token import RunToken
@@ -172,7 +172,7 @@ class RankThreads:
     def _alive(self) -> list[RankThread]:
         return [t for t in self.threads if t.is_alive()]
 
-    def look(self) -> bool:
+    def check_for_stall(self) -> bool:
         """Checks ranks that have sent no event for a while; returns whether they are deadlocked.
 
         A rank that sleeps with the run token while others wait for it loses the token after two such checks.
@@ -198,7 +198,7 @@ class RankThreads:
 
     # -- in a rank
 
-    def live(self, thread: RankThread) -> None:
+    def run_rank(self, thread: RankThread) -> None:
         """Runs the rank, from its first acquisition of the run token until its groups are destroyed."""
         started = time.monotonic()
         self._acquire_token(thread)
@@ -208,7 +208,7 @@ class RankThreads:
             self._body(thread.rank, thread.channel)
         except BaseException as error:  # noqa: BLE001 - every exception becomes this rank's outcome
             ending = error
-        final = conclude(thread.channel.result, ending, thread.channel.texts)
+        final = final_result(thread.channel.result, ending, thread.channel.texts)
         self._token.release(thread.rank)
         self._reported.add(thread.rank)
         self._events.put(final.outcome(thread.rank, started, collectives=tuple(thread.records)))
@@ -223,7 +223,7 @@ class RankThreads:
         self._token.acquire(thread.rank)
         thread.waits = False
 
-    def left(self, thread: RankThread) -> None:
+    def on_thread_end(self, thread: RankThread) -> None:
         """Releases what the rank's thread holds and reports its end."""
         self._token.release(thread.rank)
         thread.channel.result = None  # it refers to the frames of an exception, and these to sockets
@@ -241,7 +241,7 @@ class RankThreads:
             self._events.put(SubtestFailed(rank, subtest))
 
     @contextlib.contextmanager
-    def away(self, thread: RankThread, *, for_peers: bool = True) -> Iterator[None]:
+    def waiting(self, thread: RankThread, *, for_peers: bool = True) -> Iterator[None]:
         """A region in which the rank waits without the run token; it acquires the token again at the end.
 
         ``for_peers`` says that it waits for other ranks. RankEnded where the test is over.
@@ -289,7 +289,7 @@ class RankThreads:
         thread.records.append(call.record)
         pending = self._matcher.arrive(thread.rank, call.group, number, call.operation, call.size)
         call.held.enter_context(self._in(thread, pending))
-        call.held.enter_context(self.away(thread))
+        call.held.enter_context(self.waiting(thread))
 
     def join_group(self, thread: RankThread, group: str, size: int) -> None:
         """Returns when all members of a new group have called this."""

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status, SubtestOutcome
+from harness.outcomes import DEFAULT_RULES, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
-from harness.ranks.deadlines import TERM_WAIT_S, Action, Limits, NextStep, View, Why, decide
+from harness.ranks.deadlines import TERM_WAIT_S, Action, EndReason, Limits, NextStep, SupervisorView, decide
 from harness.ranks.exit_rules import ended_as, hung_at_exit
 from harness.ranks.job import JobResult
 from harness.ranks.threads.rank import ThreadEnded
@@ -41,7 +41,7 @@ class ThreadSupervisor:
         ranks: RankThreads,
         limits: Limits,
         started: float,
-        rules: MergeRules = PLAIN,
+        rules: MergeRules = DEFAULT_RULES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ranks = ranks
@@ -53,12 +53,12 @@ class ThreadSupervisor:
         self._failed: dict[int, list[SubtestOutcome]] = {}  # sub-tests by rank
         self._order: dict[int, int] = {}  # rank -> its place in the order of first failures and reports
         self._gone: set[int] = set()
-        self._ended: dict[int, Why] = {}
+        self._ended: dict[int, EndReason] = {}
         self._stacks: dict[int, str] = {}
         self._waiting: set[int] = set()
         self._note = ""
         self._interrupted = False
-        self._view = View(started, unsettled=self._size, alive=self._size)
+        self._view = SupervisorView(started, unsettled=self._size, alive=self._size)
 
     def run(self) -> JobResult:
         """Watches until every rank has ended or is abandoned, and uninstalls the threaded groups."""
@@ -88,7 +88,7 @@ class ThreadSupervisor:
         event = self._ranks.next_event(self._wait_s(step))
         if event is not None:
             self._take(event)
-        elif self._view.looking is None and self._working() and self._ranks.look():
+        elif self._view.stacks_since is None and self._working() and self._ranks.check_for_stall():
             self._note = DEADLOCK
             self._look(self._why_deadlocked())
 
@@ -104,10 +104,10 @@ class ThreadSupervisor:
     def _working(self) -> list[int]:
         return [r for r in range(self._size) if r not in self._reports and r not in self._gone]
 
-    def _why_deadlocked(self) -> Why:
+    def _why_deadlocked(self) -> EndReason:
         if self._view.first_bad is not None:
-            return Why.FAILURE
-        return Why.DIVERGENCE if self._view.first_skip is not None else Why.TIMEOUT
+            return EndReason.FAILURE
+        return EndReason.DIVERGENCE if self._view.first_skip is not None else EndReason.TIMEOUT
 
     def _take(self, event: SubtestFailed | RankOutcome | ThreadEnded) -> None:
         now = self._clock()
@@ -142,7 +142,7 @@ class ThreadSupervisor:
         if step.action is Action.RELEASE:
             self._ranks.release()
             self._view = replace(self._view, released=now)
-        elif step.action is Action.LOOK:
+        elif step.action is Action.TAKE_STACKS:
             assert step.why is not None
             self._look(step.why)
         elif step.action is Action.END:
@@ -156,15 +156,15 @@ class ThreadSupervisor:
         ended = self._view.ended
         return ended is not None and not self._interrupted and now >= ended + WAKE_WAIT_S
 
-    def _look(self, why: Why) -> None:
+    def _look(self, why: EndReason) -> None:
         """Marks the ranks that have to be ended and stores their stacks."""
         for rank in range(self._size):
-            if rank not in self._gone and (why is Why.EXIT or rank not in self._reports):
+            if rank not in self._gone and (why is EndReason.EXIT or rank not in self._reports):
                 self._ended[rank] = why
                 self._stacks[rank] = self._ranks.threads[rank].stack()
                 if self._ranks.threads[rank].waits:
                     self._waiting.add(rank)
-        self._view = replace(self._view, looking=self._clock(), looked=True)
+        self._view = replace(self._view, stacks_since=self._clock(), stacks_taken=True)
 
     # -- concluding
 
@@ -172,9 +172,9 @@ class ThreadSupervisor:
         why = self._ended.get(rank)
         report = self._reports.get(rank) or self._missing(rank)
         if why is not None:
-            notes = [self._note if why is Why.TIMEOUT else "", ABANDONED if abandoned else ""]
+            notes = [self._note if why is EndReason.TIMEOUT else "", ABANDONED if abandoned else ""]
             report = replace(report, note="; ".join(n for n in notes if n))
-        if why is Why.EXIT:
+        if why is EndReason.EXIT:
             report = hung_at_exit(report)
         records = tuple(self._ranks.threads[rank].records)
         return replace(report, stack=self._stacks.get(rank, ""), collectives=records)
@@ -204,7 +204,7 @@ def supervise_threads(
     *,
     started: float,
     timeout_s: float,
-    rules: MergeRules = PLAIN,
+    rules: MergeRules = DEFAULT_RULES,
 ) -> JobResult:
     """Supervises started ranks until they end. Durations in seconds; ``started`` on the monotonic clock."""
     limits = Limits.of(settings, timeout_s, no_grace_in_debugger=True)

@@ -35,7 +35,7 @@ _set_thread_isolation_mode: Any = _distributed_c10d._set_thread_isolation_mode  
 _NO_COLLECTIVE = frozenset({"size", "rank", "getBackendName", "exception_handle", "reset"})
 
 
-class Worlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not followed
+class ThreadWorlds(threaded.ThreadLocalWorld):  # type: ignore[misc]  # torch is not followed
     """The state of ``torch.distributed`` (c10d's ``_world``): one per rank thread, else the parent's.
 
     A rank whose test is over is ended as soon as it uses any group, so that an abandoned thread does nothing
@@ -132,7 +132,7 @@ def _waits(original: Callable[..., Any], *, for_peers: bool = True) -> Callable[
         rank = current()
         if rank is None:
             return original(*args, **kwargs)
-        with rank.owner.away(rank, for_peers=for_peers):
+        with rank.owner.waiting(rank, for_peers=for_peers):
             return original(*args, **kwargs)
 
     return uncompiled(call)
@@ -193,7 +193,7 @@ def _one_device_guard() -> Iterator[None]:
 def installed(ranks: ThreadOwner, timeout_s: float) -> Iterator[None]:
     """A region in which rank threads have their own process groups; one region at a time in a process."""
     before = c10d._world
-    if isinstance(before, Worlds) and not before.ranks.over:
+    if isinstance(before, ThreadWorlds) and not before.ranks.over:
         raise RuntimeError("a threaded test is running already: ranks cannot start ranks")
     most = timedelta(seconds=timeout_s)
     with ExitStack() as stack:
@@ -210,7 +210,7 @@ def installed(ranks: ThreadOwner, timeout_s: float) -> Iterator[None]:
         stack.enter_context(replaced(c10d, "_new_process_group_helper", helper))
         _register(make_group, extended=True)
         stack.callback(_register, threaded._create_threaded_pg, extended=False)
-        c10d._world = Worlds(ranks, before)
+        c10d._world = ThreadWorlds(ranks, before)
         _set_thread_isolation_mode(True)
         stack.callback(_uninstall, ranks, before)
         yield

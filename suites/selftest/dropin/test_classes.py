@@ -37,7 +37,7 @@ def _module(**names: Any) -> Any:
     return module
 
 
-GRAFT = classes.Graft("Case", Ranks, lost=("run_test",), needed=("kept",))
+GRAFT = classes.ClassChange("Case", Ranks, lost=("run_test",), needed=("kept",))
 
 
 class Grafts(unittest.TestCase):
@@ -61,9 +61,9 @@ class Grafts(unittest.TestCase):
 
     def test_a_missing_name_is_said_and_the_class_left_alone(self) -> None:
         for graft, named in (
-            (classes.Graft("Case", Ranks, lost=("run_test", "gone")), "Case.gone"),
-            (classes.Graft("Case", Ranks, lost=("run_test",), needed=("other",)), "Case.other"),
-            (classes.Graft("Elsewhere", Ranks, lost=()), "Elsewhere"),
+            (classes.ClassChange("Case", Ranks, lost=("run_test", "gone")), "Case.gone"),
+            (classes.ClassChange("Case", Ranks, lost=("run_test",), needed=("other",)), "Case.other"),
+            (classes.ClassChange("Elsewhere", Ranks, lost=()), "Elsewhere"),
         ):
             with self.subTest(named=named):
                 module = _module()

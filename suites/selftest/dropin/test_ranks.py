@@ -123,7 +123,7 @@ class ParentTest(unittest.TestCase):
 
     def test_rank_that_dies_with_the_code_of_a_skip(self) -> None:
         """A rank that never reported and left with a skip's exit code has skipped."""
-        (outcome,) = Fresh("passes")._judged([CRASHED])
+        (outcome,) = Fresh("passes")._adjusted_outcomes([CRASHED])
         self.assertEqual((outcome.status, outcome.skip_reason), (Status.SKIPPED, SKIP.message))
 
 

@@ -47,7 +47,7 @@ class Accounts(unittest.TestCase):
             (RankResult(Status.PASSED), False),
         ):
             with self.subTest(account=account):
-                self.assertIs(skips.content(account), expected)
+                self.assertIs(skips.exited_with_zero(account), expected)
 
     def test_no_ending(self) -> None:
         account = RankResult(Status.PASSED)

@@ -14,10 +14,10 @@ from harness.ranks.deadlines import (
     STACKS_WAIT_S,
     TERM_WAIT_S,
     Action,
+    EndReason,
     Limits,
     NextStep,
-    View,
-    Why,
+    SupervisorView,
     decide,
     timeout_of,
 )
@@ -25,28 +25,42 @@ from harness.settings import Settings
 from suites.selftest.properties import given
 
 LIMITS = Limits(timeout_s=100.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
-RUNNING = View(started=0.0, unsettled=2, alive=2)
+RUNNING = SupervisorView(started=0.0, unsettled=2, alive=2)
 
 # What has been seen, at which time -> what to do, why, and otherwise until when to wait.
-TABLE: list[tuple[str, dict[str, Any], float, Action, Why | None, float]] = [
-    ("nothing yet", {}, 50.0, Action.WAIT, Why.TIMEOUT, 100.0),
-    ("the deadline", {}, 100.0, Action.LOOK, Why.TIMEOUT, -math.inf),
-    ("a failure", {"first_bad": 50.0}, 50.5, Action.WAIT, Why.FAILURE, 51.0),
-    ("its grace is over", {"first_bad": 50.0}, 51.0, Action.LOOK, Why.FAILURE, -math.inf),
-    ("a skip", {"first_skip": 50.0}, 59.0, Action.WAIT, Why.DIVERGENCE, 60.0),
-    ("its grace is over", {"first_skip": 50.0}, 60.0, Action.LOOK, Why.DIVERGENCE, -math.inf),
-    ("a skip, then a failure", {"first_skip": 50.0, "first_bad": 52.0}, 52.5, Action.WAIT, Why.FAILURE, 53.0),
-    ("a failure late", {"first_bad": 99.5}, 99.9, Action.WAIT, Why.TIMEOUT, 100.0),
-    ("both are due", {"first_bad": 98.0}, 100.0, Action.LOOK, Why.FAILURE, -math.inf),
+TABLE: list[tuple[str, dict[str, Any], float, Action, EndReason | None, float]] = [
+    ("nothing yet", {}, 50.0, Action.WAIT, EndReason.TIMEOUT, 100.0),
+    ("the deadline", {}, 100.0, Action.TAKE_STACKS, EndReason.TIMEOUT, -math.inf),
+    ("a failure", {"first_bad": 50.0}, 50.5, Action.WAIT, EndReason.FAILURE, 51.0),
+    ("its grace is over", {"first_bad": 50.0}, 51.0, Action.TAKE_STACKS, EndReason.FAILURE, -math.inf),
+    ("a skip", {"first_skip": 50.0}, 59.0, Action.WAIT, EndReason.DIVERGENCE, 60.0),
+    ("its grace is over", {"first_skip": 50.0}, 60.0, Action.TAKE_STACKS, EndReason.DIVERGENCE, -math.inf),
+    (
+        "a skip, then a failure",
+        {"first_skip": 50.0, "first_bad": 52.0},
+        52.5,
+        Action.WAIT,
+        EndReason.FAILURE,
+        53.0,
+    ),
+    ("a failure late", {"first_bad": 99.5}, 99.9, Action.WAIT, EndReason.TIMEOUT, 100.0),
+    ("both are due", {"first_bad": 98.0}, 100.0, Action.TAKE_STACKS, EndReason.FAILURE, -math.inf),
     ("all have reported", {"unsettled": 0}, 50.0, Action.RELEASE, None, math.inf),
     ("even after the deadline", {"unsettled": 0}, 500.0, Action.RELEASE, None, math.inf),
-    ("released", {"unsettled": 0, "released": 50.0}, 54.0, Action.WAIT, Why.EXIT, 55.0),
-    ("and does not leave", {"unsettled": 0, "released": 50.0}, 55.0, Action.LOOK, Why.EXIT, -math.inf),
-    ("stacks are coming", {"looking": 50.0}, 50.1, Action.WAIT, None, 50.0 + STACKS_WAIT_S),
-    ("stacks are there", {"looking": 50.0, "looked": True}, 50.1, Action.END, None, math.inf),
-    ("stacks do not come", {"looking": 50.0}, 50.0 + STACKS_WAIT_S, Action.END, None, -math.inf),
-    ("told to end", {"looking": 50.0, "ended": 51.0}, 51.1, Action.WAIT, None, 51.0 + TERM_WAIT_S),
-    ("and does not", {"looking": 50.0, "ended": 51.0}, 51.0 + TERM_WAIT_S, Action.KILL, None, -math.inf),
+    ("released", {"unsettled": 0, "released": 50.0}, 54.0, Action.WAIT, EndReason.EXIT, 55.0),
+    (
+        "and does not leave",
+        {"unsettled": 0, "released": 50.0},
+        55.0,
+        Action.TAKE_STACKS,
+        EndReason.EXIT,
+        -math.inf,
+    ),
+    ("stacks are coming", {"stacks_since": 50.0}, 50.1, Action.WAIT, None, 50.0 + STACKS_WAIT_S),
+    ("stacks are there", {"stacks_since": 50.0, "stacks_taken": True}, 50.1, Action.END, None, math.inf),
+    ("stacks do not come", {"stacks_since": 50.0}, 50.0 + STACKS_WAIT_S, Action.END, None, -math.inf),
+    ("told to end", {"stacks_since": 50.0, "ended": 51.0}, 51.1, Action.WAIT, None, 51.0 + TERM_WAIT_S),
+    ("and does not", {"stacks_since": 50.0, "ended": 51.0}, 51.0 + TERM_WAIT_S, Action.KILL, None, -math.inf),
     ("killed", {"ended": 51.0, "killed": 52.0}, 53.0, Action.WAIT, None, 52.0 + KILL_WAIT_S),
     ("and not gone", {"ended": 51.0, "killed": 52.0}, 99.0, Action.GIVE_UP, None, -math.inf),
     ("all are gone", {"alive": 0}, 5.0, Action.DONE, None, math.inf),
@@ -56,15 +70,15 @@ TABLE: list[tuple[str, dict[str, Any], float, Action, Why | None, float]] = [
 TIMES = st.floats(0, 1000)
 MAYBE = st.none() | TIMES
 VIEWS = st.builds(
-    View,
+    SupervisorView,
     started=TIMES,
     unsettled=st.integers(0, 4),
     alive=st.integers(0, 4),
     first_bad=MAYBE,
     first_skip=MAYBE,
     released=MAYBE,
-    looking=MAYBE,
-    looked=st.booleans(),
+    stacks_since=MAYBE,
+    stacks_taken=st.booleans(),
     ended=MAYBE,
     killed=MAYBE,
 )
@@ -105,14 +119,14 @@ class PropertyTest(unittest.TestCase):
     """Properties that hold for all views, limits and times."""
 
     @given(VIEWS, ALL_LIMITS, TIMES)
-    def test_total_and_deterministic(self, view: View, limits: Limits, now: float) -> None:
+    def test_total_and_deterministic(self, view: SupervisorView, limits: Limits, now: float) -> None:
         """Every view has one step, and the same one each time."""
         step = decide(view, limits, now)
         self.assertIsInstance(step.action, Action)
         self.assertEqual(decide(view, limits, now), step)
 
     @given(VIEWS, ALL_LIMITS, TIMES)
-    def test_waiting_ends(self, view: View, limits: Limits, now: float) -> None:
+    def test_waiting_ends(self, view: SupervisorView, limits: Limits, now: float) -> None:
         """A wait ends at a later, finite time, and then an action follows."""
         step = decide(view, limits, now)
         if step.action is Action.WAIT:
@@ -121,27 +135,27 @@ class PropertyTest(unittest.TestCase):
             self.assertIsNot(decide(view, limits, step.until).action, Action.WAIT)
 
     @given(VIEWS, ALL_LIMITS, TIMES, GRACES)
-    def test_monotone(self, view: View, limits: Limits, now: float, later: float) -> None:
+    def test_monotone(self, view: SupervisorView, limits: Limits, now: float, later: float) -> None:
         """What is due now is still due later: time alone never turns an action into a wait."""
         if decide(view, limits, now).action is not Action.WAIT:
             self.assertIsNot(decide(view, limits, now + later).action, Action.WAIT)
 
     @given(VIEWS, ALL_LIMITS, TIMES)
-    def test_looks_for_a_reason(self, view: View, limits: Limits, now: float) -> None:
+    def test_looks_for_a_reason(self, view: SupervisorView, limits: Limits, now: float) -> None:
         """If the step is to look at ranks, the view holds the reason for it."""
         step = decide(view, limits, now)
-        if step.action is Action.LOOK:
+        if step.action is Action.TAKE_STACKS:
             self.assertIsNotNone(step.why)
-            self.assertEqual(step.why is Why.EXIT, view.unsettled == 0)
-            self.assertFalse(step.why is Why.FAILURE and view.first_bad is None)
-            self.assertFalse(step.why is Why.DIVERGENCE and view.first_skip is None)
+            self.assertEqual(step.why is EndReason.EXIT, view.unsettled == 0)
+            self.assertFalse(step.why is EndReason.FAILURE and view.first_bad is None)
+            self.assertFalse(step.why is EndReason.DIVERGENCE and view.first_skip is None)
 
     @given(ALL_LIMITS, st.integers(1, 4), st.booleans(), MAYBE, MAYBE)
     def test_ends(
         self, limits: Limits, alive: int, stuck: bool, first_bad: float | None, first_skip: float | None
     ) -> None:
         """For ranks that never answer and never die, the ladder of actions ends after a few steps."""
-        view = View(
+        view = SupervisorView(
             0.0, unsettled=alive if stuck else 0, alive=alive, first_bad=first_bad, first_skip=first_skip
         )
         now, done = 0.0, []
@@ -152,15 +166,15 @@ class PropertyTest(unittest.TestCase):
             done.append(step.action)
             self.assertLessEqual(len(done), MOST_STEPS)
             view = _after(view, step.action, now)
-        ladder = [Action.LOOK, Action.END, Action.KILL]
+        ladder = [Action.TAKE_STACKS, Action.END, Action.KILL]
         self.assertEqual(done, ladder if stuck else [Action.RELEASE, *ladder])
 
 
-def _after(view: View, action: Action, now: float) -> View:
+def _after(view: SupervisorView, action: Action, now: float) -> SupervisorView:
     """Returns the view after the supervisor has acted and nothing else has happened."""
     field = {
         Action.RELEASE: "released",
-        Action.LOOK: "looking",
+        Action.TAKE_STACKS: "stacks_since",
         Action.END: "ended",
         Action.KILL: "killed",
     }[action]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import unittest
 
 from harness.outcomes import EXIT_SKIPPED, RankOutcome, Status
-from harness.ranks.deadlines import Why
-from harness.ranks.exit_rules import HUNG_AT_EXIT, ended_as, hung_at_exit, left_wrongly
+from harness.ranks.deadlines import EndReason
+from harness.ranks.exit_rules import HUNG_AT_EXIT, ended_as, exited_wrongly, hung_at_exit
 
 
 class HungAtExitTest(unittest.TestCase):
@@ -32,7 +32,7 @@ class HungAtExitTest(unittest.TestCase):
 
 
 class LeftWronglyTest(unittest.TestCase):
-    """``left_wrongly``: the exit code of a rank that reported."""
+    """``exited_wrongly``: the exit code of a rank that reported."""
 
     def test_table(self) -> None:
         """A rank that passed or skipped has to end with its own code, unless it was told to end."""
@@ -50,8 +50,8 @@ class LeftWronglyTest(unittest.TestCase):
         ):
             with self.subTest(status=status, code=code):
                 report = RankOutcome(0, status)
-                self.assertEqual(left_wrongly(report, code, told_to_end=False), wrongly)
-                self.assertFalse(left_wrongly(report, code, told_to_end=True))
+                self.assertEqual(exited_wrongly(report, code, ended_by_supervisor=False), wrongly)
+                self.assertFalse(exited_wrongly(report, code, ended_by_supervisor=True))
 
 
 class EndedAsTest(unittest.TestCase):
@@ -59,8 +59,8 @@ class EndedAsTest(unittest.TestCase):
 
     def test_table(self) -> None:
         """Only a rank that reached a deadline of its own has timed out; the others are collateral."""
-        expected = {Why.TIMEOUT: Status.TIMED_OUT, Why.EXIT: Status.TIMED_OUT}
-        for why in Why:
+        expected = {EndReason.TIMEOUT: Status.TIMED_OUT, EndReason.EXIT: Status.TIMED_OUT}
+        for why in EndReason:
             with self.subTest(why=why):
                 self.assertEqual(ended_as(why), expected.get(why, Status.ENDED))
         self.assertIsNone(ended_as(None))

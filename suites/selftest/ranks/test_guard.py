@@ -101,7 +101,7 @@ class WhatChangedTest(unittest.TestCase):
     """``what_changed`` after something was left."""
 
     def setUp(self) -> None:
-        process_groups.forget_given_up()
+        process_groups.reset_group_count()
         self.guard = Guard()
         self.guard.begin()
 
@@ -186,7 +186,7 @@ class GroupsTest(unittest.TestCase):
     """Process groups that were made, destroyed or given up."""
 
     def setUp(self) -> None:
-        process_groups.forget_given_up()
+        process_groups.reset_group_count()
         self.guard = Guard()
 
     def test_group_of_the_test(self) -> None:
@@ -218,7 +218,7 @@ class GroupsTest(unittest.TestCase):
             dist.init_process_group(
                 "gloo", store=dist.HashStore(), rank=0, world_size=2, timeout=timedelta(milliseconds=20)
             )
-        self.addCleanup(process_groups.forget_given_up)
+        self.addCleanup(process_groups.reset_group_count)
         self.assertIn(
             "a process group that was begun and not made", self.guard.what_changed(keeps_group=False)
         )

@@ -13,7 +13,7 @@ class Meta(type):
 
 
 class Case(unittest.TestCase, metaclass=Meta):
-    """A case."""
+    """A case with ranks."""
 
     shared = object()
     world = 0
@@ -23,7 +23,7 @@ class Case(unittest.TestCase, metaclass=Meta):
 
 
 class ClassOfRankTest(unittest.TestCase):
-    """``class_of_rank``."""
+    """``class_of_rank``: the class of which a rank makes its instance."""
 
     def test_looks_alike(self) -> None:
         """A test sees the names, the text and the metaclass of its own class."""

@@ -7,7 +7,7 @@ import unittest
 from typing import Any
 
 from harness.outcomes import Status
-from harness.ranks.result import RankResult, conclude, run_body
+from harness.ranks.result import RankResult, final_result, run_body
 
 
 class Body(unittest.TestCase):
@@ -84,7 +84,7 @@ class RunBodyTest(unittest.TestCase):
             self.assertIn("SystemExit", result.error.traceback)
             # The error counts also if the exit code was announced, because an announcement only excuses
             # crashes.
-            final = conclude(result, result.ending, [])
+            final = final_result(result, result.ending, [])
             self.assertEqual((final.status, final.note), (Status.ERROR, "by sys.exit"))
 
     def test_cleanup_after_skip(self) -> None:
@@ -173,8 +173,8 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-class ConcludeTest(unittest.TestCase):
-    """``conclude``: the final status from a result, the end of ``_run`` and texts over upstream's pipe."""
+class FinalResultTest(unittest.TestCase):
+    """``final_result``: the status from a result, the end of ``_run`` and texts over upstream's pipe."""
 
     def test_table(self) -> None:
         """Each combination that there is."""
@@ -195,11 +195,11 @@ class ConcludeTest(unittest.TestCase):
             (None, SystemExit(10), ["Traceback\nValueError: x\n"], Status.ERROR),
         ]:
             with self.subTest(result=result, ending=repr(ending), texts=texts):
-                self.assertEqual(conclude(result, ending, texts).status, status)
+                self.assertEqual(final_result(result, ending, texts).status, status)
 
     def test_text_over_the_pipe(self) -> None:
         """The last line of a text sent over the pipe is the error's message."""
-        error = conclude(None, SystemExit(10), ["Traceback ...\nValueError: x\n"]).error
+        error = final_result(None, SystemExit(10), ["Traceback ...\nValueError: x\n"]).error
         assert error is not None
         self.assertEqual(
             (error.message, error.traceback), ("ValueError: x", "Traceback ...\nValueError: x\n")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.errors import LaunchError
-from harness.outcomes import PLAIN, MergeRules, RankOutcome, Status
+from harness.outcomes import DEFAULT_RULES, MergeRules, RankOutcome, Status
 from harness.ranks.job import JobResult, RunningRanks
 from harness.ranks.second_attempt import SecondAttempt, second_attempt, time_for_another
 
@@ -66,7 +66,7 @@ def ended(status: Status, **more: Any) -> JobResult:
 class SecondAttemptTest(unittest.TestCase):
     """``second_attempt`` after a first one that took a second of a minute."""
 
-    def attempt(self, played: Played, *, rules: MergeRules = PLAIN, **more: Any) -> SecondAttempt:
+    def attempt(self, played: Played, *, rules: MergeRules = DEFAULT_RULES, **more: Any) -> SecondAttempt:
         """Returns what comes of an attempt on the played ranks."""
         return second_attempt(
             played.start, rules, where="on fresh ranks", **{"timeout_s": 60.0, "elapsed_s": 1.0, **more}
@@ -100,7 +100,7 @@ class SecondAttemptTest(unittest.TestCase):
         def refuses(timeout_s: float) -> RunningRanks:
             raise LaunchError("no more processes")
 
-        again = second_attempt(refuses, PLAIN, where="anew", timeout_s=60.0, elapsed_s=1.0)
+        again = second_attempt(refuses, DEFAULT_RULES, where="anew", timeout_s=60.0, elapsed_s=1.0)
         self.assertEqual(again, SecondAttempt(why_not="it could not be tried anew: no more processes"))
         lost = self.attempt(Played(ended(Status.CRASHED, server_lost=True)))
         self.assertIsNone(lost.outcome)

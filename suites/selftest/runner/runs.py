@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.record import TestRecord, from_json
 from harness.runner.shard_variables import without_shard
-from harness.settings import DECIDING
+from harness.settings import VERDICT_VARIABLES
 
 RUN_TESTS = Path(__file__).resolve().parents[3] / "run_tests.py"
 # Seconds after which a run that should have taken one counts as hanging.
@@ -94,7 +94,7 @@ def command(*argv: str) -> list[str]:
 
 def environ(directory: Path, **variables: str) -> dict[str, str]:
     """Returns an environment in which a run does not see the run that tests it."""
-    own = {k for k in os.environ if k in DECIDING or k.startswith(("HARNESS_", "GITHUB_"))}
+    own = {k for k in os.environ if k in VERDICT_VARIABLES or k.startswith(("HARNESS_", "GITHUB_"))}
     inherited = {k: v for k, v in os.environ.items() if k not in own}
     return {**without_shard(inherited), "HARNESS_STATE_DIR": str(directory / ".harness"), **variables}
 

@@ -16,7 +16,7 @@ from harness.runner.invocation import Invocation, resolve
 from harness.runner.options import parse
 from harness.runner.plan import Policy
 from harness.runner.time_limits import LONGEST_UPSTREAM_S
-from harness.settings import DECIDING, TIMEOUT_S, VARIABLES, EnvVar, Settings
+from harness.settings import TIMEOUT_S, VARIABLES, VERDICT_VARIABLES, EnvVar, Settings
 from suites.selftest.runner import runs
 
 
@@ -218,9 +218,9 @@ class AfterAnotherTest(unittest.TestCase):
 
     def test_deciding_variables(self) -> None:
         """The variables of conditions are documented, and are all that the library reads but for output."""
-        self.assertLessEqual(set(DECIDING), {variable.name for variable in VARIABLES})
+        self.assertLessEqual(set(VERDICT_VARIABLES), {variable.name for variable in VARIABLES})
         others = {"HARNESS_RANK_OUTPUT", "HARNESS_LOG_DIR", "HARNESS_PDB_RANK"}
-        self.assertEqual(set(Settings().to_environ()) - set(DECIDING), others)
+        self.assertEqual(set(Settings().to_environ()) - set(VERDICT_VARIABLES), others)
 
 
 class CommandTest(unittest.TestCase):

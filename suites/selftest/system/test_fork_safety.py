@@ -22,7 +22,7 @@ class MissesNoThreadTest(unittest.TestCase):
     def ask(self, code: str) -> str:
         """What a new interpreter prints that starts with such code."""
         code += "\nfrom harness.system import fork_safety, posix"
-        code += "\nprint(posix.os_threads() > 1, fork_safety.misses_no_thread())"
+        code += "\nprint(posix.os_threads() > 1, fork_safety.fork_keeps_all_threads())"
         environ = {n: v for n, v in os.environ.items() if not n.endswith("_NUM_THREADS")}
         run = subprocess.run(
             [sys.executable, "-c", code],
@@ -66,7 +66,7 @@ class MissesNoThreadTest(unittest.TestCase):
         try:
             with mock.patch("os.fork", warning_fork), warnings.catch_warnings():
                 warnings.simplefilter("error")
-                self.assertFalse(fork_safety.misses_no_thread())
+                self.assertFalse(fork_safety.fork_keeps_all_threads())
         finally:
             done.set()
             thread.join()

@@ -28,7 +28,7 @@ class Heir(Owner):
 
 
 class ReplacedTest(unittest.TestCase):
-    """``replaced``."""
+    """``replaced``: attributes that have another value for a while."""
 
     def test_module(self) -> None:
         """A module's attribute is the new one within, and the old one afterwards."""

@@ -82,7 +82,7 @@ class ReaperTest(unittest.TestCase):
         self.serves("""
             before = posix.children()
             helper = waiting()
-            server.take_as_helpers(before)
+            server.register_helpers(before)
             rank, orphan = waiting(), waiting()
             leaked = server.sweep([rank])
             assert leaked == [f"process {orphan}: sleep 3600"], leaked
@@ -127,7 +127,7 @@ class ReaperTest(unittest.TestCase):
             helper = start("sh", "-c", script)
             os.close(write)
             assert os.read(read, 100) == b"up\\n"
-            server.take_as_helpers(before)
+            server.register_helpers(before)
             assert server.helpers == {helper}, server.helpers
             os.kill(rank, signal.SIGKILL)
             os.waitpid(rank, 0)
@@ -143,7 +143,7 @@ class ReaperTest(unittest.TestCase):
             os.set_inheritable(write, True)
             stubborn = start("sh", "-c", f"trap '' TERM; sleep 3600 & echo $! >&{write}; wait; wait")
             inner = int(os.read(read, 100))
-            server.take_as_helpers([])
+            server.register_helpers([])
             server.end_helpers()
             assert gone(stubborn) and gone(inner) and posix.children() == []
         """)

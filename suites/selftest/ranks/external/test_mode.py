@@ -240,7 +240,7 @@ class LostTest(unittest.TestCase):
         self.assertEqual(job.codes, [4, 1, 3], job.printed)
 
     def test_out_of_step(self) -> None:
-        """A rank that never came to a test is named with its whereabouts, and later tests cannot have it."""
+        """A rank that never came to a test is named with its last test, and later tests cannot have it."""
         kind, text = _Jobs.losing.verdicts(0)["Two.test_on_0_only"]
         self.assertEqual(kind, "ERROR")
         self.assertIn("rank 1 crashed: gone without an outcome (no word from it by the deadline", text)

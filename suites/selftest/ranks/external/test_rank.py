@@ -168,17 +168,17 @@ class CleanUpTest(unittest.TestCase):
         """Groups are destroyed, so that the next test's have the same names."""
         for passed in (True, False):
             dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-            self.assertEqual(process_groups.names(), {"0"})
+            self.assertEqual(process_groups.group_names(), {"0"})
             clean_up(passed=passed)
-            self.assertEqual(process_groups.names(), frozenset())
+            self.assertEqual(process_groups.group_names(), frozenset())
 
     def test_forgets(self) -> None:
         """A group whose creation failed is no longer counted."""
         with self.assertRaises(Exception):  # noqa: B017 - which exception it is, torch decides
             dist.init_process_group("gloo", store=dist.HashStore(), rank=3, world_size=2)
-        self.assertGreater(process_groups.begun(), 0)
+        self.assertGreater(process_groups.groups_begun(), 0)
         clean_up(passed=False)
-        self.assertEqual(process_groups.begun(), 0)
+        self.assertEqual(process_groups.groups_begun(), 0)
 
 
 if __name__ == "__main__":

@@ -154,8 +154,8 @@ class ExternalRankSetTest(unittest.TestCase):
         for test in ("one", "two", "one"):
             log = both[0].begin(test)
         self.assertEqual((both[0].times("one"), both[0].times("two"), both[1].times("one")), (2, 1, 0))
-        self.assertEqual(log.whereabouts(0), "the last test that it began is one")
-        self.assertEqual(log.whereabouts(1), "it has begun no test")
+        self.assertEqual(log.last_test_of(0), "the last test that it began is one")
+        self.assertEqual(log.last_test_of(1), "it has begun no test")
 
     def test_lost(self) -> None:
         """The log says of an outcome whether its rank is lost for later tests."""

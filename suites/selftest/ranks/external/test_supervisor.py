@@ -15,7 +15,7 @@ from harness.ranks.deadlines import Limits
 from harness.ranks.external import supervisor
 from harness.ranks.external.rank import InProcessRank
 from harness.ranks.external.rank_set import OutcomeLog
-from harness.ranks.external.supervisor import CLOSE_S, LAST_WORD_S, UNWIND_S, ExternalSupervisor
+from harness.ranks.external.supervisor import CLOSE_S, DECLARE_LOST_S, UNWIND_S, ExternalSupervisor
 
 LIMITS = Limits(timeout_s=60.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
 
@@ -60,7 +60,7 @@ class Log:
             self.words.append(word)
         return self.words[number]
 
-    def whereabouts(self, rank: int) -> str:
+    def last_test_of(self, rank: int) -> str:
         """Returns the same text for all ranks."""
         return "it is nowhere"
 
@@ -147,7 +147,7 @@ class ListenerTest(unittest.TestCase):
                 self.assertEqual(self.statuses(listener), [status, Status.CRASHED, Status.CRASHED])
                 self.assertEqual(listener.watch.outcomes[2].note, f"no word from it {why}; it is nowhere")
                 self.assertEqual(listener.lost, (1, 2))
-                self.assertAlmostEqual(self.log.now, patience + LAST_WORD_S)
+                self.assertAlmostEqual(self.log.now, patience + DECLARE_LOST_S)
 
     def test_announced_end(self) -> None:
         """An announced exit is no failure, so that the other ranks have until the deadline."""

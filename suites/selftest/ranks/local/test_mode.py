@@ -9,7 +9,7 @@ from typing import Any
 from harness import RankOutcome, Status, UsageError
 from harness.cases.dtensor import LocalDTensorTestBase
 from harness.errors import LaunchError
-from harness.outcomes import PLAIN, MergeRules
+from harness.outcomes import DEFAULT_RULES, MergeRules
 from harness.protocol import Launch, ModuleRef
 from harness.ranks.job import Job, JobResult
 from harness.ranks.local import rank as local
@@ -86,7 +86,7 @@ class LocalModeTest(unittest.TestCase):
 
     def test_outcome_is_every_ranks(self) -> None:
         """What it printed is told once."""
-        watched = LocalTensorRanks(job(), Played(end(PASSED))).join(PLAIN)
+        watched = LocalTensorRanks(job(), Played(end(PASSED))).join(DEFAULT_RULES)
         self.assertEqual(
             [(o.rank, o.output, o.pid) for o in watched.outcomes],
             [(0, "printed\n", 7), (1, "", 7), (2, "", 7)],
@@ -95,7 +95,7 @@ class LocalModeTest(unittest.TestCase):
     def test_failure_in_a_new_process(self) -> None:
         """A failure in a new process is the test's own, so that nothing is tried again."""
         played = Played(end(FAILED), kept=False)
-        watched = LocalTensorRanks(job(), played).join(PLAIN)
+        watched = LocalTensorRanks(job(), played).join(DEFAULT_RULES)
         self.assertEqual(len(played.started), 1)
         self.assertEqual([o.status for o in watched.outcomes], [Status.FAILED] * 3)
 
@@ -106,7 +106,7 @@ class LocalModeTest(unittest.TestCase):
         for again, note, told in table:
             with self.subTest(again=again):
                 played = Played(end(FAILED), again)
-                watched = LocalTensorRanks(job(), played).join(PLAIN)
+                watched = LocalTensorRanks(job(), played).join(DEFAULT_RULES)
                 self.assertEqual(len(played.started), 2)
                 self.assertEqual({(o.status, o.note) for o in watched.outcomes}, {(Status.FAILED, note)})
                 self.assertEqual(watched.notes, told)
@@ -120,15 +120,17 @@ class LocalModeTest(unittest.TestCase):
             with self.subTest(first=first):
                 played = Played(first)
                 mode = LocalTensorRanks(replace(job(), timeout_s=0.0 if told else 60.0), played)
-                watched = mode.join(PLAIN)
+                watched = mode.join(DEFAULT_RULES)
                 self.assertEqual((len(played.started), watched.notes), (1, told))
                 self.assertEqual(watched.interrupted, not told)
 
     def test_second_attempt_without_an_end(self) -> None:
         """Ctrl-C is told; where the server dies or nothing starts, the first failure stands."""
-        interrupted = LocalTensorRanks(job(), Played(end(FAILED), end(FAILED, interrupted=True))).join(PLAIN)
+        interrupted = LocalTensorRanks(job(), Played(end(FAILED), end(FAILED, interrupted=True))).join(
+            DEFAULT_RULES
+        )
         self.assertTrue(interrupted.interrupted)
-        lost = LocalTensorRanks(job(), Played(end(FAILED), end(FAILED, server_lost=True))).join(PLAIN)
+        lost = LocalTensorRanks(job(), Played(end(FAILED), end(FAILED, server_lost=True))).join(DEFAULT_RULES)
         self.assertFalse(lost.server_lost)
         self.assertRegex(lost.notes[0], "could not be tried in a new process: the server")
 
@@ -138,21 +140,21 @@ class LocalModeTest(unittest.TestCase):
             return played(wanted)
 
         played = Played(end(FAILED))
-        refused = LocalTensorRanks(job(), refuses).join(PLAIN)
+        refused = LocalTensorRanks(job(), refuses).join(DEFAULT_RULES)
         self.assertEqual(refused.notes, ("it could not be tried in a new process: no more processes",))
         self.assertEqual({o.status for o in refused.outcomes}, {Status.FAILED})
 
     def test_second_attempt_out_of_time(self) -> None:
         """If the second attempt times out, the first failure stands."""
         slow = end(replace(FAILED, status=Status.TIMED_OUT))
-        watched = LocalTensorRanks(job(), Played(end(FAILED), slow)).join(PLAIN)
+        watched = LocalTensorRanks(job(), Played(end(FAILED), slow)).join(DEFAULT_RULES)
         self.assertEqual({o.status for o in watched.outcomes}, {Status.FAILED})
         self.assertEqual(watched.notes, (NO_TIME,))
 
     def test_second_attempt_is_within_the_first_ones_deadline(self) -> None:
         """The second attempt keeps to the first one's deadline and writes no logs."""
         played = Played(end(FAILED), end(FAILED))
-        LocalTensorRanks(replace(job(), settings=Settings(log_dir="/logs")), played).join(PLAIN)
+        LocalTensorRanks(replace(job(), settings=Settings(log_dir="/logs")), played).join(DEFAULT_RULES)
         first, second = played.started
         self.assertEqual((first.settings.log_dir, second.settings.log_dir), ("/logs", None))
         self.assertLess(second.timeout_s, first.timeout_s)
@@ -161,7 +163,7 @@ class LocalModeTest(unittest.TestCase):
         """A lost server says nothing about the test and is passed on."""
         played = Played(end(replace(FAILED, status=Status.CRASHED), server_lost=True))
         mode = LocalTensorRanks(job(), played)
-        self.assertTrue(mode.join(PLAIN).server_lost)
+        self.assertTrue(mode.join(DEFAULT_RULES).server_lost)
         self.assertEqual((len(played.started), mode.how_the_server_ended()), (1, "as played"))
 
     def test_announced_end(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from harness.communication import collective_log
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.protocol import Exited, Report, SubtestFailed, Swept, encode
-from harness.ranks.processes.rank_set import RankLink, attend
+from harness.ranks.processes.rank_set import RankLink, make_poller
 from harness.wire import send_frame
 
 Deed = Callable[[], None]
@@ -67,9 +67,9 @@ class Played:
 
     # -- what the supervisor does to ranks
 
-    def attention(self) -> select.poll:
+    def poller(self) -> select.poll:
         """Returns the poll object, as ``RankSet`` does."""
-        return attend(self.events, self.links)
+        return make_poller(self.events, self.links)
 
     def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
         """Notes a signal to a rank and runs the rank's action for it."""

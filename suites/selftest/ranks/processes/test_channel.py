@@ -7,7 +7,7 @@ import socket
 import unittest
 
 from harness.outcomes import ErrorInfo, Status, SubtestOutcome
-from harness.protocol import Again, SubtestFailed, decode, encode
+from harness.protocol import RepeatLaunch, SubtestFailed, decode, encode
 from harness.ranks.processes.channel import MOST_SUBTESTS, RankChannel
 from harness.wire import FrameReader, read_available, send_frame
 
@@ -46,8 +46,8 @@ class SubtestsTest(unittest.TestCase):
             for _ in range(MOST_SUBTESTS + 1):
                 self.channel.subtest_failed(SUBTEST)
             self.assertEqual(len(self.said()), MOST_SUBTESTS)
-            send_frame(self.parent, encode(Again("test_next", "file")))
-            self.assertIsInstance(self.channel.next_test(), Again)
+            send_frame(self.parent, encode(RepeatLaunch("test_next", "file")))
+            self.assertIsInstance(self.channel.next_test(), RepeatLaunch)
 
     def test_says_nothing_of_a_childs(self) -> None:
         """A child process that the test forked sends nothing, because it is not the rank."""

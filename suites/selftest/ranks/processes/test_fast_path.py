@@ -13,7 +13,7 @@ from harness.outcomes import RankOutcome, Status
 from harness.protocol import Passed, Release, Report, encode
 from harness.ranks.job import JobResult
 from harness.ranks.processes import fast_path
-from harness.ranks.processes.fast_path import Heard, await_passes
+from harness.ranks.processes.fast_path import CollectedReports, await_passes
 from harness.ranks.processes.mode import supervise
 from harness.settings import Settings
 from harness.wire import framed
@@ -30,7 +30,7 @@ class ListenTest(unittest.TestCase):
         self.ranks = Played(2)
         self.addCleanup(self.ranks.close)
 
-    def listen(self, for_s: float = 60.0) -> Heard:
+    def listen(self, for_s: float = 60.0) -> CollectedReports:
         """Listens to both ranks."""
         ranks: Any = self.ranks  # stands in for a RankSet
         return await_passes(ranks, time.monotonic() + for_s)

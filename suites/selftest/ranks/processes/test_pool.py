@@ -10,7 +10,7 @@ import unittest
 from typing import Any
 from unittest import mock
 
-from harness.protocol import Again, Launch, Message, ModuleRef, decode
+from harness.protocol import Launch, Message, ModuleRef, RepeatLaunch, decode
 from harness.ranks.processes.pool import Pool, PooledSet
 from harness.system import scratch
 from harness.wire import recv_frame
@@ -60,7 +60,7 @@ class SendTest(unittest.TestCase):
         self.told(FIRST)
         for method, file in (("test_b", "f"), ("test_a", "g")):
             request = dataclasses.replace(FIRST, method=method, start_timeout_s=2.0)
-            self.assertEqual(self.told(request, file_name=file), Again(method, file))
+            self.assertEqual(self.told(request, file_name=file), RepeatLaunch(method, file))
 
     def test_what_differs_is_told(self) -> None:
         """Surroundings are left out if they are unchanged, and are all sent if any of them differs."""
@@ -93,7 +93,7 @@ class SendTest(unittest.TestCase):
         told = self.told(FIRST, keeps_group=False)
         assert isinstance(told, Launch)
         self.assertFalse(told.keeps_group)
-        self.assertIsInstance(self.told(FIRST, keeps_group=False), Again)
+        self.assertIsInstance(self.told(FIRST, keeps_group=False), RepeatLaunch)
 
 
 class LeaseTest(unittest.TestCase):

@@ -56,7 +56,7 @@ def in_a_fork():
 before = in_a_fork()
 with Noted():
     preload_compiler()
-forkable = fork_safety.misses_no_thread()
+forkable = fork_safety.fork_keeps_all_threads()
 told = {"operators": Noted.operators, "children": posix.children(), "forkable": forkable}
 print(json.dumps({"before": before, "after": in_a_fork(), **told}))
 """

@@ -7,7 +7,7 @@ import unittest
 from typing import Any, ClassVar
 from unittest import mock
 
-from harness.outcomes import PLAIN, Status
+from harness.outcomes import DEFAULT_RULES, Status
 from harness.protocol import Launch, ModuleRef
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.job import Job
@@ -87,7 +87,7 @@ class ThreadRanksTest(unittest.TestCase):
         """Returns the statuses of a test's ranks."""
         ranks = ThreadRanks(job(case))
         self.addCleanup(ranks.close)
-        result = ranks.join(PLAIN)
+        result = ranks.join(DEFAULT_RULES)
         self.assertEqual([thread.is_alive() for thread in ranks.threads], [False] * WORLD_SIZE)
         self.assertEqual((list(ranks.processes), ranks.how_the_server_ended()), ([], "no server"))
         return [outcome.status for outcome in result.outcomes]

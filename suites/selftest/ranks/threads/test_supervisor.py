@@ -55,7 +55,7 @@ class ScriptedRanks:
         self.now += timeout_s
         return None
 
-    def look(self) -> bool:
+    def check_for_stall(self) -> bool:
         return self.deadlocked
 
     def release(self) -> None:
