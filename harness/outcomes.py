@@ -1,4 +1,4 @@
-"""The statuses and outcomes of ranks and tests, and ``merge``, which turns rank outcomes into a verdict.
+"""Outcomes of ranks and tests, and ``merge``: the verdict and root cause that rank outcomes come to.
 
 Everything here is a value or a pure function of values, so that every rule can be tested as a table.
 """

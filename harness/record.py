@@ -1,4 +1,4 @@
-"""The record of one finished test: a line of the journal and of ``results.jsonl``, and the input of reports.
+"""The record of a finished test and its JSON schema: a line of the journal and of ``results.jsonl``.
 
 The schema is versioned (``SCHEMA``); a reader refuses a newer one and fills fields that an older one lacks.
 """

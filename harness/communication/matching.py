@@ -1,4 +1,4 @@
-"""Matches collectives between ranks: who has called a group's n-th one, and whether operations differ."""
+"""Raises an error where ranks that are threads call different operations as a group's n-th collective."""
 
 from __future__ import annotations
 

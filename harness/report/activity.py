@@ -1,4 +1,4 @@
-"""Describes what each rank was doing when its test ended, from its collectives, its stack and its status.
+"""Says what each rank was doing at a test's end, and whether ranks had called different collectives.
 
 Also finds where ranks of one group called different collectives.
 """
