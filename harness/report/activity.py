@@ -1,7 +1,4 @@
-"""Says what each rank was doing at a test's end, and whether ranks had called different collectives.
-
-Also finds where ranks of one group called different collectives.
-"""
+"""Says what each rank was doing at a test's end, and whether ranks had called different collectives."""
 
 from __future__ import annotations
 
