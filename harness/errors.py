@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -64,15 +65,26 @@ class RankError(RankProblem, RuntimeError):
     """
 
 
-class RanksInterrupted(KeyboardInterrupt):
-    """Ctrl-C while a test's ranks ran: the text says what each rank was doing, ``outcome`` has it as values.
+@dataclass(frozen=True, slots=True)
+class InterruptReport:
+    """The argument of the ``KeyboardInterrupt`` by which Ctrl-C ends a test with ranks.
 
-    Nobody's fault. It passes through a test as any ``KeyboardInterrupt`` does, and ends the run.
+    ``str()`` is the text that says what each rank was doing; ``outcome`` has every rank's outcome. It is no
+    exception of its own, because Python ends a process by SIGINT only for ``KeyboardInterrupt`` itself, and a
+    shell stops a script only for a process that ended so.
     """
 
-    def __init__(self, message: str, outcome: TestOutcome | None = None) -> None:
-        super().__init__(message)
-        self.outcome = outcome
+    text: str
+    outcome: TestOutcome
+
+    def __str__(self) -> str:
+        return self.text
+
+    @staticmethod
+    def of(error: BaseException) -> InterruptReport | None:
+        """The report that an exception carries, or None."""
+        first = error.args[0] if isinstance(error, KeyboardInterrupt) and error.args else None
+        return first if isinstance(first, InterruptReport) else None
 
 
 class RankLeakWarning(UserWarning):

@@ -1,4 +1,4 @@
-"""The environment variables of the harness, their defaults, and ``Settings``, the value they are read into.
+"""The environment variables of the harness, the default timeout and graces, and ``Settings``, their value.
 
 ``EnvVar`` has the names, and ``VARIABLES`` is the list that ``--help`` and the README show. The durations are
 defaults; what the supervisor does when one is over is decided in ``harness.ranks.deadlines``. The variables

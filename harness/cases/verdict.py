@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import os
-import shlex
-import site
 import unittest
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from harness import environment
+from harness.cases.rerun_command import rerun_command
 from harness.errors import (
     HarnessError,
+    InterruptReport,
     RankError,
     RankFailure,
     RankLeakWarning,
     RankProblem,
-    RanksInterrupted,
     ServerLost,
 )
 from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
 from harness.ranks.job import JobResult
-from harness.ranks.processes import module_import
 from harness.report.failure import failure_text
 from harness.settings import EnvVar
 
@@ -61,10 +58,10 @@ def server_lost(case: unittest.TestCase, how: str) -> ServerLost:
     )
 
 
-def interrupted(case: unittest.TestCase, outcome: TestOutcome) -> RanksInterrupted:
+def interrupted(case: unittest.TestCase, outcome: TestOutcome) -> KeyboardInterrupt:
     """The exception of a test whose ranks were ended by Ctrl-C, with what they were doing."""
     told = replace(outcome, status=Status.ENDED, root_cause=None, reason="interrupted")
-    return RanksInterrupted(_text(case, told), told)
+    return KeyboardInterrupt(InterruptReport(_text(case, told), told))
 
 
 def left_behind(watched: JobResult) -> tuple[str, ...]:
@@ -79,33 +76,6 @@ def left_behind(watched: JobResult) -> tuple[str, ...]:
             found.setdefault(change, []).append(outcome.rank)
     lines += [f"left changed in {ranks_text(ranks)}: {change}" for change, ranks in found.items()]
     return (*lines, *watched.notes)
-
-
-def rerun_command(case: unittest.TestCase) -> str:
-    """A command that runs this test alone; a case's own ``rerun_command`` method takes precedence."""
-    own: Callable[[], str] | None = getattr(case, "rerun_command", None)
-    if own is not None:
-        return own()
-    name = f"{type(case).__qualname__}.{case._testMethodName}"
-    module = module_import.reference(type(case).__module__)
-    if module.name != "__main__":
-        path = _path_needed(module.name, module.file)
-        prefix = f"PYTHONPATH={shlex.quote(path)} " if path is not None else ""
-        return f"{prefix}python -m unittest {module.name}.{name}"
-    return f"python -m {module.run_as} {name}" if module.run_as else f"python {module.file} {name}"
-
-
-def _path_needed(name: str, file: str | None) -> str | None:
-    """A PYTHONPATH with which a module can be imported by its name; None where Python finds it without."""
-    if file is None:
-        return None
-    levels = name.count(".") + (os.path.basename(file) == "__init__.py")
-    directory = os.path.dirname(os.path.abspath(file))
-    for _ in range(levels):
-        directory = os.path.dirname(directory)
-    given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    known = {os.path.abspath(path) for path in (os.getcwd(), *given, *site.getsitepackages())}
-    return None if directory in known else os.pathsep.join([directory, *given])
 
 
 def _problem(status: Status, text: str, outcome: TestOutcome) -> RankProblem:

@@ -1,4 +1,4 @@
-"""The text that a user reads when a multi-rank test fails: about ten lines in the ordinary case.
+"""The text of a multi-rank failure: cause, what the other ranks did, output, and how to run it again.
 
 In this order: verdict; root cause with its traceback; what the other ranks were doing; stacks of a hang;
 output; where the logs are; one command that reproduces the failure.

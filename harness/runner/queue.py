@@ -1,4 +1,4 @@
-"""``Queue``: the attempts of a session that wait, in batches, and which of them may start now.
+"""``Queue``: the attempts of a run that have not started, kept as batches: added, started, put back.
 
     add -----> waiting --start--> running --done--> gone
     rerun ---> waiting          \\--put_back--> waiting

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from time import monotonic, time  # by name, because a test may leave ``time.time`` patched
 from typing import Any
 
-from harness.errors import RankProblem, RanksInterrupted
+from harness.errors import InterruptReport, RankProblem
 from harness.outcomes import Status, TestOutcome
 from harness.record import SubtestRecord, TestRecord
 from harness.runner.output_capture import elide
@@ -30,8 +30,6 @@ REASON_MAX = 500
 # Number of failing or skipped sub-tests that a record lists; further ones are only counted.
 SUBTESTS_MAX = 200
 
-# Exceptions whose text has the tracebacks of the ranks; the parent's traceback is of no use for them.
-_TOLD_BY_RANKS = (RankProblem, RanksInterrupted)
 # The module whose frames are left out of tracebacks like unittest's: it calls fixtures and tests.
 _WORKER = "harness.runner.worker"
 # Seconds. A shorter time was spent on finding out that there is no fixture.
@@ -240,13 +238,18 @@ def _text(value: object) -> str:
         return f"<{'exception' if isinstance(value, BaseException) else 'object'} str() failed>"
 
 
+def _told_by_ranks(error: BaseException) -> bool:
+    """Whether an exception's text has what the ranks did; the parent's traceback is of no use for it."""
+    return isinstance(error, RankProblem) or InterruptReport.of(error) is not None
+
+
 def headline(error: BaseException) -> str:
     """An exception in one line: its type and the first line of its text, or the ranks' verdict alone."""
     first = next((line for line in _text(error).splitlines() if line.strip()), "")
     name = type(error).__qualname__
     if type(error).__module__ not in ("builtins", "__main__"):
         name = f"{type(error).__module__}.{name}"
-    if isinstance(error, _TOLD_BY_RANKS):
+    if _told_by_ranks(error):
         return first.strip() or name
     return elide(f"{name}: {first.strip()}" if first else name, REASON_MAX)
 
@@ -254,7 +257,7 @@ def headline(error: BaseException) -> str:
 def details_of(err: ExcInfo) -> str:
     """The text of a failure: the traceback without unittest's frames, or the report about all ranks."""
     kind, error, trace = err
-    if isinstance(error, _TOLD_BY_RANKS):
+    if _told_by_ranks(error):
         return str(error)
     return "".join(traceback.format_exception(kind, error, users_traceback(error, trace))).rstrip()
 

@@ -18,7 +18,7 @@ from time import monotonic, time  # by name, because a test may leave ``time.tim
 from typing import NoReturn
 
 from harness import coverage_hook
-from harness.errors import RanksInterrupted
+from harness.errors import InterruptReport
 from harness.outcomes import Status
 from harness.record import to_json
 from harness.runner.listing import list_module, source_of
@@ -204,8 +204,9 @@ class BatchRunner:
         try:
             yield
         except BaseException as error:  # noqa: BLE001 - see the docstring; it is reported with its traceback
-            if isinstance(error, RanksInterrupted):
-                self._result.running.outcome = error.outcome
+            report = InterruptReport.of(error)
+            if report is not None:
+                self._result.running.outcome = report.outcome
             details = details_of((type(error), error, error.__traceback__))
             self._result.running.troubles.append(Trouble(Status.ERROR, headline(error), details))
 

@@ -51,9 +51,3 @@ def scratch() -> Scratch:
     kept = _kept.get()
     kept.ready()
     return kept
-
-
-def kept_directory() -> str | None:
-    """The path of this process's directory where it has made one before."""
-    kept = _kept.held()
-    return kept.path if kept is not None else None

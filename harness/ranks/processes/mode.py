@@ -25,19 +25,17 @@ from harness.settings import Settings
 
 
 class FreshRanks:
-    """Ranks that are started for one test and end with it."""
+    """Ranks that are started for one test and end with it.
+
+    The test's deadline counts from ``started``, in seconds on the monotonic clock.
+    """
 
     def __init__(self, job: Job) -> None:
-        """Starts the ranks; the test's deadline counts from now."""
         self._job = job
         self._launcher = choose_launcher.launcher(job.settings.launcher)
-        self._started = time.monotonic()
+        self.started = time.monotonic()
         self._ranks: RankSet = self._launcher.launch(job.request)
         self.processes = [RankProcess(self._ranks, rank) for rank in range(self._ranks.world_size)]
-
-    def restart_deadline(self) -> None:
-        """Lets the test's deadline count from now, when the ranks' start is not to count against it."""
-        self._started = time.monotonic()
 
     def join(self, rules: MergeRules) -> JobResult:
         """Supervises the ranks to their end."""
@@ -46,7 +44,7 @@ class FreshRanks:
             self._ranks,
             job.test_id,
             job.settings,
-            started=self._started,
+            started=self.started,
             timeout_s=job.timeout_s,
             rules=rules,
         )

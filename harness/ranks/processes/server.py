@@ -1,4 +1,4 @@
-"""The server process: starts and reaps rank processes, and ends every process that they leave behind.
+"""The server process: starts and reaps the rank processes of each launch, for the parent's socket.
 
 It is the parent of every rank, adopts the orphans that a rank's death leaves, and dies with the process that
 started it; when it dies itself, its ranks die with it. It has one thread, one selector and no time-outs: the

@@ -1,65 +1,123 @@
-"""Tests the command that a failure prints to run the test again."""
+"""Tests how a merged outcome becomes what unittest is told."""
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
-import tempfile
 import unittest
-from pathlib import Path
+import warnings
+from dataclasses import replace
 
-ROOT = str(Path(__file__).resolve().parents[3])
-TEST = """\
-from harness import MultiProcessTestCase
+from harness.cases import verdict
+from harness.errors import InterruptReport, RankError, RankFailure, RankLeakWarning
+from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome, TestOutcome, merge
+from harness.ranks.job import JobResult
 
-
-class Fails(MultiProcessTestCase):
-    world_size = 1
-
-    def test_it(self):
-        self.fail("in the rank")
-"""
+FAILED = ErrorInfo("AssertionError", "1 != 2", "Traceback ...\nAssertionError: 1 != 2\n", is_assertion=True)
+RAISED = ErrorInfo("ValueError", "no", "Traceback ...\nValueError: no\n")
 
 
-class RerunTest(unittest.TestCase):
-    """The command works from the project's root, whichever way the tests were found."""
+def ranks(*statuses: Status) -> TestOutcome:
+    """The merged outcome of ranks that ended so."""
+    errors = {Status.FAILED: FAILED, Status.ERROR: RAISED}
+    return merge(
+        [
+            RankOutcome(n, s, errors.get(s), skip_reason="no GPU" if s is Status.SKIPPED else None)
+            for n, s in enumerate(statuses)
+        ]
+    )
 
-    def check(self, where: str, *arguments: str, prefixed: bool) -> None:
-        """Runs a test file at ``where`` in a project of its own, and then the command that its failure
-        prints.
-        """
-        with tempfile.TemporaryDirectory() as project:
-            file = Path(project, where)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(TEST, encoding="utf-8")
-            environ = {n: v for n, v in os.environ.items() if not n.startswith("HARNESS_")}
-            environ |= {"PYTHONPATH": ROOT, "PATH": f"{os.path.dirname(sys.executable)}:{environ['PATH']}"}
 
-            def run(command: str) -> str:
-                done = subprocess.run(
-                    command, shell=True, cwd=project, env=environ, capture_output=True, text=True, check=False
-                )
-                return done.stderr + done.stdout
+class Case(unittest.TestCase):
+    """A case whose test raises the verdict on a given outcome."""
 
-            first = run(" ".join(("python", *arguments)))
-            found = re.search(r"reproduce: (.*)", first)
-            assert found is not None, first
-            self.assertEqual(found[1].startswith(f"PYTHONPATH={project}/tests:"), prefixed, found[1])
-            again = run(found[1])
-            self.assertIn("Ran 1 test", again)
-            self.assertIn("in the rank", again)
+    outcome = ranks(Status.PASSED)
 
-    def test_discovered_below(self) -> None:
-        """If only discovery can import the test's module, the command sets PYTHONPATH."""
-        self.check("tests/test_it.py", "-m", "unittest", "discover", "-s", "tests", prefixed=True)
-        self.check("tests/test_it.py", "-m", "pytest", "-q", "-p", "no:cacheprovider", prefixed=True)
+    def plain(self) -> None:
+        """Raises the verdict on the outcome."""
+        verdict.raise_verdict(self, self.outcome)
 
-    def test_importable(self) -> None:
-        """If the module can be imported from the root, the command sets no PYTHONPATH."""
-        self.check("test_it.py", "-m", "unittest", "test_it", prefixed=False)
-        self.check("tests/inner/test_it.py", "-m", "unittest", "tests.inner.test_it", prefixed=False)
+    @unittest.expectedFailure
+    def expected(self) -> None:
+        """Raises the verdict, where a failure is expected."""
+        verdict.raise_verdict(self, self.outcome)
+
+
+def play(outcome: TestOutcome, method: str = "plain") -> unittest.TestResult:
+    """What unittest reports about a test whose ranks came to an outcome."""
+    case, result = Case(method), unittest.TestResult()
+    case.outcome = outcome
+    case.run(result)
+    return result
+
+
+class RaiseVerdictTest(unittest.TestCase):
+    """``raise_verdict``: skip, failure, error, sub-tests and warnings."""
+
+    def test_exceptions(self) -> None:
+        """A failed assertion is a failure, all else that went wrong an error, and a common skip a skip."""
+        for statuses, error in (
+            ((Status.FAILED, Status.PASSED), RankFailure),
+            ((Status.ERROR, Status.FAILED), RankError),
+            ((Status.PASSED, Status.CRASHED), RankError),
+            ((Status.TIMED_OUT, Status.TIMED_OUT), RankError),
+            ((Status.SKIPPED, Status.PASSED), RankError),
+            ((Status.SKIPPED, Status.SKIPPED), unittest.SkipTest),
+        ):
+            with self.subTest(statuses=statuses), self.assertRaises(error) as caught:
+                verdict.raise_verdict(Case("plain"), ranks(*statuses))
+            self.assertIs(type(caught.exception), error)
+        verdict.raise_verdict(Case("plain"), ranks(Status.PASSED, Status.PASSED))
+
+    def test_expected_failure(self) -> None:
+        """``expectedFailure`` accepts a failed assertion, but no crash, no hang and no divergent skip."""
+        self.assertEqual(len(play(ranks(Status.FAILED, Status.PASSED), "expected").expectedFailures), 1)
+        for status in (Status.CRASHED, Status.TIMED_OUT, Status.SKIPPED):
+            with self.subTest(status=status):
+                result = play(ranks(status, Status.PASSED), "expected")
+                self.assertEqual(len(result.errors), 1)
+                self.assertFalse(result.wasSuccessful())
+
+    def test_subtests(self) -> None:
+        """Failing sub-tests are reported one by one, and the test itself does not fail once more."""
+        bad = SubtestOutcome(None, (("x", "1"),), Status.FAILED, FAILED)
+        skipped = SubtestOutcome(None, (("x", "2"),), Status.SKIPPED, skip_reason="no")
+        rank = RankOutcome(0, Status.FAILED, subtests=(bad, skipped))
+        result = play(merge([rank]))
+        self.assertEqual([str(test).rpartition(" ")[2] for test, _ in result.failures], ["(x=1)"])
+        self.assertEqual([reason for _, reason in result.skipped], ["no"])
+
+    def test_leaks(self) -> None:
+        """What a passing test left behind is a warning."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            play(replace(ranks(Status.PASSED), warnings=("left behind and ended: sleep",)))
+        self.assertEqual([w.category for w in caught], [RankLeakWarning])
+
+
+class InterruptedTest(unittest.TestCase):
+    """``interrupted``: the exception of a test whose ranks Ctrl-C ended."""
+
+    def test_report(self) -> None:
+        """It is KeyboardInterrupt itself and carries the outcome, in which no rank is to blame."""
+        error = verdict.interrupted(Case("plain"), ranks(Status.ENDED, Status.ENDED))
+        self.assertIs(type(error), KeyboardInterrupt)
+        report = InterruptReport.of(error)
+        assert report is not None
+        self.assertEqual((report.outcome.status, report.outcome.root_cause), (Status.ENDED, None))
+        self.assertIn("cause: interrupted", str(error))
+        self.assertIsNone(InterruptReport.of(KeyboardInterrupt("no report")))
+
+
+class LeftBehindTest(unittest.TestCase):
+    """``left_behind``: lines about processes and state that a test left."""
+
+    def test_lines(self) -> None:
+        """A change is named once with its ranks, and none where a rank failed, which is replaced anyway."""
+        dirty = [RankOutcome(n, Status.PASSED, left=("a thread",)) for n in (0, 1)]
+        lines = verdict.left_behind(JobResult(tuple(dirty), leaked=("sleep (pid 7)",)))
+        wanted = ("left behind and ended: sleep (pid 7)", "left changed in ranks 0, 1: a thread")
+        self.assertEqual(lines, wanted)
+        failed = replace(dirty[1], status=Status.FAILED, error=FAILED)
+        self.assertEqual(verdict.left_behind(JobResult((dirty[0], failed))), ())
 
 
 if __name__ == "__main__":

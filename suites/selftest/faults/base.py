@@ -48,7 +48,7 @@ class FaultyCase(MultiProcessTestCase):
             finally:
                 os.close(reader)
             assert isinstance(self._running, FreshRanks), self._running
-            self._running.restart_deadline()
+            self._running.started = time.monotonic()
         super()._join_processes(fn)
 
     def arrive(self) -> None:

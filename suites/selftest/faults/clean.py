@@ -117,8 +117,7 @@ def _servers() -> tuple[set[tuple[int, str]], set[int]]:
 
 def _scratch_directory() -> set[str]:
     """Returns the directory that this process keeps for rendezvous files."""
-    directory = scratch.kept_directory()
-    return {directory} if directory is not None else set()
+    return {scratch.scratch().path}
 
 
 def _descriptors() -> set[tuple[int, str]]:

@@ -1,0 +1,38 @@
+"""The ``reproduce:`` command of a failed test: the shell command that runs this one test again."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import site
+import unittest
+from collections.abc import Callable
+
+from harness.ranks.processes import module_import
+
+
+def rerun_command(case: unittest.TestCase) -> str:
+    """A command that runs this test alone; a case's own ``rerun_command`` method takes precedence."""
+    own: Callable[[], str] | None = getattr(case, "rerun_command", None)
+    if own is not None:
+        return own()
+    name = f"{type(case).__qualname__}.{case._testMethodName}"
+    module = module_import.reference(type(case).__module__)
+    if module.name != "__main__":
+        path = _path_needed(module.name, module.file)
+        prefix = f"PYTHONPATH={shlex.quote(path)} " if path is not None else ""
+        return f"{prefix}python -m unittest {module.name}.{name}"
+    return f"python -m {module.run_as} {name}" if module.run_as else f"python {module.file} {name}"
+
+
+def _path_needed(name: str, file: str | None) -> str | None:
+    """A PYTHONPATH with which a module can be imported by its name; None where Python finds it without."""
+    if file is None:
+        return None
+    levels = name.count(".") + (os.path.basename(file) == "__init__.py")
+    directory = os.path.dirname(os.path.abspath(file))
+    for _ in range(levels):
+        directory = os.path.dirname(directory)
+    given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    known = {os.path.abspath(path) for path in (os.getcwd(), *given, *site.getsitepackages())}
+    return None if directory in known else os.pathsep.join([directory, *given])

@@ -1,0 +1,66 @@
+"""Tests the command that a failure names for running one test again, by running it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = str(Path(__file__).resolve().parents[3])
+TEST = """\
+from harness import MultiProcessTestCase
+
+
+class Fails(MultiProcessTestCase):
+    world_size = 1
+
+    def test_it(self):
+        self.fail("in the rank")
+"""
+
+
+class RerunTest(unittest.TestCase):
+    """The command works from the project's root, whichever way the tests were found."""
+
+    def check(self, where: str, *arguments: str, prefixed: bool) -> None:
+        """Runs a test file at ``where`` in a project of its own, and then the command that its failure
+        prints.
+        """
+        with tempfile.TemporaryDirectory() as project:
+            file = Path(project, where)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(TEST, encoding="utf-8")
+            environ = {n: v for n, v in os.environ.items() if not n.startswith("HARNESS_")}
+            environ |= {"PYTHONPATH": ROOT, "PATH": f"{os.path.dirname(sys.executable)}:{environ['PATH']}"}
+
+            def run(command: str) -> str:
+                done = subprocess.run(
+                    command, shell=True, cwd=project, env=environ, capture_output=True, text=True, check=False
+                )
+                return done.stderr + done.stdout
+
+            first = run(" ".join(("python", *arguments)))
+            found = re.search(r"reproduce: (.*)", first)
+            assert found is not None, first
+            self.assertEqual(found[1].startswith(f"PYTHONPATH={project}/tests:"), prefixed, found[1])
+            again = run(found[1])
+            self.assertIn("Ran 1 test", again)
+            self.assertIn("in the rank", again)
+
+    def test_discovered_below(self) -> None:
+        """If only discovery can import the test's module, the command sets PYTHONPATH."""
+        self.check("tests/test_it.py", "-m", "unittest", "discover", "-s", "tests", prefixed=True)
+        self.check("tests/test_it.py", "-m", "pytest", "-q", "-p", "no:cacheprovider", prefixed=True)
+
+    def test_importable(self) -> None:
+        """If the module can be imported from the root, the command sets no PYTHONPATH."""
+        self.check("test_it.py", "-m", "unittest", "test_it", prefixed=False)
+        self.check("tests/inner/test_it.py", "-m", "unittest", "tests.inner.test_it", prefixed=False)
+
+
+if __name__ == "__main__":
+    unittest.main()
