@@ -103,6 +103,15 @@ class Body:
         self.passes(pipe, file_name)
 
 
+class Another(Body):
+    """A second test class of the same module, whose one method does something else."""
+
+    def passes(self, pipe: RankChannel, file_name: str) -> None:
+        """Prints the class's name and passes."""
+        print("Another", end="")
+        super().passes(pipe, file_name)
+
+
 def launch(method: str, **changes: Any) -> Launch:
     """Returns a request for one rank that runs a method of ``Body``."""
     request = Launch(
@@ -126,7 +135,7 @@ class RankCase(CleanTestCase):
         super().setUp()
         self.ended: set[int] = set()
 
-    def start(self, request: Launch, start_rank: StartRank = fork_rank, **changes: int) -> None:
+    def start(self, request: Launch, start_rank: StartRank = fork_rank, **changes: Any) -> None:
         """Starts the rank; ``changes`` are fields of its assignment."""
         self.channel, channel = socket.socketpair()
         self.channel.settimeout(ARRIVAL_S)

@@ -19,7 +19,7 @@ from harness.protocol import Assignment, Release
 from harness.ranks.processes.fork_server import fork_rank
 from harness.ranks.processes.spawn import exec_rank
 from harness.system.signals import RANK_STACKS
-from suites.selftest.ranks.processes.one_rank import ARRIVAL_S, RankCase, launch
+from suites.selftest.ranks.processes.one_rank import ARRIVAL_S, LEFT, RankCase, launch
 
 
 class OneTestTest(RankCase):
@@ -63,10 +63,18 @@ class OneTestTest(RankCase):
                 self.assertEqual(self.read(self.output), "f {'n': 5}")
                 self.assertEqual(self.exit_code(), 0)
 
+    def test_new_interpreter(self) -> None:
+        """A rank that is a new interpreter has the environment of its request, not that of its server."""
+        self.start(launch("prints_variable", environ={**os.environ, LEFT: "now"}), exec_rank)
+        self.send(Release())
+        self.assertEqual(self.read(self.output), "now\n")
+        self.assertEqual(self.exit_code(), 0)
+
     def test_streams(self) -> None:
         """All standard streams lead to the rank's output, in order, although the parent captures its own."""
-        names = ("stdout", "stderr", "__stdout__", "__stderr__")
-        with mock.patch.multiple(sys, **{name: io.StringIO() for name in names}):
+        with contextlib.ExitStack() as patches:
+            for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
+                patches.enter_context(mock.patch.object(sys, name, io.StringIO()))
             self.start(launch("uses_streams"))
         self.send(Release())
         self.assertEqual(self.read(self.output), "a\nb\nc\nd\n\\udcff")

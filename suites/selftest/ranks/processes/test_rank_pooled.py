@@ -52,6 +52,13 @@ class PooledTest(RankCase):
         self.run_tests(first, RepeatLaunch("prints", "g"), launch("prints", file_name="h"))
         self.assertEqual(self.read(self.output), "f {'n': 5}g {'n': 5}h {}")
 
+    def test_another_class(self) -> None:
+        """A request for another class runs that class, and a repetition stays with it."""
+        self.start(launch("", pooled=True))
+        another = launch("passes", qualname="Another")
+        self.run_tests(launch("passes"), another, RepeatLaunch("passes", "g"), launch("passes"))
+        self.assertEqual(self.read(self.output), "AnotherAnother")
+
     def test_output_before_report(self) -> None:
         """All output of a test, an unfinished line too, is there before the report of the test."""
         self.start(launch("", pooled=True))
