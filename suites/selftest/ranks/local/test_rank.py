@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import unittest
 
 import torch
 import torch.distributed as dist
+from torch.autograd.profiler import profile, record_function
 
 from harness.ranks.local import rank as local
 
@@ -57,6 +59,21 @@ class SimulationTest(unittest.TestCase):
         self.assertIs(type(torch.ones(2)), torch.Tensor)
         with local.active_mode(3):
             self.assertIsNot(type(torch.ones(2)), torch.Tensor)
+
+    def test_profiler_scopes(self) -> None:
+        """A profiler sees no scope and no operator of a simulation, and sees those after its end again."""
+        with profile(use_kineto=False) as profiled:
+            with record_function("before"):
+                pass
+            with contextlib.suppress(ZeroDivisionError), local.simulation(3):
+                with record_function("inside"):
+                    torch.ones(2)
+                raise ZeroDivisionError
+            with record_function("after"):
+                pass
+        events = profiled.function_events
+        assert events is not None
+        self.assertEqual([event.name for event in events], ["before", "after"])
 
     def test_generators(self) -> None:
         """Every rank starts with the process's random state and then has its own."""
