@@ -1,4 +1,4 @@
-"""``with_comms``, and how a case checks a backend, chooses the device of its group, and gives groups up."""
+"""``with_comms``: a process group before and after a test; checks its backend and binds ranks to devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base classes of DTensor tests: one mixin, and one class for each default rank mode.
+"""The base classes of DTensor tests: their backend, process group and mesh, one class a default rank mode.
 
     DTensorTestMixin + MultiProcessTestCase      fresh ranks      DTensorTestBase
                      + MultiProcContinuousTest   pooled ranks     DTensorContinuousTestBase

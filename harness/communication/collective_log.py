@@ -1,4 +1,4 @@
-"""``CollectiveLog``: one page of shared memory per rank that holds the start and end of its last collectives.
+"""``CollectiveLog``: shared memory with name, group, number and times of each rank's last collectives.
 
 It is shared memory so that the parent can read it even where the rank is stuck in C or dead. Layout per rank:
 a count, then a ring of fixed-size entries.

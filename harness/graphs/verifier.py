@@ -1,4 +1,4 @@
-"""``Verifier`` makes the eager and compiled runs of one ``verify_aot`` call and reports their differences."""
+"""``Verifier``: makes the eager and compiled runs of one ``verify_aot`` call and has them compared."""
 
 from __future__ import annotations
 

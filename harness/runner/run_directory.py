@@ -1,4 +1,4 @@
-"""Where runs write their files: the state directory, a directory for each run, and which run was the last.
+"""Where runs write their files, how many earlier runs are kept, and which run was the last.
 
 .harness/                      HARNESS_STATE_DIR, in the working directory unless set
     cache/tests-<key>.json     the cache of known tests
