@@ -1,4 +1,4 @@
-"""Decides how a rank's exit changes its reported outcome: wrong exit code, hang at exit, end by a signal."""
+"""Decides how a rank's exit changes what it reported, and what a rank that the supervisor ended counts as."""
 
 from __future__ import annotations
 

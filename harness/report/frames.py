@@ -1,4 +1,4 @@
-"""Parses stacks that are text (faulthandler dumps, tracebacks) and tells which frames are the user's code.
+"""Parses stacks that are text (faulthandler dumps, tracebacks), and finds the user's innermost frame.
 
 A rank that hangs can only be asked for its stack by a signal, and faulthandler answers in text.
 """

@@ -1,4 +1,4 @@
-"""Converts between the names and the files of modules, and finds the importable name of a script."""
+"""Converts between module names and file paths, and finds the name by which a script can be imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selects the modules to import and the tests to run by the names and patterns on the command line.
+"""What a name on the command line stands for: modules to import, and tests to run of those in them.
 
 There are two steps, because the ids of tests are known only after the zygote has imported their modules::
 

@@ -1,4 +1,4 @@
-"""``RunToken``: decides which rank thread runs next; a thread passes the token on where it waits.
+"""``RunToken``: decides which rank thread runs next, once the one that runs waits for a peer or ends.
 
     rank 0  acquire ======== release ....(waits in all_reduce).... acquire ====
     rank 1  .....(waits for the token) acquire ==== release .... acquire ===
