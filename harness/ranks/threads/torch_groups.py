@@ -1,4 +1,4 @@
-"""Adapts torch's threaded groups to rank threads: what is recorded, which waits and sleeps pass the run token.
+"""Adapts torch's threaded groups to rank threads: what is recorded, which waits and sleeps pass the token on.
 
 torch provides the groups' collectives and one set of process groups per thread. This module adds that each
 rank's collectives are recorded and matched, that a rank which waits releases the run token, that any waiting
