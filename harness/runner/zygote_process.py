@@ -10,7 +10,6 @@ import socket
 import subprocess
 import tempfile
 import time
-import types
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.runner.messages import Fork, Kill, Load, Loaded, Loading, Message, Ready, decode, encode
@@ -59,14 +58,6 @@ class ZygoteProcess(ServerProcess):
             **logged,
         )
         super().__init__(pid, control)
-
-    def __enter__(self) -> ZygoteProcess:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Closes the socket, which ends zygote and workers, and waits; kills a zygote that does not end."""

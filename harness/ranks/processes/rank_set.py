@@ -20,7 +20,6 @@ import mmap
 import os
 import select
 import socket
-import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -162,14 +161,6 @@ class RankSet:
         """Lets a rank that has reported exit."""
         with contextlib.suppress(OSError):  # it may have died since
             send_whole(self.links[rank].channel, framed(encode(Release())))
-
-    def __enter__(self) -> RankSet:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Ends the ranks that still run, waits for the server's sweep, and closes everything."""

@@ -29,8 +29,7 @@ HANGING = """
 HANGING_RANKS = """
     from harness import MultiProcessTestCase
     def wait_for_ever():
-        print("HANGING", file=sys.__stderr__)
-        threading.Event().wait()
+        print("HANGING", file=sys.__stderr__); threading.Event().wait()
     class T(MultiProcessTestCase):
         world_size = 2
         def setUp(self):
@@ -87,7 +86,8 @@ class InterruptTest(RunnerCase):
         """The record of a test with ranks says what each of them was doing, and in which rank mode."""
         self.write("test_h", HANGING_RANKS)
         process = self.start("test_h", "-s", "-v")
-        read_until(process, lambda line: "HANGING" in line)
+        for _ in range(2):  # each rank says so
+            read_until(process, lambda line: "HANGING" in line)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=PATIENCE_S)
         record = Finished(process.returncode, out, "", tuple(runs.journal_records(self.directory))).of(
@@ -95,7 +95,7 @@ class InterruptTest(RunnerCase):
         )
         self.assertEqual((record.status, record.mode, record.world_size), (Status.ENDED, "fresh", 2))
         self.assertTrue(record.details.startswith("test_h.T.test_1: ended (world size 2)"), record.details)
-        self.assertIn("ranks 0, 1 are at test_h.py:6 in wait_for_ever", record.details)
+        self.assertIn("ranks 0, 1 are at test_h.py:5 in wait_for_ever", record.details)
         self.assertIn("wait_for_ever", record.ranks[1].stack)
 
     def test_resume(self) -> None:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import select
 import unittest
 
+from harness.system import posix
 from suites.selftest.runner.runs import PATIENCE_S, RunnerCase
 
 
 def gone(pid: int) -> bool:
     """Returns True once a process has ended, and False if it has not after a long time."""
-    try:
-        pidfd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        poll = select.poll()
-        poll.register(pidfd, select.POLLIN)
-        return bool(poll.poll(PATIENCE_S * 1000))
-    finally:
-        os.close(pidfd)
+    return not posix.still_running([pid], PATIENCE_S)
 
 
 class ZygoteTest(RunnerCase):

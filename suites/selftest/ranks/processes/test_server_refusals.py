@@ -95,10 +95,10 @@ class RefusalTest(CleanTestCase):
         """The launch fails with the reason, its two started ranks are gone, and the next launch works."""
         with self.server() as control:
             said = self.assertRaisesRegex(LaunchError, r"rank 2 of 4 .*Resource temporarily unavailable")
-            with RankSet(request()) as ranks, said:
+            with contextlib.closing(RankSet(request())) as ranks, said:
                 ranks.start(control, request())
             two = request(2)
-            with RankSet(two) as ranks:
+            with contextlib.closing(RankSet(two)) as ranks:
                 ranks.start(control, two)
                 self.assertEqual(len(ranks.pids), 2)
 
