@@ -1,9 +1,9 @@
 """Decides by timeout and graces when ranks are released, asked for stacks, sent SIGTERM and SIGKILL.
 
-    running --all settled--> releasing --all gone--> done
-       |  first failure + grace, first skip + skip grace, or the test's deadline
-       v
-    taking stacks --> ending (SIGTERM) --> killing (SIGKILL) --> done
+running --all settled--> releasing --all gone--> done
+   |  first failure + grace, first skip + skip grace, or the test's deadline
+   v
+taking stacks --> ending (SIGTERM) --> killing (SIGKILL) --> done
 """
 
 from __future__ import annotations

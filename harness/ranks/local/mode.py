@@ -1,7 +1,7 @@
 """The rank mode "local": runs a DTensor test in one pooled process that simulates every rank.
 
-    parent: LocalTensorRanks(job) -- a job for one process, with the number n of ranks --> pool
-    its process: ``rank.simulation(n)`` around the test
+parent: LocalTensorRanks(job) -- a job for one process, with the number n of ranks --> pool
+its process: ``rank.simulation(n)`` around the test
 """
 
 from __future__ import annotations
