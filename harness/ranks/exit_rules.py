@@ -42,3 +42,8 @@ def ended_as(why: EndReason | None) -> Status | None:
     if why is None:
         return None
     return Status.TIMED_OUT if why in (EndReason.TIMEOUT, EndReason.EXIT) else Status.ENDED
+
+
+def reported_too_late(report: RankOutcome) -> str:
+    """The note about a report that came after the rank's outcome was fixed, and so does not count."""
+    return f"its report came too late: {report.error.headline if report.error else report.status.value}"

@@ -26,7 +26,7 @@ from harness.ranks.deadlines import (
     SupervisorView,
     decide,
 )
-from harness.ranks.exit_rules import ended_as, exited_wrongly, hung_at_exit
+from harness.ranks.exit_rules import ended_as, exited_wrongly, hung_at_exit, reported_too_late
 from harness.ranks.job import UNSWEPT, JobResult
 from harness.ranks.processes import stacks
 from harness.ranks.processes.fast_path import CollectedReports
@@ -55,7 +55,8 @@ class _Watched:
     code: int | None = None
     peak_memory: int | None = None
     gone: bool = False
-    ended_for: EndReason | None = None
+    ended_for: EndReason | None = None  # fixes the outcome of a rank without a report, before any signal
+    too_late: str = ""  # what it reported after that
     ended_by_supervisor: bool = False
     dump: bytearray = field(default_factory=bytearray)
     protocol_error: str = ""
@@ -189,7 +190,8 @@ class Supervisor:
         """Gives a rank that ended without a report an outcome: it crashed, or the supervisor ended it."""
         if watched.report is None:
             status = ended_as(watched.ended_for) or Status.CRASHED
-            self._note(watched, self._unreported(watched, status, watched.protocol_error))
+            note = watched.protocol_error or watched.too_late
+            self._note(watched, self._unreported(watched, status, note))
 
     def _unreported(self, watched: _Watched, status: Status, note: str) -> RankOutcome:
         """The outcome of a rank that sent no report."""
@@ -211,7 +213,7 @@ class Supervisor:
             for frame in watched.reader.feed(data):
                 message = decode(frame)
                 if isinstance(message, Report) and message.outcome.rank == watched.link.rank:
-                    self._note(watched, message.outcome)
+                    self._take_report(watched, message.outcome)
                 elif isinstance(message, SubtestFailed) and message.rank == watched.link.rank:
                     self._note_subtest(watched, message.subtest)
                 else:
@@ -220,19 +222,26 @@ class Supervisor:
             watched.protocol_error = f"its channel carried something that is no report: {error}"[:300]
             self._forget(watched.link.channel)
 
+    def _take_report(self, watched: _Watched, outcome: RankOutcome) -> None:
+        """Takes a rank's first report, unless its outcome is fixed already.
+
+        A signal that asks for a stack interrupts a system call of the rank, which then may pass or fail for
+        no other reason. So what is reported after that is a note only.
+        """
+        if watched.report is None and watched.ended_for is not None:
+            watched.too_late = watched.too_late or reported_too_late(outcome)
+        elif watched.report is None:
+            self._note(watched, outcome)
+
     def _note(self, watched: _Watched, outcome: RankOutcome) -> None:
-        if watched.report is not None:
-            return
         watched.report = replace(outcome, order=self._place(watched), at_s=self._clock())
-        if not watched.gone and watched.ended_for is not EndReason.EXIT and not watched.ended_by_supervisor:
-            watched.ended_for = None  # it was only slow and need not be ended
 
     def _note_subtest(self, watched: _Watched, subtest: SubtestOutcome) -> None:
         """Records a failed sub-test, which starts no grace period: the rank and its peers go on.
 
-        One that fails after the rank was told to end is ignored.
+        One that fails after the rank's outcome was fixed is ignored.
         """
-        if not watched.ended_by_supervisor:
+        if watched.ended_for is None:
             watched.subtests.append(subtest)
             self._place(watched)
 
@@ -292,7 +301,7 @@ class Supervisor:
             alive=sum(not w.gone for w in self._watched) or int(self._waits_for_sweep()),
             first_bad=self._view.first_bad or (now if bad else None),
             first_skip=self._view.first_skip or (now if skips else None),
-            # Where all ranks that were to be ended have reported meanwhile, the normal release follows.
+            # Where all ranks that were to be ended have ended by themselves, the normal release follows.
             stacks_since=self._view.stacks_since
             if doomed or all_gone or self._view.ended is not None
             else None,
@@ -356,12 +365,22 @@ class Supervisor:
                 self._ranks.release(watched.link.rank)
 
     def _look(self, why: EndReason | None) -> None:
-        """Marks the ranks that have to be ended and requests their stack dumps."""
+        """Fixes the outcomes of the ranks that have to be ended, and requests their stack dumps.
+
+        What they reported until now counts, even if this process comes late to read it.
+        """
         assert why is not None
         for watched in self._watched:
-            if not watched.gone and (why in (EndReason.EXIT, EndReason.INTERRUPT) or not watched.settled):
-                watched.ended_for = why
-                self._ranks.signal(watched.link.rank, RANK_STACKS)
+            self._read_reports(watched)
+        doomed = [
+            w
+            for w in self._watched
+            if not w.gone and (why in (EndReason.EXIT, EndReason.INTERRUPT) or not w.settled)
+        ]
+        for watched in doomed:
+            watched.ended_for = why
+        for watched in doomed:
+            self._ranks.signal(watched.link.rank, RANK_STACKS)
 
     def _end(self) -> None:
         """Sends SIGTERM to the marked ranks; releases the others, which have reported."""

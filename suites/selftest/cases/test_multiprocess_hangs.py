@@ -7,7 +7,7 @@ import unittest
 
 from harness import Status
 from suites.selftest.faults import hangs
-from suites.selftest.faults.rows import OnForkServer, OnSpawn, Played, Rows
+from suites.selftest.faults.rows import IMPATIENT, OnForkServer, OnSpawn, Played, Rows
 
 # Seconds from the moment at which both ranks have arrived.
 DEADLINE = "0.4"
@@ -37,6 +37,33 @@ class HangRows(Rows):
         """A rank that hangs in C and ignores SIGTERM is ended by SIGKILL."""
         played = self.hang("test_in_c_with_the_gil_and_sigterm_ignored")
         self.assertEqual(played.rank(1).exit_code, -9)
+
+    def test_in_calls_that_a_signal_ends(self) -> None:
+        """A rank times out even if the harness's own signal ends its system call and the test then passes."""
+        for method in (
+            "test_in_a_sleep",
+            "test_in_a_sleep_with_the_gil",
+            "test_in_a_poll",
+            "test_in_a_poll_with_the_gil",
+            "test_in_sleeps_with_sigterm_caught",
+        ):
+            with self.subTest(method):
+                self.hang(method, "in " + method)
+
+    def test_in_a_call_that_fails_when_a_signal_ends_it(self) -> None:
+        """A failure that the harness's own signal has caused is not the verdict."""
+        played = self.hang("test_in_a_sleep_that_is_checked")
+        self.assertIsNone(played.rank(1).error)
+
+    def test_in_a_sleep_after_a_failure(self) -> None:
+        """A peer of a failed rank is collateral, whatever it does when it is asked for its stack."""
+        played = self.play(hangs.Hangs, "test_in_a_sleep_after_a_failure", **IMPATIENT)
+        self.check(played, "FAIL", Status.FAILED, "the cause", root=0, collateral=(1,))
+
+    def test_in_a_sleep_after_a_skip(self) -> None:
+        """A peer that skips only when it is asked for its stack has not skipped with the others."""
+        played = self.play(hangs.Hangs, "test_in_a_sleep_after_a_skip", **IMPATIENT)
+        self.check(played, "ERROR", Status.ERROR, "divergent skip", root=0, collateral=(1,))
 
     def test_with_sigterm_ignored(self) -> None:
         """A rank that hangs in Python and ignores SIGTERM is ended by SIGKILL."""

@@ -11,9 +11,12 @@ import os
 import select
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from harness import MultiProcessTestCase
+from harness.protocol import Launch
 from harness.ranks.processes.mode import FreshRanks
+from harness.settings import Settings
 
 __unittest = True  # as in the harness, so that a traceback in a verdict shows no frame of this file
 
@@ -50,6 +53,10 @@ class FaultyCase(MultiProcessTestCase):
             assert isinstance(self._running, FreshRanks), self._running
             self._running.started = time.monotonic()
         super()._join_processes(fn)
+
+    def _request(self, settings: Settings) -> Launch:
+        request = super()._request(settings)
+        return replace(request, start_timeout_s=ARRIVAL_S) if self.arrivals else request
 
     def arrive(self) -> None:
         """Called in a rank: tells the parent that this rank has arrived, so that the deadline may start."""

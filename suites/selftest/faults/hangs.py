@@ -32,6 +32,18 @@ def lock_twice() -> None:
     libc.pthread_mutex_lock(mutex)
 
 
+def sleep_in_c(*, hold_the_gil: bool) -> None:
+    """Sleeps in C for an hour; a signal with a handler ends the sleep, after which this returns."""
+    library: type[ctypes.CDLL] = ctypes.PyDLL if hold_the_gil else ctypes.CDLL
+    library(None).sleep(3600)
+
+
+def poll_in_c(*, hold_the_gil: bool) -> None:
+    """Polls nothing for an hour in C; a signal with a handler ends the call, after which this returns."""
+    library: type[ctypes.CDLL] = ctypes.PyDLL if hold_the_gil else ctypes.CDLL
+    library(None).poll(None, 0, 3_600_000)
+
+
 class Clinging:
     """An object whose destructor hangs."""
 
@@ -64,6 +76,52 @@ class Hangs(FaultyCase):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if self.is_to_hang():
             lock_twice()
+
+    def test_in_a_sleep(self) -> None:
+        """Rank 1 sleeps in C, and passes once a signal wakes it."""
+        if self.is_to_hang():
+            sleep_in_c(hold_the_gil=False)
+
+    def test_in_a_sleep_with_the_gil(self) -> None:
+        """Rank 1 sleeps in C with the GIL held, and passes once a signal wakes it."""
+        if self.is_to_hang():
+            sleep_in_c(hold_the_gil=True)
+
+    def test_in_a_poll(self) -> None:
+        """Rank 1 polls in C, and passes once a signal wakes it."""
+        if self.is_to_hang():
+            poll_in_c(hold_the_gil=False)
+
+    def test_in_a_poll_with_the_gil(self) -> None:
+        """Rank 1 polls in C with the GIL held, and passes once a signal wakes it."""
+        if self.is_to_hang():
+            poll_in_c(hold_the_gil=True)
+
+    def test_in_a_sleep_that_is_checked(self) -> None:
+        """Rank 1 sleeps in C, and fails once a signal wakes it."""
+        if self.is_to_hang():
+            self.assertEqual(ctypes.CDLL(None).sleep(3600), 0)
+
+    def test_in_sleeps_with_sigterm_caught(self) -> None:
+        """Rank 1 sleeps in C, where it handles SIGTERM, and passes once two signals have come."""
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        if self.is_to_hang():
+            sleep_in_c(hold_the_gil=False)
+            sleep_in_c(hold_the_gil=False)
+
+    def test_in_a_sleep_after_a_failure(self) -> None:
+        """Rank 1 sleeps in C while rank 0 fails, and fails in a way of its own once a signal wakes it."""
+        self.arrive()
+        if self.rank == 0:
+            self.fail("the cause")
+        self.assertEqual(ctypes.CDLL(None).sleep(3600), 0, "awake too early")
+
+    def test_in_a_sleep_after_a_skip(self) -> None:
+        """Rank 1 sleeps in C while rank 0 skips, and skips too once a signal wakes it."""
+        self.arrive()
+        if self.rank == 1:
+            sleep_in_c(hold_the_gil=False)
+        self.skipTest("not today")
 
     def test_with_sigterm_ignored(self) -> None:
         """Rank 1 hangs in Python and ignores SIGTERM, so that only SIGKILL ends it."""

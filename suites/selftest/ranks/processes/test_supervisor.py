@@ -143,29 +143,51 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(self.ranks.told[0], (0, RANK_STACKS))
         self.assertEqual(merge(watched.outcomes).root_cause, 1)
 
-    def test_late_report_counts(self) -> None:
-        """A slow rank that passes while stacks are taken has passed, and the other one timed out."""
-        self.ranks.on[0, RANK_STACKS] = lambda: self.ranks.says(0, Status.PASSED)
-        self.leaves_when_released(0)
-        self.dies_of(0, signal.SIGTERM)
+    def test_report_after_the_deadline(self) -> None:
+        """Whatever a rank reports when its stack is asked for, it has timed out; a note has what it said."""
+        for status, error, said in (
+            (Status.PASSED, None, "passed"),
+            (Status.SKIPPED, None, "skipped"),
+            (Status.FAILED, FAILURE, "AssertionError: no"),
+        ):
+            with self.subTest(status=status):
+                self.ranks.on[0, RANK_STACKS] = functools.partial(self.ranks.says, 0, status, error=error)
+                self.dies_of(0, signal.SIGTERM)
+                self.dies_of(1, signal.SIGTERM)
+                watched = self.watch()
+                self.assertEqual(self.statuses(watched), [Status.TIMED_OUT] * 2)
+                self.assertEqual(watched.outcomes[0].note, f"its report came too late: {said}")
+            self.doCleanups()
+            self.setUp()
+
+    def test_report_after_sigterm(self) -> None:
+        """A rank that handles SIGTERM and then passes has timed out."""
+
+        def pass_and_leave() -> None:
+            self.ranks.says(0, Status.PASSED)
+            self.ranks.exits(0, 0)
+
+        self.ranks.on[0, int(signal.SIGTERM)] = pass_and_leave
         self.dies_of(1, signal.SIGTERM)
+        self.assertEqual(self.statuses(self.watch()), [Status.TIMED_OUT] * 2)
+
+    def test_report_after_the_grace(self) -> None:
+        """A rank that reports only when its stack is asked for is collateral of the failure before."""
+        self.ranks.says(1, Status.FAILED, error=replace(FAILURE, message="connection closed by peer"))
+        self.ranks.on[0, RANK_STACKS] = lambda: self.ranks.says(0, Status.FAILED, error=FAILURE)
+        self.dies_of(0, signal.SIGTERM)
+        self.leaves_when_released(1, code=10)
         watched = self.watch()
-        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.TIMED_OUT])
+        self.assertEqual(self.statuses(watched), [Status.ENDED, Status.FAILED])
         self.assertEqual(merge(watched.outcomes).root_cause, 1)
 
-    def test_late_report_after_sigterm(self) -> None:
-        """A rank that was told to end and reported a pass before it did is not the cause."""
-
-        def pass_and_die() -> None:
-            self.ranks.says(0, Status.PASSED)
-            self.ranks.exits(0, -signal.SIGTERM)
-
-        self.ranks.on[0, int(signal.SIGTERM)] = pass_and_die
-        self.dies_of(1, signal.SIGTERM)
-        watched = self.watch()
-        self.assertEqual(watched.outcomes[1].status, Status.TIMED_OUT)
-        self.assertIsNot(watched.outcomes[0].status, Status.CRASHED)
-        self.assertNotEqual(merge(watched.outcomes).reason, "")
+    def test_unread_report_at_the_deadline(self) -> None:
+        """A report that was sent in time counts, even if the supervisor reads it after the deadline."""
+        jumps = itertools.chain((0.0,), itertools.repeat(20.0))
+        for rank in (0, 1):
+            self.ranks.says(rank, Status.PASSED)
+            self.leaves_when_released(rank)
+        self.assertEqual(self.statuses(self.watch(clock=lambda: next(jumps))), [Status.PASSED] * 2)
 
     def test_sub_test_of_a_rank_that_hangs(self) -> None:
         """A failed sub-test of a rank that hangs is the cause; one that fails on being ended is ignored."""
