@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.outcomes import Status, exit_text
-from harness.record import TestRecord
+from harness.record import TestRecord, from_json
 from harness.runner.events import Cause, Worker
 from harness.runner.unit import Unit
 
@@ -19,7 +19,8 @@ _OUR_FRAME = re.compile(r'  File ".*(/unittest/(case|async_case|suite)\.py|/harn
 def cut_short(unit: Unit, worker: Worker, output: str, limit_s: float | None) -> TestRecord:
     """The record of the test that was running when its worker ended.
 
-    ``limit_s`` is the time limit of the test; None where it had none.
+    ``limit_s`` is the time limit of the test; None where it had none. What the test itself reported too late
+    changes neither status nor reason, but its ranks, its sub-tests and its details are kept.
     """
     now = time.monotonic()
     lasted = max(0.0, now - worker.began_s)
@@ -27,7 +28,7 @@ def cut_short(unit: Unit, worker: Worker, output: str, limit_s: float | None) ->
     details = reason
     if worker.stack_text:
         details += f"\n\nStacks of the test's process:\n{trimmed(worker.stack_text)}"
-    return TestRecord(
+    own = TestRecord(
         id=unit.id,
         status=status,
         duration_s=lasted,
@@ -42,33 +43,35 @@ def cut_short(unit: Unit, worker: Worker, output: str, limit_s: float | None) ->
         line=unit.line,
         extra={"exit_code": worker.code, "peak_memory": worker.peak_memory},
     )
+    return own if worker.too_late is None else _with_report(own, from_json(worker.too_late))
+
+
+def _with_report(own: TestRecord, report: TestRecord) -> TestRecord:
+    """The record with what the test reported too late: what each of its ranks was doing, say."""
+    said = f"Its own report came too late: {report.status.value}\n{report.details}".rstrip()
+    kept = own.status is Status.ENDED and report.details
+    return replace(
+        own,
+        mode=report.mode,
+        warnings=report.warnings,
+        ranks=report.ranks,
+        subtests=report.subtests,
+        subtests_run=report.subtests_run,
+        details=report.details if kept else f"{own.details}\n\n{said}",
+    )
 
 
 def _verdict(worker: Worker, lasted: float, limit_s: float | None) -> tuple[Status, str]:
     if worker.cause is Cause.TIMEOUT:
         return Status.TIMED_OUT, f"timed out: no end after {limit_s:.0f} s" if limit_s else "timed out"
     if worker.cause is Cause.STOPPED:
-        return Status.ENDED, _stopped_after(lasted)
+        return Status.ENDED, f"ended after {lasted:.1f} s, because the run was stopped"
     if worker.cause is Cause.ZYGOTE:
         return Status.ERROR, "the process that forks workers died while this test ran, more than once"
     return (
         Status.CRASHED,
         f"crashed: the test's process ended with {exit_text(worker.code)} without an outcome",
     )
-
-
-def stopped(record: TestRecord) -> TestRecord:
-    """The record of a test whose ranks were ended by the user's interrupt; one that passed stays as it is.
-
-    The details, which tell what each rank was doing, are kept.
-    """
-    if record.ok:
-        return record
-    return replace(record, status=Status.ENDED, reason=_stopped_after(record.duration_s))
-
-
-def _stopped_after(lasted: float) -> str:
-    return f"ended after {lasted:.1f} s, because the run was stopped"
 
 
 def trimmed(stacks: str) -> str:

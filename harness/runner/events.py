@@ -40,6 +40,7 @@ class Worker:
 
     ``label`` is its name in reports. ``waiting`` are the items that it has not begun. ``doomed`` is the test
     because of which the worker is being ended; a test that begins afterwards is not reported as the cause.
+    ``too_late`` is the record, as JSON values, that the doomed test sent after it was given up.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Worker:
     cause: Cause = Cause.CRASH
     dump: bytearray = field(default_factory=bytearray)
     doomed: Item | None = None
+    too_late: dict[str, Any] | None = None
     done: bool = False
     ended_any: bool = False
     code: int | None = None

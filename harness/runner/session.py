@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.record import TestRecord, from_json
 from harness.report.base import TestStarted
-from harness.runner.controller_records import cut_short, never_began, stopped
+from harness.runner.controller_records import cut_short, never_began
 from harness.runner.events import (
     Cause,
     DebuggerChanged,
@@ -169,8 +169,6 @@ class Session:
             self._reporters.test_started(event)
         elif isinstance(event, TestEnded):
             record = replace(from_json(event.record), output=event.output, worker=event.worker.label)
-            if self.interrupted and event.worker.cause is Cause.STOPPED:
-                record = stopped(record)
             self._take(record, event.item.attempt, event.worker)
         elif isinstance(event, WorkerGone):
             self._gone(event)

@@ -249,7 +249,9 @@ class Workers:
             self._kill(worker)
 
     def _handle(self, worker: Worker, message: Message) -> None:
-        if isinstance(message, Began):
+        if worker.stage is not Stage.RUNNING and not isinstance(message, Debugging):
+            self._handle_too_late(worker, message)
+        elif isinstance(message, Began):
             self._begin(worker, message)
         elif isinstance(message, Ended):
             self._read_output(worker)
@@ -265,6 +267,17 @@ class Workers:
         else:
             assert isinstance(message, Done), message
             worker.done = True
+
+    def _handle_too_late(self, worker: Worker, message: Message) -> None:
+        """Keeps the record of a test whose worker is being ended; nothing else that the worker says counts.
+
+        The signal by which a worker is asked for stacks ends a test's system call, and the test may pass or
+        fail for no other reason.
+        """
+        if isinstance(message, Ended) and worker.doomed is not None and message.seq == worker.doomed.seq:
+            worker.too_late = message.record
+            if worker.stage is Stage.DUMPING:
+                self._terminate(worker)
 
     def _begin(self, worker: Worker, message: Began) -> None:
         item = worker.waiting.popleft()

@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import replace
 
 from harness.outcomes import Status
-from harness.record import TestRecord
+from harness.record import RankRecord, TestRecord, to_json
 from harness.runner import controller_records
 from harness.runner.events import Cause, Worker
 from harness.runner.messages import Fork
@@ -92,6 +92,39 @@ class CutShortTest(unittest.TestCase):
         self.assertTrue(details.endswith(f'Thread 1:\n  File "/m.py", line 3 in test_x\n\n{other}'), details)
 
 
+class TooLateTest(unittest.TestCase):
+    """``cut_short`` of a test that reported after it was given up."""
+
+    def record(self, cause: Cause, report: TestRecord) -> TestRecord:
+        """Returns the record of a test with that report."""
+        worker = ended_worker(cause)
+        worker.too_late = to_json(report)
+        return controller_records.cut_short(UNIT, worker, "", 5.0)
+
+    def test_status(self) -> None:
+        """Whatever the test reported, its status and reason stay; the details have the report."""
+        for cause, status in ((Cause.TIMEOUT, Status.TIMED_OUT), (Cause.STOPPED, Status.ENDED)):
+            reason = controller_records.cut_short(UNIT, ended_worker(cause), "", 5.0).reason[:10]
+            for reported in (Status.PASSED, Status.SKIPPED, Status.FAILED, Status.XPASSED):
+                with self.subTest(cause=cause, reported=reported):
+                    record = self.record(cause, TestRecord(UNIT.id, reported))
+                    self.assertIs(record.status, status)
+                    self.assertEqual(record.reason[:10], reason)
+                    self.assertTrue(record.details.endswith(f"too late: {reported.value}"), record.details)
+
+    def test_ranks(self) -> None:
+        """The ranks of the report are kept, and what it says of them is the text of an interrupted test."""
+        ranks = (RankRecord(0, Status.ENDED), RankRecord(1, Status.ENDED))
+        report = TestRecord(UNIT.id, Status.ERROR, mode="fresh", ranks=ranks, details="what each rank did")
+        stopped = self.record(Cause.STOPPED, report)
+        self.assertEqual((stopped.ranks, stopped.mode), (ranks, "fresh"))
+        self.assertEqual(stopped.details, "what each rank did")
+        overdue = self.record(Cause.TIMEOUT, report)
+        self.assertEqual(overdue.ranks, ranks)
+        self.assertTrue(overdue.details.startswith("timed out"), overdue.details)
+        self.assertTrue(overdue.details.endswith("too late: error\nwhat each rank did"), overdue.details)
+
+
 class TrimmedTest(unittest.TestCase):
     """``trimmed``: faulthandler's text of this process."""
 
@@ -118,20 +151,6 @@ class TrimmedTest(unittest.TestCase):
         self.assertNotIn("unittest", "".join(lines).replace("selftest", ""))
         self.assertTrue(any(line.endswith("in wait") for line in lines), lines)
         self.assertTrue(any("in _bootstrap" in line for line in lines), lines)
-
-
-class StoppedTest(unittest.TestCase):
-    """``stopped``: a test whose ranks the user's interrupt ended."""
-
-    def test_table(self) -> None:
-        """A test that did not pass counts as ended and keeps its details; any other stays as it was."""
-        failed = TestRecord("m.Case.test_x", Status.ERROR, duration_s=1.25, details="what each rank did")
-        ended = controller_records.stopped(failed)
-        self.assertEqual((ended.status, ended.details), (Status.ENDED, "what each rank did"))
-        self.assertEqual(ended.reason, "ended after 1.2 s, because the run was stopped")
-        for status in (Status.PASSED, Status.SKIPPED, Status.XFAILED):
-            record = replace(failed, status=status)
-            self.assertIs(controller_records.stopped(record), record)
 
 
 class WithoutWorkerTest(unittest.TestCase):

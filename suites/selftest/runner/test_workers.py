@@ -139,6 +139,51 @@ class ZygoteTest(RunnerCase):
         self.assertEqual(self.run_tests("test_a").statuses, {"test_free": "passed"})
 
 
+class DeadlineTest(RunnerCase):
+    """Tests whose time is up."""
+
+    def test_calls_that_a_signal_ends(self) -> None:
+        """A test has timed out even if the request for its stack ends its system call and it then passes."""
+        self.write(
+            "test_s",
+            """
+            class T(unittest.TestCase):
+                def test_poll(self): ctypes.PyDLL(None).poll(None, 0, 3_600_000)
+                def test_sleep(self): ctypes.CDLL(None).sleep(3600)
+                def test_sleep_checked(self): self.assertEqual(ctypes.CDLL(None).sleep(3600), 0)
+                def test_sleep_skipped(self): self.skipTest(str(ctypes.CDLL(None).sleep(3600)))
+                def test_then_next(self): pass
+            """,
+        )
+        run = self.run_tests("test_s", "--timeout", "1", "--jobs", "1")
+        expected = dict.fromkeys(("test_poll", "test_sleep", "test_sleep_checked"), "timed out")
+        expected |= {"test_sleep_skipped": "timed out", "test_then_next": "passed"}
+        self.assertEqual(run.statuses, expected, run.out)
+        self.assertIn("in test_sleep", run.of("test_sleep").details)
+        self.assertIn("Its own report came too late: passed", run.of("test_poll").details)
+
+    def test_a_run_that_is_stopped(self) -> None:
+        """A test that passes only because the run is being stopped counts as not run."""
+        self.write(
+            "test_a",
+            """
+            class T(unittest.TestCase):
+                def test_fails(self):
+                    while not os.path.exists("sleeping"): threading.Event().wait(0.01)
+                    self.fail("first")
+            """,
+        )
+        self.write(
+            "test_b",
+            """
+            class T(unittest.TestCase):
+                def test_sleeps(self): open("sleeping", "w").close(); ctypes.CDLL(None).sleep(3600)
+            """,
+        )
+        run = self.run_tests("test_a", "test_b", "--failfast", "--jobs", "2")
+        self.assertEqual(run.statuses, {"test_fails": "failed"}, run.out)
+
+
 class LeftoverTest(RunnerCase):
     """Processes that tests leave behind."""
 
