@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from harness.cases.defaults import accelerator, backend_for
 from harness.errors import UsageError
+from harness.ranks.process_groups import live_groups
 from harness.requirements import probe
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -73,7 +74,7 @@ def give_up_groups() -> None:
     if not dist.is_initialized():
         return
     if threading.current_thread() is threading.main_thread():
-        _given_up.extend(dist.distributed_c10d._world.pg_map)
+        _given_up.extend(live_groups())
     dist.destroy_process_group()
 
 

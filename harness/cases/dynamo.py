@@ -27,6 +27,7 @@ from harness.cases.distributed import DistributedTestBase
 from harness.cases.meshes import forget_meshes
 from harness.compiler_state import reset_compiler
 from harness.errors import UsageError
+from harness.ranks import process_groups
 from harness.ranks.local import rank as local
 from harness.ranks.processes.preload import preload_compiler
 from harness.releases import torch_at_least
@@ -47,6 +48,11 @@ INDUCTOR_VARIABLE = "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"
 
 # The rendezvous files of the groups that a test makes, in the same order in every rank.
 _rendezvous: ContextVar[Iterator[str] | None] = ContextVar("rendezvous", default=None)
+
+# The groups that a test has ended, held until what else refers to them is collected. As the last reference,
+# torch's Python object destroys a group without the GIL. DDP's reducer would keep the GIL, for which one of
+# gloo's threads may wait, and for that thread gloo's destructor.
+_ended_groups: ContextVar[list[object] | None] = ContextVar("ended_groups", default=None)
 
 
 @contextlib.contextmanager
@@ -123,6 +129,9 @@ def _dynamo_dist_per_rank_init(
                 give_up_groups()
             raise
         if init_pg and dist.is_initialized():
+            held = _ended_groups.get()
+            if held is not None:
+                held.extend(process_groups.live_groups())
             dist.destroy_process_group()
 
 
@@ -225,16 +234,20 @@ class DynamoDistributedMultiProcTestCase(DistributedTestBase):
 
     def _run_in_rank(self, channel: Any) -> None:
         files = (f"{self.file_name}.dynamo{n}" for n in itertools.count())
-        token = _rendezvous.set(files)
+        held: list[object] = []
+        rendezvous, ended_groups = _rendezvous.set(files), _ended_groups.set(held)
         try:
             with clean_compiler():
                 super()._run_in_rank(channel)
         finally:
-            _rendezvous.reset(token)
-            # A DDP module forms a reference cycle with its process group, whose connections stay open;
-            # DTensor's caches hold FSDP2's meshes, and these hold their groups.
-            gc.collect()
-            forget_meshes()
+            _rendezvous.reset(rendezvous)
+            _ended_groups.reset(ended_groups)
+            if channel.goes_on:
+                # A DDP module forms a reference cycle with its process group, whose connections stay open;
+                # DTensor's caches hold FSDP2's meshes, and these hold their groups.
+                gc.collect()
+                forget_meshes()
+                held.clear()
 
 
 def _end_group() -> None:

@@ -62,7 +62,7 @@ class GroupsBefore:
 
     def __init__(self, case: object) -> None:
         self._case = case
-        self._groups = _groups()
+        self._groups = process_groups.live_groups()
         self._begun = process_groups.groups_begun()
         self._class_meshes = _class_meshes(case)
 
@@ -73,7 +73,7 @@ class GroupsBefore:
             return
         if together and process_groups.groups_begun() != self._begun:
             dist.barrier()
-        made = [group for group in _groups() if group not in self._groups]
+        made = [group for group in process_groups.live_groups() if group not in self._groups]
         if made:
             self._forget_attributes()  # they would keep their groups' connections open, which is a leak
             for group in made:
@@ -85,11 +85,6 @@ class GroupsBefore:
             delattr(self._case, name)
         for owner, name in _class_meshes(self._case) - self._class_meshes:
             delattr(owner, name)
-
-
-def _groups() -> tuple[Any, ...]:
-    """The process groups in the order in which they were made, which is the same on every rank."""
-    return tuple(dist.distributed_c10d._world.pg_map) if dist.is_initialized() else ()
 
 
 def _class_meshes(case: object) -> frozenset[tuple[type, str]]:

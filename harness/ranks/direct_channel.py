@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from harness.outcomes import SubtestOutcome
 from harness.ranks.result import RankResult
@@ -14,9 +15,11 @@ class DirectChannel:
     """What ``_run`` gets as its pipe in a rank that is a thread or that an external launcher started.
 
     It stores the rank's result for the parent to read. ``subtest_failed`` is called with each sub-test that
-    fails, ``on_ready`` when the rank has set up everything that does not belong to the test.
+    fails, ``on_ready`` when the rank has set up everything that does not belong to the test. ``goes_on`` says
+    that the process goes on after the test, and that what the test leaves in it matters.
     """
 
+    goes_on: ClassVar[bool] = True
     result: RankResult | None = None
     texts: list[str] = field(default_factory=list)
     kept: dict[str, object] = field(default_factory=dict)

@@ -11,6 +11,12 @@ def _distributed() -> Any | None:
     return dist if dist is not None and dist.is_available() and dist.is_initialized() else None
 
 
+def live_groups() -> tuple[Any, ...]:
+    """The process groups that are registered, in the order in which they were made, as on every rank."""
+    dist = _distributed()
+    return tuple(dist.distributed_c10d._world.pg_map) if dist is not None else ()
+
+
 def group_names() -> frozenset[str]:
     """The names of the process groups that are registered in this process."""
     dist = _distributed()

@@ -48,6 +48,7 @@ class RankChannel:
         self._subtests = 0
         self.result: RankResult | None = None
         self.texts: list[str] = []
+        self.goes_on = False  # whether the rank goes on after the test; set by one that does
         self.kept: dict[str, object] = {}  # what a pooled rank keeps from test to test
         self.on_ready: Callable[[], None] = _nothing
         self.on_import: Callable[[], None] = _nothing

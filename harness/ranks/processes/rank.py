@@ -92,6 +92,7 @@ def _serve_tests(assignment: Assignment, channel: RankChannel, log: collective_l
     """Runs test after test in a pooled rank; after each, the leak guard lists what the test left changed."""
     watch = guard.Guard()
     request = previous = assignment.launch
+    channel.goes_on = True
     channel.on_ready, channel.on_import = watch.begin, watch.accept_import
     while (test := channel.next_test()) is not None:
         started = time.monotonic()

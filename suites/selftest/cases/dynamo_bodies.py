@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import torch
@@ -120,3 +121,19 @@ class OneRankRaises(DynamoDistributedMultiProcTestCase):
             if self.rank == 1:
                 raise ValueError("rank 1's own error")
             dist.all_reduce(torch.ones(1, device=self.device_type))
+
+
+class KeepsSight(DynamoDistributedMultiProcTestCase):
+    """A case whose test keeps a weak reference to its group."""
+
+    group: weakref.ref[Any] | None = None
+
+    @classmethod
+    def exists(cls) -> bool:
+        """Returns whether the test's group still exists."""
+        return cls.group is not None and cls.group() is not None
+
+    def test_group(self) -> None:
+        """Makes a group without peers."""
+        with _dynamo_dist_per_rank_init(0, 2, fake_pg=True):
+            type(self).group = weakref.ref(dist.group.WORLD)

@@ -9,6 +9,8 @@ from harness.ranks.result import RankResult
 class RecordingChannel:
     """A rank's channel, as far as a case uses it, without a parent on the other side."""
 
+    goes_on = True
+
     def __init__(self) -> None:
         self.result: RankResult | None = None
         self.failed_subtests: list[SubtestOutcome] = []

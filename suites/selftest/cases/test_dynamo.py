@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import unittest
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from torch._dynamo.utils import counters
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
-from harness import UsageError, requires_world_size
+from harness import Status, UsageError, requires_world_size
 from harness.cases import defaults
 from harness.cases.dynamo import (
     INDUCTOR_VARIABLE,
@@ -26,6 +27,7 @@ from harness.cases.dynamo import (
 )
 from harness.requirements import MachineFacts
 from suites.selftest.cases import dynamo_bodies as bodies
+from suites.selftest.cases.recording_channel import RecordingChannel
 
 
 def run(*cases: unittest.TestCase) -> unittest.TestResult:
@@ -238,6 +240,31 @@ class KeptRanksTest(unittest.TestCase):
         outcomes = [case._harness_outcome for case in cases]
         self.assertEqual([o.warnings for o in outcomes if o is not None], [()] * len(KEPT))
         self.assertEqual(len({tuple(r.pid for r in o.ranks) for o in outcomes if o is not None}), 1)
+
+
+class EndedGroupsTest(unittest.TestCase):
+    """The groups that a test has ended, in the process of a rank."""
+
+    def collections(self, *, goes_on: bool) -> list[bool]:
+        """Runs a test as rank 0; returns for each garbage collection whether the test's group existed."""
+        channel, seen = RecordingChannel(), []
+        channel.goes_on = goes_on
+        bodies.KeepsSight.group = None
+        with mock.patch.object(gc, "collect", lambda: seen.append(bodies.KeepsSight.exists())):
+            bodies.KeepsSight._run(0, "test_group", "", channel)
+        assert channel.result is not None
+        self.assertEqual(channel.result.status, Status.PASSED, channel.result.error)
+        return seen
+
+    def test_outlive_the_collection(self) -> None:
+        """A group is destroyed after the collection of what refers to it, as torch's own Python object."""
+        seen = self.collections(goes_on=True)
+        self.assertEqual(seen[:1], [True])
+        self.assertFalse(bodies.KeepsSight.exists())
+
+    def test_no_collection(self) -> None:
+        """A rank that ends with its test collects nothing: its end frees everything."""
+        self.assertEqual(self.collections(goes_on=False), [])
 
 
 class MultiEndsTest(unittest.TestCase):
