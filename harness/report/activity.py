@@ -96,6 +96,8 @@ def _unfinished(outcome: RankOutcome) -> Activity:
         return Activity("waits", "wait", f"in {waiting}{where}{_after(outcome)}")
     if frame is not None:
         return Activity("is", "are", f"at {frame.place}{_after(outcome)}")
+    if frames:
+        return Activity("is", "are", f"at {frames[0].place}, outside the test's code{_after(outcome)}")
     return Activity("was", "were", f"in phase {outcome.phase!r}, without a stack{_after(outcome)}")
 
 

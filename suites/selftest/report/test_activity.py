@@ -5,6 +5,7 @@ from __future__ import annotations
 import unittest
 from dataclasses import replace
 
+from harness import cases
 from harness.outcomes import RankOutcome, Status
 from harness.report.activity import activities, doing, mismatch
 from suites.selftest.report import samples
@@ -21,6 +22,7 @@ class DoingTest(unittest.TestCase):
         """Each status, with and without collectives and stack, gives its phrase."""
         ended = Status.ENDED
         user = 'Thread 0x1 (most recent call first):\n  File "/home/me/t.py", line 7 in spin\n'
+        inner = user.replace("/home/me/t.py", cases.__file__).replace("spin", "collect")
         table = {
             "waits in all_reduce #5 of group 0 (test_sum.py:21 in test_sum)": waiting(0),
             "waits in barrier #1 of group dp": RankOutcome(
@@ -37,6 +39,7 @@ class DoingTest(unittest.TestCase):
             "is at t.py:7 in spin after all_reduce #4 of group 0": RankOutcome(
                 0, ended, stack=user, collectives=HISTORY
             ),
+            "is at __init__.py:7 in collect, outside the test's code": RankOutcome(0, ended, stack=inner),
             "was in phase 'start', without a stack": RankOutcome(0, ended, phase="start"),
             "had passed": RankOutcome(0, Status.PASSED),
             "had passed after all_reduce #4 of group 0": RankOutcome(0, Status.PASSED, collectives=HISTORY),
