@@ -252,16 +252,17 @@ class RankOrchestration(CaseInRank):
             and isinstance(self._running, PooledRanks)
             and not self._running.first_of_its_set
         ):
-            outcome = replace(
-                outcome, warnings=(*outcome.warnings, self._retry_on_fresh_ranks(fn, elapsed_time))
-            )
+            outcome = replace(outcome, warnings=(*outcome.warnings, self._retry_on_fresh_ranks(fn, outcome)))
         self._harness_outcome = outcome
         verdict.raise_verdict(self, outcome)
         if outcome.status is Status.PASSED:
             self._accept(self._job_result)
 
-    def _retry_on_fresh_ranks(self, fn: Callable[..., object], elapsed_s: float) -> str:
-        """Runs a test that failed on pooled ranks once more on fresh ones; returns a line about the cause."""
+    def _retry_on_fresh_ranks(self, fn: Callable[..., object], first: TestOutcome) -> str:
+        """Runs a test that failed on pooled ranks once more on fresh ones; returns a line about the cause.
+
+        KeyboardInterrupt with the ranks of the ``first`` attempt where Ctrl-C ends the second one.
+        """
         if "fresh" not in self.rank_modes:
             return "this class runs on pooled ranks only, so earlier tests cannot be ruled out as the cause"
         settings = environment.settings()
@@ -270,11 +271,11 @@ class RankOrchestration(CaseInRank):
             self._rules(fn),
             where="on fresh ranks",
             timeout_s=self._timeout_s(settings),
-            elapsed_s=elapsed_s,
+            elapsed_s=first.duration_s,
             judged=self._adjusted_outcomes,
         )
         if again.interrupted:
-            raise KeyboardInterrupt
+            raise verdict.interrupted(self, first)
         if again.outcome is None:
             return again.why_not
         if again.outcome.status.bad:

@@ -13,8 +13,12 @@ from typing import ClassVar
 from unittest import mock
 
 from harness import MultiProcessTestCase, RankLeakWarning, Status
+from harness.cases import multiprocess
+from harness.errors import InterruptReport
+from harness.ranks.job import JobResult
 from harness.ranks.processes import pool
 from harness.ranks.processes.channel import MOST_SUBTESTS
+from harness.ranks.second_attempt import SecondAttempt
 from suites.selftest.faults import pooled
 from suites.selftest.faults.rows import OnForkServer, OnSpawn, Played
 
@@ -189,6 +193,19 @@ class Pollution(Pooled):
         polluted = self.play(pooled.FreshGroup, "test_minds_residue_after_a_sum", HARNESS_RANKS="pooled")
         self.assertEqual(polluted.verdict, "FAIL")
         self.assertIn("pollution: it passes on fresh ranks", polluted.text)
+
+    def test_interrupted(self) -> None:
+        """Where Ctrl-C ends the second attempt, the exception has the ranks of the first."""
+        self.passes(pooled.Shared, "test_sum")
+        stopped = SecondAttempt(JobResult((), interrupted=True))
+        with (
+            mock.patch.object(multiprocess, "second_attempt", lambda *_, **__: stopped),
+            self.assertRaises(KeyboardInterrupt) as caught,
+        ):
+            self.play(pooled.Shared, "test_fails")
+        report = InterruptReport.of(caught.exception)
+        assert report is not None
+        self.assertEqual(report.outcome.rank(1).status, Status.FAILED, str(report))
 
     def test_fault(self) -> None:
         self.passes(pooled.Shared, "test_sum")
