@@ -50,6 +50,10 @@ class HangRows(Rows):
             with self.subTest(method):
                 self.hang(method, "in " + method)
 
+    def test_in_a_call_that_is_restarted(self) -> None:
+        """The request for a stack ends no system call that the system can restart."""
+        self.assertNotIn("too late", self.hang("test_in_a_read", "in test_in_a_read").text)
+
     def test_in_a_call_that_fails_when_a_signal_ends_it(self) -> None:
         """A failure that the harness's own signal has caused is not the verdict."""
         played = self.hang("test_in_a_sleep_that_is_checked")

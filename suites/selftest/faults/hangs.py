@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import os
 import signal
 import threading
 from typing import NoReturn
@@ -96,6 +97,12 @@ class Hangs(FaultyCase):
         """Rank 1 polls in C with the GIL held, and passes once a signal wakes it."""
         if self.is_to_hang():
             poll_in_c(hold_the_gil=True)
+
+    def test_in_a_read(self) -> None:
+        """Rank 1 reads from a pipe in C that nobody writes to; the system can restart this call."""
+        if self.is_to_hang():
+            reader, _ = os.pipe()
+            ctypes.CDLL(None).read(reader, ctypes.create_string_buffer(1), 1)
 
     def test_in_a_sleep_that_is_checked(self) -> None:
         """Rank 1 sleeps in C, and fails once a signal wakes it."""
