@@ -20,7 +20,8 @@ from pathlib import Path
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tools.bench.tables import Table, rst, seconds
+from tools.bench.tables import seconds
+from tools.simple_table import Table, rst
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = (1, 2, 4)
