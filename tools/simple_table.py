@@ -14,7 +14,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-def rst(table: Table) -> str:
+def as_rst(table: Table) -> str:
     """Formats a table as an RST simple table, in which no row may have an empty first column."""
     lines = [table.heading, *table.rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.heading))]

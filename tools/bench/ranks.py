@@ -23,11 +23,11 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from harness.system import processors
-from tools import simple_table
 from tools.bench import goals, session, tables
 from tools.bench.contenders import TITLES
 from tools.bench.kinds import KINDS
 from tools.bench.series import Cell, Series
+from tools.simple_table import as_rst
 
 DEFAULT_SIZES = (2, 4, 8, 32)
 DEFAULT_ROUNDS = 15
@@ -124,11 +124,11 @@ def _show(measured: Mapping[Cell, Series], *, rst: bool) -> None:
         print(f"\r{'':<70}\r", end="", file=sys.stderr)
     print(", ".join(f"{name} {value}" for name, value in _machine().items()))
     shown = [table for table in (tables.medians(measured), tables.kept(measured)) if table.rows]
-    medians = "\n\n".join(simple_table.rst(table) for table in shown)
+    medians = "\n\n".join(as_rst(table) for table in shown)
     if rst:
         print(medians)
         return
-    print(f"\n{medians}\n\n{simple_table.rst(tables.spread(measured))}\n")
+    print(f"\n{medians}\n\n{as_rst(tables.spread(measured))}\n")
     for goal in goals.reached(measured):
         print(goal)
     for cell, series in measured.items():

@@ -30,7 +30,7 @@ from harness.runner.exit_codes import ExitCode
 from tools.matrix import environments, interpreters, runs
 from tools.matrix.environments import RELEASES, Environment, NotMade, Pair
 from tools.matrix.interpreters import MINORS, Interpreter
-from tools.simple_table import placed, rst
+from tools.simple_table import as_rst, placed
 
 TREE = Path(__file__).resolve().parents[2]
 CACHE = TREE / ".harness" / "matrix"
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the tool and returns one of the exit codes that ``--help`` lists."""
     options = _parser().parse_args(argv)
     try:
-        if options.rst or options.readme:
+        if options.table or options.readme:
             return _show(options.cache, readme=options.readme)
         versions = [name for name in options.python if os.sep not in name]
         named = [_named(Path(name)) for name in options.python if os.sep in name]
@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         "--list", action="store_true", help="print the pairs and what failed in each; run nothing"
     )
     instead.add_argument(
-        "--rst", action="store_true", help="print the table of all that was run; run nothing"
+        "--rst", dest="table", action="store_true", help="print the table of all that was run; run nothing"
     )
     instead.add_argument("--readme", action="store_true", help="write it into README.rst; run nothing")
     return parser
@@ -202,7 +202,7 @@ def _list(pairs: Sequence[Pair], cache: Path) -> ExitCode:
 
 
 def _show(cache: Path, *, readme: bool) -> ExitCode:
-    text = rst(runs.table(runs.tried(cache / RUNS)))
+    text = as_rst(runs.table(runs.tried(cache / RUNS)))
     if not readme:
         print(text)
         return ExitCode.OK

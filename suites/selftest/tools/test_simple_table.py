@@ -2,16 +2,16 @@
 
 import unittest
 
-from tools.simple_table import Table, placed, rst
+from tools.simple_table import Table, as_rst, placed
 
 
-class Rst(unittest.TestCase):
-    """The function ``rst``, which formats a table."""
+class AsRst(unittest.TestCase):
+    """The function ``as_rst``, which formats a table."""
 
     def test_columns_line_up_under_their_rules(self) -> None:
         """Each column starts where its rule of ``=`` starts, as RST's simple tables need it."""
         bar = "=============  ="
-        lines = rst(Table(("measured", "b"), (("one", "2"), ("three hundred", "")))).splitlines()
+        lines = as_rst(Table(("measured", "b"), (("one", "2"), ("three hundred", "")))).splitlines()
         self.assertEqual(lines, [bar, "measured       b", bar, "one            2", "three hundred", bar])
 
 
