@@ -58,6 +58,16 @@ class Environment:
         """The environment's interpreter."""
         return self.directory / "bin" / "python"
 
+    @property
+    def note(self) -> Path:
+        """The file that says what is installed, written when all of it is and torch can be imported."""
+        return self.directory / "requirements.txt"
+
+    @property
+    def installed(self) -> str | None:
+        """The requirements that it was made with; None for one that is not there or not whole."""
+        return self.note.read_text(encoding="utf-8") if self.note.exists() else None
+
     def variables(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The variables of a process in the environment: ``environ``, and this environment in front.
 
@@ -88,20 +98,26 @@ def uv_variables(environ: Mapping[str, str], cache: Path) -> dict[str, str]:
 
 
 def make(pair: Pair, pinned: str, cache: Path) -> Environment:
-    """Makes the environment of a pair, or brings the one that is there up to date. Raises NotMade.
+    """Makes the environment of a pair; one that is there with the same requirements is used as it is.
 
-    ``pinned`` is the text of requirements.txt.
+    ``pinned`` is the text of requirements.txt. Raises NotMade.
     """
     environment = Environment(cache / "environments" / pair.name)
+    wanted = requirements(pinned, pair.release)
+    if environment.installed != wanted:
+        _install(environment, pair.interpreter, wanted, cache)
+    return environment
+
+
+def _install(environment: Environment, interpreter: Interpreter, wanted: str, cache: Path) -> None:
     uv = _uv(cache)
     variables = uv_variables(os.environ, cache)
-    if not environment.python.exists():
-        _run([uv, "venv", "--python", pair.interpreter.path, str(environment.directory)], variables)
+    _run([uv, "venv", "--clear", "--python", interpreter.path, str(environment.directory)], variables)
     # Bytecode is made here: spawned ranks write none, and each would compile torch's thousand modules anew.
     install = [uv, "pip", "install", "--compile-bytecode", "--python", str(environment.python), "-r", "-"]
-    _run(install, variables, requirements(pinned, pair.release))
+    _run(install, variables, wanted)
     _run([str(environment.python), "-c", _IMPORT], environment.variables(os.environ))
-    return environment
+    environment.note.write_text(wanted, encoding="utf-8")
 
 
 def _uv(cache: Path) -> str:

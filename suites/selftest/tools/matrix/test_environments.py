@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import re
+import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
-from tools.matrix.environments import RELEASES, Environment, Pair, reason, requirements, uv_variables
+from tools.matrix import environments
+from tools.matrix.environments import (
+    RELEASES,
+    Environment,
+    NotMade,
+    Pair,
+    reason,
+    requirements,
+    uv_variables,
+)
 from tools.matrix.interpreters import MINORS, Interpreter
 
 TREE = Path(__file__).resolve().parents[4]
@@ -43,6 +54,36 @@ class Requirements(unittest.TestCase):
         for pinned in ("", "numpy==1\n", "torch==2.13.0; python_version >= '3.11'\n"):
             with self.subTest(pinned), self.assertRaisesRegex(ValueError, "torch==RELEASE"):
                 requirements(pinned, "2.11.0")
+
+
+class Made(unittest.TestCase):
+    """When an environment is installed, and when the one that is there is used."""
+
+    def test_only_where_the_requirements_differ(self) -> None:
+        """One that was made with the same requirements is used; one that was not finished is made anew."""
+        pair = Pair(Interpreter("3.12.1", "/python"), "2.13.0")
+        with tempfile.TemporaryDirectory() as directory, mock.patch.object(environments, "_run") as ran:
+            cache = Path(directory)
+            folder = cache / "environments" / pair.name
+            folder.mkdir(parents=True)
+            for pinned, installs in (
+                ("torch==2.13.0\n", True),
+                ("torch==2.13.0\n", False),
+                ("torch==2.13.0\nnumpy==2\n", True),
+            ):
+                with self.subTest(pinned=pinned, installs=installs):
+                    ran.reset_mock()
+                    environment = environments.make(pair, pinned, cache)
+                    self.assertEqual((environment.installed, ran.called), (pinned, installs))
+
+    def test_a_failure_leaves_nothing_that_counts(self) -> None:
+        """An environment in which torch cannot be imported is no environment, this time and the next."""
+        pair = Pair(Interpreter("3.12.1", "/python"), "2.13.0")
+        with tempfile.TemporaryDirectory() as directory, mock.patch.object(environments, "_run") as ran:
+            for _ in range(2):
+                ran.side_effect = [None, None, NotMade("ImportError: libcudart.so.13")]
+                with mock.patch.object(environments, "_uv", return_value="uv"), self.assertRaises(NotMade):
+                    environments.make(pair, "torch==2.13.0\n", Path(directory))
 
 
 class Variables(unittest.TestCase):
