@@ -27,6 +27,7 @@ from tools.bench import goals, session, tables
 from tools.bench.contenders import TITLES
 from tools.bench.kinds import KINDS
 from tools.bench.series import Cell, Series
+from tools.simple_table import as_rst
 
 DEFAULT_SIZES = (2, 4, 8, 32)
 DEFAULT_ROUNDS = 15
@@ -123,11 +124,11 @@ def _show(measured: Mapping[Cell, Series], *, rst: bool) -> None:
         print(f"\r{'':<70}\r", end="", file=sys.stderr)
     print(", ".join(f"{name} {value}" for name, value in _machine().items()))
     shown = [table for table in (tables.medians(measured), tables.kept(measured)) if table.rows]
-    medians = "\n\n".join(tables.rst(table) for table in shown)
+    medians = "\n\n".join(as_rst(table) for table in shown)
     if rst:
         print(medians)
         return
-    print(f"\n{medians}\n\n{tables.rst(tables.spread(measured))}\n")
+    print(f"\n{medians}\n\n{as_rst(tables.spread(measured))}\n")
     for goal in goals.reached(measured):
         print(goal)
     for cell, series in measured.items():

@@ -20,7 +20,8 @@ from pathlib import Path
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tools.bench.tables import Table, rst, seconds
+from tools.bench.tables import seconds
+from tools.simple_table import Table, as_rst
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = (1, 2, 4)
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     tables = {"jobs": by_jobs, "shards": by_shards, "overhead": overhead}
     try:
         for part in arguments.only or PARTS:
-            print(rst(tables[part](arguments.names)), end="\n\n", flush=True)
+            print(as_rst(tables[part](arguments.names)), end="\n\n", flush=True)
     except BenchRunFailed as error:
         print(error, file=sys.stderr)
         return 1

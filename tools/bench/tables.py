@@ -1,26 +1,18 @@
-"""Formats measurements as tables, and tables as RST."""
+"""Formats measurements as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from tools.bench.contenders import KEPT as KEPT_CONTENDERS
 from tools.bench.contenders import TITLES
 from tools.bench.kinds import DEATH_SEEN, DEATH_UNSEEN, KEPT, MEMORY, TEST
 from tools.bench.series import Cell, Measured, Series, median, names, per_added_rank, ratio, sizes
+from tools.simple_table import Table
 
 LIMIT = "bare"
 OURS = "forkserver"
 UPSTREAM = "upstream"
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table: a heading, and rows with as many cells as the heading."""
-
-    heading: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def medians(measured: Measured) -> Table:
@@ -103,12 +95,3 @@ def brief(value: float) -> str:
 def memory(value: float) -> str:
     """Megabytes as text."""
     return f"{value:.1f} MB"
-
-
-def rst(table: Table) -> str:
-    """Formats a table as an RST simple table, in which no row may have an empty first column."""
-    lines = [table.heading, *table.rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(table.heading))]
-    bar = "  ".join("=" * width for width in widths)
-    text = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join([bar, text[0], bar, *text[1:], bar])

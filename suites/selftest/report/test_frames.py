@@ -17,6 +17,15 @@ class MainStackTest(unittest.TestCase):
         functions = [f.function for f in main_stack(samples.stack("barrier", 21))]
         self.assertEqual(functions, ["barrier", "wrapper", "test_sum", "run"])
 
+    def test_c_frames_are_none_of_it(self) -> None:
+        """From Python 3.14 on, a crash's dump ends with C frames; the main thread's are still Python's."""
+        c_frames = '  Binary file "/usr/bin/python3.14", at Py_RunMain+0x3aa [0x73c4fa]\n'
+        dump = (
+            f"{samples.stack('barrier', 21)}\n"
+            f"Current thread's C stack trace (most recent call first):\n{c_frames * 2}"
+        )
+        self.assertEqual(main_stack(dump), main_stack(samples.stack("barrier", 21)))
+
     def test_traceback_order_is_turned_round(self) -> None:
         frames = '  File "a.py", line 1, in outer\n  File "b.py", line 2, in inner\n'
         text = f"Thread 1 (most recent call last):\n{frames}"

@@ -1,10 +1,10 @@
-"""Tests the tables of measurements: their rows, their ratios and their RST."""
+"""Tests the tables of measurements: their rows, ratios and units."""
 
 import unittest
 
 from tools.bench.contenders import KEPT, TITLES
 from tools.bench.series import Cell, Series
-from tools.bench.tables import Table, kept, medians, memory, rst, seconds, spread
+from tools.bench.tables import kept, medians, memory, seconds, spread
 
 
 class Rows(unittest.TestCase):
@@ -67,13 +67,3 @@ class Rows(unittest.TestCase):
         self.assertEqual(kept(measured).heading, ("measured", "pooled"))
         self.assertEqual([row[1] for row in kept(measured).rows], ["30.0 ms", "0.50 ms"])
         self.assertEqual(medians(measured).rows, ())
-
-
-class Rst(unittest.TestCase):
-    """The function ``rst``, which formats a table."""
-
-    def test_columns_line_up_under_their_rules(self) -> None:
-        """Each column starts where its rule of ``=`` starts, as RST's simple tables need it."""
-        bar = "=============  ="
-        lines = rst(Table(("measured", "b"), (("one", "2"), ("three hundred", "")))).splitlines()
-        self.assertEqual(lines, [bar, "measured       b", bar, "one            2", "three hundred", bar])

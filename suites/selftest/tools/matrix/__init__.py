@@ -1,0 +1,1 @@
+"""Tests of ``tools.matrix``: which pairs there are, how they are made, and what the table says of them."""

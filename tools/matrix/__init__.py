@@ -1,0 +1,1 @@
+"""The self-tests and the suites on every Python and torch release that this machine can install."""

@@ -1,0 +1,121 @@
+"""What was run in the environments of the matrix, read from the journals of their runs, and its table."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.outcomes import Status
+from harness.record import TestRecord
+from harness.report.summary import Summary
+from harness.runner import journal
+from harness.runner.journal import EarlierRun
+from tools.matrix.interpreters import numbers
+from tools.simple_table import Table
+
+SELFTEST = "selftest"
+_NOT_MADE = "not-made.txt"
+_PAIR = re.compile(r"python-([\d.]+)-torch-([\d.]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What became of a pair: its releases, its runs from first to last, or why it has no environment."""
+
+    python: str
+    torch: str
+    runs: tuple[EarlierRun, ...] = ()
+    not_made: str = ""
+
+    @property
+    def verdicts(self) -> Mapping[str, TestRecord]:
+        """The last attempt at each test in the last run that had it, by the test's id."""
+        return {test.id: test.last for run in self.runs for test in Summary(run.records).tests}
+
+
+def new_run(runs: Path, pair: str) -> Path:
+    """The folder for the next run of a pair, which does not exist yet."""
+    return runs / pair / f"{len(list((runs / pair).glob('*/'))) + 1:03}"
+
+
+def forget(runs: Path, pair: str) -> None:
+    """Removes what is known of a pair."""
+    shutil.rmtree(runs / pair, ignore_errors=True)
+
+
+def note_not_made(runs: Path, pair: str, reason: str) -> None:
+    """Writes down why a pair has no environment, in place of what was known of it."""
+    forget(runs, pair)
+    (runs / pair).mkdir(parents=True)
+    (runs / pair / _NOT_MADE).write_text(reason, encoding="utf-8")
+
+
+def tried(runs: Path) -> list[Tried]:
+    """All pairs that were tried, by Python and then by torch."""
+    pairs = [(found, folder) for folder in runs.glob("*/") if (found := _PAIR.fullmatch(folder.name))]
+    read = [_read(found[1], found[2], folder) for found, folder in pairs]
+    return sorted(read, key=lambda one: (numbers(one.python), numbers(one.torch)))
+
+
+def _read(python: str, torch: str, folder: Path) -> Tried:
+    note = folder / _NOT_MADE
+    if note.exists():
+        return Tried(python, torch, not_made=note.read_text(encoding="utf-8"))
+    run = (journal.read(path.parent) for path in sorted(folder.glob(f"*/{journal.NAME}")))
+    return Tried(python, torch, tuple(run))
+
+
+def table(pairs: Sequence[Tried]) -> Table:
+    """A row for each pair, with a column for the self-tests and one for each suite that any pair has run.
+
+    A cell has the numbers of tests that passed, failed and were skipped. A pair without an environment has
+    its reason there instead.
+    """
+    suites = {suite for pair in pairs for suite in counts(pair.verdicts)}
+    columns = sorted(suites, key=lambda suite: (suite != SELFTEST, suite))
+    return Table(
+        ("Python", "torch", *(f"``{column}``" for column in columns), "run on"),
+        tuple(_row(pair, columns) for pair in pairs),
+    )
+
+
+def _row(pair: Tried, columns: Sequence[str]) -> tuple[str, ...]:
+    if not pair.runs:
+        return (pair.python, pair.torch, pair.not_made or "not run", *("" for _ in columns))
+    last = pair.runs[-1].info
+    found = counts(pair.verdicts)
+    cells = ("/".join(map(str, found[column])) if column in found else "-" for column in columns)
+    day = time.strftime("%Y-%m-%d", time.gmtime(last.started_at))
+    return (pair.python, last.torch or pair.torch, *cells, day)
+
+
+def counts(verdicts: Mapping[str, TestRecord]) -> dict[str, tuple[int, int, int]]:
+    """The numbers of tests that passed, failed and were skipped, by suite."""
+    found: dict[str, Counter[str]] = {}
+    for test, record in verdicts.items():
+        suite = test.removeprefix("suites.").partition(".")[0]
+        how = "failed" if not record.ok else "skipped" if record.status is Status.SKIPPED else "passed"
+        found.setdefault(suite, Counter())[how] += 1
+    return {suite: (how["passed"], how["failed"], how["skipped"]) for suite, how in found.items()}
+
+
+def failed(pair: Tried) -> list[TestRecord]:
+    """The tests of a pair whose last verdict is that they failed, by their ids."""
+    return sorted(
+        (record for record in pair.verdicts.values() if not record.ok), key=lambda record: record.id
+    )
+
+
+def described(pair: Tried | None) -> str:
+    """A line about what is known of a pair."""
+    if pair is None:
+        return "not run"
+    if pair.not_made:
+        return f"no environment: {pair.not_made}"
+    found = counts(pair.verdicts)
+    return ", ".join(f"{suite} {'/'.join(map(str, found[suite]))}" for suite in sorted(found))
