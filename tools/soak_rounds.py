@@ -24,6 +24,8 @@ SUITES = "suites"
 # beside it, or it would not come to its end.
 NICENESS = (0, 0, 0, 10, 19)
 LOOPS_WORTH = {0: 1, 10: 9, 19: 68}
+# The deadline of a test in seconds, as in .ci/run: load makes tests slow, and only a hang has to be ended.
+TIMEOUT_S = 600
 # The exit codes of a run that the soak ended: in good order, or before it had begun.
 CUT = (ExitCode.INTERRUPTED, -signal.SIGTERM)
 
@@ -63,7 +65,8 @@ class Round:
         """The arguments of ``run_tests.py``."""
         names = [] if self.name == SUITES else [self.name]
         seed = [] if self.seed is None else [f"--seed={self.seed}"]
-        return [*names, f"--shard={self.shard}", f"--shuffle={self.shuffle}", f"--jobs={self.jobs}", *seed]
+        drawn = [f"--shard={self.shard}", f"--shuffle={self.shuffle}", f"--jobs={self.jobs}", *seed]
+        return [*names, *drawn, f"--timeout={TIMEOUT_S}"]
 
     def __str__(self) -> str:
         extras = "".join(f", {what}" for what in ("memory", "disk") if getattr(self, what))

@@ -1,6 +1,6 @@
 """Ranks that hang: rank 1 does, and rank 0 passes unless the method says otherwise.
 
-All ranks arrive first, so that the short deadline of these tests runs against the hang alone.
+A rank arrives where it hangs, and hardly any time is left once all others have reported.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from harness import RankProblem
 from suites.selftest.faults.base import FaultyCase
 
 
-def wait_in_python() -> NoReturn:
-    """Never returns; a stack has to show this frame."""
+def wait_in_python(case: FaultyCase | None = None) -> NoReturn:
+    """Never returns; a stack has to show this frame, from the moment at which ``case`` arrives."""
+    if case is not None:
+        case.arrive()
     never = threading.Event()
     while True:
         never.wait(3600)
@@ -35,41 +37,48 @@ def lock_twice() -> None:
 class Clinging:
     """An object whose destructor hangs."""
 
+    def __init__(self, case: FaultyCase) -> None:
+        self._case = case
+
     def __del__(self) -> None:
-        wait_in_python()
+        wait_in_python(self._case)
 
 
 class Hangs(FaultyCase):
     """Has one method for each kind of hang."""
 
     arrivals = 2
+    left_s = 0.1  # enough for a rank to get from where it arrives into C, on an idle machine
 
     def is_to_hang(self) -> bool:
-        """Returns True in rank 1; the deadline starts once both ranks have called this."""
-        self.arrive()
+        """Returns True in rank 1; rank 0 is done."""
+        if self.rank == 0:
+            self.leave()
         return self.rank == 1
 
     def test_in_python(self) -> None:
         """Rank 1 hangs in Python, where signals still reach the interpreter."""
         if self.is_to_hang():
-            wait_in_python()
+            wait_in_python(self)
 
     def test_in_c_with_the_gil(self) -> None:
         """Rank 1 hangs in C with the GIL held, so that it can run no Python code any more."""
         if self.is_to_hang():
+            self.arrive()
             lock_twice()
 
     def test_in_c_with_the_gil_and_sigterm_ignored(self) -> None:
         """Rank 1 hangs in C with the GIL held and ignores SIGTERM, so that only SIGKILL ends it."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if self.is_to_hang():
+            self.arrive()
             lock_twice()
 
     def test_with_sigterm_ignored(self) -> None:
         """Rank 1 hangs in Python and ignores SIGTERM, so that only SIGKILL ends it."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if self.is_to_hang():
-            wait_in_python()
+            wait_in_python(self)
 
     def test_with_everything_caught(self) -> None:
         """Rank 1 catches every exception that is meant to stop it and goes on."""
@@ -77,34 +86,39 @@ class Hangs(FaultyCase):
         if self.is_to_hang():
             while True:
                 try:
-                    wait_in_python()
+                    wait_in_python(self)
                 except BaseException:  # noqa: BLE001 - catching everything is the fault
                     continue
 
     def test_in_a_destructor(self) -> None:
         """Rank 1 hangs in the destructor of a local variable."""
         if self.is_to_hang():
-            clinging = Clinging()
+            clinging = Clinging(self)
             del clinging
 
     def test_in_a_cleanup(self) -> None:
         """Rank 1 hangs in a cleanup, after the method itself has passed."""
         if self.is_to_hang():
-            self.addCleanup(wait_in_python)
+            self.addCleanup(wait_in_python, self)
 
     def test_after_a_sub_test(self) -> None:
         """Rank 1 fails in a sub-test and hangs after it, while rank 0 hangs inside the sub-test."""
-        self.arrive()
         with self.subTest(n=1):
             if self.rank == 1:
                 self.fail("why all ranks hang")
-            wait_in_python()
-        wait_in_python()
+            wait_in_python(self)
+        wait_in_python(self)
+
+
+class HangsEverywhere(FaultyCase):
+    """All ranks hang."""
+
+    arrivals = 2
+    left_s = 1.0  # for both ranks to get from where they arrive to the line on which they hang
 
     def test_everywhere(self) -> None:
         """All ranks hang on the same line."""
-        self.arrive()
-        wait_in_python()
+        wait_in_python(self)
 
 
 class HangsAtExit(FaultyCase):

@@ -16,7 +16,7 @@ from harness.system.reaper import reap
 
 ROOT = str(Path(__file__).resolve().parents[3])
 # Seconds for a server to do its work; only a broken test waits this long.
-LONG_S = 120.0
+LONG_S = 300.0
 
 # A server: `start` gives it a child, by default one that waits until it is killed.
 SERVER = """

@@ -18,7 +18,7 @@ from suites.selftest.tools.planted import flaky
 
 TREE = Path(__file__).resolve().parents[3]
 # Seconds until a broken tool is given up; no healthy one takes that long.
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 # Seconds for the processes that a soak has killed to be gone.
 GONE_S = 30.0
 

@@ -57,9 +57,10 @@ class DrawTest(unittest.TestCase):
     def test_arguments(self) -> None:
         """A round is a command line of run_tests.py; the standard suites are a run without names."""
         drawn = replace(ROUND, name="selftest", shard="2/3", shuffle=7, jobs=4, seed=None)
-        self.assertEqual(drawn.arguments(), ["selftest", "--shard=2/3", "--shuffle=7", "--jobs=4"])
+        part = ["--shard=2/3", "--shuffle=7", "--jobs=4"]
+        self.assertEqual(drawn.arguments(), ["selftest", *part, "--timeout=600"])
         drawn = replace(drawn, name="suites", seed=9)
-        self.assertEqual(drawn.arguments(), ["--shard=2/3", "--shuffle=7", "--jobs=4", "--seed=9"])
+        self.assertEqual(drawn.arguments(), [*part, "--seed=9", "--timeout=600"])
 
 
 class JudgeTest(unittest.TestCase):
