@@ -105,6 +105,19 @@ class ReaperTest(unittest.TestCase):
             assert posix.children() == []
         """)
 
+    def test_orphans_that_work(self) -> None:
+        """An orphan that still works when the grace is over gets more of them, but not for ever."""
+        self.serves("""
+            reaper.ORPHAN_GRACE_S, reaper.MOST_GRACES = 0.001, 10**6
+            start("sh", "-c", "n=0; while [ $n -lt 100000 ]; do n=$((n+1)); done")
+            assert server.sweep([]) == []
+            reaper.MOST_GRACES = 3
+            orphan = start("sh", "-c", "while :; do :; done")
+            leaked = server.sweep([])
+            assert leaked == [f"process {orphan}: sh -c while :; do :; done"], leaked
+            assert gone(orphan)
+        """)
+
     def test_orphans_of_orphans(self) -> None:
         """What the death of an orphan orphans is ended, too."""
         self.serves("""
