@@ -82,10 +82,20 @@ def _ends_until(pid: int, deadline: float) -> bool:
 
 def is_zombie(pid: int) -> bool:
     """Whether the process has ended and only waits to be reaped."""
+    return _state(pid) == "Z"
+
+
+def is_working(pid: int) -> bool:
+    """Whether the process runs, or would if it had a processor or its data from a disk."""
+    return _state(pid) in ("R", "D")
+
+
+def _state(pid: int) -> str:
+    """The state of a process's main thread as a letter (proc(5)); "" for a process that is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except (FileNotFoundError, ProcessLookupError):
-        return False
+        return ""
 
 
 def command_line(pid: int) -> str:

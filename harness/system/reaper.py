@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from harness.system import posix
 
 # Seconds for all orphans together to end by themselves before they count as left behind: the helper
 # processes of multiprocessing notice the end of their rank within milliseconds.
 ORPHAN_GRACE_S = 0.25
+# How many such graces an orphan gets that uses them: on a busy machine those helpers are still about to end,
+# or even to start. Together less than the grace for ranks to exit, in which the sweep is awaited.
+MOST_GRACES = 20
 
 
 def reap(pid: int) -> tuple[int, int]:
@@ -38,7 +41,7 @@ class Reaper:
         """Ends the orphans of ranks that have ended; returns a line for each that had not ended by itself."""
         leaked: list[str] = []
         while orphans := self._orphans(ranks):
-            for pid in posix.still_running(orphans, ORPHAN_GRACE_S):
+            for pid in _left_behind(orphans):
                 leaked.append(f"process {pid}: {posix.command_line(pid)}")
                 _kill(pid)
             for pid in orphans:
@@ -61,6 +64,19 @@ class Reaper:
                 reap(pid)
         self.helpers.clear()
         self.sweep(())  # the helpers' own children are orphans now
+
+
+def _left_behind(orphans: Sequence[int]) -> list[int]:
+    """The orphans that do not end by themselves: they wait for something, or have worked for all graces."""
+    left: set[int] = set()
+    working: Sequence[int] = orphans
+    for _ in range(MOST_GRACES):
+        running = posix.still_running(working, ORPHAN_GRACE_S)
+        working = [pid for pid in running if posix.is_working(pid)]
+        left.update(set(running).difference(working))
+        if not working:
+            break
+    return [pid for pid in orphans if pid in left or pid in working]
 
 
 def _kill(pid: int) -> None:

@@ -34,14 +34,14 @@ class FreshRanks:
         self._job = job
         self._launcher = choose_launcher.launcher(job.settings.launcher)
         self.started = time.monotonic()
-        self._ranks: RankSet = self._launcher.launch(job.request)
-        self.processes = [RankProcess(self._ranks, rank) for rank in range(self._ranks.world_size)]
+        self.ranks: RankSet = self._launcher.launch(job.request)
+        self.processes = [RankProcess(self.ranks, rank) for rank in range(self.ranks.world_size)]
 
     def join(self, rules: MergeRules) -> JobResult:
         """Supervises the ranks to their end."""
         job = self._job
         result = supervise(
-            self._ranks,
+            self.ranks,
             job.test_id,
             job.settings,
             started=self.started,
@@ -50,13 +50,13 @@ class FreshRanks:
         )
         for process, outcome in zip(self.processes, result.outcomes, strict=True):
             process.exitcode = outcome.exit_code
-        self._ranks.close()
+        self.ranks.close()
         replace_if_stuck(self._launcher, result)
         return result
 
     def close(self) -> None:
         """Ends the ranks where ``join`` was never called."""
-        self._ranks.close()
+        self.ranks.close()
 
     def how_the_server_ended(self) -> str:
         """How the launcher's server ended, as text."""

@@ -194,7 +194,9 @@ class RankThreads:
             return False  # a thread that the test started may still enter a collective
         working = [t for t in self.threads if t.rank not in self._reported]
         pending = [t.pending for t in working]
-        return bool(working) and all(p is not None and not p.complete for p in pending)
+        if not working or not all(p is not None and not p.complete for p in pending):
+            return False
+        return self._events.empty()  # else a rank that has just reported may say why the others wait
 
     # -- in a rank
 
@@ -210,8 +212,8 @@ class RankThreads:
             ending = error
         final = final_result(thread.channel.result, ending, thread.channel.texts)
         self._token.release(thread.rank)
-        self._reported.add(thread.rank)
         self._events.put(final.outcome(thread.rank, started, collectives=tuple(thread.records)))
+        self._reported.add(thread.rank)  # after the report, for the parent's look at the queue
         thread.released.wait()
         if thread.world is not None and not self.over:
             from harness.ranks.threads import torch_groups

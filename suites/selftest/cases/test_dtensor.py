@@ -86,6 +86,7 @@ class LocalTest(unittest.TestCase):
 
     def test_hangs(self) -> None:
         """A process that hangs is a time-out with the line where it hung."""
+        bodies.play(bodies.FaultyLocal, "test_leaves_its_mark")  # starts the process, without the deadline
         result, outcome = bodies.play(bodies.FaultyLocal, "test_hangs", HARNESS_TIMEOUT="2")
         self.assertIn("timed out", bodies.said(result))
         self.assertIn("in test_hangs", bodies.said(result))

@@ -8,10 +8,13 @@ from unittest import mock
 
 from harness import Status
 from suites.selftest.faults import collectives
-from suites.selftest.faults.rows import IMPATIENT, OnForkServer, OnSpawn, Rows
+from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
 
 # Upstream's harness loses about one 4-rank test in nine to "connectFullMesh ... Connection closed by peer".
-REPETITIONS = 200
+# There so many in a row pass once in a thousand times.
+REPETITIONS = 60
+# Seconds. A rank that waits in C cannot tell that it does: within the grace it has to get there.
+GRACES = {"HARNESS_GRACE": "1", "HARNESS_SKIP_GRACE": "1"}
 
 
 class CollectiveRows(Rows):
@@ -19,7 +22,7 @@ class CollectiveRows(Rows):
 
     def collateral(self, method: str, verdict: str, status: Status, *said: str) -> None:
         """Checks a verdict for which rank 0 is found waiting in its all-reduce."""
-        played = self.play(collectives.Collectives, method, **IMPATIENT)
+        played = self.play(collectives.Collectives, method, **GRACES)
         self.check(played, verdict, status, *said, "all_reduce", collateral=(0,))
         self.assertEqual(played.rank(0).collectives[-1].operation, "all_reduce")
         self.assertIsNone(played.rank(0).collectives[-1].ended_s)
@@ -35,13 +38,13 @@ class CollectiveRows(Rows):
 
     def test_hangs(self) -> None:
         """A rank left alone in an all-reduce times out, and the verdict says which collective it waits in."""
-        played = self.play(collectives.Collectives, "test_hangs", HARNESS_TIMEOUT="0.5")
+        played = self.play(collectives.Hangs, "test_hangs")
         self.check(played, "ERROR", Status.TIMED_OUT, "rank 0 timed out", "all_reduce #2", root=0)
         self.assertEqual(played.rank(1).status, Status.PASSED)
 
     def test_fails_before_init(self) -> None:
         """A rank that fails before init_process_group is the cause, and its peer waits in the rendezvous."""
-        played = self.play(collectives.Rendezvous, "test_fails_before_init", **IMPATIENT)
+        played = self.play(collectives.Rendezvous, "test_fails_before_init", **GRACES)
         self.check(played, "FAIL", Status.FAILED, "rank 1 will not come", collateral=(0,))
         self.assertIn("init_process_group", played.rank(0).stack)
 
@@ -66,13 +69,13 @@ class CollectivesOnForkServer(CollectiveRows, OnForkServer):
 
     def test_fails_before_set(self) -> None:
         """A rank that raises is the cause, and its peer waits at the store."""
-        played = self.play(collectives.Rendezvous, "test_fails_before_set", **IMPATIENT)
+        played = self.play(collectives.Rendezvous, "test_fails_before_set", **GRACES)
         self.check(played, "ERROR", Status.ERROR, "rank 1 will not set it", collateral=(0,))
         self.assertIn("test_fails_before_set", played.rank(0).stack)
 
     def test_mismatch(self) -> None:
         """Ranks in different collectives are an error that says who was in which one."""
-        played = self.play(collectives.Collectives, "test_mismatch", HARNESS_TIMEOUT="1")
+        played = self.play(collectives.Hangs, "test_mismatch")
         self.assertEqual(played.verdict, "ERROR", played.text)
         last = [o.collectives[-1].operation for o in played.outcome.ranks]
         self.assertEqual(last, ["barrier", "broadcast"], played.text)
@@ -96,7 +99,7 @@ class CollectivesOnForkServer(CollectiveRows, OnForkServer):
         self.assertEqual(played.verdict, "pass", played.text)
 
     def test_ranks_that_leave_early(self) -> None:
-        """Ranks that are done early never close a connection on a peer, in two hundred runs."""
+        """Ranks that are done early never close a connection on a peer, in sixty runs."""
         with mock.patch.dict(os.environ):
             os.environ.pop("TORCH_DIST_INIT_BARRIER", None)
             for repetition in range(REPETITIONS):

@@ -11,7 +11,7 @@ from suites.selftest.faults.processes import Announced, still_there
 from suites.selftest.faults.rows import IMPATIENT, FaultRows, OnForkServer, OnSpawn
 
 # Seconds for the kernel to end the ranks of a server that is gone.
-GONE_S = 10.0
+GONE_S = 30.0
 
 
 class FarewellRows(FaultRows):

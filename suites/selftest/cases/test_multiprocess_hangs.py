@@ -9,16 +9,13 @@ from harness import Status
 from suites.selftest.faults import hangs
 from suites.selftest.faults.rows import IMPATIENT, OnForkServer, OnSpawn, Played, Rows
 
-# Seconds from the moment at which both ranks have arrived.
-DEADLINE = "0.4"
-
 
 class HangRows(Rows):
     """Rank 1 hangs until the deadline; rank 0, which passed, is never blamed."""
 
     def hang(self, method: str, *said: str, signalled: str = "") -> Played:
         """Checks a test that ends at the deadline, with a stack that leads to the test's method."""
-        played = self.play(hangs.Hangs, method, HARNESS_TIMEOUT=DEADLINE)
+        played = self.play(hangs.Hangs, method)
         self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", *said)
         self.assertEqual(played.rank(0).status, Status.PASSED)
         self.assertNotIn("rank 0 timed out", played.text)
@@ -59,14 +56,14 @@ class HangRows(Rows):
         played = self.hang("test_in_a_sleep_that_is_checked")
         self.assertIsNone(played.rank(1).error)
 
-    def test_in_a_sleep_after_a_failure(self) -> None:
+    def test_after_a_failure(self) -> None:
         """A peer of a failed rank is collateral, whatever it does when it is asked for its stack."""
-        played = self.play(hangs.Hangs, "test_in_a_sleep_after_a_failure", **IMPATIENT)
+        played = self.play(hangs.HangsAfterPeer, "test_after_a_failure", **IMPATIENT)
         self.check(played, "FAIL", Status.FAILED, "the cause", root=0, collateral=(1,))
 
-    def test_in_a_sleep_after_a_skip(self) -> None:
+    def test_after_a_skip(self) -> None:
         """A peer that skips only when it is asked for its stack has not skipped with the others."""
-        played = self.play(hangs.Hangs, "test_in_a_sleep_after_a_skip", **IMPATIENT)
+        played = self.play(hangs.HangsAfterPeer, "test_after_a_skip", **IMPATIENT)
         self.check(played, "ERROR", Status.ERROR, "divergent skip", root=0, collateral=(1,))
 
     def test_with_sigterm_ignored(self) -> None:
@@ -85,12 +82,12 @@ class HangRows(Rows):
 
     def test_in_a_cleanup(self) -> None:
         """A rank that hangs in a cleanup times out, because cleanups belong to the test."""
-        played = self.play(hangs.Hangs, "test_in_a_cleanup", HARNESS_TIMEOUT=DEADLINE)
+        played = self.play(hangs.Hangs, "test_in_a_cleanup")
         self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", "in wait_in_python")
 
     def test_everywhere(self) -> None:
         """If all ranks hang on the same line, both time out and their stack is shown once."""
-        played = self.play(hangs.Hangs, "test_everywhere", HARNESS_TIMEOUT=DEADLINE)
+        played = self.play(hangs.HangsEverywhere, "test_everywhere")
         self.assertEqual(played.verdict, "ERROR")
         self.assertEqual([o.status for o in played.outcome.ranks], [Status.TIMED_OUT] * 2, played.text)
         self.assertIn("stack of ranks 0, 1", played.text)
@@ -98,20 +95,20 @@ class HangRows(Rows):
     @unittest.skipIf(sys.version_info < (3, 11), "unittest tells of sub-tests when the test is over")
     def test_after_a_sub_test(self) -> None:
         """The rank whose sub-test failed before the hang is the cause, with the sub-test's traceback."""
-        played = self.play(hangs.Hangs, "test_after_a_sub_test", HARNESS_TIMEOUT=DEADLINE)
+        played = self.play(hangs.Hangs, "test_after_a_sub_test")
         said = ("cause: rank 1 timed out after 1 sub-test had failed", "AssertionError: why all ranks hang")
         self.check(played, "ERROR", Status.TIMED_OUT, *said)
         self.assertEqual(len(played.result.failures), 1)
 
     def test_in_atexit(self) -> None:
         """A rank whose process does not end after a pass is an error that shows its stack."""
-        played = self.play(hangs.HangsAtExit, "test_in_atexit", HARNESS_EXIT_GRACE="0.3")
+        played = self.play(hangs.HangsAtExit, "test_in_atexit", HARNESS_EXIT_GRACE="2")
         self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out while exiting", "in wait_in_python")
         self.assertEqual(played.rank(0).status, Status.PASSED)
 
     def test_the_next_test_is_unharmed(self) -> None:
         """A hang does not harm the next test."""
-        self.play(hangs.Hangs, "test_with_sigterm_ignored", HARNESS_TIMEOUT=DEADLINE)
+        self.play(hangs.Hangs, "test_with_sigterm_ignored")
         played = self.play(hangs.PassesAfterwards, "test_passes")
         self.assertEqual(played.verdict, "pass", played.text)
 

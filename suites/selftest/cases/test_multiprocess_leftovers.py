@@ -125,7 +125,7 @@ class LieRows(Rows):
 
     def test_half_a_frame(self) -> None:
         """Half a frame, which swallows the real report, is an error."""
-        played = self.play(leftovers.Lies, "test_half_a_frame", HARNESS_TIMEOUT="5")
+        played = self.play(leftovers.HalfALie, "test_half_a_frame")
         self.assertEqual(played.verdict, "ERROR")
         self.assertEqual(played.outcome.root_cause, 1)
 

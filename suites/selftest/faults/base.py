@@ -9,20 +9,20 @@ import contextlib
 import glob
 import os
 import select
+import socket
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
-from harness import MultiProcessTestCase
-from harness.protocol import Launch
+from harness import MultiProcessTestCase, environment
 from harness.ranks.processes.mode import FreshRanks
-from harness.settings import Settings
 
 __unittest = True  # as in the harness, so that a traceback in a verdict shows no frame of this file
 
 # Seconds for ranks to reach the point that a test is about. Far above what a loaded machine needs: only a
 # broken self-test waits this long.
-ARRIVAL_S = 60.0
+ARRIVAL_S = 300.0
+# What a rank writes that arrives or that follows; one that leaves writes its number.
+ARRIVED, FOLLOWS = 255, 254
 # Names the FIFO on which ranks announce process ids to the self-test that runs them in another process.
 ANNOUNCE = "HARNESS_FAULTS_FIFO"
 
@@ -30,12 +30,14 @@ ANNOUNCE = "HARNESS_FAULTS_FIFO"
 class FaultyCase(MultiProcessTestCase):
     """A case of two ranks that synchronise through FIFOs.
 
-    ``arrivals`` is the number of ranks that call ``arrive`` before the test's deadline starts to run: a test
-    about a hang needs a short deadline, and the time that ranks take to start must not count against it.
+    ``arrivals`` is the number of ranks that call ``arrive``, ``leave`` or ``follow`` before the deadline of
+    the test starts to run. With ``left_s`` so many seconds of it are left then, however long it is: a test
+    about a hang need not wait for it, and nothing that a busy machine makes slow counts against it.
     """
 
     world_size = 2
     arrivals = 0
+    left_s: float | None = None
 
     def setUp(self) -> None:
         super().setUp()
@@ -47,20 +49,35 @@ class FaultyCase(MultiProcessTestCase):
             reader = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
             try:
                 self._spawn_processes()
-                _read_bytes(reader, self.arrivals)
+                came = _read_bytes(reader, self.arrivals)
             finally:
                 os.close(reader)
-            assert isinstance(self._running, FreshRanks), self._running
-            self._running.started = time.monotonic()
+            self._start_deadline(came)
         super()._join_processes(fn)
 
-    def _request(self, settings: Settings) -> Launch:
-        request = super()._request(settings)
-        return replace(request, start_timeout_s=ARRIVAL_S) if self.arrivals else request
+    def _start_deadline(self, came: bytes) -> None:
+        """Starts the deadline anew, once the ranks whose numbers are in ``came`` have reported."""
+        running = self._running
+        assert isinstance(running, FreshRanks), running
+        for rank in set(came) - {ARRIVED, FOLLOWS}:
+            _wait_readable(running.ranks.links[rank].channel)
+        if FOLLOWS in came:
+            self.tell("follow")
+        spent_s = 0.0 if self.left_s is None else self._timeout_s(environment.settings()) - self.left_s
+        running.started = time.monotonic() - spent_s
 
     def arrive(self) -> None:
         """Called in a rank: tells the parent that this rank has arrived, so that the deadline may start."""
-        _tell(self._fifo("arrivals"), b"!")
+        _tell(self._fifo("arrivals"), bytes([ARRIVED]))
+
+    def leave(self) -> None:
+        """Called in a rank that is done: the deadline may start once this rank has reported."""
+        _tell(self._fifo("arrivals"), bytes([self.rank]))
+
+    def follow(self) -> None:
+        """Called in one rank of a test: arrives, and returns once all ranks that left have reported."""
+        _tell(self._fifo("arrivals"), bytes([FOLLOWS]))
+        self.hear("follow")
 
     def tell(self, point: str, word: str = "") -> None:
         """Called in a rank: sends ``word`` and returns once another rank hears this point."""
@@ -94,9 +111,14 @@ def _tell(path: str, data: bytes) -> None:
     os.close(fifo)
 
 
-def _read_bytes(fd: int, count: int) -> None:
-    deadline = time.monotonic() + ARRIVAL_S
-    while count > 0:
-        ready, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
-        assert ready, f"{count} ranks did not arrive within {ARRIVAL_S:g} s"
-        count -= len(os.read(fd, count))
+def _read_bytes(fd: int, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        _wait_readable(fd)
+        data += os.read(fd, count - len(data))
+    return data
+
+
+def _wait_readable(what: int | socket.socket) -> None:
+    ready, _, _ = select.select([what], [], [], ARRIVAL_S)
+    assert ready, f"not every rank came to where the test begins within {ARRIVAL_S:g} s"

@@ -40,20 +40,6 @@ class Collectives(FaultyCase):
             os._exit(4)
         dist.all_reduce(torch.ones(1))
 
-    def test_hangs(self) -> None:
-        """Rank 1 passes while rank 0 waits in an all-reduce until the deadline."""
-        self.meet_and_go_on()
-        if self.rank == 0:
-            dist.all_reduce(torch.ones(1))
-
-    def test_mismatch(self) -> None:
-        """The ranks call different collectives at the same point."""
-        self.meet_and_go_on()
-        if self.rank == 0:
-            dist.barrier()
-        else:
-            dist.broadcast(torch.ones(1 << 16), src=0)
-
     def test_skips(self) -> None:
         """Rank 1 skips before the all-reduce in which rank 0 waits."""
         self.meet_and_go_on()
@@ -84,6 +70,30 @@ class Collectives(FaultyCase):
         weight = torch.randn(512, 512, requires_grad=True)
         (weight @ weight).sum().backward()
         self.assertIsNotNone(weight.grad)
+
+
+class Hangs(Collectives):
+    """Ranks that wait in a collective until the deadline."""
+
+    left_s = 1.0  # for ranks to get from where they arrive into their collectives
+
+    def test_hangs(self) -> None:
+        """Rank 1 passes while rank 0 waits in an all-reduce until the deadline."""
+        self.make_group()
+        dist.all_reduce(torch.ones(1))
+        if self.rank == 1:
+            self.leave()
+        else:
+            self.arrive()
+            dist.all_reduce(torch.ones(1))
+
+    def test_mismatch(self) -> None:
+        """The ranks call different collectives at the same point."""
+        self.meet_and_go_on()
+        if self.rank == 0:
+            dist.barrier()
+        else:
+            dist.broadcast(torch.ones(1 << 16), src=0)
 
 
 class Rendezvous(FaultyCase):

@@ -45,14 +45,18 @@ class LeavesSlowly(FaultyCase):
     """Rank 0 passes and hangs at exit, rank 1 fails, and rank 2 hangs and ignores SIGTERM."""
 
     world_size = 3
+    arrivals = 3
 
     def test_rows(self) -> None:
         if self.rank == 0:
             atexit.register(time.sleep, 3600)
+            self.leave()
         elif self.rank == 1:
+            self.follow()
             self.fail("the real cause")
         else:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            self.arrive()
             time.sleep(3600)
 
 

@@ -102,13 +102,15 @@ class Leaves(FaultyCase):
 
 
 class Lies(FaultyCase):
-    """Rank 1 writes to the channel on which it reports, once rank 0 has nothing left to do."""
+    """Rank 1 writes to the channel on which it reports, once rank 0 has reported."""
+
+    arrivals = 2
 
     def setUpRank(self) -> None:
         if self.rank == 0:
-            self.tell("here")
+            self.leave()
         else:
-            self.hear("here")
+            self.follow()
 
     def channel(self) -> socket.socket:
         """Returns the rank's channel, which is the only socket that a rank has."""
@@ -164,11 +166,6 @@ class Lies(FaultyCase):
             assert lie != frame
             send_frame(self.channel(), lie)
 
-    def test_half_a_frame(self) -> None:
-        """Rank 1 announces a longer frame than it sends, so that its real report becomes part of it."""
-        if self.rank == 1:
-            self.channel().sendall(struct.pack(">I", 1 << 20))
-
     def test_passes_then_fails(self) -> None:
         """Rank 1 sends a report that it passed, and then fails."""
         if self.rank == 1:
@@ -189,6 +186,17 @@ class Lies(FaultyCase):
             for n in range(2000):
                 with self.subTest("x" * 500, n=n):
                     self.assertGreaterEqual(n, 0)
+
+
+class HalfALie(Lies):
+    """Rank 1 is never heard, until the deadline."""
+
+    left_s = 0.5
+
+    def test_half_a_frame(self) -> None:
+        """Rank 1 announces a longer frame than it sends, so that its real report becomes part of it."""
+        if self.rank == 1:
+            self.channel().sendall(struct.pack(">I", 1 << 20))
 
 
 def _fork(body: Callable[..., None], *arguments: int) -> None:

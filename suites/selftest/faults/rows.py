@@ -15,10 +15,10 @@ from suites.selftest.faults.clean import CleanTestCase
 # Settings of these tests, in seconds. They are long, so that no rank is ended that is merely slow to start; a
 # test whose ranks all come back waits for none of them.
 PATIENT = {
-    "HARNESS_TIMEOUT": "60",
-    "HARNESS_GRACE": "30",
-    "HARNESS_SKIP_GRACE": "30",
-    "HARNESS_EXIT_GRACE": "30",
+    "HARNESS_TIMEOUT": "300",
+    "HARNESS_GRACE": "120",
+    "HARNESS_SKIP_GRACE": "120",
+    "HARNESS_EXIT_GRACE": "120",
     "HARNESS_STRICT": "0",
     "HARNESS_LOG_DIR": "",
     "HARNESS_RANK_OUTPUT": "capture",

@@ -28,7 +28,7 @@ from harness.releases import torch_at_least
 
 # Seconds; the harness ends the wait, or the self-test opens the gate.
 LONG_S = 3600.0
-# Seconds that a loop goes on if nobody ends it: many times the deadline of its test.
+# Seconds that a loop goes on if nobody ends it: several times the deadline of its test.
 LOOP_S = 6.0
 # A thread that nothing can end waits here; the self-test opens it when it has seen what it wanted.
 GATE = threading.Event()
@@ -505,7 +505,7 @@ class Decorated(unittest.TestCase):
         with self.subTest(rank=dist.get_rank()):
             self.assertNotEqual(dist.get_rank(), 1)
 
-    @spawn_threads_and_init_comms(world_size=2, timeout=0.3)
+    @spawn_threads_and_init_comms(world_size=2, timeout=1.5)
     def test_times_out(self) -> None:
         """Rank 1 loops until the decorator's timeout."""
         while dist.get_rank() == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import unittest
 from pathlib import Path
@@ -54,6 +55,26 @@ class StillRunningTest(unittest.TestCase):
         ):
             self.assertEqual(len(posix.still_running([self.sleeper.pid] * 3, 2.0)), 3)
         self.assertEqual(polled, [2000.0, 0.0, 0.0])
+
+
+class StateTest(unittest.TestCase):
+    """What a process is doing."""
+
+    def test_states(self) -> None:
+        """A process that runs is working; one that is stopped, has ended or is gone is not."""
+        child = subprocess.Popen(["sleep", "3600"])
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        self.assertTrue(posix.is_working(os.getpid()))
+        for number, until, zombie in (
+            (signal.SIGSTOP, os.WSTOPPED, False),
+            (signal.SIGKILL, os.WEXITED, True),
+        ):
+            child.send_signal(number)
+            os.waitid(os.P_PID, child.pid, until | os.WNOWAIT)
+            self.assertEqual((posix.is_working(child.pid), posix.is_zombie(child.pid)), (False, zombie))
+        child.wait()
+        self.assertEqual((posix.is_working(child.pid), posix.is_zombie(child.pid)), (False, False))
 
 
 class ChildrenTest(unittest.TestCase):

@@ -16,7 +16,7 @@ from harness.system.reaper import reap
 
 ROOT = str(Path(__file__).resolve().parents[3])
 # Seconds for a server to do its work; only a broken test waits this long.
-LONG_S = 120.0
+LONG_S = 300.0
 
 # A server: `start` gives it a child, by default one that waits until it is killed.
 SERVER = """
@@ -103,6 +103,19 @@ class ReaperTest(unittest.TestCase):
             os.waitid(os.P_PID, orphan, os.WEXITED | os.WNOWAIT)
             assert server.sweep([]) == []
             assert posix.children() == []
+        """)
+
+    def test_orphans_that_work(self) -> None:
+        """An orphan that still works when the grace is over gets more of them, but not for ever."""
+        self.serves("""
+            reaper.ORPHAN_GRACE_S, reaper.MOST_GRACES = 0.001, 10**6
+            start("sh", "-c", "n=0; while [ $n -lt 100000 ]; do n=$((n+1)); done")
+            assert server.sweep([]) == []
+            reaper.MOST_GRACES = 3
+            orphan = start("sh", "-c", "while :; do :; done")
+            leaked = server.sweep([])
+            assert leaked == [f"process {orphan}: sh -c while :; do :; done"], leaked
+            assert gone(orphan)
         """)
 
     def test_orphans_of_orphans(self) -> None:

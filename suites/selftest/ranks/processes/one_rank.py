@@ -25,7 +25,7 @@ from harness.wire import recv_frame, send_frame
 from suites.selftest.faults.clean import CleanTestCase
 
 # Seconds for a rank to get somewhere; only a broken test waits this long.
-ARRIVAL_S = 60.0
+ARRIVAL_S = 300.0
 # The exit code of a forked rank that returned to the code that forked it.
 RETURNED = 99
 # The environment variable that a test leaves set in its rank.

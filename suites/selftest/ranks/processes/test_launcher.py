@@ -24,7 +24,7 @@ from suites.selftest.faults.rows import PATIENT, OnForkServer, OnSpawn, Played, 
 
 ROOT = str(Path(__file__).resolve().parents[4])
 # Seconds for the kernel to end the ranks of a server that is gone.
-GONE_S = 2.0
+GONE_S = 30.0
 
 
 class LostServerRows(Rows):

@@ -17,7 +17,7 @@ from suites.selftest.faults.processes import Announced
 
 ROOT = str(Path(__file__).resolve().parents[4])
 # Seconds for everything to be gone after the parent.
-GONE_S = 2.0
+GONE_S = 30.0
 
 # A module that only the server imports, because of a thread in the parent, with helpers of three kinds: one
 # that ends when told, one that does not, and one that ignores signals until its pipe is closed.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import queue
 import threading
+import time
 import unittest
+from unittest import mock
 
 import torch
 import torch.distributed as dist
 
-from harness.outcomes import Status
+from harness.outcomes import RankOutcome, Status
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.result import RankResult
 from harness.ranks.threads import torch_groups
@@ -53,6 +56,42 @@ class RankThreadsTest(unittest.TestCase):
             )
             self.assertTrue(all(c.ended_s is not None for c in outcome.collectives))
         self.assertFalse(dist.is_initialized())
+
+    def test_a_report_comes_before_the_deadlock(self) -> None:
+        """Ranks are not deadlocked before the report of the rank for which they wait has been taken."""
+        store = torch_groups.new_store()
+        checked: list[bool] = []
+
+        class Events(queue.SimpleQueue[object]):
+            """Checks for a deadlock before and after rank 1 has reported."""
+
+            def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:
+                if isinstance(item, RankOutcome) and item.rank == 1:
+                    checked.append(ranks.check_for_stall())
+                super().put(item)
+                if isinstance(item, RankOutcome) and item.rank == 1:
+                    checked.append(ranks.check_for_stall())
+
+        def body(rank: int, channel: DirectChannel) -> None:
+            torch_groups.init_group(rank, 2, store)
+            if rank == 0:
+                dist.barrier()
+            while not (ranks.threads[0].records and ranks.threads[0].pending):
+                time.sleep(0)
+            raise ValueError("why rank 0 waits")
+
+        with mock.patch("queue.SimpleQueue", Events):
+            ranks = RankThreads(2, body, timeout_s=ARRIVAL_S, turns=False)
+        ranks.start()
+        try:
+            event = ranks.next_event(ARRIVAL_S)
+            assert isinstance(event, RankOutcome), event
+            self.assertEqual((event.rank, event.status), (1, Status.ERROR))
+            self.assertEqual(checked, [False, False])
+            while not ranks.check_for_stall():
+                time.sleep(0)
+        finally:
+            ranks.interrupt_all()
 
     def test_over(self) -> None:
         """A rank whose test is over is ended when it next asks for its groups."""

@@ -1,1 +1,1 @@
-"""A small suite with planted faults for the tests of tools/mutants.py; discovery does not find its tests."""
+"""Small suites for the tests of tools, with planted faults or flaky; discovery does not find their tests."""
