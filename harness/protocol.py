@@ -164,7 +164,7 @@ class Assignment:
 
     A server passes it to each process that it starts: by value to a fork, on standard input to a new
     interpreter. ``channel`` carries the rank's messages, ``output`` what it prints, ``stack`` its stack
-    dumps, and ``log`` is the shared memory of its collectives. ``server_pid`` is the process that started it.
+    dumps, and ``log`` is the memory file of its collectives. ``server_pid`` is the process that started it.
     """
 
     rank: int

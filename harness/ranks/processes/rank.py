@@ -76,8 +76,7 @@ def live(assignment: Assignment) -> NoReturn:
     debugger.install(assignment.rank)
     _settle_threads(assignment.launch)
     channel = RankChannel(socket.socket(fileno=assignment.channel), assignment.rank)
-    memory = mmap.mmap(assignment.log, collective_log.size(assignment.launch.world_size))
-    log = collective_log.CollectiveLog(memory, assignment.rank)
+    log = collective_log.CollectiveLog(mmap.mmap(assignment.log, collective_log.PAGE_BYTES))
     if assignment.launch.pooled:
         _serve_tests(assignment, channel, log)
         _leave(RankResult(Status.PASSED))

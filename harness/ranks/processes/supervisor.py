@@ -402,7 +402,7 @@ class Supervisor:
             output=watched.output.text(),
             log=str(watched.output.log_path) if watched.output.log_path else None,
             stack=stacks.readable(bytes(watched.dump)),
-            collectives=collective_log.read(self._ranks.log, watched.link.rank),
+            collectives=collective_log.read_file(watched.link.log),
         )
 
     def _pid(self, watched: _Watched) -> int:
