@@ -1,12 +1,14 @@
 """``CollectiveLog``: a page of memory with name, group, number and times of a rank's last collectives.
 
 A rank that is a process has it in a memory file of its own, which the parent can read even where the rank is
-stuck in C or dead. The parent never maps that file, because the rank could shrink it, and a mapping behind
-the end of its file ends the process that reads it. Layout: a count, then a ring of fixed-size entries.
+stuck in C or dead. The parent never maps that file: where it can be shrunk, a mapping behind its end kills
+the process that reads it. Layout: a count, then a ring of fixed-size entries.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import math
 import mmap
 import os
@@ -24,9 +26,15 @@ ENTRIES = (PAGE_BYTES - _FIRST) // _ENTRY.size
 
 
 def memory_file() -> int:
-    """Makes the memory file of one rank's page, and returns its descriptor."""
-    memory = os.memfd_create("harness-collectives")
+    """Makes the memory file of one rank's page, and returns its descriptor.
+
+    The rank maps it and would die of SIGBUS in its next collective, so nobody may shrink it, where the kernel
+    can forbid that.
+    """
+    memory = os.memfd_create("harness-collectives", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(memory, PAGE_BYTES)
+    with contextlib.suppress(OSError):  # some sandboxes have no seals: such a rank harms itself alone
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     return memory
 
 

@@ -42,6 +42,13 @@ class FrameReaderTest(unittest.TestCase):
         with self.assertRaisesRegex(ProtocolError, "something else wrote to this descriptor"):
             list(wire.FrameReader().feed(b"hello"))
 
+    def test_limit(self) -> None:
+        """A reader with a limit of its own refuses a longer frame by its length."""
+        reader = wire.FrameReader(most=3)
+        self.assertEqual(list(reader.feed(frame(b"abc"))), [b"abc"])
+        with self.assertRaises(ProtocolError):
+            list(reader.feed(frame(b"abcd")[:4]))
+
 
 class OnlyFrameTest(unittest.TestCase):
     """Bytes that are to be one frame."""

@@ -89,7 +89,7 @@ def live(assignment: Assignment) -> NoReturn:
 
 def _serve_tests(assignment: Assignment, channel: RankChannel, log: collective_log.CollectiveLog) -> None:
     """Runs test after test in a pooled rank; after each, the leak guard lists what the test left changed."""
-    watch = guard.Guard()
+    watch = guard.Guard((assignment.channel, assignment.stack))
     request = previous = assignment.launch
     channel.on_ready, channel.on_import = watch.begin, watch.accept_import
     while (test := channel.next_test()) is not None:

@@ -9,8 +9,10 @@ import contextlib
 import glob
 import os
 import select
+import signal
 import time
 from collections.abc import Callable
+from typing import NoReturn
 
 from harness import MultiProcessTestCase
 from harness.ranks.processes.mode import FreshRanks
@@ -69,6 +71,12 @@ class FaultyCase(MultiProcessTestCase):
         with contextlib.suppress(FileExistsError):
             os.mkfifo(path)
         return path
+
+
+def hang() -> NoReturn:
+    """Called in a rank: never returns."""
+    while True:
+        signal.pause()
 
 
 def announce(*pids: int) -> None:
