@@ -19,10 +19,11 @@ import json
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar
 
 from harness.errors import ProtocolError
 from harness.outcomes import CollectiveRecord, ErrorInfo, RankOutcome, Status, SubtestOutcome
+from harness.plain_fields import LARGEST_NUMBER, checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,7 @@ def decode(frame: bytes, **known: Any) -> Message:
     try:
         if frame[:1] == _PASSED_MARK:
             _, rank, duration, started, pid = _PASSED.unpack(frame)
-            if not abs(duration) + abs(started) < _LARGEST_NUMBER:
+            if not abs(duration) + abs(started) < LARGEST_NUMBER:
                 raise ValueError("no times that a rank has")
             said = {"duration_s": duration, "started_s": started, "pid": pid, **known}
             return Report(RankOutcome(rank, Status.PASSED, **said))
@@ -311,48 +312,13 @@ _LAUNCH_DEFAULTS = {f.name: f.default for f in dataclasses.fields(Launch)}
 _OUTCOME_DEFAULTS = {f.name: f.default for f in dataclasses.fields(RankOutcome)}
 
 
-# Every honest number is far below: times in seconds, bytes, exit codes. Some that are not cannot be computed
-# with or printed: infinity, "not a number", integers of thousands of digits.
-_LARGEST_NUMBER = 2**63
-
-
-def _checked(kind: Any, value: dict[str, Any]) -> dict[str, Any]:
-    """The values, with TypeError or ValueError where a plain field of the dataclass cannot have its value.
-
-    The parent checks what a rank says because a test can corrupt its rank.
-    """
-    plain = _plain_fields(kind)
-    for name, field_value in value.items():
-        kinds = plain.get(name)
-        if kinds is not None and type(field_value) not in kinds:
-            raise TypeError(f"{name} is of the type {type(field_value).__name__}")
-        if isinstance(field_value, int | float) and not abs(field_value) < _LARGEST_NUMBER:
-            raise ValueError(f"{name} is no number that a rank has")
-    return value
-
-
-@functools.cache
-def _plain_fields(kind: type[Any]) -> dict[str, tuple[type, ...]]:
-    """The JSON types of a dataclass's plain fields: text, numbers, or None in place of one."""
-    hints = get_type_hints(kind)
-    types = {name: get_args(hint) or (hint,) for name, hint in hints.items()}
-    return {
-        name: (*kinds, int) if float in kinds else kinds
-        for name, kinds in types.items()
-        if _PLAIN.issuperset(kinds)
-    }
-
-
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-
-
 def outcome_from_json(value: dict[str, Any], **known: Any) -> RankOutcome:
     """The outcome of JSON values, in which ``known`` fields override the values.
 
     KeyError, TypeError or ValueError where the values are not an outcome.
     """
     rich = {name: read(value[name]) for name, read in _RICH_FIELDS.items() if name in value}
-    return RankOutcome(**{**_checked(RankOutcome, value), **rich, **known})
+    return RankOutcome(**{**checked(RankOutcome, value), **rich, **known})
 
 
 def _error_to_json(error: ErrorInfo | None) -> dict[str, Any] | None:
@@ -366,7 +332,7 @@ def _error_from_json(value: dict[str, Any] | None) -> ErrorInfo | None:
     if value is None:
         return None
     pickled = base64.b64decode(value["pickled"]) if value["pickled"] is not None else None
-    return ErrorInfo(**{**_checked(ErrorInfo, value), "pickled": pickled})
+    return ErrorInfo(**{**checked(ErrorInfo, value), "pickled": pickled})
 
 
 def _subtest_to_json(subtest: SubtestOutcome) -> dict[str, Any]:
@@ -383,7 +349,7 @@ def _subtest_from_json(value: dict[str, Any]) -> SubtestOutcome:
         "status": _SUBTEST_ENDS[value["status"]],
         "error": _error_from_json(value["error"]),
     }
-    return SubtestOutcome(**{**_checked(SubtestOutcome, value), **rich})
+    return SubtestOutcome(**{**checked(SubtestOutcome, value), **rich})
 
 
 def _texts(values: Any) -> tuple[str, ...]:
@@ -393,7 +359,7 @@ def _texts(values: Any) -> tuple[str, ...]:
 
 
 def _collective_from_json(value: dict[str, Any]) -> CollectiveRecord:
-    return CollectiveRecord(**_checked(CollectiveRecord, value))
+    return CollectiveRecord(**checked(CollectiveRecord, value))
 
 
 _RICH_FIELDS: dict[str, Callable[[Any], Any]] = {

@@ -51,6 +51,8 @@ def _verdict(worker: Worker, lasted: float, limit_s: float | None) -> tuple[Stat
         return Status.ENDED, _stopped_after(lasted)
     if worker.cause is Cause.ZYGOTE:
         return Status.ERROR, "the process that forks workers died while this test ran, more than once"
+    if worker.cause is Cause.GARBLED:
+        return Status.ERROR, f"the test's process wrote to a descriptor of the runner's: {worker.garbled}"
     return (
         Status.CRASHED,
         f"crashed: the test's process ended with {exit_text(worker.code)} without an outcome",

@@ -6,8 +6,8 @@ import enum
 import socket
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
 
+from harness.record import TestRecord
 from harness.report.base import TestStarted
 from harness.runner.messages import Fork, Item
 from harness.runner.output_capture import OutputSplitter
@@ -31,6 +31,7 @@ class Cause(enum.Enum):
     CRASH = "by itself"
     TIMEOUT = "the running test's time was up"
     STOPPED = "the run was stopped"
+    GARBLED = "its messages could not be read"
     ZYGOTE = "the zygote was lost"
 
 
@@ -59,6 +60,7 @@ class Worker:
     stage: Stage = Stage.RUNNING
     stage_until_s: float = 0.0
     cause: Cause = Cause.CRASH
+    garbled: str = ""  # what was wrong with its messages
     dump: bytearray = field(default_factory=bytearray)
     doomed: Item | None = None
     done: bool = False
@@ -74,11 +76,11 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class TestEnded:
-    """The event that a test has ended, with its record as JSON values and its output."""
+    """The event that a test has ended, with its record and its output."""
 
     worker: Worker
     item: Item
-    record: dict[str, Any]
+    record: TestRecord
     output: str
 
     __test__ = False  # not a test class, whatever pytest thinks of the name

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from harness.errors import ProtocolError
+from harness.record import from_json
 from harness.report.base import TestStarted
 from harness.runner.events import (
     Cause,
@@ -60,6 +61,11 @@ TERMINATE_S = 1.0
 # the run goes on without it.
 KILLED_S = 10.0
 assert STACKS_QUIET_S < TERMINATE_S < STACKS_S < KILLED_S
+# The most bytes of a worker's stacks that are kept; more have hundreds of threads.
+STACK_BYTES = 256 * 1024
+# This many reads empty a socket of any size that the system gives. What comes after that is not the worker's,
+# but that of a process which it left, and which still writes.
+LAST_READS = 64
 
 
 class Workers:
@@ -239,36 +245,45 @@ class Workers:
             self._selector.register(source, selectors.EVENT_READ, _bind(read, worker))
 
     def _read_channel(self, worker: Worker) -> None:
+        if worker.garbled:
+            return
         try:
             for frame in worker.frames.feed(self._read(worker.channel.fileno())):
                 self._handle(worker, decode(frame))
-        except (
-            ProtocolError
-        ):  # a test wrote to descriptors that it does not own: messages cannot be read any more
-            worker.doomed = worker.current
+        except ProtocolError as error:  # a test wrote to a descriptor that it does not own
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(worker.channel.fileno())
+            worker.garbled = str(error)
+            if worker.stage is Stage.RUNNING:
+                worker.cause, worker.doomed = Cause.GARBLED, worker.current
             self._kill(worker)
 
     def _handle(self, worker: Worker, message: Message) -> None:
+        """Handles a worker's message; ProtocolError for one that no worker sends now."""
         if isinstance(message, Began):
             self._begin(worker, message)
         elif isinstance(message, Ended):
             self._read_output(worker)
-            item = worker.current
-            assert item is not None and item.seq == message.seq, (item, message.seq)
+            item, record = worker.current, from_json(message.record)
+            if item is None or (item.seq, item.id) != (message.seq, record.id):
+                raise ProtocolError(f"the end of another test: {record.id}")
             worker.current, worker.deadline_s, worker.ended_any = None, None, True
             output = worker.splitter.take(item.seq)
-            self._events.append(TestEnded(worker, item, message.record, output))
-        elif isinstance(message, Debugging):
+            self._events.append(TestEnded(worker, item, record, output))
+        elif isinstance(message, Debugging) and worker.order.post_mortem:
             limit = worker.limits.get(worker.current.seq) if worker.current else None
             worker.deadline_s = time.monotonic() + limit if limit is not None and not message.on else None
             self._events.append(DebuggerChanged(message.on))
-        else:
-            assert isinstance(message, Done), message
+        elif isinstance(message, Done):
             worker.done = True
+        else:
+            raise ProtocolError(f"a worker sent {type(message).__name__}")
 
     def _begin(self, worker: Worker, message: Began) -> None:
-        item = worker.waiting.popleft()
-        assert item.seq == message.seq, (item, message.seq)
+        item = worker.waiting[0] if worker.waiting else None
+        if item is None or item.seq != message.seq or worker.current is not None:
+            raise ProtocolError(f"the beginning of another test, number {message.seq}")
+        worker.waiting.popleft()
         worker.current, worker.began_s = item, message.at_s
         limit = worker.limits[item.seq]
         worker.deadline_s = message.at_s + limit if limit is not None else None
@@ -283,7 +298,7 @@ class Workers:
 
     def _read_stacks(self, worker: Worker) -> None:
         data = self._read(worker.stacks)
-        worker.dump += data
+        worker.dump += data[: max(0, STACK_BYTES - len(worker.dump))]
         if data and worker.stage is Stage.DUMPING:
             worker.stage_until_s = min(worker.stage_until_s, time.monotonic() + STACKS_QUIET_S)
 
@@ -320,7 +335,9 @@ class Workers:
 
     def _gone(self, worker: Worker) -> None:
         """Reads the worker's last messages and output, and adds the event of its end."""
-        while self._is_readable(worker.channel):
+        for _ in range(LAST_READS):
+            if worker.garbled or not self._is_readable(worker.channel):
+                break
             self._read_channel(worker)
         self._read_output(worker)
         self._read_stacks(worker)

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.errors import ProtocolError
 from harness.runner.messages import Fork, Kill, Load, Loaded, Loading, Message, Ready, decode, encode
 from harness.system.intra_op_threads import SINGLE_THREADED
 from harness.system.server_process import ROOT, ServerProcess, start_interpreter
@@ -99,11 +100,19 @@ class ZygoteProcess(ServerProcess):
             raise self.lost() from None
 
     def receive(self) -> list[Message]:
-        """Returns the zygote's messages once the control socket is readable; ZygoteLost where it has died."""
+        """Returns the zygote's messages once the control socket is readable.
+
+        ZygoteLost where it has died, or where something else wrote to its socket; it is killed then.
+        """
         data = read_available(self.control.fileno())
         if data is None:
             raise self.lost()
-        return [decode(frame) for frame in self._reader.feed(data)]
+        try:
+            return [decode(frame) for frame in self._reader.feed(data)]
+        except ProtocolError as error:
+            self.signal(signal.SIGKILL)
+            self.wait(CLOSE_S)
+            raise ZygoteLost(f"a module that it imported wrote to its socket: {error}") from None
 
     def load(self, modules: Sequence[str], path: Sequence[str], wake: int) -> Iterator[Loaded]:
         """Has the zygote import modules, and yields the result of each. No worker may run.

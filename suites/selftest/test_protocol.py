@@ -233,13 +233,19 @@ class RefusalTest(unittest.TestCase):
     def test_reports_of_the_wrong_kind(self) -> None:
         """No field of an outcome, nor of what is inside it, has a value that its readers cannot work with."""
         error = {"type_name": "E", "message": "m", "traceback": "t", "is_assertion": True, "pickled": None}
-        subtest = {"message": None, "params": [], "status": "failed", "error": error, "skip_reason": None}
+        subtest: dict[str, Any] = {
+            "message": None,
+            "params": [],
+            "status": "failed",
+            "error": error,
+            "skip_reason": None,
+        }
         collective = {"operation": "send", "group": "0", "sequence": 1, "started_s": 1.0, "ended_s": None}
         rows: dict[str, list[Any]] = {
             "status": ["fine", 1, None, []],
             "rank": [True, 1.0, "1", None, 10**4000],
             "duration_s": ["long", None, True, math.inf, -math.inf, math.nan, 10**4000],
-            "exit_code": ["3", 10**4000, -(2**63)],
+            "exit_code": ["3", 10**4000, -(2**64)],
             "note": [1, None, []],
             "left": ["abc", [1], [{"a": 1}], None],
             "colour": ["blue"],
@@ -263,7 +269,7 @@ class RefusalTest(unittest.TestCase):
 
     def test_a_pass_without_a_time(self) -> None:
         """The short form of a pass has times with which can be computed."""
-        for duration, started in ((math.inf, 1.0), (1.0, math.nan), (2.0**63, 1.0)):
+        for duration, started in ((math.inf, 1.0), (1.0, math.nan), (2.0**64, 1.0)):
             with self.subTest(duration=duration, started=started), self.assertRaises(ProtocolError):
                 protocol.decode(protocol.encode(protocol.Passed(1, duration, started, 7)))
 

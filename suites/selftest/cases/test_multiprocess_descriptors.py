@@ -22,7 +22,7 @@ class AbuseRows(FaultRows):
     ranks = "fresh"
 
     def check_abuse(self, name: str) -> None:
-        """Checks that an abuse has its row's verdict, which names rank 1 alone, and that the next test passes."""
+        """Checks the verdict of a row, which names rank 1 alone, and that the next test passes."""
         abuse = ABUSES[name]
         case = descriptors.HangingAbuses if abuse.hangs else descriptors.Abuses
         deadline = {"HARNESS_TIMEOUT": "0.5"} if abuse.hangs else {}
