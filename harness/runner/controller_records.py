@@ -11,6 +11,7 @@ from harness.outcomes import Status, exit_text
 from harness.record import TestRecord
 from harness.runner.events import Cause, Worker
 from harness.runner.unit import Unit
+from harness.system.server_process import STOPPED
 
 # A frame of unittest's that calls the test or its fixture, or a frame of the worker's code.
 _OUR_FRAME = re.compile(r'  File ".*(/unittest/(case|async_case|suite)\.py|/harness/runner/\w+\.py)", line ')
@@ -46,7 +47,8 @@ def cut_short(unit: Unit, worker: Worker, output: str, limit_s: float | None) ->
 
 def _verdict(worker: Worker, lasted: float, limit_s: float | None) -> tuple[Status, str]:
     if worker.cause is Cause.TIMEOUT:
-        return Status.TIMED_OUT, f"timed out: no end after {limit_s:.0f} s" if limit_s else "timed out"
+        why = f"; its process was {STOPPED}" if worker.stopped else ""
+        return Status.TIMED_OUT, f"timed out: no end after {limit_s:.0f} s{why}" if limit_s else "timed out"
     if worker.cause is Cause.STOPPED:
         return Status.ENDED, _stopped_after(lasted)
     if worker.cause is Cause.ZYGOTE:
@@ -87,7 +89,8 @@ def trimmed(stacks: str) -> str:
 
 def never_began(unit: Unit, worker: Worker, output: str) -> TestRecord:
     """The record of the first test of a worker that ended before any of its tests began."""
-    reason = f"its worker ended with {exit_text(worker.code)} before the test began"
+    why = f", because it was {STOPPED}," if worker.stopped else ""
+    reason = f"its worker ended with {exit_text(worker.code)}{why} before the test began"
     details = f"{reason}\n{output}\n{worker.stack_text}".rstrip()
     return TestRecord(
         unit.id,

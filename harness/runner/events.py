@@ -60,6 +60,8 @@ class Worker:
     stage: Stage = Stage.RUNNING
     stage_until_s: float = 0.0
     cause: Cause = Cause.CRASH
+    stopped: bool = False  # by a signal, when it was to be ended
+    stopped_looks: int = 0  # how often in a row it was found stopped while it ran no test
     garbled: str = ""  # what was wrong with its messages
     dump: bytearray = field(default_factory=bytearray)
     doomed: Item | None = None
@@ -113,4 +115,11 @@ class DebuggerChanged:
     on: bool
 
 
-Event = TestStarted | TestEnded | WorkerGone | ZygoteGone | DebuggerChanged
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The event that something happened of which the user is told in one line."""
+
+    text: str
+
+
+Event = TestStarted | TestEnded | WorkerGone | ZygoteGone | DebuggerChanged | Notice

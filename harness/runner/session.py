@@ -24,6 +24,7 @@ from harness.runner.events import (
     Cause,
     DebuggerChanged,
     Event,
+    Notice,
     TestEnded,
     Worker,
     WorkerGone,
@@ -177,6 +178,8 @@ class Session:
         elif isinstance(event, ZygoteGone):
             self._reporters.message(f"the process that forks workers died: {event.reason}; starting another")
             self._zygote_owner.lost()
+        elif isinstance(event, Notice):
+            self._reporters.message(event.text)
         else:
             assert isinstance(event, DebuggerChanged), event
             self.debugging = event.on

@@ -28,6 +28,7 @@ from harness.runner.events import (
     Cause,
     DebuggerChanged,
     Event,
+    Notice,
     Stage,
     TestEnded,
     Worker,
@@ -49,7 +50,9 @@ from harness.runner.messages import (
     decode,
 )
 from harness.runner.output_capture import BEFORE_THE_FIRST, OutputSplitter
-from harness.runner.zygote_process import STACKS_S, ZygoteLost, ZygoteProcess
+from harness.runner.zygote_process import LOOK_S, STACKS_S, STOPPED_LOOKS, ZygoteLost, ZygoteProcess
+from harness.system import posix
+from harness.system.server_process import STOPPED
 from harness.system.signals import WORKER_STACKS
 from harness.wire import read_available
 
@@ -61,6 +64,8 @@ TERMINATE_S = 1.0
 # the run goes on without it.
 KILLED_S = 10.0
 assert STACKS_QUIET_S < TERMINATE_S < STACKS_S < KILLED_S
+# Seconds by which this process may come too late on a busy machine. One that comes later was stopped itself.
+LATE_S = 5.0
 # The most bytes of a worker's stacks that are kept; more have hundreds of threads.
 STACK_BYTES = 256 * 1024
 # This many reads empty a socket of any size that the system gives. What comes after that is not the worker's,
@@ -82,6 +87,9 @@ class Workers:
         self._workers: dict[str, Worker] = {}
         self._events: list[Event] = []
         self._count = 0
+        self._next_look_s = 0.0
+        self._awake_s = time.monotonic()  # when it last began to wait, or to do other things
+        self._since_s = 0.0  # no test is overdue for what it did before
 
     def __enter__(self) -> Workers:
         return self
@@ -183,6 +191,10 @@ class Workers:
         if worker.current is None:
             self._terminate(worker)
             return
+        worker.stopped = worker.pid is not None and posix.is_stopped(worker.pid)
+        if worker.stopped:  # it would not write its stacks, nor take a SIGTERM
+            self._kill(worker)
+            return
         worker.stage, worker.stage_until_s = Stage.DUMPING, time.monotonic() + STACKS_S
         interrupt = cause is Cause.STOPPED and worker.current.ranks > 1
         self._signal(worker, signal.SIGINT if interrupt else WORKER_STACKS, group=False)
@@ -205,14 +217,52 @@ class Workers:
 
     def wait(self, until_s: float) -> list[Event]:
         """Waits for events, at most until ``until_s`` on the monotonic clock, and returns them."""
-        timeout = max(0.0, min(until_s, self._next_deadline()) - time.monotonic())
+        timeout = max(0.0, min(until_s, self._next_deadline(), self._next_look_s) - time.monotonic())
         if self._events:
             timeout = 0.0
-        for key, _ in self._selector.select(timeout):
+        ready = self._selector.select(timeout)
+        self._make_up_for(time.monotonic() - self._awake_s - timeout)
+        for key, _ in ready:
             key.data()
         self._advance(time.monotonic())
+        self._end_stopped(time.monotonic())
+        self._awake_s = time.monotonic()
         events, self._events = self._events, []
         return events
+
+    def _make_up_for(self, late_s: float) -> None:
+        """Gives all workers more time where this process comes much later than it meant to, as after Ctrl-Z.
+
+        Their tests went on meanwhile, but could not say so once a socket or pipe was full.
+        """
+        if late_s < LATE_S:
+            return
+        self._since_s = time.monotonic()
+        for worker in self._workers.values():
+            worker.stage_until_s += late_s
+            if worker.deadline_s is not None:
+                worker.deadline_s += late_s
+
+    def _end_stopped(self, now: float) -> None:
+        """Kills the zygote, or a worker between tests, that was found stopped at ``STOPPED_LOOKS`` looks.
+
+        A test's limit ends a worker that is stopped while it runs one.
+        """
+        if now < self._next_look_s:
+            return
+        self._next_look_s = now + LOOK_S
+        if self._zygote is not None:
+            self._zygote.look_for_stop()  # the end of its socket tells of its end
+        for worker in self.all:
+            idle = worker.current is None and worker.stage is Stage.RUNNING and worker.pid is not None
+            stopped = idle and posix.is_stopped(worker.pid or 0)
+            worker.stopped_looks = worker.stopped_looks + 1 if stopped else 0
+            if worker.stopped_looks >= STOPPED_LOOKS:
+                worker.stopped = True
+                self._events.append(
+                    Notice(f"worker {worker.label} (process {worker.pid}) was {STOPPED} and is killed")
+                )
+                self._kill(worker)
 
     def _next_deadline(self) -> float:
         times = [w.stage_until_s for w in self._workers.values() if w.stage is not Stage.RUNNING]
@@ -286,7 +336,7 @@ class Workers:
         worker.waiting.popleft()
         worker.current, worker.began_s = item, message.at_s
         limit = worker.limits[item.seq]
-        worker.deadline_s = message.at_s + limit if limit is not None else None
+        worker.deadline_s = max(message.at_s, self._since_s) + limit if limit is not None else None
         attempt, world_size = item.attempt, item.ranks if item.ranks > 1 else None
         self._events.append(
             TestStarted(item.id, worker.label, message.at_s, world_size, attempt.attempt, attempt.repeat)

@@ -82,10 +82,19 @@ def _ends_until(pid: int, deadline: float) -> bool:
 
 def is_zombie(pid: int) -> bool:
     """Whether the process has ended and only waits to be reaped."""
+    return _state(pid) == "Z"
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped the process (SIGSTOP, Ctrl-Z); not so where a debugger holds it."""
+    return _state(pid) == "T"
+
+
+def _state(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except (FileNotFoundError, ProcessLookupError):
-        return False
+        return ""
 
 
 def command_line(pid: int) -> str:

@@ -26,6 +26,7 @@ from harness.communication import collective_log
 from harness.errors import LaunchError, ServerLost
 from harness.protocol import Launch, Launched, Refused, Release, Signal, decode, encode
 from harness.ranks.deadlines import KILL_WAIT_S
+from harness.system.server_process import STOPPED, ServerProcess
 from harness.wire import framed, recv_frame, send_fds, send_frame
 
 # Descriptors that follow a Launch: the launch's socket, then four for each rank.
@@ -78,8 +79,12 @@ class RankSet:
     left are gone, and closes all descriptors.
     """
 
-    def __init__(self, request: Launch) -> None:
-        """Opens the descriptors of all ranks, or none of them: OSError where there are not enough."""
+    def __init__(self, request: Launch, server: ServerProcess | None = None) -> None:
+        """Opens the descriptors of all ranks, or none of them: OSError where there are not enough.
+
+        ``server`` is the one that ``start`` will be called with, where this process holds it.
+        """
+        self._server = server
         self.world_size = request.world_size
         self.pids: list[int] = []
         self.links: list[RankLink] = []
@@ -126,6 +131,10 @@ class RankSet:
         try:
             frame = recv_frame(self.events)
         except TimeoutError:
+            if self.end_stopped_server():
+                raise ServerLost(
+                    f"the server that starts ranks was {STOPPED} while it started them"
+                ) from None
             raise StartTimeout(
                 f"ranks did not start within {timeout_s:g} s: {request.module.name} is still importing"
             ) from None
@@ -136,6 +145,10 @@ class RankSet:
             raise (DirtyModule if answer.dirty else LaunchError)(answer.reason)
         assert isinstance(answer, Launched), answer
         self.pids = answer.pids
+
+    def end_stopped_server(self) -> bool:
+        """Kills a server that is stopped, without which no rank can be signalled; whether that was so."""
+        return self._server is not None and self._server.end_if_stopped()
 
     def poller(self) -> select.poll:
         """A poll object with all of the ranks' descriptors; a pooled set uses the same one for all tests."""
@@ -178,6 +191,7 @@ class RankSet:
 
     def wait_until_swept(self, timeout_s: float) -> None:
         """Waits at most ``timeout_s`` seconds until every rank has ended and its socket is closed."""
+        self.end_stopped_server()
         with contextlib.suppress(OSError):
             self.events.settimeout(timeout_s)
             while self.events.recv(65536):

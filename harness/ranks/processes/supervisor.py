@@ -34,6 +34,8 @@ from harness.ranks.processes.channel import MOST_SUBTESTS
 from harness.ranks.processes.fast_path import CollectedReports
 from harness.ranks.processes.output import Output
 from harness.ranks.processes.rank_set import RankLink, RankSet
+from harness.system import posix
+from harness.system.server_process import STOPPED
 from harness.system.signals import RANK_STACKS
 from harness.wire import MAX_REPORT_BYTES, FrameReader, read_available
 
@@ -66,10 +68,18 @@ class _Watched:
     ended_by_supervisor: bool = False
     dump: bytearray = field(default_factory=bytearray)
     protocol_error: str = ""
+    stopped: bool = False  # by a signal, when it was to be ended
 
     @property
     def settled(self) -> bool:
         return self.gone or (self.report is not None and not self.protocol_error)
+
+    @property
+    def why_unreported(self) -> str:
+        """What is known of why the rank sent no report."""
+        if not self.protocol_error and self.reader.within:
+            return f"{_NO_REPORT}: a part of a message"
+        return self.protocol_error or (f"its process was {STOPPED}" if self.stopped else "")
 
 
 class Supervisor:
@@ -196,10 +206,7 @@ class Supervisor:
         """Gives a rank that ended without a report an outcome: it crashed, or the supervisor ended it."""
         if watched.report is None:
             status = ended_as(watched.ended_for) or Status.CRASHED
-            note = watched.protocol_error or (
-                f"{_NO_REPORT}: a part of a message" if watched.reader.within else ""
-            )
-            self._note(watched, self._unreported(watched, status, note))
+            self._note(watched, self._unreported(watched, status, watched.why_unreported))
 
     def _unreported(self, watched: _Watched, status: Status, note: str) -> RankOutcome:
         """The outcome of a rank that sent no report."""
@@ -358,6 +365,8 @@ class Supervisor:
         if step.action is Action.RELEASE:
             self._release()
             self._view = replace(self._view, released=now)
+        elif step.action is Action.TAKE_STACKS and self._ranks.end_stopped_server():
+            self._lose_server()
         elif step.action is Action.TAKE_STACKS:
             self._look(step.why)
             self._view = replace(self._view, stacks_since=now)
@@ -379,6 +388,7 @@ class Supervisor:
         for watched in self._watched:
             if not watched.gone and (why in (EndReason.EXIT, EndReason.INTERRUPT) or not watched.settled):
                 watched.ended_for = why
+                watched.stopped = posix.is_stopped(self._pid(watched))
                 self._ranks.signal(watched.link.rank, RANK_STACKS)
 
     def _end(self) -> None:

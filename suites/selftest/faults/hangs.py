@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import os
 import signal
 import threading
 from typing import NoReturn
@@ -80,6 +81,11 @@ class Hangs(FaultyCase):
                     wait_in_python()
                 except BaseException:  # noqa: BLE001 - catching everything is the fault
                     continue
+
+    def test_stopped(self) -> None:
+        """Rank 1 stops its own process, which can take no signal but SIGKILL."""
+        if self.is_to_hang():
+            os.kill(os.getpid(), signal.SIGSTOP)
 
     def test_in_a_destructor(self) -> None:
         """Rank 1 hangs in the destructor of a local variable."""

@@ -68,6 +68,10 @@ class Played:
         """Returns the poll object, as ``RankSet`` does."""
         return make_poller(self.events, self.links)
 
+    def end_stopped_server(self) -> bool:
+        """Says that the server is not stopped."""
+        return False
+
     def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
         """Notes a signal to a rank and runs the rank's action for it."""
         self._tell(rank, int(signum))
