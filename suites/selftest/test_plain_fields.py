@@ -38,7 +38,7 @@ ROWS: dict[str, tuple[list[Any], list[Any]]] = {
 
 
 class CheckedTest(unittest.TestCase):
-    """``checked``."""
+    """``checked``, field by field."""
 
     def test_rows(self) -> None:
         """A value of a plain field's own type comes back and any other raises; other fields are ignored."""

@@ -17,7 +17,7 @@ ROOT = str(Path(__file__).resolve().parents[3])
 
 
 class StoppedTest(unittest.TestCase):
-    """``is_stopped``."""
+    """``is_stopped``, by the state of a real process."""
 
     def test_stopped_and_continued(self) -> None:
         """A process is stopped from SIGSTOP to SIGCONT, and neither before nor after."""
