@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from harness.errors import ProtocolError
 from harness.outcomes import CollectiveRecord, ErrorInfo, RankOutcome, Status, SubtestOutcome
+from harness.plain_fields import LARGEST_NUMBER, checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ class Assignment:
 
     A server passes it to each process that it starts: by value to a fork, on standard input to a new
     interpreter. ``channel`` carries the rank's messages, ``output`` what it prints, ``stack`` its stack
-    dumps, and ``log`` is the shared memory of its collectives. ``server_pid`` is the process that started it.
+    dumps, and ``log`` is the memory file of its collectives. ``server_pid`` is the process that started it.
     """
 
     rank: int
@@ -225,6 +226,8 @@ def decode(frame: bytes, **known: Any) -> Message:
     try:
         if frame[:1] == _PASSED_MARK:
             _, rank, duration, started, pid = _PASSED.unpack(frame)
+            if not abs(duration) + abs(started) < LARGEST_NUMBER:
+                raise ValueError("no times that a rank has")
             said = {"duration_s": duration, "started_s": started, "pid": pid, **known}
             return Report(RankOutcome(rank, Status.PASSED, **said))
         if frame[:1] == _AGAIN_MARK:
@@ -309,37 +312,13 @@ _LAUNCH_DEFAULTS = {f.name: f.default for f in dataclasses.fields(Launch)}
 _OUTCOME_DEFAULTS = {f.name: f.default for f in dataclasses.fields(RankOutcome)}
 
 
-# The types of an outcome's plain fields, which the parent checks because a test can corrupt its rank.
-_PLAIN_FIELDS: dict[str, tuple[type, ...]] = {
-    "rank": (int,),
-    "skip_reason": (str, type(None)),
-    "exit_code": (int, type(None)),
-    "duration_s": (int, float),
-    "started_s": (int, float, type(None)),
-    "peak_memory": (int, type(None)),
-    "output": (str,),
-    "stack": (str,),
-    "phase": (str,),
-    "order": (int,),
-    "at_s": (int, float),
-    "pid": (int, type(None)),
-    "note": (str,),
-    "log": (str, type(None)),
-    "groups_begun": (int,),
-}
-
-
 def outcome_from_json(value: dict[str, Any], **known: Any) -> RankOutcome:
     """The outcome of JSON values, in which ``known`` fields override the values.
 
     KeyError, TypeError or ValueError where the values are not an outcome.
     """
-    for name, field_value in value.items():
-        kinds = _PLAIN_FIELDS.get(name)
-        if kinds is not None and not isinstance(field_value, kinds):
-            raise TypeError(f"{name} is {field_value!r}")
     rich = {name: read(value[name]) for name, read in _RICH_FIELDS.items() if name in value}
-    return RankOutcome(**{**value, **rich, **known})
+    return RankOutcome(**{**checked(RankOutcome, value), **rich, **known})
 
 
 def _error_to_json(error: ErrorInfo | None) -> dict[str, Any] | None:
@@ -353,28 +332,41 @@ def _error_from_json(value: dict[str, Any] | None) -> ErrorInfo | None:
     if value is None:
         return None
     pickled = base64.b64decode(value["pickled"]) if value["pickled"] is not None else None
-    return ErrorInfo(**{**value, "pickled": pickled})
+    return ErrorInfo(**{**checked(ErrorInfo, value), "pickled": pickled})
 
 
 def _subtest_to_json(subtest: SubtestOutcome) -> dict[str, Any]:
     return {**_fields(subtest), "status": subtest.status.value, "error": _error_to_json(subtest.error)}
 
 
+# How a sub-test may end. A rank that dies or hangs in one says nothing of it.
+_SUBTEST_ENDS = {s.value: s for s in (Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR)}
+
+
 def _subtest_from_json(value: dict[str, Any]) -> SubtestOutcome:
-    return SubtestOutcome(
-        message=value["message"],
-        params=tuple((k, v) for k, v in value["params"]),
-        status=Status(value["status"]),
-        error=_error_from_json(value["error"]),
-        skip_reason=value["skip_reason"],
-    )
+    rich = {
+        "params": tuple((name, shown) for name, shown in map(_texts, value["params"])),
+        "status": _SUBTEST_ENDS[value["status"]],
+        "error": _error_from_json(value["error"]),
+    }
+    return SubtestOutcome(**{**checked(SubtestOutcome, value), **rich})
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if type(values) is not list or any(type(value) is not str for value in values):
+        raise TypeError("no list of texts")
+    return tuple(values)
+
+
+def _collective_from_json(value: dict[str, Any]) -> CollectiveRecord:
+    return CollectiveRecord(**checked(CollectiveRecord, value))
 
 
 _RICH_FIELDS: dict[str, Callable[[Any], Any]] = {
     "status": Status,
     "error": _error_from_json,
     "subtests": lambda values: tuple(_subtest_from_json(s) for s in values),
-    "collectives": lambda values: tuple(CollectiveRecord(**c) for c in values),
+    "collectives": lambda values: tuple(map(_collective_from_json, values)),
     "accepted": tuple,
-    "left": tuple,
+    "left": _texts,
 }

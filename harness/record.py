@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.errors import ProtocolError
 from harness.outcomes import CollectiveRecord, Status
+from harness.plain_fields import checked
 
 SCHEMA = 1
 
@@ -125,25 +126,27 @@ def _subtest_to_json(subtest: SubtestRecord) -> dict[str, Any]:
 
 def from_json(value: Mapping[str, Any]) -> TestRecord:
     """The record of a line; ProtocolError where the schema is newer or a field is of the wrong kind."""
-    if value.get("schema", 0) > SCHEMA:
-        raise ProtocolError(f"results of schema {value['schema']}; this harness reads up to {SCHEMA}")
-    fields = {name: value[name] for name in _TEST_FIELDS if name in value}
     try:
+        if value.get("schema", 0) > SCHEMA:
+            raise ProtocolError(f"results of schema {value['schema']}; this harness reads up to {SCHEMA}")
+        fields = checked(TestRecord, {name: value[name] for name in _TEST_FIELDS if name in value})
         fields["status"] = Status(fields["status"])
         fields["ranks"] = tuple(_rank(rank) for rank in fields.get("ranks", ()))
         fields["subtests"] = tuple(_subtest(subtest) for subtest in fields.get("subtests", ()))
         fields["warnings"] = tuple(fields.get("warnings", ()))
         return TestRecord(**fields)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ProtocolError(f"not a test record: {error!r}") from error
 
 
 def _rank(value: Mapping[str, Any]) -> RankRecord:
     collectives = tuple(CollectiveRecord(*fields) for fields in value.get("collectives", ()))
+    checked(RankRecord, {**value})
     return RankRecord(**{**value, "status": Status(value["status"]), "collectives": collectives})
 
 
 def _subtest(value: Mapping[str, Any]) -> SubtestRecord:
+    checked(SubtestRecord, {**value})
     return SubtestRecord(
         **{**value, "status": Status(value["status"]), "ranks": tuple(value.get("ranks", ()))}
     )

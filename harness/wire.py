@@ -17,6 +17,8 @@ from harness.errors import ProtocolError
 
 _LENGTH = struct.Struct(">I")
 MAX_FRAME_BYTES = 256 * 1024 * 1024  # far above any real message: a larger length is not from the harness
+# The same for a rank's report. The limit is also what a rank that writes garbage can make its parent keep.
+MAX_REPORT_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 _CUT_OFF = "the peer went away in the middle of a message"
 _FDS_A_MESSAGE = 240  # Linux refuses more than 253 descriptors in one message (SCM_MAX_FD)
@@ -57,16 +59,17 @@ def _recv_exactly(sock: socket.socket, count: int) -> bytes | None:
     return bytes(data)
 
 
-def _check_length(length: int) -> None:
-    if length > MAX_FRAME_BYTES:
+def _check_length(length: int, most: int = MAX_FRAME_BYTES) -> None:
+    if length > most:
         raise ProtocolError(f"a message of {length} bytes: something else wrote to this descriptor")
 
 
 class FrameReader:
-    """Splits the bytes that are read from a non-blocking socket into frames."""
+    """Splits the bytes that are read from a non-blocking socket into frames of ``most`` bytes at most."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MAX_FRAME_BYTES) -> None:
         self._data = bytearray()
+        self._most = most
 
     @property
     def within(self) -> bool:
@@ -78,7 +81,7 @@ class FrameReader:
         self._data += data
         while len(self._data) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._data)
-            _check_length(length)
+            _check_length(length, self._most)
             end = _LENGTH.size + length
             if len(self._data) < end:
                 return

@@ -39,7 +39,7 @@ from harness.ranks.second_attempt import second_attempt
 from harness.requirements import Requirements, reason_to_skip, requirements_of
 from harness.settings import Settings
 from harness.system import intra_op_threads
-from harness.system.scratch import scratch
+from harness.system.scratch import remove, scratch
 from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -313,8 +313,7 @@ class MultiProcessTestCase(RankOrchestration, TestCase):
 def _remove(path: str) -> None:
     """Removes a rendezvous file and the files that a case made beside it under longer names."""
     for each in (path, *glob.glob(f"{glob.escape(path)}.*")):
-        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
-            os.remove(each)
+        remove(each)
 
 
 def _checked_world_size(value: Any) -> int:

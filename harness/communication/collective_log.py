@@ -1,12 +1,17 @@
-"""``CollectiveLog``: shared memory with name, group, number and times of each rank's last collectives.
+"""``CollectiveLog``: a page of memory with name, group, number and times of a rank's last collectives.
 
-It is shared memory so that the parent can read it even where the rank is stuck in C or dead. Layout per rank:
-a count, then a ring of fixed-size entries.
+A rank that is a process has it in a memory file of its own, which the parent can read even where the rank is
+stuck in C or dead. The parent never maps that file: where it can be shrunk, a mapping behind its end kills
+the process that reads it. Layout: a count, then a ring of fixed-size entries.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import math
 import mmap
+import os
 import struct
 import time
 
@@ -20,54 +25,70 @@ _FIRST = 16
 ENTRIES = (PAGE_BYTES - _FIRST) // _ENTRY.size
 
 
-def size(world_size: int) -> int:
-    """The size in bytes of the pages of all ranks of a launch."""
-    return PAGE_BYTES * world_size
+def memory_file() -> int:
+    """Makes the memory file of one rank's page, and returns its descriptor.
+
+    The rank maps it and would die of SIGBUS in its next collective, so nobody may shrink it, where the kernel
+    can forbid that.
+    """
+    memory = os.memfd_create("harness-collectives", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(memory, PAGE_BYTES)
+    with contextlib.suppress(OSError):  # some sandboxes have no seals: such a rank harms itself alone
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return memory
 
 
 class CollectiveLog:
-    """The writer of one rank's page, used in that rank."""
+    """The writer of a rank's page, used in that rank."""
 
-    def __init__(self, memory: mmap.mmap, rank: int) -> None:
+    def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
-        self._base = rank * PAGE_BYTES
         self._count = 0
 
     def clear(self) -> None:
         """Removes all entries, before another test begins."""
         self._count = 0
-        _COUNT.pack_into(self._memory, self._base, 0)
+        _COUNT.pack_into(self._memory, 0, 0)
 
     def begin(self, operation: str, group: str, sequence: int) -> int:
         """Records that a collective starts; returns its token for ``end``."""
         token = self._count
         entry = (operation.encode()[:28], group.encode()[:32], sequence, time.monotonic(), 0.0)
-        _ENTRY.pack_into(self._memory, self._at(token), *entry)
+        _ENTRY.pack_into(self._memory, _at(token), *entry)
         self._count += 1
-        _COUNT.pack_into(self._memory, self._base, self._count)
+        _COUNT.pack_into(self._memory, 0, self._count)
         return token
 
     def end(self, token: int) -> None:
         """Records that a collective has ended; does nothing where the ring has dropped its entry since."""
         if self._count - token <= ENTRIES:
-            offset = self._at(token) + _ENTRY.size - 8
+            offset = _at(token) + _ENTRY.size - 8
             struct.pack_into("<d", self._memory, offset, time.monotonic())
 
-    def _at(self, token: int) -> int:
-        return self._base + _FIRST + (token % ENTRIES) * _ENTRY.size
+
+def _at(token: int) -> int:
+    return _FIRST + (token % ENTRIES) * _ENTRY.size
 
 
-def read(memory: mmap.mmap, rank: int) -> tuple[CollectiveRecord, ...]:
-    """A rank's last collectives, oldest first; at most ``ENTRIES``."""
-    base = rank * PAGE_BYTES
-    (count,) = _COUNT.unpack_from(memory, base)
+def read_file(memory: int) -> tuple[CollectiveRecord, ...]:
+    """``read`` of the page in a memory file, of which the rank may have cut off a part or all."""
+    return read(os.pread(memory, PAGE_BYTES, 0).ljust(PAGE_BYTES, b"\0"))
+
+
+def read(page: bytes | mmap.mmap) -> tuple[CollectiveRecord, ...]:
+    """A rank's last collectives, oldest first, at most ``ENTRIES``.
+
+    Entries that no rank writes are left out: the test may have overwritten the page.
+    """
+    (count,) = _COUNT.unpack_from(page)
     records = []
     for token in range(max(0, count - ENTRIES), count):
-        entry = _ENTRY.unpack_from(memory, base + _FIRST + (token % ENTRIES) * _ENTRY.size)
-        operation, group, sequence, started, ended = entry
-        records.append(CollectiveRecord(_text(operation), _text(group), sequence, started, ended or None))
+        operation, group, sequence, started, ended = _ENTRY.unpack_from(page, _at(token))
+        if 0.0 < started < math.inf and (ended == 0.0 or started <= ended < math.inf):
+            records.append(CollectiveRecord(_text(operation), _text(group), sequence, started, ended or None))
     return tuple(records)
 
 
 def _text(raw: bytes) -> str:
-    return raw.rstrip(b"\0").decode(errors="replace")
+    text = raw.rstrip(b"\0").decode(errors="replace")
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)

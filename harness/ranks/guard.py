@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from harness.ranks import process_groups
@@ -97,7 +97,9 @@ def _what_it_is(descriptor: str) -> str | None:
 class Guard:
     """Compares the state of a rank's process before and after each of its tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: Iterable[int] = ()) -> None:
+        """``own`` are descriptors that the rank needs for every test, besides the standard streams."""
+        self._own = frozenset(map(str, (0, 1, 2, *own)))
         self._before: dict[str, Any] = {}
         self._had_torch = False
         self.groups_begun = 0
@@ -152,7 +154,7 @@ class Guard:
         return [f"{name}: {old} became {new}" for (name, _), old, new in pairs if old != new]
 
     def _grown(self, after: dict[str, Any], keeps_group: bool) -> list[str]:
-        """One line for each new process group, thread, child process or descriptor, and each group gone."""
+        """One line for each new process group, thread, child or descriptor, and each that is gone."""
         lines = []
         if not after["groups"] and after["groups begun"] > self._before["groups begun"]:
             lines.append("a process group that was begun and not made")
@@ -165,6 +167,8 @@ class Guard:
         lines += [f"thread {t}" for t in sorted(after["threads"] - self._before["threads"])]
         born = after["children"] - self._before["children"]
         lines += [f"child process {p}" for p in sorted(born) if not posix.is_zombie(p)]
+        closed = self._own & (self._before["descriptors"] - after["descriptors"])
+        lines += [f"descriptor {n}, closed" for n in sorted(closed)]
         if not group_made:
             opened = {n: _what_it_is(n) for n in after["descriptors"] - self._before["descriptors"]}
             lines += [f"descriptor {n} ({what})" for n, what in sorted(opened.items()) if what is not None]

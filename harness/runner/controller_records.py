@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.outcomes import Status, exit_text
-from harness.record import TestRecord, from_json
+from harness.record import TestRecord
 from harness.runner.events import Cause, Worker
 from harness.runner.unit import Unit
+from harness.system.server_process import STOPPED
 
 # A frame of unittest's that calls the test or its fixture, or a frame of the worker's code.
 _OUR_FRAME = re.compile(r'  File ".*(/unittest/(case|async_case|suite)\.py|/harness/runner/\w+\.py)", line ')
@@ -43,7 +44,7 @@ def cut_short(unit: Unit, worker: Worker, output: str, limit_s: float | None) ->
         line=unit.line,
         extra={"exit_code": worker.code, "peak_memory": worker.peak_memory},
     )
-    return own if worker.too_late is None else _with_report(own, from_json(worker.too_late))
+    return own if worker.too_late is None else _with_report(own, worker.too_late)
 
 
 def _with_report(own: TestRecord, report: TestRecord) -> TestRecord:
@@ -63,11 +64,14 @@ def _with_report(own: TestRecord, report: TestRecord) -> TestRecord:
 
 def _verdict(worker: Worker, lasted: float, limit_s: float | None) -> tuple[Status, str]:
     if worker.cause is Cause.TIMEOUT:
-        return Status.TIMED_OUT, f"timed out: no end after {limit_s:.0f} s" if limit_s else "timed out"
+        why = f"; its process was {STOPPED}" if worker.stopped else ""
+        return Status.TIMED_OUT, f"timed out: no end after {limit_s:.0f} s{why}" if limit_s else "timed out"
     if worker.cause is Cause.STOPPED:
         return Status.ENDED, f"ended after {lasted:.1f} s, because the run was stopped"
     if worker.cause is Cause.ZYGOTE:
         return Status.ERROR, "the process that forks workers died while this test ran, more than once"
+    if worker.cause is Cause.GARBLED:
+        return Status.ERROR, f"the test's process wrote to a descriptor of the runner's: {worker.garbled}"
     return (
         Status.CRASHED,
         f"crashed: the test's process ended with {exit_text(worker.code)} without an outcome",
@@ -88,7 +92,8 @@ def trimmed(stacks: str) -> str:
 
 def never_began(unit: Unit, worker: Worker, output: str) -> TestRecord:
     """The record of the first test of a worker that ended before any of its tests began."""
-    reason = f"its worker ended with {exit_text(worker.code)} before the test began"
+    why = f", because it was {STOPPED}," if worker.stopped else ""
+    reason = f"its worker ended with {exit_text(worker.code)}{why} before the test began"
     details = f"{reason}\n{output}\n{worker.stack_text}".rstrip()
     return TestRecord(
         unit.id,

@@ -6,8 +6,8 @@ import enum
 import socket
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
 
+from harness.record import TestRecord
 from harness.report.base import TestStarted
 from harness.runner.messages import Fork, Item
 from harness.runner.output_capture import OutputSplitter
@@ -31,6 +31,7 @@ class Cause(enum.Enum):
     CRASH = "by itself"
     TIMEOUT = "the running test's time was up"
     STOPPED = "the run was stopped"
+    GARBLED = "its messages could not be read"
     ZYGOTE = "the zygote was lost"
 
 
@@ -40,7 +41,7 @@ class Worker:
 
     ``label`` is its name in reports. ``waiting`` are the items that it has not begun. ``doomed`` is the test
     because of which the worker is being ended; a test that begins afterwards is not reported as the cause.
-    ``too_late`` is the record, as JSON values, that the doomed test sent after it was given up.
+    ``too_late`` is the record that the doomed test sent after it was given up.
     """
 
     name: str
@@ -60,9 +61,12 @@ class Worker:
     stage: Stage = Stage.RUNNING
     stage_until_s: float = 0.0
     cause: Cause = Cause.CRASH
+    stopped: bool = False  # by a signal, when it was to be ended
+    stopped_looks: int = 0  # how often in a row it was found stopped while it ran no test
+    garbled: str = ""  # what was wrong with its messages
     dump: bytearray = field(default_factory=bytearray)
     doomed: Item | None = None
-    too_late: dict[str, Any] | None = None
+    too_late: TestRecord | None = None
     done: bool = False
     ended_any: bool = False
     code: int | None = None
@@ -76,11 +80,11 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class TestEnded:
-    """The event that a test has ended, with its record as JSON values and its output."""
+    """The event that a test has ended, with its record and its output."""
 
     worker: Worker
     item: Item
-    record: dict[str, Any]
+    record: TestRecord
     output: str
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
@@ -113,4 +117,11 @@ class DebuggerChanged:
     on: bool
 
 
-Event = TestStarted | TestEnded | WorkerGone | ZygoteGone | DebuggerChanged
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The event that something happened of which the user is told in one line."""
+
+    text: str
+
+
+Event = TestStarted | TestEnded | WorkerGone | ZygoteGone | DebuggerChanged | Notice

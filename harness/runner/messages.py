@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import ProtocolError
+from harness.plain_fields import checked
 from harness.runner.plan import Attempt
 
 # Number of descriptors that follow a Fork: the worker's message socket, its output pipe, its stack-dump pipe.
@@ -195,6 +196,6 @@ def decode(frame: bytes) -> Message:
         kind = _KINDS[fields.pop("kind")]
         if kind is Fork:
             fields["items"] = [_item(*values) for values in fields["items"]]
-        return kind(**fields)  # type: ignore[no-any-return]  # message classes only
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return kind(**checked(kind, fields))  # type: ignore[no-any-return]  # message classes only
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ProtocolError(f"not a message: {frame[:80]!r} ({error!r})") from error

@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.record import TestRecord, from_json
+from harness.record import TestRecord
 from harness.report.base import TestStarted
 from harness.runner.controller_records import cut_short, never_began
 from harness.runner.events import (
     Cause,
     DebuggerChanged,
     Event,
+    Notice,
     TestEnded,
     Worker,
     WorkerGone,
@@ -168,13 +169,15 @@ class Session:
         if isinstance(event, TestStarted):
             self._reporters.test_started(event)
         elif isinstance(event, TestEnded):
-            record = replace(from_json(event.record), output=event.output, worker=event.worker.label)
+            record = replace(event.record, output=event.output, worker=event.worker.label)
             self._take(record, event.item.attempt, event.worker)
         elif isinstance(event, WorkerGone):
             self._gone(event)
         elif isinstance(event, ZygoteGone):
             self._reporters.message(f"the process that forks workers died: {event.reason}; starting another")
             self._zygote_owner.lost()
+        elif isinstance(event, Notice):
+            self._reporters.message(event.text)
         else:
             assert isinstance(event, DebuggerChanged), event
             self.debugging = event.on
@@ -236,7 +239,7 @@ class Session:
         rest = list(worker.waiting)
         if event.running is not None:
             rest[:0] = self._report_running(worker, event.running, event.output)
-        elif rest and not worker.ended_any and worker.cause is Cause.CRASH:
+        elif rest and not worker.ended_any and worker.cause in (Cause.CRASH, Cause.GARBLED):
             first = rest.pop(0)
             record = never_began(self._setup.units[first.id], worker, event.output)
             self._take(record, first.attempt)

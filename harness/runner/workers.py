@@ -22,11 +22,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from harness.errors import ProtocolError
+from harness.record import from_json
 from harness.report.base import TestStarted
 from harness.runner.events import (
     Cause,
     DebuggerChanged,
     Event,
+    Notice,
     Stage,
     TestEnded,
     Worker,
@@ -48,7 +50,9 @@ from harness.runner.messages import (
     decode,
 )
 from harness.runner.output_capture import BEFORE_THE_FIRST, OutputSplitter
-from harness.runner.zygote_process import STACKS_S, ZygoteLost, ZygoteProcess
+from harness.runner.zygote_process import LOOK_S, STACKS_S, STOPPED_LOOKS, ZygoteLost, ZygoteProcess
+from harness.system import posix
+from harness.system.server_process import STOPPED
 from harness.system.signals import WORKER_STACKS
 from harness.wire import read_available
 
@@ -60,6 +64,13 @@ TERMINATE_S = 1.0
 # the run goes on without it.
 KILLED_S = 10.0
 assert STACKS_QUIET_S < TERMINATE_S < STACKS_S < KILLED_S
+# Seconds by which this process may come too late on a busy machine. One that comes later was stopped itself.
+LATE_S = 5.0
+# The most bytes of a worker's stacks that are kept; more have hundreds of threads.
+STACK_BYTES = 256 * 1024
+# This many reads empty a socket of any size that the system gives. What comes after that is not the worker's,
+# but that of a process which it left, and which still writes.
+LAST_READS = 64
 
 
 class Workers:
@@ -76,6 +87,9 @@ class Workers:
         self._workers: dict[str, Worker] = {}
         self._events: list[Event] = []
         self._count = 0
+        self._next_look_s = 0.0
+        self._awake_s = time.monotonic()  # when it last began to wait, or to do other things
+        self._since_s = 0.0  # no test is overdue for what it did before
 
     def __enter__(self) -> Workers:
         return self
@@ -177,6 +191,10 @@ class Workers:
         if worker.current is None:
             self._terminate(worker)
             return
+        worker.stopped = worker.pid is not None and posix.is_stopped(worker.pid)
+        if worker.stopped:  # it would not write its stacks, nor take a SIGTERM
+            self._kill(worker)
+            return
         worker.stage, worker.stage_until_s = Stage.DUMPING, time.monotonic() + STACKS_S
         interrupt = cause is Cause.STOPPED and worker.current.ranks > 1
         self._signal(worker, signal.SIGINT if interrupt else WORKER_STACKS, group=False)
@@ -199,14 +217,52 @@ class Workers:
 
     def wait(self, until_s: float) -> list[Event]:
         """Waits for events, at most until ``until_s`` on the monotonic clock, and returns them."""
-        timeout = max(0.0, min(until_s, self._next_deadline()) - time.monotonic())
+        timeout = max(0.0, min(until_s, self._next_deadline(), self._next_look_s) - time.monotonic())
         if self._events:
             timeout = 0.0
-        for key, _ in self._selector.select(timeout):
+        ready = self._selector.select(timeout)
+        self._make_up_for(time.monotonic() - self._awake_s - timeout)
+        for key, _ in ready:
             key.data()
         self._advance(time.monotonic())
+        self._end_stopped(time.monotonic())
+        self._awake_s = time.monotonic()
         events, self._events = self._events, []
         return events
+
+    def _make_up_for(self, late_s: float) -> None:
+        """Gives all workers more time where this process comes much later than it meant to, as after Ctrl-Z.
+
+        Their tests went on meanwhile, but could not say so once a socket or pipe was full.
+        """
+        if late_s < LATE_S:
+            return
+        self._since_s = time.monotonic()
+        for worker in self._workers.values():
+            worker.stage_until_s += late_s
+            if worker.deadline_s is not None:
+                worker.deadline_s += late_s
+
+    def _end_stopped(self, now: float) -> None:
+        """Kills the zygote, or a worker between tests, that was found stopped at ``STOPPED_LOOKS`` looks.
+
+        A test's limit ends a worker that is stopped while it runs one.
+        """
+        if now < self._next_look_s:
+            return
+        self._next_look_s = now + LOOK_S
+        if self._zygote is not None:
+            self._zygote.look_for_stop()  # the end of its socket tells of its end
+        for worker in self.all:
+            idle = worker.current is None and worker.stage is Stage.RUNNING and worker.pid is not None
+            stopped = idle and posix.is_stopped(worker.pid or 0)
+            worker.stopped_looks = worker.stopped_looks + 1 if stopped else 0
+            if worker.stopped_looks >= STOPPED_LOOKS:
+                worker.stopped = True
+                self._events.append(
+                    Notice(f"worker {worker.label} (process {worker.pid}) was {STOPPED} and is killed")
+                )
+                self._kill(worker)
 
     def _next_deadline(self) -> float:
         times = [w.stage_until_s for w in self._workers.values() if w.stage is not Stage.RUNNING]
@@ -239,34 +295,41 @@ class Workers:
             self._selector.register(source, selectors.EVENT_READ, _bind(read, worker))
 
     def _read_channel(self, worker: Worker) -> None:
+        if worker.garbled:
+            return
         try:
             for frame in worker.frames.feed(self._read(worker.channel.fileno())):
                 self._handle(worker, decode(frame))
-        except (
-            ProtocolError
-        ):  # a test wrote to descriptors that it does not own: messages cannot be read any more
-            worker.doomed = worker.current
+        except ProtocolError as error:  # a test wrote to a descriptor that it does not own
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(worker.channel.fileno())
+            worker.garbled = str(error)
+            if worker.stage is Stage.RUNNING:
+                worker.cause, worker.doomed = Cause.GARBLED, worker.current
             self._kill(worker)
 
     def _handle(self, worker: Worker, message: Message) -> None:
+        """Handles a worker's message; ProtocolError for one that no worker sends now."""
         if worker.stage is not Stage.RUNNING and not isinstance(message, Debugging):
             self._handle_too_late(worker, message)
         elif isinstance(message, Began):
             self._begin(worker, message)
         elif isinstance(message, Ended):
             self._read_output(worker)
-            item = worker.current
-            assert item is not None and item.seq == message.seq, (item, message.seq)
+            item, record = worker.current, from_json(message.record)
+            if item is None or (item.seq, item.id) != (message.seq, record.id):
+                raise ProtocolError(f"the end of another test: {record.id}")
             worker.current, worker.deadline_s, worker.ended_any = None, None, True
             output = worker.splitter.take(item.seq)
-            self._events.append(TestEnded(worker, item, message.record, output))
-        elif isinstance(message, Debugging):
+            self._events.append(TestEnded(worker, item, record, output))
+        elif isinstance(message, Debugging) and worker.order.post_mortem:
             limit = worker.limits.get(worker.current.seq) if worker.current else None
             worker.deadline_s = time.monotonic() + limit if limit is not None and not message.on else None
             self._events.append(DebuggerChanged(message.on))
-        else:
-            assert isinstance(message, Done), message
+        elif isinstance(message, Done):
             worker.done = True
+        else:
+            raise ProtocolError(f"a worker sent {type(message).__name__}")
 
     def _handle_too_late(self, worker: Worker, message: Message) -> None:
         """Keeps the record of a test whose worker is being ended; nothing else that the worker says counts.
@@ -275,16 +338,18 @@ class Workers:
         fail for no other reason.
         """
         if isinstance(message, Ended) and worker.doomed is not None and message.seq == worker.doomed.seq:
-            worker.too_late = message.record
+            worker.too_late = from_json(message.record)
             if worker.stage is Stage.DUMPING:
                 self._terminate(worker)
 
     def _begin(self, worker: Worker, message: Began) -> None:
-        item = worker.waiting.popleft()
-        assert item.seq == message.seq, (item, message.seq)
+        item = worker.waiting[0] if worker.waiting else None
+        if item is None or item.seq != message.seq or worker.current is not None:
+            raise ProtocolError(f"the beginning of another test, number {message.seq}")
+        worker.waiting.popleft()
         worker.current, worker.began_s = item, message.at_s
         limit = worker.limits[item.seq]
-        worker.deadline_s = message.at_s + limit if limit is not None else None
+        worker.deadline_s = max(message.at_s, self._since_s) + limit if limit is not None else None
         attempt, world_size = item.attempt, item.ranks if item.ranks > 1 else None
         self._events.append(
             TestStarted(item.id, worker.label, message.at_s, world_size, attempt.attempt, attempt.repeat)
@@ -296,7 +361,7 @@ class Workers:
 
     def _read_stacks(self, worker: Worker) -> None:
         data = self._read(worker.stacks)
-        worker.dump += data
+        worker.dump += data[: max(0, STACK_BYTES - len(worker.dump))]
         if data and worker.stage is Stage.DUMPING:
             worker.stage_until_s = min(worker.stage_until_s, time.monotonic() + STACKS_QUIET_S)
 
@@ -333,7 +398,9 @@ class Workers:
 
     def _gone(self, worker: Worker) -> None:
         """Reads the worker's last messages and output, and adds the event of its end."""
-        while self._is_readable(worker.channel):
+        for _ in range(LAST_READS):
+            if worker.garbled or not self._is_readable(worker.channel):
+                break
             self._read_channel(worker)
         self._read_output(worker)
         self._read_stacks(worker)

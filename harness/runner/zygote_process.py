@@ -12,7 +12,9 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.errors import ProtocolError
 from harness.runner.messages import Fork, Kill, Load, Loaded, Loading, Message, Ready, decode, encode
+from harness.system import posix
 from harness.system.intra_op_threads import SINGLE_THREADED
 from harness.system.server_process import ROOT, ServerProcess, start_interpreter
 from harness.system.signals import WORKER_STACKS
@@ -27,6 +29,11 @@ STACKS_S = 2.0
 # Seconds to wait until a zygote has ended its workers and itself, which takes only calls of kill and wait.
 CLOSE_S = 10.0
 assert STACKS_S < CLOSE_S < IMPORT_TIMEOUT_S
+# Seconds between two looks at whether a process for which others wait is stopped, and at how many looks in a
+# row it has to be: a person who stops a process for a moment gets it back. Looks are counted, not seconds:
+# Ctrl-Z may stop the process that looks, too.
+LOOK_S = 1.0
+STOPPED_LOOKS = 5
 # Bytes from the end of the zygote's log that an error message quotes.
 LOG_TAIL_BYTES = 8 * 1024
 
@@ -58,11 +65,19 @@ class ZygoteProcess(ServerProcess):
             **logged,
         )
         super().__init__(pid, control)
+        self._stopped_looks = 0
+
+    def look_for_stop(self) -> None:
+        """Looks whether the zygote is stopped, and kills it where it was at the last looks too."""
+        self._stopped_looks = self._stopped_looks + 1 if self.alive() and posix.is_stopped(self.pid) else 0
+        if self._stopped_looks >= STOPPED_LOOKS:
+            self.end_if_stopped()
 
     def close(self) -> None:
         """Closes the socket, which ends zygote and workers, and waits; kills a zygote that does not end."""
         if self.control.fileno() < 0:
             return
+        self.end_if_stopped()
         with contextlib.suppress(OSError):
             self.control.shutdown(socket.SHUT_WR)
             self.control.settimeout(CLOSE_S)
@@ -99,11 +114,19 @@ class ZygoteProcess(ServerProcess):
             raise self.lost() from None
 
     def receive(self) -> list[Message]:
-        """Returns the zygote's messages once the control socket is readable; ZygoteLost where it has died."""
+        """Returns the zygote's messages once the control socket is readable.
+
+        ZygoteLost where it has died, or where something else wrote to its socket; it is killed then.
+        """
         data = read_available(self.control.fileno())
         if data is None:
             raise self.lost()
-        return [decode(frame) for frame in self._reader.feed(data)]
+        try:
+            return [decode(frame) for frame in self._reader.feed(data)]
+        except ProtocolError as error:
+            self.signal(signal.SIGKILL)
+            self.wait(CLOSE_S)
+            raise ZygoteLost(f"a module that it imported wrote to its socket: {error}") from None
 
     def load(self, modules: Sequence[str], path: Sequence[str], wake: int) -> Iterator[Loaded]:
         """Has the zygote import modules, and yields the result of each. No worker may run.
@@ -116,9 +139,11 @@ class ZygoteProcess(ServerProcess):
         current = ""
         deadline = time.monotonic() + IMPORT_TIMEOUT_S
         while True:
-            readable, _, _ = select.select(
-                [self.control.fileno(), wake], [], [], max(0.0, deadline - time.monotonic())
-            )
+            left = max(0.0, deadline - time.monotonic())
+            readable, _, _ = select.select([self.control.fileno(), wake], [], [], min(LOOK_S, left))
+            if not readable and left > LOOK_S:
+                self.look_for_stop()
+                continue
             if wake in readable:
                 self.signal(signal.SIGKILL)
                 raise KeyboardInterrupt

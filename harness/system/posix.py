@@ -90,6 +90,11 @@ def is_working(pid: int) -> bool:
     return _state(pid) in ("R", "D")
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped the process (SIGSTOP, Ctrl-Z); not so where a debugger holds it."""
+    return _state(pid) == "T"
+
+
 def _state(pid: int) -> str:
     """The state of a process's main thread as a letter (proc(5)); "" for a process that is gone."""
     try:

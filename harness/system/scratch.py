@@ -37,6 +37,16 @@ class Scratch:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
+def remove(path: str) -> None:
+    """Removes what a path in the directory names, which a rank may have put in the place of a file."""
+    try:
+        os.remove(path)
+    except FileNotFoundError:
+        return
+    except IsADirectoryError:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def _begin() -> Scratch:
     made = Scratch()
     on_close(made.close)

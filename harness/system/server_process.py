@@ -31,6 +31,9 @@ _BOOT = (
     "from harness.system.server_process import boot; boot(a)"
 )
 
+# What is said of a process that a signal has stopped.
+STOPPED = "stopped (as by SIGSTOP)"
+
 
 class ServerProcess:
     """Owns a server that this process has started; a fork of this process does not own it."""
@@ -40,6 +43,7 @@ class ServerProcess:
         self.control = control
         self._owner = os.getpid()
         self._code: int | None = None
+        self._was_stopped = False
 
     @property
     def owned(self) -> bool:
@@ -65,8 +69,24 @@ class ServerProcess:
         if self.alive():
             os.kill(self.pid, signum)
 
+    def end_if_stopped(self) -> bool:
+        """Kills a server that a signal has stopped, for which others would wait; whether that was so.
+
+        The kernel then ends its ranks or workers, too.
+        """
+        if not (self.alive() and posix.is_stopped(self.pid)):
+            return False
+        self._was_stopped = True
+        os.kill(self.pid, signal.SIGKILL)
+        self._poll(0)
+        return True
+
     def wait(self, seconds: float) -> None:
-        """Waits for the server's end, and kills the server where that takes longer than ``seconds``."""
+        """Waits for the server's end, and kills the server where that takes longer than ``seconds``.
+
+        One that is stopped would not end by itself, and is killed at once.
+        """
+        self.end_if_stopped()
         if self.alive() and posix.still_running([self.pid], seconds):
             os.kill(self.pid, signal.SIGKILL)  # the kernel then ends its ranks or workers, too
         if self.owned:
@@ -74,7 +94,8 @@ class ServerProcess:
 
     def exit_text(self) -> str:
         """How the server ended, as an exit code or a signal's name; waits for its end."""
-        return exit_text(self._poll(0))
+        text = exit_text(self._poll(0))
+        return f"{text}, because it was {STOPPED} and others waited for it" if self._was_stopped else text
 
     def how_it_ended(self) -> str:
         """How the server ended, with its process id; waits for its end."""

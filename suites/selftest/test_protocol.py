@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
+import sys
 import unittest
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
@@ -17,7 +21,7 @@ from suites.selftest.properties import given
 
 # Any text a test could print, lone surrogates too: str() of an exception may hold them.
 TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
-SECONDS = st.floats(allow_nan=False, allow_infinity=False)
+SECONDS = st.floats(-(2.0**60), 2.0**60)
 INTEGERS = st.integers(-(2**40), 2**40)
 JSON = st.recursive(
     st.none() | st.booleans() | INTEGERS | TEXT,
@@ -31,7 +35,7 @@ SUBTESTS = st.builds(
     SubtestOutcome,
     message=st.none() | TEXT,
     params=st.lists(st.tuples(TEXT, TEXT), max_size=3).map(tuple),
-    status=st.sampled_from(Status),
+    status=st.sampled_from([Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR]),
     error=st.none() | ERRORS,
     skip_reason=st.none() | TEXT,
 )
@@ -226,6 +230,49 @@ class RefusalTest(unittest.TestCase):
             with self.assertRaises(ProtocolError):
                 protocol.decode(frame)
 
+    def test_reports_of_the_wrong_kind(self) -> None:
+        """No field of an outcome, nor of what is inside it, has a value that its readers cannot work with."""
+        error = {"type_name": "E", "message": "m", "traceback": "t", "is_assertion": True, "pickled": None}
+        subtest: dict[str, Any] = {
+            "message": None,
+            "params": [],
+            "status": "failed",
+            "error": error,
+            "skip_reason": None,
+        }
+        collective = {"operation": "send", "group": "0", "sequence": 1, "started_s": 1.0, "ended_s": None}
+        rows: dict[str, list[Any]] = {
+            "status": ["fine", 1, None, []],
+            "rank": [True, 1.0, "1", None, 10**4000],
+            "duration_s": ["long", None, True, math.inf, -math.inf, math.nan, 10**4000],
+            "exit_code": ["3", 10**4000, -(2**64)],
+            "note": [1, None, []],
+            "left": ["abc", [1], [{"a": 1}], None],
+            "colour": ["blue"],
+            "error": [5, {}, *_spoilt(error, type_name=1, message=None, traceback=[], pickled=1)],
+            "subtests": [5, [5], *([each] for each in _spoilt(subtest, message=1, params=[["a", 1]]))],
+            "collectives": [5, [5], *([each] for each in _spoilt(collective, operation=1, started_s="x"))],
+        }
+        rows["subtests"] += [[each] for each in _spoilt(subtest, status="crashed", skip_reason=4, error=5)]
+        fine = {
+            "rank": 1,
+            "status": "failed",
+            "error": error,
+            "subtests": [subtest],
+            "collectives": [collective],
+        }
+        protocol.decode(_report(fine))
+        for name, values in rows.items():
+            for value in values:
+                with self.subTest(**{name: value}), self.assertRaises(ProtocolError):
+                    protocol.decode(_report({**fine, name: value}))
+
+    def test_a_pass_without_a_time(self) -> None:
+        """The short form of a pass has times with which can be computed."""
+        for duration, started in ((math.inf, 1.0), (1.0, math.nan), (2.0**64, 1.0)):
+            with self.subTest(duration=duration, started=started), self.assertRaises(ProtocolError):
+                protocol.decode(protocol.encode(protocol.Passed(1, duration, started, 7)))
+
     def test_expect(self) -> None:
         """The kind, or a ProtocolError that says both; also at the end of a stream."""
         frame = protocol.encode(protocol.Release())
@@ -240,6 +287,28 @@ class RefusalTest(unittest.TestCase):
         outcome = RankOutcome(0, Status.PASSED, accepted=(object(),))
         with self.assertRaises(TypeError):
             protocol.encode(protocol.Report(outcome))
+
+
+def _spoilt(value: dict[str, Any], **wrong: Any) -> list[dict[str, Any]]:
+    """The value with each of the wrong fields in turn."""
+    return [{**value, name: each} for name, each in wrong.items()]
+
+
+def _report(outcome: dict[str, Any]) -> bytes:
+    """The frame of a report of these values, whatever they are."""
+    with _any_digits():
+        return json.dumps({"kind": "Report", "outcome": outcome}).encode()
+
+
+@contextlib.contextmanager
+def _any_digits() -> Iterator[None]:
+    """Lets integers of thousands of digits be printed, which a sender may do."""
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(before)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,13 @@ class FrameReaderTest(unittest.TestCase):
         with self.assertRaisesRegex(ProtocolError, "something else wrote to this descriptor"):
             list(wire.FrameReader().feed(b"hello"))
 
+    def test_limit(self) -> None:
+        """A reader with a limit of its own refuses a longer frame by its length."""
+        reader = wire.FrameReader(most=3)
+        self.assertEqual(list(reader.feed(frame(b"abc"))), [b"abc"])
+        with self.assertRaises(ProtocolError):
+            list(reader.feed(frame(b"abcd")[:4]))
+
 
 class OnlyFrameTest(unittest.TestCase):
     """Bytes that are to be one frame."""
@@ -179,8 +186,8 @@ class DescriptorTest(unittest.TestCase):
         return fds
 
     def test_order(self) -> None:
-        """More than fit one message (128 ranks need 386), in their order, after a frame."""
-        sent = self.files(386)
+        """More than fit one message (128 ranks need 513), in their order, after a frame."""
+        sent = self.files(513)
         wire.send_frame(self.near, b"before")
         wire.send_fds(self.near, sent)
         wire.send_frame(self.near, b"after")
@@ -188,7 +195,7 @@ class DescriptorTest(unittest.TestCase):
         received = wire.recv_fds(self.far, len(sent))
         for fd in received:
             self.addCleanup(os.close, fd)
-        self.assertEqual([os.pread(fd, 10, 0) for fd in received], [str(n).encode() for n in range(386)])
+        self.assertEqual([os.pread(fd, 10, 0) for fd in received], [str(n).encode() for n in range(513)])
         self.assertEqual(wire.recv_frame(self.far), b"after")
 
     def test_not_inheritable(self) -> None:

@@ -37,8 +37,8 @@ class _LogPage:
     """A process's collective log; there is only one, because the recorder keeps its first log."""
 
     def __init__(self) -> None:
-        self.memory = mmap.mmap(-1, collective_log.size(1))
-        self.log = collective_log.CollectiveLog(self.memory, 0)
+        self.memory = mmap.mmap(-1, collective_log.PAGE_BYTES)
+        self.log = collective_log.CollectiveLog(self.memory)
 
 
 _log_page = PerProcess(_LogPage)
@@ -161,7 +161,7 @@ class InProcessRank:
             self.rank,
             self._started,
             exit_code=final.exit_code,
-            collectives=collective_log.read(_log_page.get().memory, 0),
+            collectives=collective_log.read(_log_page.get().memory),
             left=left,
         )
         if self._ended_as is None:

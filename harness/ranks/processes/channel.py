@@ -25,7 +25,7 @@ from harness.ranks.result import RankResult
 from harness.wire import FrameStream, send_frame
 
 # How many failed sub-tests of one test are sent before its report: more than a verdict shows in full, and few
-# enough not to fill the socket while the parent does not read.
+# enough not to fill the socket while the parent does not read. The parent takes no more of them.
 MOST_SUBTESTS = 8
 
 
@@ -46,6 +46,7 @@ class RankChannel:
         self._rank = rank
         self._pid = os.getpid()
         self._subtests = 0
+        self._reported = True
         self.result: RankResult | None = None
         self.texts: list[str] = []
         self.goes_on = False  # whether the rank goes on after the test; set by one that does
@@ -62,7 +63,12 @@ class RankChannel:
         self.on_import()
 
     def next_test(self) -> Launch | RepeatLaunch | None:
-        """Waits for a pooled rank's next test; None when the rank is released or the parent has ended."""
+        """Waits for a pooled rank's next test; None when the rank is released or the parent has ended.
+
+        A rank whose report could not be sent gets no further test.
+        """
+        if not self._reported:
+            return None
         self.result, self.texts, self._subtests = None, [], 0
         try:
             frame = self._frames.next()
@@ -93,14 +99,22 @@ class RankChannel:
 
     def report(self, message: Report | Passed) -> None:
         """Sends the rank's report to the parent; does nothing where the parent has ended."""
-        self._send(message)
+        self._reported = self._send(message)
 
-    def _send(self, message: SubtestFailed | Report | Passed) -> None:
-        with contextlib.suppress(OSError):
+    def _send(self, message: SubtestFailed | Report | Passed) -> bool:
+        try:
             self._sock.setblocking(True)  # the test may have changed it, and the report must be sent whole
             send_frame(self._sock, encode(message))
+        except OSError:
+            return False
+        return True
 
     def wait_for_release(self) -> None:
-        """Returns when the parent releases the rank (all ranks have reported) or has ended."""
+        """Returns when the parent releases the rank (all ranks have reported) or has ended.
+
+        A rank whose report could not be sent is never released, and so does not wait.
+        """
+        if not self._reported:
+            return
         with contextlib.suppress(OSError, ProtocolError):
             expect(self._frames.next(), Release)

@@ -46,16 +46,17 @@ def await_passes(ranks: RankSet, until: float) -> CollectedReports:
 
 def _passes(ranks: RankSet, until: float, heard: CollectedReports) -> dict[int, RankOutcome] | None:
     poll = ranks.poller()
-    awaited = {link.channel.fileno(): link.rank for link in ranks.links}
+    awaited = {link.channel.fileno(): link for link in ranks.links}
     passed: dict[int, RankOutcome] = {}
     while awaited:
         ready = poll.poll(max(0.0, until - time.monotonic()) * 1000)
         if not ready:
             return None
         for descriptor, _ in ready:
-            rank = awaited.pop(descriptor, None)
-            if rank is None or (data := read_available(descriptor)) is None:
+            link = awaited.pop(descriptor, None)
+            if link is None or (data := read_available(descriptor)) is None:
                 return None
+            rank = link.rank
             heard.data[rank] = bytearray(data)
             outcome = _passed(
                 data,
@@ -63,7 +64,7 @@ def _passes(ranks: RankSet, until: float, heard: CollectedReports) -> dict[int, 
                 order=len(passed),
                 at_s=time.monotonic(),
                 pid=ranks.pids[rank],
-                collectives=collective_log.read(ranks.log, rank),
+                collectives=collective_log.read_file(link.log),
             )
             if outcome is None:
                 return None

@@ -89,7 +89,7 @@ class ServerLauncher(abc.ABC):
         self._ready_server(module, sys_path)
 
     def _ready_server(self, module: str, sys_path: Sequence[str]) -> LaunchServer:
-        if self._server is not None and not self._server.alive():
+        if self._server is not None and (self._server.end_if_stopped() or not self._server.alive()):
             self.close()
         if self._server is None:
             try:
@@ -102,7 +102,7 @@ class ServerLauncher(abc.ABC):
         """Starts the ranks of one test on the server; raises the errors of ``RankSet.start``."""
         server = self._ready_server(request.module.name, request.sys_path)
         try:
-            ranks = RankSet(request)
+            ranks = RankSet(request, server)
         except OSError as error:
             raise LaunchError(f"no descriptors for {request.world_size} ranks: {error}") from error
         try:

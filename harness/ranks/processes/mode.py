@@ -6,6 +6,7 @@ Each combines a launcher with the supervisor; neither of those knows the other, 
 from __future__ import annotations
 
 import time
+from collections.abc import Hashable
 from dataclasses import replace
 
 from harness import environment
@@ -74,13 +75,20 @@ class PooledRanks:
         # A process group that is kept has the settings of the environment in which it was made.
         variables = environment.group_variables() if job.keeps_group else None
         key = (size, self._launcher.name, job.pool_key, variables)
-        self._set: PooledSet = self._pool.lease(key, self._make)
+        if not self._begin(key):  # a rank of earlier tests has just ended
+            self._pool.retire()
+            self._begin(key)
         self.processes = [RankProcess(self._set.ranks, rank) for rank in range(size)]
+        self._joined = False
+
+    def _begin(self, key: Hashable) -> bool:
+        """Sends the test to the kept ranks or to new ones; returns False where one of them cannot be told."""
+        job = self._job
+        self._set: PooledSet = self._pool.lease(key, self._make)
         self.first_of_its_set = self._set.tests_run == 0
         self._started = time.monotonic()
-        self._joined = False
         file = self._set.rdvz_file if job.keeps_group else job.request.file_name
-        self._set.send(job.request, file_name=file, keeps_group=job.keeps_group)
+        return self._set.send(job.request, file_name=file, keeps_group=job.keeps_group)
 
     def _make(self) -> RankSet:
         return self._launcher.launch(replace(self._job.request, pooled=True))

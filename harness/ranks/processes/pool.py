@@ -7,9 +7,7 @@ A process keeps one set: consecutive tests that ask for the same key share it, a
 
 from __future__ import annotations
 
-import contextlib
 import operator
-import os
 import select
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +19,7 @@ from harness.ranks.processes import module_import
 from harness.ranks.processes.rank_set import RankSet, send_whole
 from harness.system.closing import on_close
 from harness.system.per_process import PerProcess
-from harness.system.scratch import scratch
+from harness.system.scratch import remove, scratch
 from harness.wire import framed
 
 # Seconds for the ranks of a set to exit when it is retired; they wait in a read and exit at once.
@@ -39,17 +37,20 @@ class PooledSet:
     _sent: Launch | None = None
     _kept_group: bool = False
 
-    def send(self, request: Launch, *, file_name: str, keeps_group: bool) -> None:
+    def send(self, request: Launch, *, file_name: str, keeps_group: bool) -> bool:
         """Sends a test to every rank, with its rendezvous file and whether ranks keep their group.
 
-        A rank that has died is ignored here: the supervisor notices it.
+        Returns False where a rank cannot be told, because it has died or takes no more messages.
         """
         data = framed(self._frame(request, file_name, keeps_group))
         self._sent, self._kept_group = request, keeps_group
         self.tests_run += 1
-        for link in self.ranks.links:
-            with contextlib.suppress(OSError):
+        try:
+            for link in self.ranks.links:
                 send_whole(link.channel, data)
+        except OSError:
+            return False
+        return True
 
     def _frame(self, request: Launch, file_name: str, keeps_group: bool) -> bytes:
         """The encoded request without what the ranks know from the request before."""
@@ -62,7 +63,7 @@ class PooledSet:
         return encode(request, pooled=True, file_name=file_name, keeps_group=keeps_group, **known)
 
     def all_alive(self) -> bool:
-        """Whether all ranks are still alive since the last test."""
+        """Whether all ranks are still alive since the last test, and wait in silence for another."""
         if self.ranks.closed:
             return False
         if not self.ranks.poller().poll(0):
@@ -70,8 +71,9 @@ class PooledSet:
         poll = select.poll()  # ignores output that was printed between two tests
         poll.register(self.ranks.events, select.POLLIN)
         for link in self.ranks.links:
-            # A rank that dies closes its channel a moment before the server is notified of its death.
-            poll.register(link.channel, 0)
+            # A rank that dies closes its channel a moment before the server is notified of its death. What
+            # a rank says between two tests would be taken for the next one's report.
+            poll.register(link.channel, select.POLLIN)
         return not poll.poll(0)
 
     def retire(self) -> None:
@@ -83,8 +85,7 @@ class PooledSet:
                 self.ranks.wait_until_swept(RETIRE_WAIT_S)
                 self.ranks.close()
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(self.rdvz_file)
+            remove(self.rdvz_file)
 
 
 # The fields of a request that are the same for all tests of one class.
@@ -135,8 +136,7 @@ class Pool:
         try:
             self._kept = PooledSet(key, make(), file)
         except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(file)
+            remove(file)
             raise
         return self._kept
 

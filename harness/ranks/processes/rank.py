@@ -76,8 +76,7 @@ def live(assignment: Assignment) -> NoReturn:
     debugger.install(assignment.rank)
     _settle_threads(assignment.launch)
     channel = RankChannel(socket.socket(fileno=assignment.channel), assignment.rank)
-    memory = mmap.mmap(assignment.log, collective_log.size(assignment.launch.world_size))
-    log = collective_log.CollectiveLog(memory, assignment.rank)
+    log = collective_log.CollectiveLog(mmap.mmap(assignment.log, collective_log.PAGE_BYTES))
     if assignment.launch.pooled:
         _serve_tests(assignment, channel, log)
         _leave(RankResult(Status.PASSED))
@@ -90,7 +89,7 @@ def live(assignment: Assignment) -> NoReturn:
 
 def _serve_tests(assignment: Assignment, channel: RankChannel, log: collective_log.CollectiveLog) -> None:
     """Runs test after test in a pooled rank; after each, the leak guard lists what the test left changed."""
-    watch = guard.Guard()
+    watch = guard.Guard((assignment.channel, assignment.stack))
     request = previous = assignment.launch
     channel.goes_on = True
     channel.on_ready, channel.on_import = watch.begin, watch.accept_import

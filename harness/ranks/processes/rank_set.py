@@ -16,7 +16,6 @@ A ``RankSet`` owns everything on the left; closing it ends the ranks that still 
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import select
 import socket
@@ -27,11 +26,12 @@ from harness.communication import collective_log
 from harness.errors import LaunchError, ServerLost
 from harness.protocol import Launch, Launched, Refused, Release, Signal, decode, encode
 from harness.ranks.deadlines import KILL_WAIT_S
+from harness.system.server_process import STOPPED, ServerProcess
 from harness.wire import framed, recv_frame, send_fds, send_frame
 
-# Descriptors that follow a Launch: the launch's socket and the collective log, then three for each rank.
-SHARED_FDS = 2
-FDS_A_RANK = 3
+# Descriptors that follow a Launch: the launch's socket, then four for each rank.
+SHARED_FDS = 1
+FDS_A_RANK = 4
 # Seconds to wait while a peer does not read its full socket, since half a frame would be worse than none.
 SEND_WAIT_S = 5.0
 
@@ -46,18 +46,19 @@ class StartTimeout(LaunchError):
 
 @dataclass(slots=True)
 class RankLink:
-    """The parent's descriptors for one rank: its channel, its output pipe and its stack-dump pipe."""
+    """The parent's descriptors for one rank: channel, output pipe, stack-dump pipe and collective log."""
 
     rank: int
     channel: socket.socket
     output: int
     stack: int
+    log: int
 
     def close(self) -> None:
-        """Closes the three descriptors."""
+        """Closes the four descriptors."""
         self.channel.close()
-        os.close(self.output)
-        os.close(self.stack)
+        for fd in (self.output, self.stack, self.log):
+            os.close(fd)
 
 
 @dataclass(slots=True)
@@ -78,8 +79,12 @@ class RankSet:
     left are gone, and closes all descriptors.
     """
 
-    def __init__(self, request: Launch) -> None:
-        """Opens the descriptors of all ranks, or none of them: OSError where there are not enough."""
+    def __init__(self, request: Launch, server: ServerProcess | None = None) -> None:
+        """Opens the descriptors of all ranks, or none of them: OSError where there are not enough.
+
+        ``server`` is the one that ``start`` will be called with, where this process holds it.
+        """
+        self._server = server
         self.world_size = request.world_size
         self.pids: list[int] = []
         self.links: list[RankLink] = []
@@ -88,30 +93,26 @@ class RankSet:
         self.events, far_events = socket.socketpair()
         self._remote = _Remote([far_events.detach()])
         try:
-            self.log = self._open_log()
             for rank in range(request.world_size):
                 self._open_link(rank)
         except BaseException:
             self._close_descriptors()
             raise
 
-    def _open_log(self) -> mmap.mmap:
-        memory = os.memfd_create("harness-collectives")
-        self._remote.fds.append(memory)
-        os.ftruncate(memory, collective_log.size(self.world_size))
-        return mmap.mmap(memory, collective_log.size(self.world_size))
-
     def _open_link(self, rank: int) -> None:
         with contextlib.ExitStack() as undo:
             near, far = (undo.enter_context(end) for end in socket.socketpair())
             output, output_far = _open_pipe(undo)
             stack, stack_far = _open_pipe(undo)
+            log = collective_log.memory_file()
+            undo.callback(os.close, log)
+            log_far = os.dup(log)
             undo.pop_all()
         for fd in (output, stack):
             os.set_blocking(fd, False)
         near.setblocking(False)
-        self._remote.fds += [far.detach(), output_far, stack_far]
-        self.links.append(RankLink(rank, near, output, stack))
+        self._remote.fds += [far.detach(), output_far, stack_far, log_far]
+        self.links.append(RankLink(rank, near, output, stack, log))
 
     def start(self, server: socket.socket, request: Launch, timeout_s: float | None = None) -> None:
         """Sends the request to a server and waits until the server reports that the ranks exist.
@@ -130,6 +131,10 @@ class RankSet:
         try:
             frame = recv_frame(self.events)
         except TimeoutError:
+            if self.end_stopped_server():
+                raise ServerLost(
+                    f"the server that starts ranks was {STOPPED} while it started them"
+                ) from None
             raise StartTimeout(
                 f"ranks did not start within {timeout_s:g} s: {request.module.name} is still importing"
             ) from None
@@ -140,6 +145,10 @@ class RankSet:
             raise (DirtyModule if answer.dirty else LaunchError)(answer.reason)
         assert isinstance(answer, Launched), answer
         self.pids = answer.pids
+
+    def end_stopped_server(self) -> bool:
+        """Kills a server that is stopped, without which no rank can be signalled; whether that was so."""
+        return self._server is not None and self._server.end_if_stopped()
 
     def poller(self) -> select.poll:
         """A poll object with all of the ranks' descriptors; a pooled set uses the same one for all tests."""
@@ -173,7 +182,6 @@ class RankSet:
                 self.events.shutdown(socket.SHUT_WR)
             self.wait_until_swept(KILL_WAIT_S)
         self._close_descriptors()
-        self.log.close()
 
     def _close_descriptors(self) -> None:
         self.events.close()
@@ -183,6 +191,7 @@ class RankSet:
 
     def wait_until_swept(self, timeout_s: float) -> None:
         """Waits at most ``timeout_s`` seconds until every rank has ended and its socket is closed."""
+        self.end_stopped_server()
         with contextlib.suppress(OSError):
             self.events.settimeout(timeout_s)
             while self.events.recv(65536):
@@ -228,7 +237,6 @@ def remote_fd_count(world_size: int) -> int:
     return SHARED_FDS + FDS_A_RANK * world_size
 
 
-def split_fds(fds: Sequence[int]) -> tuple[int, int, list[tuple[int, int, int]]]:
-    """Splits a Launch's descriptors: launch socket, collective log, (channel, output, stack) by rank."""
-    per_rank = [(fds[i], fds[i + 1], fds[i + 2]) for i in range(SHARED_FDS, len(fds), FDS_A_RANK)]
-    return fds[0], fds[1], per_rank
+def split_fds(fds: Sequence[int]) -> list[Sequence[int]]:
+    """A Launch's descriptors behind the launch's socket: (channel, output, stack, log) by rank."""
+    return [fds[i : i + FDS_A_RANK] for i in range(SHARED_FDS, len(fds), FDS_A_RANK)]

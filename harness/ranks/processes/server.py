@@ -170,11 +170,12 @@ class Server:
 
     def _start_ranks(self, request: Launch, ranks: LaunchedRanks, fds: list[int]) -> Refused | None:
         """Starts all ranks of a launch, or returns a refusal and leaves none running."""
-        _, log, per_rank = split_fds(fds)
+        per_rank = split_fds(fds)
         mine = self._own_fds()
         try:
-            for rank, (channel, output, stack) in enumerate(per_rank):
-                others = [fd for trio in per_rank if trio[0] != channel for fd in trio]
+            for rank, own in enumerate(per_rank):
+                channel, output, stack, log = own
+                others = [fd for each in per_rank if each is not own for fd in each]
                 assignment = Assignment(rank, request, channel, output, stack, log, self._pid)
                 ranks.add(rank, self._start_rank(assignment, (*mine, *ranks.fds(), *others)))
         except OSError as error:  # no more processes, descriptors or memory for this user

@@ -12,11 +12,12 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from harness.communication import collective_log
 from harness.errors import ProtocolError
 from harness.outcomes import DEFAULT_RULES, MergeRules, RankOutcome, Status, SubtestOutcome
-from harness.protocol import Exited, Report, SubtestFailed, Swept, decode
+from harness.protocol import Exited, Message, Report, SubtestFailed, Swept, decode
 from harness.ranks.deadlines import (
     STACKS_QUIET_S,
     Action,
@@ -29,15 +30,22 @@ from harness.ranks.deadlines import (
 from harness.ranks.exit_rules import ended_as, exited_wrongly, hung_at_exit, reported_too_late
 from harness.ranks.job import UNSWEPT, JobResult
 from harness.ranks.processes import stacks
+from harness.ranks.processes.channel import MOST_SUBTESTS
 from harness.ranks.processes.fast_path import CollectedReports
 from harness.ranks.processes.output import Output
 from harness.ranks.processes.rank_set import RankLink, RankSet
+from harness.system import posix
+from harness.system.server_process import STOPPED
 from harness.system.signals import RANK_STACKS
-from harness.wire import FrameReader, read_available
+from harness.wire import MAX_REPORT_BYTES, FrameReader, read_available
 
 # This many reads empty even a pipe of the kernel's largest size, 1 MiB. Output after that is not the rank's,
 # but that of a process which it started and which still prints.
 DRAIN_READS = 16
+
+# What a rank may say of its test. Any other end is for its parent to see.
+_REPORTED = frozenset({Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR, Status.CRASHED})
+_NO_REPORT = "its channel carried something that is no report"
 
 Clock = Callable[[], float]
 
@@ -48,7 +56,8 @@ class _Watched:
 
     link: RankLink
     output: Output
-    reader: FrameReader = field(default_factory=FrameReader)
+    reader: FrameReader = field(default_factory=partial(FrameReader, MAX_REPORT_BYTES))
+    messages: int = 0  # that came on its channel
     report: RankOutcome | None = None
     subtests: list[SubtestOutcome] = field(default_factory=list)  # that failed, while there is no report
     order: int | None = None  # place of its first failure or report among those of all ranks
@@ -60,10 +69,18 @@ class _Watched:
     ended_by_supervisor: bool = False
     dump: bytearray = field(default_factory=bytearray)
     protocol_error: str = ""
+    stopped: bool = False  # by a signal, when it was to be ended
 
     @property
     def settled(self) -> bool:
-        return self.report is not None or self.gone
+        return self.gone or (self.report is not None and not self.protocol_error)
+
+    @property
+    def why_unreported(self) -> str:
+        """What is known of why the rank sent no report."""
+        if not self.protocol_error and self.reader.within:
+            return f"{_NO_REPORT}: a part of a message"
+        return self.protocol_error or self.too_late or (f"its process was {STOPPED}" if self.stopped else "")
 
 
 class Supervisor:
@@ -190,8 +207,7 @@ class Supervisor:
         """Gives a rank that ended without a report an outcome: it crashed, or the supervisor ended it."""
         if watched.report is None:
             status = ended_as(watched.ended_for) or Status.CRASHED
-            note = watched.protocol_error or watched.too_late
-            self._note(watched, self._unreported(watched, status, note))
+            self._note(watched, self._unreported(watched, status, watched.why_unreported))
 
     def _unreported(self, watched: _Watched, status: Status, note: str) -> RankOutcome:
         """The outcome of a rank that sent no report."""
@@ -211,16 +227,24 @@ class Supervisor:
     def _take_reports(self, watched: _Watched, data: bytes) -> None:
         try:
             for frame in watched.reader.feed(data):
-                message = decode(frame)
-                if isinstance(message, Report) and message.outcome.rank == watched.link.rank:
-                    self._take_report(watched, message.outcome)
-                elif isinstance(message, SubtestFailed) and message.rank == watched.link.rank:
-                    self._note_subtest(watched, message.subtest)
-                else:
-                    raise ProtocolError(f"a rank sent {type(message).__name__}")
+                self._take_message(watched, decode(frame))
         except ProtocolError as error:
-            watched.protocol_error = f"its channel carried something that is no report: {error}"[:300]
+            watched.protocol_error = f"{_NO_REPORT}: {error}"[:300]
             self._forget(watched.link.channel)
+
+    def _take_message(self, watched: _Watched, message: Message) -> None:
+        """Records what a rank says; ProtocolError for what no rank says, or for more than a rank says."""
+        watched.messages += 1
+        if watched.messages > MOST_SUBTESTS + 1:
+            raise ProtocolError(f"more than {MOST_SUBTESTS} failed sub-tests and a report")
+        if isinstance(message, Report) and message.outcome.rank == watched.link.rank:
+            if message.outcome.status not in _REPORTED:
+                raise ProtocolError(f"a report of {message.outcome.status.value}")
+            self._take_report(watched, message.outcome)
+        elif isinstance(message, SubtestFailed) and message.rank == watched.link.rank:
+            self._note_subtest(watched, message.subtest)
+        else:
+            raise ProtocolError(f"a rank sent {type(message).__name__}")
 
     def _take_report(self, watched: _Watched, outcome: RankOutcome) -> None:
         """Takes a rank's first report, unless its outcome is fixed already.
@@ -349,6 +373,8 @@ class Supervisor:
         if step.action is Action.RELEASE:
             self._release()
             self._view = replace(self._view, released=now)
+        elif step.action is Action.TAKE_STACKS and self._ranks.end_stopped_server():
+            self._lose_server()
         elif step.action is Action.TAKE_STACKS:
             self._look(step.why)
             self._view = replace(self._view, stacks_since=now)
@@ -379,6 +405,7 @@ class Supervisor:
         ]
         for watched in doomed:
             watched.ended_for = why
+            watched.stopped = posix.is_stopped(self._pid(watched))
         for watched in doomed:
             self._ranks.signal(watched.link.rank, RANK_STACKS)
 
@@ -421,7 +448,7 @@ class Supervisor:
             output=watched.output.text(),
             log=str(watched.output.log_path) if watched.output.log_path else None,
             stack=stacks.readable(bytes(watched.dump)),
-            collectives=collective_log.read(self._ranks.log, watched.link.rank),
+            collectives=collective_log.read_file(watched.link.log),
         )
 
     def _pid(self, watched: _Watched) -> int:

@@ -76,6 +76,12 @@ class HangRows(Rows):
         played = self.hang("test_with_everything_caught", "in wait_in_python")
         self.assertEqual(played.rank(1).exit_code, -9)
 
+    def test_stopped(self) -> None:
+        """A rank that is stopped times out, is ended by SIGKILL, and its verdict says that it was stopped."""
+        played = self.play(hangs.Hangs, "test_stopped")
+        self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out (its process was stopped")
+        self.assertEqual((played.rank(0).status, played.rank(1).exit_code), (Status.PASSED, -9))
+
     def test_in_a_destructor(self) -> None:
         """The stack of a rank that hangs in a destructor names the destructor."""
         self.hang("test_in_a_destructor", "in __del__")

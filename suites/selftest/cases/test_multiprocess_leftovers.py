@@ -10,7 +10,7 @@ from harness import RankLeakWarning, Status
 from suites.selftest.faults import leftovers
 from suites.selftest.faults.base import ANNOUNCE
 from suites.selftest.faults.processes import Announced, still_there
-from suites.selftest.faults.rows import IMPATIENT, OnForkServer, OnSpawn, Rows
+from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
 
 
 class LeftoverRows(Rows):
@@ -82,85 +82,11 @@ class LeftoverRows(Rows):
         self.assertEqual(after.verdict, "pass", after.text)
 
 
-class LieRows(Rows):
-    """Rank 1 sends what it should not, and the test is an error of rank 1 alone."""
-
-    def lies(self, method: str) -> None:
-        """Checks a verdict that is an error, says why, and blames rank 1."""
-        played = self.play(leftovers.Lies, method, **IMPATIENT)
-        self.check(played, "ERROR", Status.CRASHED, "rank 1", "channel", "no report")
-        self.assertEqual(played.rank(0).status, Status.PASSED)
-
-    def test_garbage(self) -> None:
-        """Plain text on the channel is an error."""
-        self.lies("test_garbage")
-
-    def test_garbage_and_hang(self) -> None:
-        """A rank that sends text and hangs is ended after the grace and not after the deadline."""
-        self.lies("test_garbage_and_hang")
-
-    def test_framed_garbage(self) -> None:
-        """A frame without a message is an error."""
-        self.lies("test_framed_garbage")
-
-    def test_wrong_message(self) -> None:
-        """A message that no rank sends is an error."""
-        self.lies("test_wrong_message")
-
-    def test_another_rank(self) -> None:
-        """A report in another rank's name is an error, and that rank's own report stands."""
-        self.lies("test_another_rank")
-
-    def test_no_rank_at_all(self) -> None:
-        """A report for a rank that does not exist is an error."""
-        self.lies("test_no_rank_at_all")
-
-    def test_not_a_mapping(self) -> None:
-        """A report that is not a mapping is an error."""
-        self.lies("test_not_a_mapping")
-
-    def test_wrong_fields(self) -> None:
-        """A report with a field of the wrong type is an error."""
-        self.lies("test_wrong_fields")
-
-    def test_half_a_frame(self) -> None:
-        """Half a frame, which swallows the real report, is an error."""
-        played = self.play(leftovers.HalfALie, "test_half_a_frame")
-        self.assertEqual(played.verdict, "ERROR")
-        self.assertEqual(played.outcome.root_cause, 1)
-
-    def test_passes_then_fails(self) -> None:
-        """A rank that reports a pass and then fails is found out by its exit code."""
-        played = self.play(leftovers.Lies, "test_passes_then_fails", **IMPATIENT)
-        self.assertEqual(played.verdict, "ERROR")
-        self.assertEqual(played.outcome.root_cause, 1)
-
-    def test_closes_everything(self) -> None:
-        """A rank that closed its channel and cannot report has crashed."""
-        played = self.play(leftovers.Lies, "test_closes_everything", **IMPATIENT)
-        self.assertEqual(played.verdict, "ERROR")
-        self.assertEqual(played.outcome.root_cause, 1)
-        self.assertEqual(played.rank(0).status, Status.PASSED)
-
-    def test_blocks_its_channel(self) -> None:
-        """A report over a channel that the test made non-blocking arrives whole."""
-        played = self.play(leftovers.Lies, "test_blocks_its_channel")
-        self.assertEqual(played.verdict, "pass", played.text)
-
-
 class LeftoversOnForkServer(LeftoverRows, OnForkServer):
     """Runs the tests on the fork server."""
 
 
 class LeftoversOnSpawn(LeftoverRows, OnSpawn):
-    """Runs the tests on new interpreters."""
-
-
-class LiesOnForkServer(LieRows, OnForkServer):
-    """Runs the tests on the fork server."""
-
-
-class LiesOnSpawn(LieRows, OnSpawn):
     """Runs the tests on new interpreters."""
 
 

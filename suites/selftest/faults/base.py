@@ -9,9 +9,11 @@ import contextlib
 import glob
 import os
 import select
+import signal
 import socket
 import time
 from collections.abc import Callable
+from typing import NoReturn
 
 from harness import MultiProcessTestCase, environment
 from harness.ranks.processes.mode import FreshRanks
@@ -93,6 +95,12 @@ class FaultyCase(MultiProcessTestCase):
         with contextlib.suppress(FileExistsError):
             os.mkfifo(path)
         return path
+
+
+def hang() -> NoReturn:
+    """Called in a rank: never returns."""
+    while True:
+        signal.pause()
 
 
 def announce(*pids: int) -> None:

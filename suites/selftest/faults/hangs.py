@@ -148,6 +148,12 @@ class Hangs(FaultyCase):
                 except BaseException:  # noqa: BLE001 - catching everything is the fault
                     continue
 
+    def test_stopped(self) -> None:
+        """Rank 1 stops its own process, which can take no signal but SIGKILL."""
+        if self.is_to_hang():
+            self.arrive()
+            os.kill(os.getpid(), signal.SIGSTOP)
+
     def test_in_a_destructor(self) -> None:
         """Rank 1 hangs in the destructor of a local variable."""
         if self.is_to_hang():

@@ -1,21 +1,15 @@
-"""Ranks that leave something behind: threads, processes, a changed environment, garbage on their channel."""
+"""Ranks that leave something behind: threads, processes, a changed environment."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 
-from harness import RankOutcome, Status
-from harness.protocol import Report, encode
-from harness.wire import send_frame
 from suites.selftest.faults.base import FaultyCase, announce
 
 SLEEPER = [sys.executable, "-S", "-c", "import time; time.sleep(3600)"]
@@ -99,104 +93,6 @@ class Leaves(FaultyCase):
         self.assertNotEqual(sys.argv, ["changed"])
         self.assertEqual(signal.getsignal(signal.SIGTERM), signal.SIG_DFL)
         self.assertNotEqual(os.umask(0o022), 0o777)
-
-
-class Lies(FaultyCase):
-    """Rank 1 writes to the channel on which it reports, once rank 0 has reported."""
-
-    arrivals = 2
-
-    def setUpRank(self) -> None:
-        if self.rank == 0:
-            self.leave()
-        else:
-            self.follow()
-
-    def channel(self) -> socket.socket:
-        """Returns the rank's channel, which is the only socket that a rank has."""
-        for name in os.listdir("/proc/self/fd"):
-            try:
-                if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
-                    return socket.socket(fileno=os.dup(int(name)))
-            except FileNotFoundError:
-                continue
-        raise AssertionError("no socket")
-
-    def test_garbage(self) -> None:
-        """Rank 1 sends plain text, like a stray print."""
-        if self.rank == 1:
-            self.channel().sendall(b"hello, who is there?")
-
-    def test_garbage_and_hang(self) -> None:
-        """Rank 1 sends plain text and then hangs."""
-        if self.rank == 1:
-            self.channel().sendall(b"hello, who is there?")
-            time.sleep(3600)
-
-    def test_framed_garbage(self) -> None:
-        """Rank 1 sends a frame that holds no message."""
-        if self.rank == 1:
-            send_frame(self.channel(), b'{"kind": "Report"')
-
-    def test_wrong_message(self) -> None:
-        """Rank 1 sends a message that only the server sends."""
-        if self.rank == 1:
-            send_frame(self.channel(), b'{"kind": "Swept", "leaked": []}')
-
-    def test_another_rank(self) -> None:
-        """Rank 1 sends a report in the name of rank 0."""
-        if self.rank == 1:
-            send_frame(self.channel(), encode(Report(RankOutcome(0, Status.PASSED))))
-
-    def test_no_rank_at_all(self) -> None:
-        """Rank 1 sends a report for a rank that does not exist."""
-        if self.rank == 1:
-            send_frame(self.channel(), encode(Report(RankOutcome(77, Status.PASSED))))
-
-    def test_not_a_mapping(self) -> None:
-        """Rank 1 sends a report whose outcome is not a mapping."""
-        if self.rank == 1:
-            send_frame(self.channel(), b'{"kind": "Report", "outcome": [1, 2]}')
-
-    def test_wrong_fields(self) -> None:
-        """Rank 1 sends a report with a field of the wrong type, which has to be refused before it is used."""
-        if self.rank == 1:
-            frame = encode(Report(RankOutcome(1, Status.PASSED, duration_s=1.5)))
-            lie = frame.replace(b'"duration_s": 1.5', b'"duration_s": "long"')
-            assert lie != frame
-            send_frame(self.channel(), lie)
-
-    def test_passes_then_fails(self) -> None:
-        """Rank 1 sends a report that it passed, and then fails."""
-        if self.rank == 1:
-            send_frame(self.channel(), encode(Report(RankOutcome(1, Status.PASSED))))
-            self.fail("the truth")
-
-    def test_closes_everything(self) -> None:
-        """Rank 1 closes every descriptor that it did not open, as daemons do."""
-        if self.rank == 1:
-            os.closerange(3, 1 << 16)
-
-    def test_blocks_its_channel(self) -> None:
-        """Rank 1 makes its channel non-blocking and reports a megabyte."""
-        if self.rank == 1:
-            channel = self.channel()
-            flags = fcntl.fcntl(channel, fcntl.F_GETFL)
-            fcntl.fcntl(channel, fcntl.F_SETFL, flags | os.O_NONBLOCK)
-            for n in range(2000):
-                with self.subTest("x" * 500, n=n):
-                    self.assertGreaterEqual(n, 0)
-
-
-class HalfALie(Lies):
-    """Rank 1 is never heard, until the deadline."""
-
-    left_s = 0.5
-
-    def test_half_a_frame(self) -> None:
-        """Rank 1 announces a longer frame than it sends, so that its real report becomes part of it."""
-        if self.rank == 1:
-            self.channel().sendall(struct.pack(">I", 1 << 20))
 
 
 def _fork(body: Callable[..., None], *arguments: int) -> None:

@@ -44,6 +44,28 @@ class KillsServer(FaultyCase):
         time.sleep(3600)
 
 
+class StopsServer(FaultyCase):
+    """Rank 1 stops the server that is its parent, and the test's deadline starts to run."""
+
+    arrivals = 2
+
+    def stop(self) -> None:
+        """Called in each rank: rank 1 stops the server."""
+        announce(os.getpid())
+        if self.rank == 1:
+            os.kill(os.getppid(), signal.SIGSTOP)
+        self.arrive()
+
+    def test_wait(self) -> None:
+        """Each rank waits for ever, and no signal of the supervisor reaches it any more."""
+        self.stop()
+        time.sleep(3600)
+
+    def test_pass(self) -> None:
+        """Each rank passes and exits, and nobody tells of its exit."""
+        self.stop()
+
+
 class LosesServer(FaultyCase):
     """The parent's server is killed in the middle of a test."""
 

@@ -142,6 +142,15 @@ class WhatChangedTest(unittest.TestCase):
                     self.assertRegex(changed[0], line)
                     self.assertEqual(self.guard.what_changed(keeps_group=False), ())
 
+    def test_closed_standard_stream(self) -> None:
+        """A standard stream, or another descriptor of the rank's own, that the test closed is told."""
+        own, other = os.open("/dev/zero", os.O_RDONLY), os.open("/dev/zero", os.O_RDONLY)
+        self.guard = Guard([own])
+        self.guard.begin()
+        os.close(own)
+        os.close(other)
+        self.assertEqual(self.guard.what_changed(keeps_group=False), (f"descriptor {own}, closed",))
+
     def test_what_libraries_keep(self) -> None:
         """Descriptors that are a library's plumbing are no leak, nor are children that have ended."""
         self.assertEqual(self.left(lambda: opened(os.eventfd(0))), ())

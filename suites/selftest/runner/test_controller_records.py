@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import replace
 
 from harness.outcomes import Status
-from harness.record import RankRecord, TestRecord, to_json
+from harness.record import RankRecord, TestRecord
 from harness.runner import controller_records
 from harness.runner.events import Cause, Worker
 from harness.runner.messages import Fork
@@ -98,7 +98,7 @@ class TooLateTest(unittest.TestCase):
     def record(self, cause: Cause, report: TestRecord) -> TestRecord:
         """Returns the record of a test with that report."""
         worker = ended_worker(cause)
-        worker.too_late = to_json(report)
+        worker.too_late = report
         return controller_records.cut_short(UNIT, worker, "", 5.0)
 
     def test_status(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import unittest
 from unittest import mock
@@ -40,6 +41,22 @@ class ZygoteProcessTest(unittest.TestCase):
         self.assertIn("in inner", second.error)
         with self.assertRaises(ZygoteLost):
             next(loading)
+
+    def test_an_import_that_stops(self) -> None:
+        """A zygote that is stopped in an import is killed, and the module's error says so."""
+        runs.write_module(self.directory, "test_stop", "os.kill(os.getpid(), signal.SIGSTOP)\n")
+        loading = self.zygote.load(["test_stop"], [], self.wake)
+        with mock.patch.multiple(zygote_process, LOOK_S=0.01, STOPPED_LOOKS=2):
+            self.assertIn("stopped (as by SIGSTOP)", next(loading).error)
+            with self.assertRaises(ZygoteLost):
+                next(loading)
+
+    def test_close_of_a_stopped_zygote(self) -> None:
+        """A zygote that is stopped at the end of a run delays it no further."""
+        os.kill(self.zygote.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.zygote.pid, os.WSTOPPED | os.WNOWAIT)
+        self.zygote.close()
+        self.assertIn("stopped (as by SIGSTOP)", self.zygote.exit_text())
 
     def test_a_wish_to_stop(self) -> None:
         """Ctrl-C is not delayed by an import that hangs."""

@@ -16,6 +16,28 @@ from harness.system import posix
 ROOT = str(Path(__file__).resolve().parents[3])
 
 
+class StoppedTest(unittest.TestCase):
+    """``is_stopped``, by the state of a real process."""
+
+    def test_stopped_and_continued(self) -> None:
+        """A process is stopped from SIGSTOP to SIGCONT, and neither before nor after."""
+        sleeper = subprocess.Popen(["sleep", "3600"])
+        self.addCleanup(sleeper.wait)
+        self.addCleanup(sleeper.kill)
+        found = [posix.is_stopped(sleeper.pid)]
+        for signum, event in ((signal.SIGSTOP, os.WSTOPPED), (signal.SIGCONT, os.WCONTINUED)):
+            sleeper.send_signal(signum)
+            os.waitid(os.P_PID, sleeper.pid, event)
+            found.append(posix.is_stopped(sleeper.pid))
+        self.assertEqual(found, [False, True, False])
+
+    def test_no_process(self) -> None:
+        """A process that has been reaped is not stopped."""
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        self.assertFalse(posix.is_stopped(ended.pid))
+
+
 class StillRunningTest(unittest.TestCase):
     """``still_running``, which waits once for several processes."""
 

@@ -15,6 +15,7 @@ from harness.runner.exit_codes import MEANINGS
 from harness.runner.run_directory import KEPT_RUNS
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP
 from harness.settings import GRACE_S, VARIABLES
+from suites.selftest.faults.descriptors import ABUSES
 
 TREE = Path(__file__).resolve().parents[3]
 README = (TREE / "README.rst").read_text(encoding="utf-8")
@@ -114,6 +115,12 @@ class Layout(unittest.TestCase):
         """The table of modules has each file at the top of ``harness`` but ``__init__.py``, and no other."""
         found = [path.name for path in (TREE / "harness").glob("*.py") if path.name != "__init__.py"]
         self.assert_named("Modules at the top of ``harness/``", found)
+
+    def test_descriptors_of_a_rank(self) -> None:
+        """The table of what a rank inherits has each descriptor that a faulty case abuses, and no other."""
+        heading = "What a rank inherits, and what it can do with it"
+        told = [row[0] for row in _table(ARCHITECTURE, heading) if row[0]]
+        self.assertEqual(sorted(told), sorted({abuse.descriptor for abuse in ABUSES.values()}))
 
     def test_every_path_exists(self) -> None:
         """Every file that ARCHITECTURE.rst and CONTRIBUTING.rst name exists, in the folder that they name."""

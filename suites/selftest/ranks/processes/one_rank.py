@@ -141,9 +141,8 @@ class RankCase(CleanTestCase):
         self.channel.settimeout(ARRIVAL_S)
         self.output, output = os.pipe()
         self.stack, stack = os.pipe()
-        memory = os.memfd_create("log")
-        os.ftruncate(memory, collective_log.size(1))
-        self.log = mmap.mmap(memory, collective_log.size(1))
+        memory = collective_log.memory_file()
+        self.log = mmap.mmap(memory, collective_log.PAGE_BYTES)
         self.addCleanup(self.log.close)
         own = (self.channel.fileno(), self.output, self.stack)
         given = {"channel": channel.detach(), "output": output, "stack": stack, "log": memory}

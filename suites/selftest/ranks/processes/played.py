@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import select
 import socket
@@ -28,7 +27,6 @@ class Played:
         self.world_size = world_size
         self.pids = [1000 + rank for rank in range(world_size)]
         self.events, self._server = socket.socketpair()
-        self.log = mmap.mmap(-1, collective_log.size(world_size))
         self.swept: list[str] | None = None
         self.links: list[RankLink] = []
         self._channels: list[socket.socket] = []
@@ -47,7 +45,7 @@ class Played:
         near.setblocking(False)
         os.set_blocking(output, False)
         os.set_blocking(stack, False)
-        self.links.append(RankLink(rank, near, output, stack))
+        self.links.append(RankLink(rank, near, output, stack, collective_log.memory_file()))
         self._channels.append(far)
         self._outputs.append(output_far)
         self._stacks.append(stack_far)
@@ -63,13 +61,16 @@ class Played:
             os.close(stack)
         self.events.close()
         self._server.close()
-        self.log.close()
 
     # -- what the supervisor does to ranks
 
     def poller(self) -> select.poll:
         """Returns the poll object, as ``RankSet`` does."""
         return make_poller(self.events, self.links)
+
+    def end_stopped_server(self) -> bool:
+        """Says that the server is not stopped."""
+        return False
 
     def signal(self, rank: int, signum: int, *, group: bool = False) -> None:
         """Notes a signal to a rank and runs the rank's action for it."""

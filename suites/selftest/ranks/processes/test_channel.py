@@ -7,7 +7,7 @@ import socket
 import unittest
 
 from harness.outcomes import ErrorInfo, Status, SubtestOutcome
-from harness.protocol import RepeatLaunch, SubtestFailed, decode, encode
+from harness.protocol import Passed, RepeatLaunch, SubtestFailed, decode, encode
 from harness.ranks.processes.channel import MOST_SUBTESTS, RankChannel
 from harness.wire import FrameReader, read_available, send_frame
 
@@ -64,6 +64,27 @@ class SubtestsTest(unittest.TestCase):
         """A parent that is gone causes no error."""
         self.parent.close()
         self.channel.subtest_failed(SUBTEST)
+
+
+class UnheardTest(unittest.TestCase):
+    """A report that cannot be sent, because the test has closed or exchanged the channel."""
+
+    def setUp(self) -> None:
+        self.parent, self.rank = socket.socketpair()
+        self.addCleanup(self.parent.close)
+        self.addCleanup(self.rank.close)
+        self.channel = RankChannel(self.rank, 3)
+        self.rank.shutdown(socket.SHUT_WR)
+        self.channel.report(Passed(3, 1.0, 1.0, 7))
+
+    def test_release(self) -> None:
+        """The rank waits for no release, which never comes."""
+        self.channel.wait_for_release()
+
+    def test_next_test(self) -> None:
+        """A pooled rank waits for no other test, although its parent could send one."""
+        send_frame(self.parent, encode(RepeatLaunch("test_next", "file")))
+        self.assertIsNone(self.channel.next_test())
 
 
 if __name__ == "__main__":

@@ -30,12 +30,12 @@ GONE_S = 30.0
 class LostServerRows(Rows):
     """A server that dies under a test."""
 
-    def loses(self, case: type[FaultyCase], method: str, how: str) -> None:
+    def loses(self, case: type[FaultyCase], method: str, how: str, **environ: str) -> None:
         """Checks that the verdict is an error with the reason, the ranks are gone, and the next
         test passes.
         """
         with Announced(self.temporary) as announced:
-            played = self.play(case, method, **{ANNOUNCE: announced.path})
+            played = self.play(case, method, **{ANNOUNCE: announced.path, **environ})
             self.assertEqual(played.verdict, "ERROR")
             for words in (ServerLost.__name__, "server", how, "the next test gets a new one", method):
                 self.assertIn(words, played.text)
@@ -46,6 +46,23 @@ class LostServerRows(Rows):
     def test_killed(self) -> None:
         """A server that is killed, perhaps for lack of memory, is reported and replaced."""
         self.loses(orphans.LosesServer, "test_wait", "signal SIGKILL")
+
+    def test_stopped(self) -> None:
+        """A server that is stopped under a test is killed at the test's deadline, when it is needed."""
+        self.loses(orphans.StopsServer, "test_wait", "stopped (as by SIGSTOP)", HARNESS_TIMEOUT="0.4")
+
+    def test_stopped_while_ranks_exit(self) -> None:
+        """A server that is stopped and so tells of no exit is killed, and no rank is said to hang."""
+        self.loses(orphans.StopsServer, "test_pass", "stopped (as by SIGSTOP)", HARNESS_EXIT_GRACE="0.3")
+
+    def test_stopped_between_tests(self) -> None:
+        """A server that is stopped when no test needs it is replaced by the next test."""
+        for _ in range(2):
+            after = self.play(ends.Ends, "test_passes")
+            self.assertEqual(after.verdict, "pass", after.text)
+            made = choose_launcher.launchers()[self.launcher]
+            assert isinstance(made, ServerLauncher) and made.server is not None
+            os.kill(made.server.pid, signal.SIGSTOP)
 
     def test_terminated(self) -> None:
         """If a server ends by SIGTERM, its ranks end too, and the test has not passed."""

@@ -55,6 +55,12 @@ class SendTest(unittest.TestCase):
         self.assertEqual(self.told(FIRST), expected)
         self.assertEqual(self.set.tests_run, 1)
 
+    def test_a_rank_that_cannot_be_told(self) -> None:
+        """A rank that has ended, or reads no more, is told of at once."""
+        self.assertTrue(self.set.send(FIRST, file_name="f", keeps_group=True))
+        self.far.shutdown(socket.SHUT_RD)
+        self.assertFalse(self.set.send(FIRST, file_name="f", keeps_group=True))
+
     def test_another_test_of_the_class(self) -> None:
         """For another test of the class the rank gets the method and the file only, whatever the deadline."""
         self.told(FIRST)

@@ -100,11 +100,11 @@ class PooledTest(RankCase):
         self.start(launch("", pooled=True))
 
         def note() -> None:
-            collective_log.CollectiveLog(self.log, 0).begin("barrier", "0", 1)
-            self.assertEqual(len(collective_log.read(self.log, 0)), 1)
+            collective_log.CollectiveLog(self.log).begin("barrier", "0", 1)
+            self.assertEqual(len(collective_log.read(self.log)), 1)
 
         self.run_tests(launch("passes"), note, RepeatLaunch("passes", "g"))
-        self.assertEqual(collective_log.read(self.log, 0), ())
+        self.assertEqual(collective_log.read(self.log), ())
 
     def test_intra_op_threads(self) -> None:
         """Each request's thread count is set, also where torch is imported by the test's module only."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import mmap
 import signal
 import time
 import unittest
@@ -361,8 +362,9 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual(self.ranks.told, [])
 
     def test_collectives(self) -> None:
-        """Read from shared memory, of a rank that says nothing any more too."""
-        collective_log.CollectiveLog(self.ranks.log, 1).begin("all_reduce", "0", 1)
+        """Read from the rank's memory file, of a rank that says nothing any more too."""
+        with mmap.mmap(self.ranks.links[1].log, collective_log.PAGE_BYTES) as page:
+            collective_log.CollectiveLog(page).begin("all_reduce", "0", 1)
         self.ranks.says(0, Status.PASSED)
         self.leaves_when_released(0)
         self.ranks.exits(1, -9)

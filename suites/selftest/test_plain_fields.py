@@ -1,0 +1,55 @@
+"""Tests which values the plain fields of a message may have."""
+
+from __future__ import annotations
+
+import math
+import unittest
+from dataclasses import dataclass
+from typing import Any
+
+from harness.plain_fields import LARGEST_NUMBER, checked
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message with a field of each kind."""
+
+    text: str
+    word: str | None
+    number: int
+    seconds: float | None
+    flag: bool
+    many: list[str]
+
+
+# Values that each field may have, and values that it may not.
+ROWS: dict[str, tuple[list[Any], list[Any]]] = {
+    "text": (["", "a"], [None, 1, b"a", ["a"]]),
+    "word": (["a", None], [1, False]),
+    "number": (
+        [0, -7, LARGEST_NUMBER - 1],
+        [1.0, True, "1", None, LARGEST_NUMBER, 10**5000],
+    ),
+    "seconds": ([0, 0.5, None], ["1", True, math.inf, -math.inf, math.nan, 1e300, 10**5000]),
+    "flag": ([True, False], [0, 1, None]),
+    "many": ([["a"], None, 10**5000], []),
+    "unknown": ([1, None], []),
+}
+
+
+class CheckedTest(unittest.TestCase):
+    """``checked``, field by field."""
+
+    def test_rows(self) -> None:
+        """A value of a plain field's own type comes back and any other raises; other fields are ignored."""
+        for name, (fine, wrong) in ROWS.items():
+            for value in fine:
+                with self.subTest(name, value=type(value)):
+                    self.assertEqual(checked(Message, {name: value}), {name: value})
+            for value in wrong:
+                with self.subTest(name, value=type(value)), self.assertRaises((TypeError, ValueError)):
+                    checked(Message, {name: value})
+
+
+if __name__ == "__main__":
+    unittest.main()
