@@ -1,7 +1,7 @@
 """``CollectiveLog``: shared memory with name, group, number and times of each rank's last collectives.
 
 It is shared memory so that the parent can read it even where the rank is stuck in C or dead. Layout per rank:
-a count, then a ring of fixed-size entries.
+a count, the time at which the rank's test began, then a ring of fixed-size entries.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import time
 from harness.outcomes import CollectiveRecord
 
 PAGE_BYTES = 4096
+# entries written, start of the test on the monotonic clock (0.0: not begun)
+_HEAD = struct.Struct("<Qd")
 _COUNT = struct.Struct("<Q")
 # operation, group, sequence number in the group, start and end on the monotonic clock (0.0: not ended)
 _ENTRY = struct.Struct("<28s32sIdd")
-_FIRST = 16
+_FIRST = _HEAD.size
 ENTRIES = (PAGE_BYTES - _FIRST) // _ENTRY.size
 
 
@@ -34,9 +36,13 @@ class CollectiveLog:
         self._count = 0
 
     def clear(self) -> None:
-        """Removes all entries, before another test begins."""
+        """Removes what the log says of an earlier test."""
         self._count = 0
-        _COUNT.pack_into(self._memory, self._base, 0)
+        _HEAD.pack_into(self._memory, self._base, 0, 0.0)
+
+    def begin_test(self) -> None:
+        """Records that the rank has all that it needs, and begins its test."""
+        _HEAD.pack_into(self._memory, self._base, self._count, time.monotonic())
 
     def begin(self, operation: str, group: str, sequence: int) -> int:
         """Records that a collective starts; returns its token for ``end``."""
@@ -67,6 +73,12 @@ def read(memory: mmap.mmap, rank: int) -> tuple[CollectiveRecord, ...]:
         operation, group, sequence, started, ended = entry
         records.append(CollectiveRecord(_text(operation), _text(group), sequence, started, ended or None))
     return tuple(records)
+
+
+def began_s(memory: mmap.mmap, rank: int) -> float | None:
+    """When a rank began its test, in seconds on the monotonic clock; None where it has not begun."""
+    _, began = _HEAD.unpack_from(memory, rank * PAGE_BYTES)
+    return began or None
 
 
 def _text(raw: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import time
 import unittest
 
 from hypothesis import strategies as st
@@ -63,6 +64,22 @@ class LedgerTest(unittest.TestCase):
             self.assertEqual(
                 [(r.sequence, r.ended_s is not None) for r in collective_log.read(page, 0)], expected
             )
+
+    def test_beginning(self) -> None:
+        """A rank that begins its test notes when, and forgets it with the entries of that test."""
+        with memory(2) as page:
+            book = collective_log.CollectiveLog(page, 1)
+            self.assertIsNone(collective_log.began_s(page, 1))
+            before = time.monotonic()
+            book.begin_test()
+            began = collective_log.began_s(page, 1)
+            assert began is not None
+            self.assertLessEqual(before, began)
+            book.begin("send", "0", 1)
+            self.assertEqual(collective_log.began_s(page, 1), began)
+            self.assertIsNone(collective_log.began_s(page, 0))
+            book.clear()
+            self.assertIsNone(collective_log.began_s(page, 1))
 
     def test_late_end(self) -> None:
         """The end of a collective that has left the ring does not change the record that took its place."""
