@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,10 @@ from harness.errors import ProtocolError
 from harness.outcomes import CollectiveRecord, Status
 
 SCHEMA = 1
+# Seconds. Times of the epoch and of the monotonic clock are far below, and up to here there are dates.
+LARGEST_S = 2**37
+# Bytes, process ids, seeds and counts are 64-bit numbers at most, and can become floats.
+LARGEST_INT = 2**64
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ class TestRecord:
 
 _TEST_FIELDS = tuple(f.name for f in dataclasses.fields(TestRecord))
 _RANK_FIELDS = tuple(f.name for f in dataclasses.fields(RankRecord))
+_SUBTEST_FIELDS = tuple(f.name for f in dataclasses.fields(SubtestRecord))
 
 
 def to_json(record: TestRecord) -> dict[str, Any]:
@@ -124,7 +129,10 @@ def _subtest_to_json(subtest: SubtestRecord) -> dict[str, Any]:
 
 
 def from_json(value: Mapping[str, Any]) -> TestRecord:
-    """The record of a line; ProtocolError where the schema is newer or a field is of the wrong kind."""
+    """The record of a line; ProtocolError where the schema is newer or the line is of no record.
+
+    Fields that are plain values are taken as they are; ``checked`` looks at them.
+    """
     if value.get("schema", 0) > SCHEMA:
         raise ProtocolError(f"results of schema {value['schema']}; this harness reads up to {SCHEMA}")
     fields = {name: value[name] for name in _TEST_FIELDS if name in value}
@@ -134,19 +142,67 @@ def from_json(value: Mapping[str, Any]) -> TestRecord:
         fields["subtests"] = tuple(_subtest(subtest) for subtest in fields.get("subtests", ()))
         fields["warnings"] = tuple(fields.get("warnings", ()))
         return TestRecord(**fields)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ProtocolError(f"not a test record: {error!r}") from error
 
 
 def _rank(value: Mapping[str, Any]) -> RankRecord:
+    known = {name: value[name] for name in _RANK_FIELDS if name in value}
     collectives = tuple(CollectiveRecord(*fields) for fields in value.get("collectives", ()))
-    return RankRecord(**{**value, "status": Status(value["status"]), "collectives": collectives})
+    return RankRecord(**{**known, "status": Status(value["status"]), "collectives": collectives})
 
 
 def _subtest(value: Mapping[str, Any]) -> SubtestRecord:
-    return SubtestRecord(
-        **{**value, "status": Status(value["status"]), "ranks": tuple(value.get("ranks", ()))}
-    )
+    known = {name: value[name] for name in _SUBTEST_FIELDS if name in value}
+    ranks = tuple(value.get("ranks", ()))
+    return SubtestRecord(**{**known, "status": Status(value["status"]), "ranks": ranks})
+
+
+def checked(record: TestRecord) -> TestRecord:
+    """The record of a file, which may be damaged; ProtocolError where a field is of the wrong kind."""
+    wrong = _wrong_field(record)
+    if wrong is not None:
+        raise ProtocolError(f"not a test record: {wrong} has a value of the wrong kind")
+    return record
+
+
+def _wrong_field(value: Any) -> str | None:
+    """The name of a field of a dataclass that does not hold what its annotation says; None where all do."""
+    for entry in dataclasses.fields(value):
+        held = getattr(value, entry.name)
+        if not any(_FITS[kind](held) for kind in str(entry.type).split(" | ")):
+            return entry.name
+    return None
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int and abs(value) <= LARGEST_INT
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= LARGEST_S  # not so for NaN
+
+
+def _all(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda values: all(map(fits, values))
+
+
+# Whether a value is what the annotation of a record's field says.
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "None": lambda value: value is None,
+    "bool": lambda value: type(value) is bool,
+    "float": _is_time,
+    "int": _is_whole,
+    "str": lambda value: isinstance(value, str),
+    "Status": lambda value: isinstance(value, Status),
+    "Mapping[str, Any]": lambda value: isinstance(value, dict),
+    "tuple[int, ...]": _all(_is_whole),
+    "tuple[str, ...]": _all(lambda value: isinstance(value, str)),
+    **dict.fromkeys(
+        ("tuple[RankRecord, ...]", "tuple[SubtestRecord, ...]", "tuple[CollectiveRecord, ...]"),
+        _all(lambda value: _wrong_field(value) is None),
+    ),
+}
 
 
 def dumps(record: TestRecord) -> str:

@@ -20,7 +20,7 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.errors import ProtocolError, UsageError
-from harness.record import from_json
+from harness.record import checked, from_json
 from harness.runner import timings as timings_file
 from harness.runner.timings import Timings
 
@@ -136,12 +136,15 @@ def _times(line: str) -> Iterator[tuple[str, Timings]]:
     Times are the test's seconds and those of the fixtures that it set up. Yields nothing for a line that is
     not of a test. Raises TypeError, ValueError or ProtocolError for a line that is not one of results.
     """
-    value = json.loads(line) if line.strip() else {}
+    try:
+        value = json.loads(line) if line.strip() else {}
+    except RecursionError:
+        raise ValueError("nested too deep for a line of results") from None
     if not isinstance(value, dict):
         raise ValueError("not an object")
     if value.get("kind") != "test":
         return
-    record = from_json(value)
+    record = checked(from_json(value))
     fixtures = dict(record.extra.get("fixtures_s", {})) if record.ok else {}
     tests = {record.id: record.duration_s} if record.ok else {}
     yield record.id, Timings(_seconds(tests), _seconds(fixtures))
