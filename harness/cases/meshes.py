@@ -14,7 +14,6 @@ import operator
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
