@@ -1,48 +1,62 @@
 """``checked``: whether the plain fields of a message have values that its readers can work with.
 
-Messages and records are JSON, and a test can corrupt the process that sends them. So the receiver checks what
-it would otherwise compute with, compare or print.
+Messages and records are JSON. A test can corrupt the process that sends them, and a file of them can be
+damaged. So the reader checks what it would otherwise compute with, compare or print.
 """
 
 from __future__ import annotations
 
 import functools
 import types
-from typing import Any, get_args, get_type_hints
+from collections.abc import Callable, Mapping
+from typing import Any, get_args, get_origin, get_type_hints
 
-# Every honest number is below: times in seconds, bytes, exit codes, seeds. Some that are not cannot be
-# computed with or printed: infinity, "not a number", integers of thousands of digits.
+# Every honest integer is below: bytes, exit codes, process ids, seeds. Some that are not cannot be printed.
 LARGEST_NUMBER = 2**64
+# Seconds. Times of the epoch and of the monotonic clock are far below, and up to here there are dates.
+LARGEST_S = 2**37
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
+Fits = Callable[[Any], bool]
+
+# Whether a value from JSON is one of a plain type. A float is a time in seconds, perhaps written as an int.
+_PLAIN: dict[Any, Fits] = {
+    str: lambda value: type(value) is str,
+    bool: lambda value: type(value) is bool,
+    type(None): lambda value: value is None,
+    int: lambda value: type(value) is int and abs(value) < LARGEST_NUMBER,
+    float: lambda value: type(value) in (int, float) and abs(value) < LARGEST_S,
+}
 
 
 def checked(kind: Any, value: dict[str, Any]) -> dict[str, Any]:
     """The values by name of some fields of a dataclass, as they came from JSON.
 
-    TypeError or ValueError where a plain field (text, a number, or None in place of one) cannot have its
-    value. Fields of other types are not looked at.
+    ValueError where a plain field cannot have its value: text, a number, None in place of one, a sequence of
+    these, or a mapping. Fields of other types are not looked at.
     """
-    plain = _plain_types(kind)
+    fits = _fits_by_field(kind)
     for name, field_value in value.items():
-        if name not in plain:
-            continue
-        if type(field_value) not in plain[name]:
-            raise TypeError(f"{name} is of the type {type(field_value).__name__}")
-        if isinstance(field_value, int | float) and not abs(field_value) < LARGEST_NUMBER:
-            raise ValueError(f"{name} is no number for this")
+        if name in fits and not fits[name](field_value):
+            raise ValueError(f"{name} has a value of the wrong kind, a {type(field_value).__name__}")
     return value
 
 
 @functools.cache
-def _plain_types(kind: Any) -> dict[str, tuple[type, ...]]:
-    """The JSON types of each plain field of a dataclass."""
-    hints = get_type_hints(kind).items()
-    kinds_of = {
-        name: get_args(hint) if isinstance(hint, types.UnionType) else (hint,) for name, hint in hints
-    }
-    return {
-        name: (*kinds, int) if float in kinds else kinds
-        for name, kinds in kinds_of.items()
-        if all(each in _PLAIN for each in kinds)
-    }
+def _fits_by_field(kind: Any) -> dict[str, Fits]:
+    """The check of each plain field of a dataclass."""
+    found = {name: _fits(hint) for name, hint in get_type_hints(kind).items()}
+    return {name: fits for name, fits in found.items() if fits is not None}
+
+
+def _fits(hint: Any) -> Fits | None:
+    """The check of one type; None for a type that is not plain."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Mapping:
+        return lambda value: isinstance(value, dict)
+    if isinstance(hint, types.UnionType):
+        checks = [_PLAIN[each] for each in arguments if each in _PLAIN]
+        return (lambda value: any(fits(value) for fits in checks)) if len(checks) == len(arguments) else None
+    if origin in (list, tuple) and arguments[0] in _PLAIN and arguments[1:] in ((), (...,)):
+        each = _PLAIN[arguments[0]]
+        return lambda value: isinstance(value, list | tuple) and all(map(each, value))
+    return _PLAIN.get(hint)

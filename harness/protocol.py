@@ -49,7 +49,8 @@ class Launch:
     ``pooled`` the ranks run no test at once: they get each test as another Launch on their channels, until a
     Release. ``keeps_group`` says that the test uses the process group which earlier tests made;
     ``same_surroundings`` that environment, directory, path and arguments are those of the previous Launch,
-    and left out.
+    and left out. ``imports`` are modules that the harness itself uses in these ranks, to be imported before
+    the test begins.
     """
 
     module: ModuleRef
@@ -68,6 +69,7 @@ class Launch:
     pooled: bool = False
     keeps_group: bool = False
     same_surroundings: bool = False
+    imports: list[str] = field(default_factory=list)
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,6 +96,8 @@ class TestRecord:
 
 _TEST_FIELDS = tuple(f.name for f in dataclasses.fields(TestRecord))
 _RANK_FIELDS = tuple(f.name for f in dataclasses.fields(RankRecord))
+_SUBTEST_FIELDS = tuple(f.name for f in dataclasses.fields(SubtestRecord))
+_COLLECTIVE_FIELDS = tuple(f.name for f in dataclasses.fields(CollectiveRecord))
 
 
 def to_json(record: TestRecord) -> dict[str, Any]:
@@ -140,16 +142,20 @@ def from_json(value: Mapping[str, Any]) -> TestRecord:
 
 
 def _rank(value: Mapping[str, Any]) -> RankRecord:
-    collectives = tuple(CollectiveRecord(*fields) for fields in value.get("collectives", ()))
-    checked(RankRecord, {**value})
-    return RankRecord(**{**value, "status": Status(value["status"]), "collectives": collectives})
+    known = {name: value[name] for name in _RANK_FIELDS if name in value}
+    checked(RankRecord, known)
+    collectives = tuple(_collective(fields) for fields in value.get("collectives", ()))
+    return RankRecord(**{**known, "status": Status(value["status"]), "collectives": collectives})
+
+
+def _collective(values: Sequence[Any]) -> CollectiveRecord:
+    return CollectiveRecord(**checked(CollectiveRecord, dict(zip(_COLLECTIVE_FIELDS, values, strict=True))))
 
 
 def _subtest(value: Mapping[str, Any]) -> SubtestRecord:
-    checked(SubtestRecord, {**value})
-    return SubtestRecord(
-        **{**value, "status": Status(value["status"]), "ranks": tuple(value.get("ranks", ()))}
-    )
+    known = checked(SubtestRecord, {name: value[name] for name in _SUBTEST_FIELDS if name in value})
+    ranks = tuple(value.get("ranks", ()))
+    return SubtestRecord(**{**known, "status": Status(value["status"]), "ranks": ranks})
 
 
 def dumps(record: TestRecord) -> str:

@@ -136,7 +136,10 @@ def _times(line: str) -> Iterator[tuple[str, Timings]]:
     Times are the test's seconds and those of the fixtures that it set up. Yields nothing for a line that is
     not of a test. Raises TypeError, ValueError or ProtocolError for a line that is not one of results.
     """
-    value = json.loads(line) if line.strip() else {}
+    try:
+        value = json.loads(line) if line.strip() else {}
+    except RecursionError:
+        raise ValueError("nested too deep for a line of results") from None
     if not isinstance(value, dict):
         raise ValueError("not an object")
     if value.get("kind") != "test":

@@ -110,6 +110,9 @@ class ContinuousOrchestration(RankOrchestration):
     def _run_arguments(self, world_size: int) -> dict[str, Any]:
         return {"world_size": world_size}
 
+    def _imports_of_ranks(self) -> list[str]:
+        return ["torch.distributed", *super()._imports_of_ranks()]
+
     def _keeps_group(self) -> bool:
         return True
 

@@ -8,13 +8,12 @@ and huggingface/transformers#48383 describe the same).
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import importlib
+import operator
 import sys
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
@@ -37,20 +36,22 @@ def forget_meshes() -> None:
     random = sys.modules.get("torch.distributed.tensor._random")
     if random is not None:
         random._rng_tracker = None  # type: ignore[attr-defined]  # private; upstream's tests reset it too
-    for module, path in CACHES:
-        with contextlib.suppress(ImportError, AttributeError):  # a cache that this version of torch lacks
-            _emptier(module, path)()
+    for empty in _EMPTIERS:
+        empty()
     if threading.current_thread() is threading.main_thread():
         gc.collect()  # the planner of redistributions forms a reference cycle with its mesh
 
 
-@functools.cache
-def _emptier(module: str, path: str) -> Callable[[], object]:
-    owner: Any = importlib.import_module(module)
-    for name in path.split("."):
-        owner = getattr(owner, name)
-    empty: Callable[[], object] = getattr(owner, "cache_clear", owner)
-    return empty
+def emptiers(caches: Iterable[tuple[str, str]]) -> Iterator[Callable[[], object]]:
+    """Yields the function that empties each cache, without those that this version of torch lacks."""
+    for module, path in caches:
+        with contextlib.suppress(ImportError, AttributeError):
+            owner = operator.attrgetter(path)(importlib.import_module(module))
+            yield getattr(owner, "cache_clear", owner)
+
+
+# Found here, because the modules would otherwise be imported in each rank, during its first test.
+_EMPTIERS = tuple(emptiers(CACHES))
 
 
 class GroupsBefore:

@@ -27,7 +27,7 @@ from harness.cases.in_rank import CaseInRank
 from harness.errors import HarnessError, LaunchError
 from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
 from harness.protocol import Launch
-from harness.ranks.deadlines import timeout_of
+from harness.ranks.deadlines import start_wait_of, timeout_of
 from harness.ranks.external import mode as external_mode
 from harness.ranks.job import Job, JobResult, RunningRanks
 from harness.ranks.modes import LAUNCHED, MODES, chosen_mode
@@ -207,7 +207,8 @@ class RankOrchestration(CaseInRank):
             argv=list(sys.argv),
             threads=intra_op_threads.of_rank(environ, world_size),
             scratch=scratch().path,
-            start_timeout_s=self._timeout_s(settings),
+            start_timeout_s=start_wait_of(settings) + self._timeout_s(settings),
+            imports=self._imports_of_ranks(),
             kwargs=self._run_arguments(world_size),
         )
 
@@ -215,10 +216,18 @@ class RankOrchestration(CaseInRank):
         """Keyword arguments of ``_run`` in the ranks, which must be JSON values."""
         return {"fake_pg": getattr(self, "fake_pg", False)}
 
+    def _imports_of_ranks(self) -> list[str]:
+        """The modules that the harness uses in this test's ranks, whatever the test's own module imports."""
+        requirements = self._requirements()
+        return ["torch", *requirements.imports] if requirements.needs_torch else [*requirements.imports]
+
     def _timeout_s(self, settings: Settings) -> float:
+        return timeout_of(settings, self._requirements().timeout_s)
+
+    def _requirements(self) -> Requirements:
         if self._wants is None:
             self._wants = requirements_of(type(self), self._testMethodName)
-        return timeout_of(settings, self._wants.timeout_s)
+        return self._wants
 
     def _join_processes(self, fn: Callable[..., object]) -> None:
         """Waits until every rank has ended or reported, and raises the test's verdict."""

@@ -2,7 +2,8 @@
 
 A rank that is a process has it in a memory file of its own, which the parent can read even where the rank is
 stuck in C or dead. The parent never maps that file: where it can be shrunk, a mapping behind its end kills
-the process that reads it. Layout: a count, then a ring of fixed-size entries.
+the process that reads it. Layout: a count, the time at which the rank's test began, then a ring of fixed-size
+entries.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import time
 from harness.outcomes import CollectiveRecord
 
 PAGE_BYTES = 4096
+# entries written, start of the test on the monotonic clock (0.0: not begun)
+_HEAD = struct.Struct("<Qd")
 _COUNT = struct.Struct("<Q")
 # operation, group, sequence number in the group, start and end on the monotonic clock (0.0: not ended)
 _ENTRY = struct.Struct("<28s32sIdd")
-_FIRST = 16
+_FIRST = _HEAD.size
 ENTRIES = (PAGE_BYTES - _FIRST) // _ENTRY.size
 
 
@@ -46,9 +49,13 @@ class CollectiveLog:
         self._count = 0
 
     def clear(self) -> None:
-        """Removes all entries, before another test begins."""
+        """Removes what the log says of an earlier test."""
         self._count = 0
-        _COUNT.pack_into(self._memory, 0, 0)
+        _HEAD.pack_into(self._memory, 0, 0, 0.0)
+
+    def begin_test(self) -> None:
+        """Records that the rank has all that it needs, and begins its test."""
+        _HEAD.pack_into(self._memory, 0, self._count, time.monotonic())
 
     def begin(self, operation: str, group: str, sequence: int) -> int:
         """Records that a collective starts; returns its token for ``end``."""
@@ -87,6 +94,12 @@ def read(page: bytes | mmap.mmap) -> tuple[CollectiveRecord, ...]:
         if 0.0 < started < math.inf and (ended == 0.0 or started <= ended < math.inf):
             records.append(CollectiveRecord(_text(operation), _text(group), sequence, started, ended or None))
     return tuple(records)
+
+
+def began_s(memory: int) -> float | None:
+    """When a rank began its test, in seconds on the monotonic clock; None where it has not begun."""
+    _, began = _HEAD.unpack(os.pread(memory, _FIRST, 0).ljust(_FIRST, b"\0"))
+    return began if 0.0 < began < math.inf else None
 
 
 def _text(raw: bytes) -> str:

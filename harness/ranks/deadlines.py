@@ -24,12 +24,20 @@ STACKS_QUIET_S = 0.03
 TERM_WAIT_S = 0.5
 # Seconds for a rank to end after SIGKILL; one that has not is in an uninterruptible system call.
 KILL_WAIT_S = 10.0
+# Seconds for ranks to start and to import what they need, until the test's deadline counts all the same. The
+# import of torch takes some of them, and ten on a cold disk.
+START_WAIT_S = 30.0
 assert STACKS_QUIET_S < STACKS_WAIT_S <= TERM_WAIT_S < KILL_WAIT_S
 
 
 def timeout_of(settings: Settings, *asked: float | None) -> float:
     """The deadline of a test in seconds: the first of ``asked`` that is not None, else the settings'."""
     return next((seconds for seconds in asked if seconds is not None), settings.timeout_s)
+
+
+def start_wait_of(settings: Settings) -> float:
+    """The seconds for ranks to begin a test: ``START_WAIT_S``, less where the run's deadline is shorter."""
+    return min(settings.timeout_s, START_WAIT_S)
 
 
 class Action(enum.Enum):
@@ -56,12 +64,16 @@ class EndReason(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The deadline and the grace periods of one test in seconds, from the settings and the test."""
+    """The deadline and the grace periods of one test in seconds, from the settings and the test.
+
+    The deadline counts from when the last rank begins the test, at the latest ``start_s`` after the launch.
+    """
 
     timeout_s: float
     grace_s: float
     skip_grace_s: float
     exit_grace_s: float
+    start_s: float = 0.0
 
     @classmethod
     def of(cls, settings: Settings, timeout_s: float, *, no_grace_in_debugger: bool = False) -> Limits:
@@ -71,7 +83,8 @@ class Limits:
         cannot passes ``no_grace_in_debugger`` to remove them as well.
         """
         if settings.pdb_rank is None:
-            return cls(timeout_s, settings.grace_s, settings.skip_grace_s, settings.exit_grace_s)
+            start_s = start_wait_of(settings)
+            return cls(timeout_s, settings.grace_s, settings.skip_grace_s, settings.exit_grace_s, start_s)
         if no_grace_in_debugger:
             return cls(math.inf, math.inf, math.inf, math.inf)
         return cls(math.inf, settings.grace_s, settings.skip_grace_s, math.inf)

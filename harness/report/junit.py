@@ -33,6 +33,10 @@ from harness.report.text import one_line, seconds_text, visible, why
 _FAILURES = frozenset({Status.FAILED, Status.XPASSED})
 # Characters that XML 1.0 (section 2.2) cannot hold, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What a name shows as an escape: these, control characters, and a backslash that would begin an escape.
+_NOT_IN_NAMES = re.compile(
+    "[^\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\\\\(?=u[0-9a-f]{4})"
+)
 
 
 class JUnitReporter(QuietReporter):
@@ -81,8 +85,8 @@ def _library(module: str) -> Any:
 
 def _suite(info: RunInfo, module: str, number: int, started_at: float | None) -> Any:
     xunit2 = _library("xunit2")
-    suite = xunit2.TestSuite(_clean(module))
-    suite.package = _clean(module)
+    suite = xunit2.TestSuite(_name(module))
+    suite.package = _name(module)
     suite.id = str(number)
     suite.hostname = _clean(info.hostname) or "localhost"
     when = datetime.datetime.fromtimestamp(started_at or info.started_at, datetime.timezone.utc)
@@ -123,7 +127,7 @@ def _case(test_id: str, repeat: int, seconds: float, suffix: str = "") -> Any:
     name = parse_id(test_id)
     again = f" [repeat {repeat}]" if repeat > 1 else ""
     return xunit2.TestCase(
-        _clean(f"{name.method}{suffix}{again}"), _clean(name.classname), round(max(0.0, seconds), 3)
+        _name(f"{name.method}{suffix}{again}"), _name(name.classname), round(max(0.0, seconds), 3)
     )
 
 
@@ -208,4 +212,13 @@ def _titled(title: str, text: str) -> Sequence[str]:
 
 def _clean(text: str) -> str:
     """The text with characters that XML 1.0 cannot hold written as escapes (``\\u0000``)."""
-    return _NOT_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", visible(text))
+    return _NOT_XML.sub(_escape, visible(text))
+
+
+def _name(text: str) -> str:
+    """A name of a test in one line, with escapes as in ``_clean``; different names stay different."""
+    return _NOT_IN_NAMES.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

@@ -44,8 +44,8 @@ def parse_id(test_id: str) -> TestName:
     if test_id.startswith(_NOT_IMPORTED):
         return TestName(test_id.removeprefix(_NOT_IMPORTED), "", "import")
     name, parameters = _split_parameters(test_id)
-    path = [part for part in name.split(".") if part]
-    if len(path) < 2:
+    path = name.split(".")
+    if len(path) < 2 or "" in path:
         return TestName(test_id or "?", "", test_id or "?")
     return TestName(".".join(path[:-2]) or path[0], path[-2] if len(path) > 2 else "", path[-1] + parameters)
 

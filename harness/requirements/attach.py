@@ -137,7 +137,7 @@ def _reason_here(requirement: Requirement, test: object) -> str | None:
 
 
 def _facts_inside(requirement: Requirement) -> MachineFacts:
-    facts = probes.probe()
+    facts = _facts(requirement)
     if requirement.needs_driver and facts.devices("cuda"):
         return replace(facts, multicast=probes.multicast_here())
     if isinstance(requirement, Importable):
@@ -147,7 +147,11 @@ def _facts_inside(requirement: Requirement) -> MachineFacts:
 
 
 def _facts_outside(requirements: Requirements) -> MachineFacts:
-    return probes.probe_modules(probes.probe(), requirements.imports)
+    return probes.probe_modules(_facts(requirements), requirements.imports)
+
+
+def _facts(needed: Requirement | Requirements) -> MachineFacts:
+    return probes.probe() if needed.needs_torch else probes.probe_system()
 
 
 def _occasion_of(test: object) -> Occasion:

@@ -22,6 +22,8 @@ class Requirement:
     passes_in_sandcastle: bool = False
     """Where the CI sets `SANDCASTLE=1`, the test passes without running in place of a skip."""
 
+    needs_torch: ClassVar[bool] = False
+    """The check asks torch for devices, backends or versions; others must not make a process import torch."""
     needs_world_size: ClassVar[bool] = False
     """The check depends on the world size, so it needs a test instance; a class alone is not enough."""
     needs_driver: ClassVar[bool] = False
@@ -51,6 +53,7 @@ class Accelerators(Requirement):
     device_type: str | None = None
     """The device type to count; None counts the type that the machine has most devices of."""
 
+    needs_torch: ClassVar[bool] = True
     skip_handled_by_test: ClassVar[bool] = True
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
@@ -64,6 +67,7 @@ class Accelerators(Requirement):
 class AcceleratorPerRank(Requirement):
     """The test needs one accelerator for each rank."""
 
+    needs_torch: ClassVar[bool] = True
     needs_world_size: ClassVar[bool] = True
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
@@ -81,6 +85,8 @@ class WorldSizeDemand(Requirement):
 
     size: int
     allow_cpu: bool = True
+
+    needs_torch: ClassVar[bool] = True
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
         found = facts.countable_devices()
@@ -124,6 +130,8 @@ class Backends(Requirement):
 
     any_of: tuple[str, ...]
 
+    needs_torch: ClassVar[bool] = True
+
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
         return None if facts.backends.intersection(self.any_of) else self.reason
 
@@ -133,6 +141,8 @@ class DeviceTypes(Requirement):
     """The test needs a device of at least one of these types; "cpu" is always there."""
 
     any_of: tuple[str, ...]
+
+    needs_torch: ClassVar[bool] = True
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
         if any(facts.devices(device_type) for device_type in self.any_of):
@@ -145,6 +155,8 @@ class NcclVersion(Requirement):
     """Where the machine has a CUDA device, the test needs this version of NCCL or a newer one."""
 
     version: tuple[int, ...]
+
+    needs_torch: ClassVar[bool] = True
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
         if not facts.devices("cuda"):
@@ -160,6 +172,7 @@ class NcclVersion(Requirement):
 class Multicast(Requirement):
     """The test needs CUDA devices that can multicast among themselves (NVSwitch)."""
 
+    needs_torch: ClassVar[bool] = True
     needs_driver: ClassVar[bool] = True
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
@@ -174,6 +187,8 @@ class NotOnRocm(Requirement):
     archs: tuple[str, ...] = ()
     """The excluded architectures; an empty tuple excludes all of ROCm."""
 
+    needs_torch: ClassVar[bool] = True
+
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
         excluded = not self.archs or facts.rocm_arch in self.archs
         return self.reason if facts.rocm and excluded else None
@@ -184,6 +199,8 @@ class RocmVersion(Requirement):
     """On a ROCm build, the test needs this version or a newer one; with None it never runs on ROCm."""
 
     version: tuple[int, ...] | None
+
+    needs_torch: ClassVar[bool] = True
 
     def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
         if not facts.rocm or (self.version and facts.rocm_version and facts.rocm_version >= self.version):

@@ -44,6 +44,8 @@ class Requirements:
     """The peak memory of all ranks together, in MiB; None where it is not known."""
     imports: tuple[str, ...] = ()
     """The modules that the harness does not depend on and the test imports."""
+    needs_torch: bool = False
+    """Whether checking one of the requirements asks torch."""
 
     def gpus(self, world_size: int) -> int:
         """The number of accelerators that the test occupies with `world_size` ranks, if there are any."""
@@ -74,6 +76,7 @@ def _merged(method: tuple[Requirement, ...], cls: tuple[Requirement, ...]) -> Re
         cpu_slots=max((item.count for item in _of(CpuSlots, items)), default=None),
         memory_mb=max((item.mebibytes for item in _of(Memory, items)), default=None),
         imports=tuple(dict.fromkeys(item.module for item in _of(Importable, items))),
+        needs_torch=any(item.needs_torch for item in items),
     )
 
 

@@ -41,9 +41,18 @@ MIB = 1024 * 1024
 def probe() -> MachineFacts:
     """The facts of this machine and torch build, probed once in a process for each set of visible devices.
 
-    Imports torch on its first call, and raises what that import raises.
+    Imports torch on its first call, and raises what that import raises; `probe_system` imports nothing.
     """
     return _probe(tuple(map(process_environment.environment().get, DEVICE_ENVIRONMENT)))
+
+
+@functools.cache
+def probe_system() -> MachineFacts:
+    """The operating system and the memory of this machine, without what torch knows about it.
+
+    The other fields have their defaults: they are for requirements that do not need torch.
+    """
+    return MachineFacts(platform=sys.platform, memory_mb=_memory_mb())
 
 
 def probe_modules(facts: MachineFacts, modules: Iterable[str]) -> MachineFacts:
@@ -87,15 +96,14 @@ def _probe(environment: tuple[str | None, ...]) -> MachineFacts:
     accelerators = _accelerators(torch)
     backends = _backends(torch, accelerators)
     hip = torch.version.hip
-    return MachineFacts(
+    return replace(
+        probe_system(),
         accelerators=tuple(accelerators.items()),
         backends=backends,
         nccl_version=_nccl_version() if "nccl" in backends and "cuda" in accelerators else None,
         rocm=hip is not None or os.environ.get("PYTORCH_TEST_WITH_ROCM") == "1",
         rocm_version=parse_version(hip) if hip else None,
         rocm_arch=rocm_arch(KFD_NODES) if hip else None,
-        platform=sys.platform,
-        memory_mb=_memory_mb(),
     )
 
 

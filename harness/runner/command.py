@@ -192,9 +192,11 @@ def _reporters(invocation: Invocation, directory: Path | None) -> Reporters:
 
 
 def _taken(invocation: Invocation) -> list[TestRecord]:
-    """The records that a resumed run takes over: those of attempts that were not cut short."""
-    earlier = invocation.earlier.records if invocation.earlier else ()
-    return [record for record in earlier if record.status is not Status.ENDED]
+    """The records that a resumed run takes over: those of attempts at its tests that were not cut short."""
+    earlier = invocation.earlier
+    tests = frozenset(earlier.info.tests) if earlier else frozenset()
+    records = earlier.records if earlier else ()
+    return [record for record in records if record.id in tests and record.status is not Status.ENDED]
 
 
 def _drive(

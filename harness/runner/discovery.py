@@ -217,7 +217,7 @@ class Cache:
             if any(stamp(file) != tuple(was) for file, was in stamps.items()):
                 return None
             return module_tests(Loaded(module, **{k: v for k, v in entry.items() if k != "stamps"}))
-        except (KeyError, TypeError, ValueError, AttributeError, ProtocolError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ProtocolError):
             return None
 
     def put(self, loaded: Loaded) -> None:
@@ -252,7 +252,7 @@ def _read(path: Path | None) -> dict[str, dict[str, Any]]:
     try:
         value = json.loads(path.read_bytes())
         modules = value["modules"] if value["version"] == VERSION else {}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
     return modules if isinstance(modules, dict) else {}
 

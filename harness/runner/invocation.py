@@ -20,7 +20,7 @@ from harness.report.summary import summarise
 from harness.runner import journal, run_directory, shard_variables
 from harness.runner.journal import EarlierRun
 from harness.runner.messages import Fork
-from harness.runner.options import PROG, parse
+from harness.runner.options import PROG, parse, wrong_option
 from harness.runner.plan import Policy
 from harness.runner.time_limits import TimeLimits, time_limits
 from harness.settings import LARGEST_SEED, VERDICT_VARIABLES, EnvVar, Settings, timeout_given
@@ -216,6 +216,9 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
 def _over(before: Mapping[str, Any], options: argparse.Namespace, **fixed: object) -> argparse.Namespace:
     """The options of an earlier run, replaced by those that are given now, and both replaced by ``fixed``."""
     defaults = vars(parse([]))
+    wrong = wrong_option(before)
+    if wrong is not None:
+        raise UsageError(f"the journal of the last run holds no possible {wrong}; start the run anew")
     return argparse.Namespace(**{**defaults, **_kept(before, defaults), **_given(options), **fixed})
 
 
@@ -255,6 +258,8 @@ def _go_to(directory: Path) -> None:
         os.chdir(directory)
     except OSError as error:
         raise UsageError(f"--resume: that run's working directory {directory}: {error.strerror}") from None
+    except ValueError as error:  # a NUL, or characters that no name of a file has
+        raise UsageError(f"--resume: the journal names no working directory: {error}") from None
 
 
 def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settings:

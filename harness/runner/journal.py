@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import ProtocolError, UsageError
+from harness.outcomes import Status
 from harness.record import SCHEMA, TestRecord, dumps, from_json
 from harness.report.base import RunInfo
 from harness.runner.shard_variables import Shard
@@ -164,7 +165,7 @@ def idle(directory: Path) -> Iterator[bool]:
     """True where no run writes the directory's journal; while the context lasts, none can begin to."""
     path = directory / NAME
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC) if path.is_file() else -1
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC) if os.path.isfile(path) else -1
     except OSError:
         fd = -1
     try:
@@ -186,7 +187,7 @@ def create(directory: Path) -> Journal:
 def read(directory: Path) -> EarlierRun:
     """Reads the journal in a run's directory; UsageError where it is missing or is not a journal."""
     path = directory / NAME
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         raise UsageError(f"{path} is no file; start the run anew")
     try:
         lines = path.read_bytes().split(b"\n")
@@ -198,42 +199,89 @@ def read(directory: Path) -> EarlierRun:
 def parse(lines: Iterable[bytes], path: Path) -> EarlierRun:
     """The run that a journal's lines describe. Lines that cannot be read are counted and left out.
 
-    UsageError where the line that describes the run is missing.
+    So are those of a second run, and of an attempt that the journal has already. UsageError where the line
+    that describes the run is missing.
     """
     info: RunInfo | None = None
-    records: list[TestRecord] = []
+    records: dict[tuple[str, int, int], TestRecord] = {}
     ended: int | None = None
     torn = 0
     for line in filter(None, lines):
         try:
             value = json.loads(line)
             kind = value["kind"]
-            if kind == "run":
+            if kind == "run" and info is None:
                 info = _info(value)
+            elif kind == "run":
+                torn += 1
             elif kind == "resume" and info is not None:
-                info = replace(info, options=value["options"], environ=value["environ"])
+                info = replace(info, **_conditions(value))
             elif kind == "test":
-                records.append(from_json(value))
+                _add(records, from_json(value))
             ended = int(value["exit_code"]) if kind == "end" else None
-        except (ValueError, KeyError, TypeError, ProtocolError):
+        except _UNREADABLE:
             torn += 1
     if info is None:
         raise UsageError(f"{path} does not begin with a run's header; start the run anew")
-    return EarlierRun(path.parent, info, tuple(records), ended, torn)
+    return EarlierRun(path.parent, info, tuple(records.values()), ended, torn)
+
+
+# What reading a line raises that anybody may have changed. Nested a thousand deep, it is too deep for json.
+_UNREADABLE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    ProtocolError,
+)
+
+
+def _add(records: dict[tuple[str, int, int], TestRecord], record: TestRecord) -> None:
+    """Adds the record of an attempt that is not there yet, or was there as one that was cut short."""
+    key = (record.id, record.repeat, record.attempt)
+    known = records.get(key)
+    if known is None or known.status is Status.ENDED:
+        records.pop(key, None)  # the order of records is that in which attempts ended
+        records[key] = record
 
 
 def _info(value: Mapping[str, Any]) -> RunInfo:
     if value.get("schema", 0) > SCHEMA:
         raise ProtocolError(f"a journal of schema {value['schema']}; this harness reads up to {SCHEMA}")
-    fields = {name: value[name] for name in _KEPT if name in value}
-    shard = Shard.parse(fields["shard"]) if fields.get("shard") else None
-    return RunInfo(
-        **{
-            **fields,
-            "argv": tuple(fields["argv"]),
-            "tests": tuple(fields["tests"]),
-            "options": dict(fields["options"]),
-            "environ": dict(fields["environ"]),
-            "shard": (shard.number, shard.total) if shard is not None else None,
-        }
-    )
+    shard = Shard.parse(value["shard"]) if value.get("shard") else None
+    shuffle = value.get("shuffle")
+    if not (shuffle is None or type(shuffle) is int):
+        raise TypeError("the seed of the order is no number")
+    fields = {
+        **{name: value[name] for name in _KEPT if name in value},
+        **_conditions(value),
+        "argv": _texts(value["argv"]),
+        "cwd": _text(value["cwd"]),
+        "tests": tuple(dict.fromkeys(_texts(value["tests"]))),
+        "shard": (shard.number, shard.total) if shard is not None else None,
+    }
+    return RunInfo(**fields)
+
+
+def _conditions(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The options and variables of a header, or of a later run that went on."""
+    options, environ = dict(value["options"]), dict(value["environ"])
+    for variable in environ.items():
+        if "\0" in "".join(map(_text, variable)):
+            raise ValueError("a variable with a NUL")
+        os.fsencode("".join(variable))  # the variables are given to processes
+    return {"options": options, "environ": environ}
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise TypeError(f"{type(values).__name__} in place of a list")
+    return tuple(map(_text, values))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} in place of text")
+    return value

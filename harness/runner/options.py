@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 from harness.errors import UsageError
 from harness.runner.exit_codes import MEANINGS
@@ -50,6 +50,40 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             raise UsageError(f"unknown option {word}{parser.perhaps(word)}")
     _check(options)
     return options
+
+
+def wrong_option(options: Mapping[str, Any]) -> str | None:
+    """The name of an option with a value that no command line gives it; None where there is none.
+
+    ``options`` are by their names in the namespace of ``parse``; other names are ignored.
+    """
+    actions = {action.dest: action for action in build()._actions}  # argparse has no public list of them
+    known = ((actions[name], value) for name, value in options.items() if name in actions)
+    return next((action.dest for action, value in known if not _possible(action, value)), None)
+
+
+def _possible(action: argparse.Action, value: object) -> bool:
+    """Whether the option can have this value."""
+    several = action.nargs == "*" or isinstance(action.default, list)
+    if several:
+        return isinstance(value, list) and all(_converted(action, each) for each in value)
+    if type(value) is type(action.default) and (value == action.default or action.type is None):
+        return action.choices is None or value in action.choices
+    if isinstance(value, bool) or isinstance(action.default, bool):
+        return False
+    return (value is not None and value == action.const) or _converted(action, value)
+
+
+def _converted(action: argparse.Action, value: object) -> bool:
+    """Whether the value comes from a word of a command line."""
+    if action.type is None:
+        return isinstance(value, str) and (action.choices is None or value in action.choices)
+    if not callable(action.type) or not isinstance(value, int | float):
+        return False
+    try:
+        return bool(action.type(f"{value}") == value)
+    except (argparse.ArgumentTypeError, ValueError):
+        return False
 
 
 def _check(options: argparse.Namespace) -> None:

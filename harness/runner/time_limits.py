@@ -12,7 +12,7 @@ from harness.ranks import deadlines
 from harness.runner.unit import Unit
 from harness.settings import Settings
 
-# Seconds that the controller waits longer than all graces of the ranks' supervisor: enough to take the stacks
+# Seconds that the controller waits longer than all waits of the ranks' supervisor: enough to take the stacks
 # of all ranks and to end them on a loaded machine.
 WATCHDOG_SLACK_S = 20.0
 assert deadlines.STACKS_WAIT_S + deadlines.TERM_WAIT_S + deadlines.KILL_WAIT_S < WATCHDOG_SLACK_S
@@ -42,5 +42,6 @@ class TimeLimits:
 def time_limits(settings: Settings, *, upstream_deadlines: bool, debugger: bool) -> TimeLimits:
     """The limits of a run: none with ``debugger``, upstream's longest or more with ``upstream_deadlines``."""
     graces = settings.grace_s + max(settings.skip_grace_s, settings.exit_grace_s) + settings.exit_grace_s
+    margin_s = deadlines.start_wait_of(settings) + graces + WATCHDOG_SLACK_S
     timeout_s = max(settings.timeout_s, LONGEST_UPSTREAM_S) if upstream_deadlines else settings.timeout_s
-    return TimeLimits(None if debugger else timeout_s, graces + WATCHDOG_SLACK_S)
+    return TimeLimits(None if debugger else timeout_s, margin_s)

@@ -180,7 +180,7 @@ def load_for(named: str | None, *, sharded: bool) -> tuple[Timings, str | None]:
     """
     path = Path(named) if named is not None else default_path()
     timings, warning = load(path)
-    if named is not None and warning is None and not path.exists():
+    if named is not None and warning is None and not os.path.exists(path):
         warning = f"{path}: no such file"
     if warning is not None and (named is not None or sharded):
         option = "--timings " if named is not None else ""
@@ -228,7 +228,8 @@ def save(timings: Timings, path: Path) -> None:
 
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        # An id with a lone surrogate, which UTF-8 lacks, is written with JSON's escape for it.
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(dumps(timings))
         os.chmod(temporary, 0o644)  # mkstemp makes it 0600, but the file is part of the repository
         os.replace(temporary, path)

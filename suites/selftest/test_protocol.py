@@ -79,6 +79,7 @@ LAUNCHES = st.builds(
     threads=st.none() | st.integers(1, 64),
     start_timeout_s=st.none() | SECONDS,
     preload=st.booleans(),
+    imports=st.lists(TEXT, max_size=2),
     kwargs=st.dictionaries(TEXT, JSON, max_size=2),
 )
 MESSAGES = st.one_of(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import unittest
+from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -109,10 +111,43 @@ class RecordTest(unittest.TestCase):
             {"id": "a"},
             {"id": "a", "status": "splendid"},
             {"id": "a", "status": "passed", "ranks": [{"no_such_field": 1}]},
+            {"id": "a", "status": "passed", "ranks": [7]},
             {"id": "a", "status": "passed", "ranks": 7},
         ):
             with self.assertRaises(ProtocolError, msg=str(value)):
                 record.from_json(value)
+
+    def test_wrong_values(self) -> None:
+        """A field that does not hold what its annotation says is a ProtocolError."""
+        rank = RankRecord(0, Status.PASSED, collectives=(CollectiveRecord("send", "0", 1, 1.0),))
+        whole = TestRecord("a", Status.PASSED, ranks=(rank,), subtests=(SubtestRecord("b", Status.FAILED),))
+        self.assertEqual(record.from_json(record.to_json(whole)), whole)
+        nan = float("nan")
+        wrong: list[dict[str, Any]] = [
+            {"id": 3},
+            {"duration_s": nan},
+            {"started_at": 1e300},
+            {"attempt": True},
+            {"attempt": 1.0},
+            {"attempt": 10**400},
+            {"flaky": 0},
+            {"warnings": (3,)},
+            {"extra": []},
+            {"ranks": (RankRecord(0, Status.PASSED, pid=2**70),)},
+            {"ranks": (replace(rank, collectives=(CollectiveRecord("send", "0", 1, nan),)),)},
+            {"subtests": (SubtestRecord("b", Status.FAILED, ranks=("x",)),)},  # type: ignore[arg-type]  # wrong
+        ]
+        for changes in wrong:
+            with self.assertRaises(ProtocolError, msg=str(changes)):
+                record.from_json(record.to_json(replace(whole, **changes)))
+
+    def test_newer_fields_of_ranks(self) -> None:
+        """Fields of ranks and sub-tests that a newer harness has added are left out."""
+        newer = {"rank": 0, "status": "passed", "description": "b", "colour": "sepia"}
+        value = {"id": "a", "status": "failed", "ranks": [newer], "subtests": [newer]}
+        read = record.from_json(value)
+        self.assertEqual(read.ranks, (RankRecord(0, Status.PASSED),))
+        self.assertEqual(read.subtests, (SubtestRecord("b", Status.PASSED),))
 
     def test_ok(self) -> None:
         """Passed, skipped and expected failures are; nothing else is."""

@@ -28,7 +28,8 @@ from harness.settings import Settings
 class FreshRanks:
     """Ranks that are started for one test and end with it.
 
-    The test's deadline counts from ``started``, in seconds on the monotonic clock.
+    ``started`` is the time of the launch in seconds on the monotonic clock; the deadline counts from when the
+    ranks begin the test, which may be later.
     """
 
     def __init__(self, job: Job) -> None:
@@ -147,7 +148,8 @@ def supervise(
 ) -> JobResult:
     """Supervises live ranks until each has ended; closes the rank set where that raises.
 
-    ``started`` (monotonic seconds, default now) is when the deadline of ``timeout_s`` seconds began. With
+    ``started`` (monotonic seconds, default now) is the earliest that the deadline of ``timeout_s`` seconds
+    counts from. With
     ``keep`` it returns as soon as every rank has reported, and the ranks stay alive.
     """
     limits = Limits.of(settings, timeout_of(settings, timeout_s))

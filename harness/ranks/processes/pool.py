@@ -89,7 +89,7 @@ class PooledSet:
 
 
 # The fields of a request that are the same for all tests of one class.
-_of_class = operator.attrgetter("module", "qualname", "world_size", "threads", "kwargs")
+_of_class = operator.attrgetter("module", "qualname", "world_size", "threads", "imports", "kwargs")
 
 # Fields of a request that are not sent again where the ranks have them already.
 _KNOWN: dict[str, Any] = {"environ": {}, "cwd": "", "sys_path": [], "argv": [], "same_surroundings": True}

@@ -8,9 +8,11 @@ their memory.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterable
 
 from harness.communication import recorder
 
@@ -71,16 +73,24 @@ def import_torch() -> None:
     importlib.import_module("torch")
 
 
-def import_for_ranks() -> None:
-    """Imports what every rank would otherwise import for itself; does nothing where torch is not imported.
+def import_for_ranks(names: Iterable[str]) -> None:
+    """Imports what every rank would otherwise import for itself: ``names``, and what tests with torch need.
 
     A server calls it after it has imported a test's module and before it forks the first rank.
     """
+    import_modules(names)
     if "torch" in sys.modules:
         importlib.import_module("harness.tensors")
         recorder.prepare()
     if "numpy" in sys.modules:
         importlib.import_module("numpy.random")  # numpy loads it lazily, and every test is seeded
+
+
+def import_modules(names: Iterable[str]) -> None:
+    """Imports the modules, without an error where one does not import: the test that uses it will tell."""
+    for name in names:
+        with contextlib.suppress(Exception):  # an import may raise anything
+            importlib.import_module(name)
 
 
 def preload_compiler() -> None:

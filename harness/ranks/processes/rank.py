@@ -26,7 +26,7 @@ from harness.communication import collective_log, recorder
 from harness.outcomes import EXIT_ERROR, Status
 from harness.protocol import Assignment, Launch, Passed, RepeatLaunch, Report, decode
 from harness.ranks import debugger, guard, process_groups
-from harness.ranks.processes import module_import
+from harness.ranks.processes import module_import, preload
 from harness.ranks.processes.channel import RankChannel
 from harness.ranks.result import RankResult, exit_forked_child, final_result
 from harness.system import intra_op_threads, posix
@@ -122,10 +122,11 @@ def _run(
     """Runs a test of the class that ``request`` names; the method and the file are those of ``test``."""
     ending: BaseException | None = None
     pid = os.getpid()
+    log.clear()
     try:
         case = _case(request, test, channel)
         recorder.install(log, restart=not request.keeps_group)
-        log.clear()
+        log.begin_test()
         with warnings.catch_warnings():  # a pooled rank's next test starts with the original filters
             case._run(  # upstream's entry point, which every launched class has
                 assignment.rank, test.method, test.file_name, channel, **request.kwargs
@@ -144,6 +145,7 @@ def _case(request: Launch, test: Launch | RepeatLaunch, channel: RankChannel) ->
     if found is None or isinstance(test, Launch):
         modules, had_torch = len(sys.modules), "torch" in sys.modules
         found = module_import.find_class(request.module, request.qualname)
+        preload.import_modules(request.imports)
         if not had_torch:
             _settle_threads(request)
         if len(sys.modules) != modules:

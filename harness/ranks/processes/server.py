@@ -163,7 +163,7 @@ class Server:
         try:
             self._importing = True
             module_import.import_reference(request.module)
-            preload.import_for_ranks()
+            preload.import_for_ranks(request.imports)
         finally:
             self._importing = False
             self._reaper.register_helpers(before)

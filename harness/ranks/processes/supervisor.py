@@ -101,6 +101,7 @@ class Supervisor:
         self._ranks = ranks
         self._watched = [_Watched(link, out) for link, out in zip(ranks.links, outputs, strict=True)]
         self._limits = limits
+        self._started = started
         self._rules = rules
         self._clock = clock
         self._keep = keep
@@ -321,6 +322,7 @@ class Supervisor:
             return NextStep(Action.DONE)
         self._view = replace(
             self._view,
+            started=self._began(now),
             unsettled=sum(not w.settled for w in self._watched),
             alive=sum(not w.gone for w in self._watched) or int(self._waits_for_sweep()),
             first_bad=self._view.first_bad or (now if bad else None),
@@ -334,6 +336,11 @@ class Supervisor:
         if self._debugging():
             return NextStep(Action.WAIT)
         return decide(self._view, self._limits, now)
+
+    def _began(self, now: float) -> float:
+        """When the test began in the last of its ranks: not before now where one of them has yet to begin."""
+        began = [collective_log.began_s(w.link.log) or now for w in self._watched if not w.settled]
+        return min(max([self._started, *began]), self._started + self._limits.start_s)
 
     def _debugging(self) -> bool:
         """Whether a rank is being debugged, during which there is no deadline."""

@@ -6,6 +6,7 @@ import math
 import mmap
 import os
 import struct
+import time
 import unittest
 
 from hypothesis import strategies as st
@@ -59,6 +60,23 @@ class LogTest(unittest.TestCase):
                 [(r.sequence, r.ended_s is not None) for r in collective_log.read(page)], expected
             )
 
+    def test_beginning(self) -> None:
+        """A rank that begins its test notes when, and forgets it with the entries of that test."""
+        file = collective_log.memory_file()
+        self.addCleanup(os.close, file)
+        with mmap.mmap(file, collective_log.PAGE_BYTES) as page:
+            book = collective_log.CollectiveLog(page)
+            self.assertIsNone(collective_log.began_s(file))
+            before = time.monotonic()
+            book.begin_test()
+            began = collective_log.began_s(file)
+            assert began is not None
+            self.assertLessEqual(before, began)
+            book.begin("send", "0", 1)
+            self.assertEqual(collective_log.began_s(file), began)
+            book.clear()
+            self.assertIsNone(collective_log.began_s(file))
+
     def test_late_end(self) -> None:
         """The end of a collective that has left the ring does not change the record that took its place."""
         with memory() as page:
@@ -110,11 +128,14 @@ class MemoryFileTest(unittest.TestCase):
 
     def test_cut_off(self) -> None:
         """A file that was shrunk is an empty log, or as much of it as there still is."""
+        copy = os.memfd_create("unsealed")
+        self.addCleanup(os.close, copy)
+        os.write(copy, os.pread(self.file, collective_log.PAGE_BYTES, 0))
         for size in (collective_log.PAGE_BYTES - 1, 100, 7, 0):
             with self.subTest(size=size):
-                os.ftruncate(self.file, size)
-                self.assertLessEqual(len(collective_log.read_file(self.file)), 1)
-        self.assertEqual(collective_log.read_file(self.file), ())
+                os.ftruncate(copy, size)
+                self.assertLessEqual(len(collective_log.read_file(copy)), 1)
+        self.assertEqual(collective_log.read_file(copy), ())
 
 
 if __name__ == "__main__":

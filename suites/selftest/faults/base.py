@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from harness import MultiProcessTestCase, environment
+from harness.ranks.deadlines import start_wait_of
 from harness.ranks.processes.mode import FreshRanks
 
 __unittest = True  # as in the harness, so that a traceback in a verdict shows no frame of this file
@@ -65,8 +66,10 @@ class FaultyCase(MultiProcessTestCase):
             _wait_readable(running.ranks.links[rank].channel)
         if FOLLOWS in came:
             self.tell("follow")
-        spent_s = 0.0 if self.left_s is None else self._timeout_s(environment.settings()) - self.left_s
-        running.started = time.monotonic() - spent_s
+        running.started = time.monotonic()
+        if self.left_s is not None:
+            settings = environment.settings()
+            running.started -= start_wait_of(settings) + self._timeout_s(settings) - self.left_s
 
     def arrive(self) -> None:
         """Called in a rank: tells the parent that this rank has arrived, so that the deadline may start."""

@@ -21,7 +21,7 @@ class WriteWholeTest(unittest.TestCase):
     def test_makes_the_directory_and_replaces(self) -> None:
         for text in ("first", "second ü \ud800"):
             write_whole(self.path, text)
-        self.assertEqual(self.path.read_text(encoding="utf-8"), "second ü ?")
+        self.assertEqual(self.path.read_text(encoding="utf-8"), "second ü \\ud800")
         self.assertEqual([p.name for p in self.path.parent.iterdir()], ["report.xml"])
 
     def test_failure_leaves_the_old_file_and_nothing_else(self) -> None:

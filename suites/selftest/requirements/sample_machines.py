@@ -51,12 +51,19 @@ class Row:
 
 
 @contextmanager
-def machine(facts: r.MachineFacts, environ: dict[str, str] | None = None) -> Iterator[None]:
-    """A machine with these facts and nothing but this environment."""
+def probed(facts: r.MachineFacts) -> Iterator[None]:
+    """A machine with these facts, whether torch is asked for them or not."""
     with (
         mock.patch.object(probes, "probe", return_value=facts),
-        mock.patch.dict(os.environ, environ or {}, clear=True),
+        mock.patch.object(probes, "probe_system", return_value=facts),
     ):
+        yield
+
+
+@contextmanager
+def machine(facts: r.MachineFacts, environ: dict[str, str] | None = None) -> Iterator[None]:
+    """A machine with these facts and nothing but this environment."""
+    with probed(facts), mock.patch.dict(os.environ, environ or {}, clear=True):
         yield
 
 
@@ -88,7 +95,7 @@ def outcome(test: unittest.TestCase) -> str | None:
 def run(cls: type[unittest.TestCase], facts: r.MachineFacts = CPU) -> unittest.TestResult:
     """All tests of the class through unittest, on a machine with these facts."""
     result = unittest.TestResult()
-    with mock.patch.object(probes, "probe", return_value=facts):
+    with probed(facts):
         unittest.defaultTestLoader.loadTestsFromTestCase(cls).run(result)
     return result
 

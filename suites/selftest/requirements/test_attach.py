@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -96,6 +97,37 @@ class Data(unittest.TestCase):
         """)
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout, "3 2 7 False\n", done.stderr)
+
+    def test_checks_that_need_no_torch_import_none(self) -> None:
+        """A test runs without torch where its requirements ask nothing of it, whoever checks them."""
+        script = textwrap.dedent("""
+            import sys, unittest
+            from harness.requirements import *
+            from harness.requirements import reason_to_skip
+
+            @timeout(5)
+            @exclusive
+            class Case(unittest.TestCase):
+                world_size = 8
+
+                @cpu_slots(1)
+                @memory_mb(1)
+                @skip_if_small_worldsize
+                @skip_if_odd_worldsize
+                @skip_if_win32()
+                @timeout(2)
+                @exclusive
+                @slowTest
+                def test_it(self): pass
+
+            case = Case("test_it")
+            print(reason_to_skip(case), case.run().skipped, "torch" in sys.modules)
+        """)
+        environ = {**os.environ, "PYTORCH_TEST_WITH_SLOW": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environ
+        )
+        self.assertEqual(done.stdout, "None [] False\n", done.stderr)
 
 
 class Order(unittest.TestCase):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import unittest
+from typing import Any
 
 from harness import requirements as r
-from harness.requirements.kinds import NcclVersion
+from harness.requirements.kinds import NcclVersion, Requirement
 from suites.selftest.requirements.sample_machines import (
     BARE,
     CPU,
@@ -149,6 +151,42 @@ class KindsTest(VerdictTestCase):
         """Where torch does not tell its NCCL version, the requirement of one is met."""
         facts = r.MachineFacts(accelerators=(("cuda", 1),), backends=frozenset({"nccl"}))
         self.assertIsNone(NcclVersion(version=(9,), reason="x").unmet(facts, r.Occasion()))
+
+
+class NeedsTorchTest(unittest.TestCase):
+    """``Requirement.needs_torch``, by which a process decides whether to import torch for a check."""
+
+    def test_is_what_the_check_reads(self) -> None:
+        """A kind needs torch if and only if its check reads a fact that only torch knows."""
+        samples: dict[str, Any] = {"any_of": ("x",), "version": (1,), "module": "m", "platform": "x"}
+        for kind in Requirement.__subclasses__():
+            fields = {f.name: f for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING}
+            values = {name: samples.get(name, 1) for name in fields}
+            requirement = kind(**{**values, "reason": "x"})
+            with self.subTest(kind=kind.__name__):
+                read = {
+                    name
+                    for facts in (CPU, CUDA_4, ROCM)
+                    for size in (None, 2)
+                    for name in _read_by(requirement, facts, r.Occasion(world_size=size))
+                }
+                self.assertEqual(kind.needs_torch, bool(read - {"platform", "memory_mb", "modules"}), read)
+
+
+def _read_by(requirement: Requirement, facts: r.MachineFacts, occasion: r.Occasion) -> set[str]:
+    """The names of the facts that a check reads."""
+    names = {field.name for field in dataclasses.fields(facts)}
+    read = set()
+
+    class Noting(r.MachineFacts):
+        def __getattribute__(self, name: str) -> Any:
+            if name in names:
+                read.add(name)
+            return super().__getattribute__(name)
+
+    noting = Noting(**{name: getattr(facts, name) for name in names})
+    requirement.unmet(noting, occasion)
+    return read
 
 
 if __name__ == "__main__":

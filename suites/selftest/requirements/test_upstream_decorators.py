@@ -155,8 +155,9 @@ def on(machine: Machine, environ: dict[str, str]) -> Iterator[None]:
         }
         stack.enter_context(mock.patch.dict(os.environ, {**environ, **own}))
         stack.enter_context(mock.patch("sys.stderr"))
-        probes._probe.cache_clear()
-        stack.callback(probes._probe.cache_clear)
+        for cached in (probes._probe, probes.probe_system):
+            cached.cache_clear()
+            stack.callback(cached.cache_clear)
         yield
 
 

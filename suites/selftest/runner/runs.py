@@ -126,7 +126,7 @@ def journal_lines(directory: Path) -> Iterator[Mapping[str, Any]]:
     for line in path.read_bytes().splitlines() if path is not None and path.is_file() else []:
         try:
             yield json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
 
 

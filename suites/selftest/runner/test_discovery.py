@@ -124,6 +124,7 @@ class CacheTest(unittest.TestCase):
         for text in (
             "",
             "[]",
+            "[" * 100_000,
             '{"version": 1, "modules": 3}',
             '{"version": 1, "modules": {"m": {"stamps": 3}}}',
         ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import unittest
 from collections.abc import Mapping
@@ -206,6 +207,42 @@ class AfterAnotherTest(unittest.TestCase):
         self.assertEqual((resumed.options.report_dir, resumed.policy.repeats), ("d", 3))
         self.assertTrue(again.options.isolate and resumed.options.isolate)
         self.assertEqual((again.ids, resumed.ids), (("m.T.test_1",), ("m.T.test_1", "m.T.test_2")))
+
+    def test_journal_with_impossible_options(self) -> None:
+        """An option that no command line gives is refused by its name, and every other one is taken."""
+        more = ("--shuffle", "-k", "a", "--jobs=auto", "--timeout=1.5", "-vv", "--report=html")
+        self.leave("x.py", "--reruns=2", "--slow", "--ranks=threads", *more)
+        self.resolve("--resume")
+        path = self.directory / "run" / journal.NAME
+        header, rest = path.read_bytes().split(b"\n", 1)
+        value = json.loads(header)
+        impossible: dict[str, object] = {
+            "names": 3,
+            "keywords": [3],
+            "reruns": -1,
+            "flaky": "x",
+            "slow": 1,
+            "ranks": "x",
+            "timeout": "x",
+            "verbose": None,
+            "shuffle": True,
+            "seed": 1.5,
+        }
+        for name, wrong in impossible.items():
+            changed = {**value, "options": {**value["options"], name: wrong}}
+            path.write_bytes(json.dumps(changed).encode() + b"\n" + rest)
+            with self.subTest(name=name), self.assertRaisesRegex(UsageError, f"no possible {name}"):
+                self.resolve("--resume")
+
+    def test_journal_without_a_working_directory(self) -> None:
+        """A name that no directory has is refused in one line."""
+        self.leave("x.py")
+        path = self.directory / "run" / journal.NAME
+        value = json.loads(path.read_bytes().split(b"\n")[0])
+        for cwd in ("nul \0", "surrogate \ud800", "/no/such/directory"):
+            path.write_text(json.dumps({**value, "cwd": cwd}))
+            with self.subTest(cwd=cwd), self.assertRaisesRegex(UsageError, "working directory"):
+                self.resolve("--resume")
 
     def test_shard(self) -> None:
         """The failures of a shard are repeated whole, also in the next run, and --shard is refused."""

@@ -7,10 +7,11 @@ import resource
 import subprocess
 import unittest
 from pathlib import Path
+from xml.etree import ElementTree
 
 from harness.errors import UsageError
 from harness.outcomes import Status
-from harness.record import TestRecord
+from harness.record import TestRecord, from_json
 from harness.report.base import RunInfo
 from harness.runner import journal
 from harness.runner.journal import Journal
@@ -83,6 +84,81 @@ class JournalTest(unittest.TestCase):
             with self.assertRaises(UsageError):
                 journal.parse(data[:size].split(b"\n"), path)
 
+    def test_what_is_no_line_of_this_run(self) -> None:
+        """A line that is damaged or from elsewhere is counted and left out; the others are read."""
+        done = [TestRecord(name, Status.PASSED, seed=3) for name in INFO.tests]
+        with self.begin() as made:
+            for record in done:
+                made.add(record)
+        path = self.directory / journal.NAME
+        header, *lines = path.read_bytes().splitlines()
+        other = header.replace(b"a.T.test_1", b"b.T.test_1")
+        for strange in (
+            b"[" * 100_000,
+            b'{"kind":' * 100_000,
+            b'{"kind":"end","exit_code":1e999}',
+            b'{"kind":"end","exit_code":' + b"9" * 5000 + b"}",
+            b"[]",
+            b"3",
+            b"\xff\xfe\0\0",
+            b'{"kind":"resume","options":3,"environ":{}}',
+            b'{"kind":"resume","options":{},"environ":{"HARNESS_SEED":3}}',
+            b'{"kind":"resume","options":{},"environ":{"HARNESS_SEED":"\\u0000"}}',
+            b'{"kind":"resume","options":{},"environ":{"HARNESS_SEED":"\\ud800"}}',
+            other,
+            *(lines[0].replace(b'"seed":3', b'"seed":' + value) for value in (b"NaN", b"[]", b"1e3", b'"3"')),
+            lines[0].replace(b'"duration_s":0.0', b'"duration_s":NaN'),
+            lines[0].replace(b'"repeat":1', b'"repeat":[1]'),
+        ):
+            with self.subTest(strange=strange[:60]):
+                found = journal.parse([header, strange, *lines], path)
+                self.assertEqual((found.info, found.records, found.torn), (INFO, tuple(done), 1))
+
+    def test_lines_in_another_order(self) -> None:
+        """Lines may be there twice, in any order, and with other line ends."""
+        done = [TestRecord(name, Status.PASSED) for name in INFO.tests]
+        with self.begin() as made:
+            for record in done:
+                made.add(record)
+        path = self.directory / journal.NAME
+        header, first, second = path.read_bytes().splitlines()
+        for lines in (
+            [b"\xef\xbb\xbf" + header, first, first, second],
+            [header, b"", first, second, first, second],
+            [first, header, second],
+            [line + b"\r" for line in (header, first, second)],
+        ):
+            found = journal.parse(lines, path)
+            self.assertEqual((found.info, found.records, found.torn), (INFO, tuple(done), 0))
+
+    def test_an_attempt_that_was_cut_short(self) -> None:
+        """Of an attempt that was cut short and made again, the one that ended counts."""
+        cut, done = TestRecord("a.T.test_1", Status.ENDED), TestRecord("a.T.test_1", Status.PASSED)
+        with self.begin() as made:
+            for record in (cut, done, cut):
+                made.add(record)
+        self.assertEqual(journal.read(self.directory).records, (done,))
+
+    def test_header_with_wrong_types(self) -> None:
+        """A header that could not start a run is a UsageError."""
+        self.begin().close()
+        value = json.loads((self.directory / journal.NAME).read_text())
+        wrong: dict[str, list[object]] = {
+            "tests": [3, "ab", [3], None],
+            "argv": [3, [3]],
+            "cwd": [3, None],
+            "options": [3, [3]],
+            "environ": [3, {"HARNESS_SEED": 3}],
+            "shard": [3, "x", [1, 2]],
+            "shuffle": ["x", []],
+            "schema": ["x", []],
+        }
+        for name, values in wrong.items():
+            for each in values:
+                line = json.dumps({**value, name: each}).encode()
+                with self.subTest(name=name, each=each), self.assertRaises(UsageError):
+                    journal.parse([line], self.directory)
+
     def test_newer_schema(self) -> None:
         """A journal of a newer schema is refused."""
         (self.directory / journal.NAME).write_text(
@@ -130,6 +206,57 @@ class JournalTest(unittest.TestCase):
             self.assertIn("No space left", str(made.failure))
             made.add(TestRecord("a.T.test_1", Status.PASSED))
             made.end(0, 0.0)
+
+
+# Tests with names that XML, JSON, a terminal or a file system could stumble over.
+HOSTILE = """
+    CONTROLS = ("\\n", "\\0", "\\udc80", "\\x1b[31m", "\\ufffe", "\\\\u0000")
+
+    class T(unittest.TestCase):
+        def test_first(self):
+            for part in ("a", *CONTROLS[:3], "x" * 3000):
+                with self.subTest(part=part):
+                    self.assertEqual(part, "\\ufffe")
+
+    def body(self):
+        self.assertNotIn("fail", self.id(), "\\0 \\udc80")
+
+    for part in (*CONTROLS, "&", "&amp;", "'", " (x", "l" * 3000):
+        setattr(T, "test_" + part, body)
+        setattr(T, "test_fail" + part, body)
+"""
+
+
+class HostileNamesTest(RunnerCase):
+    """A run over tests whose names are strange, which ended early, with a journal that is damaged too."""
+
+    def test_resumed(self) -> None:
+        """A resumed run has the records of an unbroken one, each once, and its reports have as many tests."""
+        self.write("test_g", HOSTILE)
+        whole = self.run_tests("test_g.py", "--report-dir=whole")
+        self.assertEqual(len(whole.records), 23, whole.out + whole.err)
+        part = self.run_tests("test_g.py", "--report-dir=part", "--failfast", "-j1")
+        self.assertLess(len(part.records), 23)
+        path = self.directory / "part" / journal.NAME
+        lines = path.read_bytes().splitlines()
+        header = lines[0].replace(b',"failfast":true', b"").replace(b'"failfast":true,', b"")
+        other = lines[1].replace(b'"id":"test_g', b'"id":"other')
+        path.write_bytes(b"\n".join([header, *lines[1:-1], lines[1], other, b"[" * 100_000, lines[1][:-9]]))
+        resumed = self.run_tests("--resume=part")
+        self.assertEqual(resumed.code, whole.code, resumed.out + resumed.err)
+        self.assertEqual(self.results("part"), self.results("whole"))
+        for directory in ("part", "whole"):
+            junit = ElementTree.parse(self.directory / directory / "junit.xml").getroot()
+            cases = [(case.get("classname"), case.get("name")) for case in junit.iter("testcase")]
+            self.assertEqual((len(cases), len({*cases}), junit.get("tests")), (28, 28, "28"))
+
+    def results(self, directory: str) -> list[tuple[str, str, str, str]]:
+        """Returns what a run's ``results.jsonl`` says of each test, sorted, without times and places."""
+        data = (self.directory / directory / "results.jsonl").read_bytes()
+        records = [
+            from_json(value) for value in map(json.loads, data.splitlines()) if value["kind"] == "test"
+        ]
+        return sorted((r.id, r.status.value, r.reason, r.details) for r in records)
 
 
 class FullDiskTest(RunnerCase):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unittest
 from dataclasses import replace
 
+from harness.ranks.deadlines import START_WAIT_S
 from harness.runner.time_limits import LONGEST_UPSTREAM_S, WATCHDOG_SLACK_S, TimeLimits, time_limits
 from harness.runner.unit import of_id
 from harness.settings import Settings
@@ -46,10 +47,12 @@ class OfRunTest(unittest.TestCase):
                 self.assertEqual(limits.timeout_s, expected_s)
 
     def test_margin(self) -> None:
-        """Every grace that a supervisor may grant passes before the controller ends its worker."""
-        settings = Settings(grace_s=1.0, skip_grace_s=50.0, exit_grace_s=10.0)
-        limits = time_limits(settings, upstream_deadlines=False, debugger=False)
-        self.assertEqual(limits.margin_s, 61.0 + WATCHDOG_SLACK_S)
+        """All that a supervisor may wait for passes before the controller ends its worker."""
+        for timeout_s, start_s in ((120.0, START_WAIT_S), (7.0, 7.0)):
+            with self.subTest(timeout_s=timeout_s):
+                settings = Settings(timeout_s=timeout_s, grace_s=1.0, skip_grace_s=50.0, exit_grace_s=10.0)
+                limits = time_limits(settings, upstream_deadlines=False, debugger=False)
+                self.assertEqual(limits.margin_s, start_s + 61.0 + WATCHDOG_SLACK_S)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class UpdateTimingsTest(unittest.TestCase):
     def results(self, name: str, *lines: str, end: str = "\n") -> str:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(lines) + end)
+        path.write_text("\n".join(lines) + end, encoding="utf-8", errors="backslashreplace")
         return str(path)
 
     def run_tool(self, *arguments: str) -> tuple[int, str, str]:
@@ -96,6 +96,11 @@ class UpdateTimingsTest(unittest.TestCase):
         results = self.results("journal.jsonl", line("m.C.a", 1), line("m.C.b", 1)[:-9], end="")
         self.assertEqual(self.update(results).tests, {"m.C.a": 1})
 
+    def test_a_name_that_utf_8_lacks(self) -> None:
+        test_id = "m.C.test_\udc80"
+        results = self.results("results.jsonl", line(test_id, 1))
+        self.assertEqual(self.update(results).tests, {test_id: 1})
+
     def test_dry_run_writes_nothing(self) -> None:
         code, out, _ = self.run_tool("--dry-run", self.results("results.jsonl", line("m.C.a", 1)))
         self.assertEqual(code, 0)
@@ -133,6 +138,8 @@ class UpdateTimingsTest(unittest.TestCase):
             (self.results("d.jsonl", good, fast), "d.jsonl:2"),
             (self.results("e.jsonl", spent), "e.jsonl:1"),
             (self.results("f.jsonl", never), "f.jsonl:1"),
+            (self.results("g.jsonl", "[" * 100_000), "g.jsonl:1"),
+            (self.results("h.jsonl", good.replace('"extra":{}', '"extra":[]')), "h.jsonl:1"),
         )
         for path, named in table:
             with self.subTest(named):

@@ -17,7 +17,7 @@ from harness.errors import ServerLost
 from harness.ranks.processes import choose_launcher, pool
 from harness.ranks.processes.launcher import ServerLauncher
 from harness.system import closing
-from suites.selftest.faults import ends, orphans
+from suites.selftest.faults import ends, late_imports, orphans
 from suites.selftest.faults.base import ANNOUNCE, FaultyCase
 from suites.selftest.faults.processes import Announced, still_there
 from suites.selftest.faults.rows import PATIENT, OnForkServer, OnSpawn, Played, Rows
@@ -160,6 +160,15 @@ class ImportRows(Rows):
         for _ in range(2):
             played = self.with_fault("filter", "test_filter", HARNESS_RANKS="pooled")
             self.assertEqual(played.verdict, "pass", played.text)
+
+    def test_what_the_harness_uses(self) -> None:
+        """What a requirement makes the harness import is there before the test begins, on kept ranks too."""
+        self.addCleanup(pool.retire_pool)
+        for ranks in ("fresh", "pooled"):
+            closing.close_all()
+            for method in ("test_not_needed", "test_needed"):
+                played = self.play(late_imports.LateImports, method, HARNESS_RANKS=ranks)
+                self.assertEqual(played.verdict, "pass", played.text)
 
     def test_starts_a_thread_and_meets(self) -> None:
         """A server that cannot be used leaves the parent's rendezvous file alone."""

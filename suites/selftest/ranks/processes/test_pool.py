@@ -75,6 +75,7 @@ class SendTest(unittest.TestCase):
             "module": ({"module": ModuleRef("n", "/n.py")}, True),
             "arguments of _run": ({"kwargs": {"fake_pg": True}}, True),
             "threads": ({"threads": 2}, True),
+            "imports": ({"imports": ["torch"]}, True),
             "environment": ({"environ": {"A": "2"}}, False),
             "directory": ({"cwd": "/tmp"}, False),
             "path": ({"sys_path": ["/", "/tmp"]}, False),

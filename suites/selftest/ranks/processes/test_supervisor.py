@@ -11,6 +11,7 @@ import unittest
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 from harness.communication import collective_log
 from harness.outcomes import ErrorInfo, MergeRules, RankOutcome, Status, SubtestOutcome, merge
@@ -189,6 +190,35 @@ class SupervisorTest(unittest.TestCase):
             self.ranks.says(rank, Status.PASSED)
             self.leaves_when_released(rank)
         self.assertEqual(self.statuses(self.watch(clock=lambda: next(jumps))), [Status.PASSED] * 2)
+
+    def test_deadline_counts_from_the_beginning(self) -> None:
+        """The deadline counts from when the last rank began its test, or could have begun at the latest."""
+        limits = replace(SHORT, timeout_s=50.0, start_s=100.0)
+        for began, due_s in (((1, 1), 51), ((1, 70), 120), ((1, None), 150), ((None, None), 150)):
+            with self.subTest(began=began):
+                self.setUp()
+                self.assertTrue(due_s < self.ended_at(began, limits) < due_s + FIRST_LOOK)
+
+    def ended_at(self, began: tuple[int | None, ...], limits: Limits) -> float:
+        """Returns when stacks were asked for, on a clock that advances a second with each look at it."""
+        for rank, when in enumerate(began):
+            self.dies_of(rank, signal.SIGTERM)
+            with (
+                mock.patch.object(time, "monotonic", return_value=float(when or 0)),
+                mmap.mmap(self.ranks.links[rank].log, collective_log.PAGE_BYTES) as page,
+            ):
+                collective_log.CollectiveLog(page).begin_test()
+        times = []
+        advance = self.jumping_clock(lambda: None)
+
+        def clock() -> float:
+            times.append(advance())
+            return times[-1]
+
+        asked: list[int] = []
+        self.ranks.on[0, int(RANK_STACKS)] = lambda: asked.append(len(times))
+        self.watch(limits, clock)
+        return times[asked[0] - 1]
 
     def test_sub_test_of_a_rank_that_hangs(self) -> None:
         """A failed sub-test of a rank that hangs is the cause; one that fails on being ended is ignored."""
