@@ -49,10 +49,15 @@ class StopsServer(FaultyCase):
 
     arrivals = 2
 
+    def _spawn_processes(self) -> None:
+        super()._spawn_processes()
+        self.tell("launched")  # the server has said so, and may be stopped
+
     def stop(self) -> None:
         """Called in each rank: rank 1 stops the server."""
         announce(os.getpid())
         if self.rank == 1:
+            self.hear("launched")
             os.kill(os.getppid(), signal.SIGSTOP)
         self.arrive()
 
