@@ -103,7 +103,9 @@ class SurroundingsRows(Rows):
                 libuv = {t for t, ends in others.items() if t.startswith("pipe:") and ends == 2}
                 self.assertLessEqual(len(libuv), 1, targets)
                 self.assertFalse(libuv & self.pipes_here(), targets)
-                kinds = Counter(t.split(":")[0] for t in others.elements() if t not in libuv)
+                # libffi 3.5, which ctypes loads, keeps its own file open for as long as the process lives.
+                own = libuv | {t for t in others if os.path.basename(t).startswith("libffi.so")}
+                kinds = Counter(t.split(":")[0] for t in others.elements() if t not in own)
                 self.assertEqual(targets[0], os.devnull)
                 self.assertEqual(targets[1], targets[2])
                 self.assertEqual(kinds.pop("socket"), 1, targets)
