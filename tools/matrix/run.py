@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         named = [_named(Path(name)) for name in options.python if os.sep in name]
         pairs = chosen(_found(), named, versions, options.torch)
         if options.list:
-            return _list(pairs, options.cache)
+            return _list(pairs, options.cache, whole=not options.python)
         return _run_all(pairs, options)
     except UsageError as error:
         print(f"matrix: {error}", file=sys.stderr)
@@ -187,8 +187,8 @@ def _run_tests(environment: Environment, names: Sequence[str], directory: Path) 
 # -- showing
 
 
-def _list(pairs: Sequence[Pair], cache: Path) -> ExitCode:
-    """Prints each chosen pair with what is known of it, and the versions that this machine does not have."""
+def _list(pairs: Sequence[Pair], cache: Path, *, whole: bool) -> ExitCode:
+    """Prints each pair with what is known of it; of the ``whole`` matrix also what this machine lacks."""
     known = {(one.python, one.torch): one for one in runs.tried(cache / RUNS)}
     for pair in pairs:
         one = known.get((pair.interpreter.version, pair.release))
@@ -196,8 +196,8 @@ def _list(pairs: Sequence[Pair], cache: Path) -> ExitCode:
         for record in runs.failed(one) if one else ():
             print(f"    {record.status.value}: {record.id}")
     for minor in MINORS:
-        if all(pair.interpreter.minor != minor for pair in pairs):
-            print(f"Python {minor}: not chosen, or not on this machine")
+        if whole and all(pair.interpreter.minor != minor for pair in pairs):
+            print(f"Python {minor}: not on this machine; --python PATH names one that is elsewhere")
     return ExitCode.OK
 
 

@@ -113,7 +113,10 @@ class Main(unittest.TestCase):
             code, said = self.call("--torch", "2.13")
             self.assertEqual(code, ExitCode.BROKEN)
             self.assertIn(f"Python 3.13.0, torch {RELEASES[-1]}: no wheel", said)
-            self.assertIn("no environment: no wheel", self.call("--list")[1])
+            listed = self.call("--list")[1]
+            self.assertIn("no environment: no wheel", listed)
+            self.assertIn("Python 3.12: not on this machine", listed)
+            self.assertNotIn("Python 3.12", self.call("--list", "--python", "3.13")[1])
         self.assertRegex(self.call("--rst")[1], rf"(?m)^3\.13\.0 +{RELEASES[-1]} +no wheel")
 
     def test_arguments_that_are_wrong(self) -> None:
