@@ -34,8 +34,12 @@ class Tried:
 
     @property
     def verdicts(self) -> Mapping[str, TestRecord]:
-        """The last attempt at each test in the last run that had it, by the test's id."""
-        return {test.id: test.last for run in self.runs for test in Summary(run.records).tests}
+        """The last verdict on each test in the last run that had one, by the test's id.
+
+        A test that was ended because its run was stopped has none.
+        """
+        attempts = (test for run in self.runs for test in Summary(run.records).tests)
+        return {test.id: test.last for test in attempts if test.last.status is not Status.ENDED}
 
 
 def new_run(runs: Path, pair: str) -> Path:

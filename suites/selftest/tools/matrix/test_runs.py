@@ -60,10 +60,11 @@ class RunsTest(unittest.TestCase):
         )
 
     def test_the_last_attempt_in_the_last_run_counts(self) -> None:
-        """A rerun replaces the verdict within a run, and a later run that of an earlier one."""
+        """A rerun replaces the verdict within a run, a later run an earlier's; a stopped test has none."""
         a, b = "suites.c10d.test_x.C.a", "suites.c10d.test_x.C.b"
         self.ran(PAIR, TestRecord(a, Status.FAILED), TestRecord(b, Status.FAILED))
         self.ran(PAIR, TestRecord(a, Status.ERROR), TestRecord(a, Status.PASSED, attempt=2))
+        self.ran(PAIR, TestRecord(a, Status.ENDED))
         (pair,) = runs.tried(self.runs)
         self.assertEqual([record.id for record in runs.failed(pair)], [b])
         self.assertEqual(runs.described(pair), "c10d 1/1/0")
