@@ -326,6 +326,7 @@ _PLAIN_FIELDS: dict[str, tuple[type, ...]] = {
     "note": (str,),
     "log": (str, type(None)),
     "groups_begun": (int,),
+    "expected": (bool,),
 }
 
 
