@@ -59,11 +59,10 @@ class WatchedMethod:
         self._entered = False
         self._ended = False
         self._returned: Any = None
-        call = (
-            self._awaiting if has_event_loop(case) and inspect.iscoroutinefunction(method) else self._calling
-        )
+        is_awaited = has_event_loop(case) and inspect.iscoroutinefunction(method)
+        call = self._awaiting() if is_awaited else self._calling()
         # Bound to the case as the method is, because tests of rpc pickle bound methods of their case by name.
-        self.call = types.MethodType(_like(method, call()), case)
+        self.call = types.MethodType(_like(method, call), case)
 
     def _calling(self) -> Callable[..., Any]:
         def call(case: unittest.TestCase, *args: Any, **kwargs: Any) -> Any:
@@ -104,7 +103,7 @@ class WatchedMethod:
 
 
 def _like(method: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives ``call`` the names and attributes of ``method``; ``functools.wraps`` would take several times as long."""
+    """Gives ``call`` the names and attributes of ``method``, quicker than ``functools.wraps`` does."""
     call.__name__ = getattr(method, "__name__", call.__name__)
     call.__qualname__ = getattr(method, "__qualname__", call.__qualname__)
     call.__dict__.update(getattr(method, "__dict__", {}))
