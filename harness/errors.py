@@ -36,6 +36,14 @@ class ServerLost(LaunchError):
     """
 
 
+class MethodNotRun(HarnessError, RuntimeError):
+    """unittest reported a pass of a test whose method did not run to its end.
+
+    The method is a coroutine or generator function, whose body nobody ran, or an earlier test has patched
+    unittest.
+    """
+
+
 class ProtocolError(HarnessError):
     """A peer sent bytes that are not a message.
 

@@ -6,7 +6,7 @@ Everything here is a value or a pure function of values, so that every rule can 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 # Upstream's exit codes of ranks that failed or skipped, for code that reads a process's exit code.
@@ -69,8 +69,15 @@ class SubtestOutcome:
 
     @property
     def key(self) -> tuple[str | None, tuple[tuple[str, str], ...]]:
-        """The identity of a sub-test: equal keys on several ranks mean the same sub-test."""
+        """The identity of a sub-test: the n-th with a key on one rank is the n-th with it on another."""
         return (self.message, self.params)
+
+    def __str__(self) -> str:
+        """The description as unittest prints it: ``[message] (name=value, ...)``."""
+        parts = [f"[{self.message}]"] if self.message is not None else []
+        if self.params:
+            parts.append("(" + ", ".join(f"{name}={value}" for name, value in self.params) + ")")
+        return " ".join(parts) or "(<subtest>)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +106,8 @@ class RankOutcome:
     that are not processes. ``left`` lists what the test left changed in a pooled rank; ``groups_begun`` is
     the number of process groups that it began to make, where the rank keeps one. ``order`` numbers outcomes
     as the supervisor received them (0 first); ``at_s`` is when, on the monotonic clock. ``phase`` is the
-    stage that the rank had reached: "start", "test", "cleanup" or "exit". Durations in seconds, memory in
-    bytes.
+    stage that the rank had reached: "start", "test", "cleanup" or "exit". ``expected``: the test is decorated
+    with ``expectedFailure``, and ``error`` was raised by its method. Durations in seconds, memory in bytes.
     """
 
     rank: int
@@ -124,6 +131,17 @@ class RankOutcome:
     log: str | None = None
     left: tuple[str, ...] = ()
     groups_begun: int = 0
+    expected: bool = False
+
+    @property
+    def skipped(self) -> bool:
+        """Whether the rank skipped, also where a sub-test or a cleanup failed besides."""
+        return self.status is Status.SKIPPED or self.skip_reason is not None
+
+    @property
+    def failed_as_expected(self) -> bool:
+        """Whether all that went wrong is the failure that the test announced by ``expectedFailure``."""
+        return self.expected and self.status in (Status.FAILED, Status.ERROR) and self.phase != "exit"
 
     @property
     def bad(self) -> bool:
@@ -146,10 +164,15 @@ class RankOutcome:
 
 @dataclass(frozen=True, slots=True)
 class MergedSubtest:
-    """The same sub-test over all ranks; ``ranks`` are those with the worst status."""
+    """The same sub-test over all ranks; ``ranks`` are those with the worst status.
+
+    ``divergence`` says which ranks skipped it and which did not; it is "" where they agree, else the status
+    is ERROR and ``ranks`` are all that had it.
+    """
 
     subtest: SubtestOutcome
     ranks: tuple[int, ...]
+    divergence: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +265,7 @@ def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = DEFAULT_RULES) ->
         return TestOutcome(Status.PASSED, tuple(ordered), duration_s=duration)  # the usual case
     ranks = tuple(apply_rules(rules, o) for o in ordered)
     subtests = _merge_subtests(ranks)
-    status, root, reason = _verdict(ranks)
+    status, root, reason = _verdict(ranks, subtests)
     wrong = _wrong_exit(ranks, rules)
     if wrong and status is Status.PASSED:
         status, root, reason = Status.ERROR, 0, wrong
@@ -267,16 +290,24 @@ def _wrong_exit(ranks: Sequence[RankOutcome], rules: MergeRules) -> str:
     return f"rank 0 should have ended with {exit_text(rules.expected_exit)}, not {exit_text(code)}"
 
 
-def _verdict(ranks: Sequence[RankOutcome]) -> tuple[Status, int | None, str]:
+def _verdict(
+    ranks: Sequence[RankOutcome], subtests: Sequence[MergedSubtest]
+) -> tuple[Status, int | None, str]:
     """The status, the root cause and a reason of one line."""
-    skipped = [o for o in ranks if o.status is Status.SKIPPED]
-    if len(skipped) == len(ranks):
-        return Status.SKIPPED, None, _skip_reason(skipped)
-    if skipped:
+    skipped = [o for o in ranks if o.skipped]
+    if skipped and len(skipped) < len(ranks):
         return Status.ERROR, _divergent_root(ranks, skipped), _divergence(ranks, skipped)
+    for merged in subtests:
+        if merged.divergence:
+            skip = (merged.subtest.key, Status.SKIPPED)
+            skipping = [o for o in ranks if skip in ((s.key, s.status) for s in o.subtests)]
+            root = _divergent_root(ranks, skipping)
+            return Status.ERROR, root, f"sub-test {merged.subtest}: {merged.divergence}"
     cause = root_cause(ranks)
     if cause is not None:
         return _status_of(cause), cause.rank, describe(cause)
+    if skipped:
+        return Status.SKIPPED, None, skip_reason(skipped) or ""
     ended = [o.rank for o in ranks if o.status is Status.ENDED]
     if ended:
         return Status.ERROR, None, f"{ranks_text(ended)} had to be ended"
@@ -319,35 +350,69 @@ def _divergent_root(ranks: Sequence[RankOutcome], skipped: Sequence[RankOutcome]
 
 
 def _divergence(ranks: Sequence[RankOutcome], skipped: Sequence[RankOutcome]) -> str:
-    others = [o for o in ranks if o.status is not Status.SKIPPED]
+    others = [o for o in ranks if o not in skipped]
     doing = "; ".join(describe(o) if o.bad else f"rank {o.rank} {o.status.value}" for o in others[:8])
+    return _divergent_skip([(o.rank, o.skip_reason) for o in skipped], [o.rank for o in others], doing)
+
+
+def _divergent_skip(skipped: Sequence[tuple[int, str | None]], others: Sequence[int], doing: str) -> str:
     return (
-        f"divergent skip: {ranks_text(o.rank for o in skipped)} skipped ({_skip_reason(skipped)}), "
-        f"{ranks_text(o.rank for o in others)} did not ({doing}); a real job would deadlock here"
+        f"divergent skip: {ranks_text(rank for rank, _ in skipped)} skipped "
+        f"({_reasons(skipped) or 'no reason given'}), {ranks_text(others)} did not ({doing}); "
+        "a real job would deadlock here"
     )
 
 
-def _skip_reason(skipped: Sequence[RankOutcome]) -> str:
+def skip_reason(ranks: Sequence[RankOutcome]) -> str | None:
+    """Why a test skipped, if all of its ranks did; None where one did not. Several reasons are listed."""
+    if not all(o.skipped for o in ranks):
+        return None
+    return _reasons([(o.rank, o.skip_reason) for o in ranks])
+
+
+def _reasons(skipped: Sequence[tuple[int, str | None]]) -> str:
     by_reason: dict[str, list[int]] = {}
-    for outcome in skipped:
-        by_reason.setdefault(outcome.skip_reason or "no reason given", []).append(outcome.rank)
+    for rank, reason in skipped:
+        by_reason.setdefault("no reason given" if reason is None else reason, []).append(rank)
     if len(by_reason) == 1:
         return next(iter(by_reason))
     return "; ".join(f"{ranks_text(numbers)}: {reason}" for reason, numbers in by_reason.items())
 
 
 def _merge_subtests(ranks: Sequence[RankOutcome]) -> tuple[MergedSubtest, ...]:
-    """Sub-tests of all ranks by (message, params), each with its worst outcome, in order of appearance."""
-    severity = [Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR]
-    found: dict[object, list[tuple[int, SubtestOutcome]]] = {}
+    """Sub-tests of all ranks by (message, params), each with its worst outcome, in order of appearance.
+
+    A rank may have several with one key, in a loop for example; they are merged in the order of each rank.
+    """
+    found: dict[object, dict[int, list[SubtestOutcome]]] = {}
     for outcome in ranks:
         for subtest in outcome.subtests:
-            found.setdefault(subtest.key, []).append((outcome.rank, subtest))
+            found.setdefault(subtest.key, {}).setdefault(outcome.rank, []).append(subtest)
     merged = []
-    for same in found.values():
-        worst = max((s for _, s in same), key=lambda s: severity.index(s.status))
-        merged.append(MergedSubtest(worst, tuple(r for r, s in same if s.status is worst.status)))
+    for by_rank in found.values():
+        # Where the numbers differ, nobody knows which of them correspond, so that none is called divergent.
+        aligned = len({len(own) for own in by_rank.values()}) == 1
+        for nth in range(max(len(own) for own in by_rank.values())):
+            same = {rank: own[nth] for rank, own in by_rank.items() if nth < len(own)}
+            merged.append(_merged(same, aligned=aligned))
     return tuple(merged)
+
+
+_SEVERITY = (Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR)
+
+
+def _merged(same: Mapping[int, SubtestOutcome], *, aligned: bool) -> MergedSubtest:
+    """One sub-test of several ranks: its worst outcome, or an error if some skipped it and others did not."""
+    worst = max(same.values(), key=lambda s: _SEVERITY.index(s.status))
+    skipped = [(r, s.skip_reason) for r, s in same.items() if s.status is Status.SKIPPED]
+    others = [r for r, s in same.items() if s.status is not Status.SKIPPED]
+    if not (aligned and skipped and others):
+        return MergedSubtest(worst, tuple(r for r, s in same.items() if s.status is worst.status))
+    doing = "; ".join(f"rank {r} {same[r].status.value}" for r in others[:8])
+    text = _divergent_skip(skipped, others, doing)
+    shown = f"{text}\n{worst.error.traceback}" if worst.error is not None else text
+    error = ErrorInfo("DivergentSkip", text, shown)
+    return MergedSubtest(replace(worst, status=Status.ERROR, error=error), tuple(same), text)
 
 
 def exit_text(code: int | None) -> str:

@@ -18,6 +18,7 @@ from harness.comparison import Comparison, Difference, Rules
 from harness.expected_output import ExpectationTestCase
 from harness.parametrization import require_instantiated
 from harness.seeding import add_reproduction, base_seed, seed_all
+from harness.watched_method import WatchedMethod
 
 __unittest = True  # For unittest, which then leaves this module's frames out of a failure's traceback.
 
@@ -65,8 +66,11 @@ class TestCase(ExpectationTestCase):
 
     def _callTestMethod(self, method: Callable[[], object]) -> None:
         require_instantiated(type(self), self._testMethodName)
+        watched = WatchedMethod(self, method)
         with _NamingSeed(self.__seed):
-            super()._callTestMethod(method)  # type: ignore[misc]  # as above
+            super()._callTestMethod(watched.call)  # type: ignore[misc]  # as above
+        if watched.not_run() is not None:
+            self.addCleanup(watched.require_run)  # a failed cleanup never counts as the expected failure
 
     def _callTearDown(self) -> None:
         with _NamingSeed(self.__seed):

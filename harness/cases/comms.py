@@ -49,15 +49,15 @@ def with_comms(eager_init: Any = False, backend: str | None = None) -> Any:
 
 def _between(method: Test, *, eager_init: bool, backend: str | None) -> Any:
     @functools.wraps(method)
-    def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
         if not hasattr(self, "init_pg"):
-            method(self, *args, **kwargs)
-            return
+            return method(self, *args, **kwargs)
         try:
             self.init_pg(eager_init, backend)
-            method(self, *args, **kwargs)
+            returned = method(self, *args, **kwargs)
             self.destroy_pg()
+            return returned
         except BaseException:
             give_up_groups()
             raise

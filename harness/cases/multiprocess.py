@@ -134,16 +134,16 @@ class RankOrchestration(CaseInRank):
         """Wraps the test method: in the parent it joins the ranks, in a rank it runs ``fn``."""
 
         @functools.wraps(fn)
-        def method(self: RankOrchestration, **kwargs: Any) -> None:
+        def method(self: RankOrchestration, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            if self.rank == self.MAIN_PROCESS_RANK:
-                try:
-                    self._join_processes(fn)
-                except HarnessError as error:
-                    verdict.refuse_as_expected(self, error)
-                    raise
-            else:
-                fn(**kwargs)
+            if self.rank != self.MAIN_PROCESS_RANK:
+                return fn(**kwargs)
+            try:
+                self._join_processes(fn)
+            except HarnessError as error:
+                verdict.refuse_as_expected(self, error)
+                raise
+            return None
 
         return types.MethodType(method, self)
 
@@ -316,6 +316,21 @@ class MultiProcessTestCase(RankOrchestration, TestCase):
     rank around the method; ``addCleanup`` in a rank runs in that rank, and a cleanup that fails fails the
     test. ``_spawn_processes`` starts the ranks; a class whose ``setUp`` does not call it gets its ranks when
     the method runs. Source of the contract: ``common_distributed.MultiProcessTestCase``.
+
+    Where all ranks do the same, unittest is told what a test in one process would tell it, except:
+
+    * All that goes wrong in a rank outside of sub-tests (hooks, method, cleanups) is one failure, or one
+      error if any of it is no assertion, with every traceback; its skips are one skip with all reasons.
+      unittest lists each, but a verdict on N ranks has one cause.
+    * ``sys.exit`` ends a rank. That is a crash, which ``expectedFailure`` does not expect. Nor does it expect
+      hangs and divergences, which one process does not have.
+    * A KeyboardInterrupt that a test raises in a rank is that test's error; unittest would end the run.
+    * If ``setUpRank`` fails, ``tearDown`` runs, because ``setUp`` has succeeded.
+    * After an expected failure unittest leaves ``tearDown`` at its first sub-test. Here it does so only where
+      nothing else went wrong in a rank.
+    * With ``failfast`` unittest ends a test at its first failed sub-test. Ranks go on, since one that left
+      its peers in a collective would hang them.
+    * A coroutine or a generator function is an error, since nobody runs its body; unittest warns and passes.
     """
 
 

@@ -231,13 +231,13 @@ def spawn_threads_and_init_comms(
     return on_ranks if timeout is None else deadline(timeout)(on_ranks)
 
 
-def _call(method: Callable[..., Any], args: Any, kwargs: Any, case: unittest.TestCase) -> None:
-    method(case, *args, **kwargs)
+def _call(method: Callable[..., Any], args: Any, kwargs: Any, case: unittest.TestCase) -> Any:
+    return method(case, *args, **kwargs)
 
 
 def _run_on_threads(
     case: unittest.TestCase,
-    method: Callable[[unittest.TestCase], None],
+    method: Callable[[unittest.TestCase], Any],
     world_size: int,
     settings: Settings,
     timeout_s: float,
@@ -270,13 +270,18 @@ def _run_on_threads(
         accepted_output.apply(noted)
 
 
-def _copy_for_rank(case: unittest.TestCase, method: Callable[[unittest.TestCase], None]) -> Any:
+def _copy_for_rank(case: unittest.TestCase, method: Callable[[unittest.TestCase], Any]) -> Any:
     """A copy whose test method is ``method``, with its own cleanups and sub-tests."""
+
+    @functools.wraps(getattr(case, case._testMethodName))  # with the mark of expectedFailure
+    def own_method(self: unittest.TestCase) -> Any:
+        return method(self)
+
     own: Any = copy.copy(case)
     own._cleanups = []
     own._outcome = None
     own._subtest = None
-    setattr(own, case._testMethodName, types.MethodType(lambda self: method(self), own))
+    setattr(own, case._testMethodName, types.MethodType(own_method, own))
     return own
 
 

@@ -19,7 +19,7 @@ from harness.errors import (
     RankProblem,
     ServerLost,
 )
-from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
+from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text, skip_reason
 from harness.ranks.job import JobResult
 from harness.report.failure import failure_text
 from harness.settings import EnvVar
@@ -36,18 +36,34 @@ def raise_verdict(case: unittest.TestCase, outcome: TestOutcome) -> None:
     __tracebackhide__ = True
     if outcome.warnings and not outcome.status.bad:
         _warn_of_leaks(case, outcome)
-    if outcome.status is Status.SKIPPED:
-        raise unittest.SkipTest(outcome.reason)
     if outcome.status is Status.PASSED and not outcome.subtests:
         return  # the usual case
-    divergent = any(o.status is Status.SKIPPED for o in outcome.ranks)
-    told_by_subtests = any(o.bad for o in outcome.ranks) and not divergent
+    if outcome.status.bad and _expects_failure(case) and not _failed_as_expected(outcome):
+        # unittest counts any exception of the method as the expected one, but not one of a cleanup.
+        case.addCleanup(_report, case, outcome)
+    else:
+        _report(case, outcome)
+
+
+def _report(case: unittest.TestCase, outcome: TestOutcome) -> None:
+    """Replays the sub-tests, then raises the failure of the whole test or its skip, if there is one.
+
+    The failure alone where unittest's result knows no sub-tests: each exception would end the test.
+    """
+    __tracebackhide__ = True
+    itemized = getattr(case._outcome, "result_supports_subtests", False)  # type: ignore[attr-defined]  # private
+    skipped = skip_reason(outcome.ranks)
+    divergent = skipped is None and any(o.skipped for o in outcome.ranks)
+    told_by_subtests = any(m.subtest.status.bad for m in outcome.subtests) and not divergent
     whole = any(o.bad_beyond_subtests for o in outcome.ranks) or (outcome.status.bad and not told_by_subtests)
-    _replay_subtests(case, outcome, alone=not whole)
-    if whole:
-        problem = _problem(outcome.status, _text(case, outcome), outcome)
-        _refuse_expected(case, problem, outcome)
-        raise problem
+    if itemized:
+        _replay_subtests(case, outcome, alone=not whole)
+    if whole or (outcome.status.bad and not itemized):
+        if skipped is not None:  # both are true, and the failure comes first for runners that take one
+            case.addCleanup(_raise, unittest.SkipTest(skipped))
+        raise _problem(case, outcome.status, _text(case, outcome), outcome)
+    if skipped is not None:
+        raise unittest.SkipTest(skipped)
 
 
 def server_lost(case: unittest.TestCase, how: str) -> ServerLost:
@@ -78,8 +94,15 @@ def left_behind(watched: JobResult) -> tuple[str, ...]:
     return (*lines, *watched.notes)
 
 
-def _problem(status: Status, text: str, outcome: TestOutcome) -> RankProblem:
-    return RankFailure(text, outcome) if status is Status.FAILED else RankError(text, outcome)
+def _problem(case: unittest.TestCase, status: Status, text: str, outcome: TestOutcome) -> RankProblem:
+    if status is not Status.FAILED:
+        return RankError(text, outcome)
+    own = case.failureException
+    if issubclass(RankFailure, own):
+        return RankFailure(text, outcome)
+    kind = type(RankFailure.__name__, (RankFailure, own), {"__module__": RankFailure.__module__})
+    failure: RankProblem = kind(text, outcome)
+    return failure
 
 
 def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
@@ -90,27 +113,29 @@ def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
     return failure_text(case.id(), outcome, rerun=rerun, seed=None)
 
 
-def _refuse_expected(case: unittest.TestCase, problem: RankProblem, outcome: TestOutcome) -> None:
-    """Makes a crash, a hang or a divergence an error, also of a test with ``expectedFailure``.
+def _failed_as_expected(outcome: TestOutcome) -> bool:
+    """Whether all that went wrong are expected failures: no crash, no hang, no divergence, no other failure.
 
-    unittest counts any exception of the method as the expected one, but not one of a cleanup.
+    A sub-test whose failure is expected ends its method, and does not count as a bad sub-test.
     """
-    unexpected = (Status.CRASHED, Status.TIMED_OUT, Status.SKIPPED)
-    hung = any(o.bad and o.phase == "exit" for o in outcome.ranks)
-    if hung or any(o.status in unexpected for o in outcome.ranks) or not any(o.bad for o in outcome.ranks):
-        _raise_in_cleanup(case, problem)
+    bad = [o for o in outcome.ranks if o.bad]
+    return (
+        bool(bad)
+        and all(o.failed_as_expected for o in bad)
+        and not any(o.skipped for o in outcome.ranks)
+        and not any(m.subtest.status.bad for m in outcome.subtests)
+    )
+
+
+def _expects_failure(case: unittest.TestCase) -> bool:
+    method = getattr(case, case._testMethodName)
+    return any(getattr(m, "__unittest_expecting_failure__", False) for m in (method, type(case)))
 
 
 def refuse_as_expected(case: unittest.TestCase, error: HarnessError) -> None:
     """Makes a failure to start or join ranks an error, also of a test with ``expectedFailure``."""
-    if not isinstance(error, RankProblem):
-        _raise_in_cleanup(case, error)
-
-
-def _raise_in_cleanup(case: unittest.TestCase, problem: Exception) -> None:
-    method = getattr(case, case._testMethodName)
-    if any(getattr(m, "__unittest_expecting_failure__", False) for m in (method, type(case))):
-        case.addCleanup(_raise, problem)
+    if not isinstance(error, RankProblem) and _expects_failure(case):
+        case.addCleanup(_raise, error)
 
 
 def _raise(problem: Exception) -> None:
@@ -130,26 +155,27 @@ class _Shown:
 def _replay_subtests(case: unittest.TestCase, outcome: TestOutcome, *, alone: bool) -> None:
     """Replays the ranks' sub-tests on the case; with ``alone`` the first bad one carries the report.
 
-    The report is that on the whole test; ``alone`` says that only sub-tests went wrong.
+    The report is that on the whole test; ``alone`` says that only sub-tests went wrong. Bad ones come first,
+    because with ``failfast`` unittest ends the test at one, and hears of none after it.
     """
     __tracebackhide__ = True
     told = not alone
-    for merged in outcome.subtests:
+    for merged in sorted(outcome.subtests, key=lambda m: not m.subtest.status.bad):
         subtest = merged.subtest
         text = "" if told or not subtest.status.bad else _text(case, outcome)
         told = told or subtest.status.bad
         params: dict[str, Any] = {name: _Shown(value) for name, value in subtest.params}
         message = {"msg": subtest.message} if subtest.message is not None else {}
         with case.subTest(**message, **params):
-            _raise_subtest(subtest, text or _short(merged), outcome)
+            _raise_subtest(case, subtest, text or _short(merged), outcome)
 
 
-def _raise_subtest(subtest: SubtestOutcome, text: str, outcome: TestOutcome) -> None:
+def _raise_subtest(case: unittest.TestCase, subtest: SubtestOutcome, text: str, outcome: TestOutcome) -> None:
     __tracebackhide__ = True
     if subtest.status is Status.SKIPPED:
         raise unittest.SkipTest(subtest.skip_reason or "")
     if subtest.status.bad:
-        raise _problem(subtest.status, text, outcome)
+        raise _problem(case, subtest.status, text, outcome)
 
 
 def _short(merged: MergedSubtest) -> str:

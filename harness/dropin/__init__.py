@@ -15,8 +15,8 @@ with all its assertions, seeds and skips; this harness starts, supervises and ju
 What differs from upstream, on purpose:
 
 * A test passes only if *every* rank reports that it did. Upstream looks at rank 0's exit code, so that a peer
-  that died or skipped alone, or ``os._exit(0)``, goes unnoticed. (``sys.exit(0)`` in a test on fresh ranks is
-  a pass, as it is upstream: tests of the wheel end that way.)
+  that died or skipped (a sub-test) alone, or ``os._exit(0)``, goes unnoticed. (``sys.exit(0)`` in a test on
+  fresh ranks is a pass, as it is upstream: tests of the wheel end that way.)
 * An ``AssertionError`` in a rank is a FAIL, not an ERROR; a skip has the test's own reason.
 * Cleanups that a test adds in a rank run there, and one that fails fails the test.
 * A failure in a ``MultiProcContinuousTest`` does not turn the rest of its class into skips; its ranks are

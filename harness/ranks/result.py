@@ -11,16 +11,21 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, NoReturn
 
-# The class is private, but unittest passes its instances to every result.
-from unittest.case import _SubTest  # type: ignore[attr-defined]  # typeshed leaves it out
+# Private, but unittest passes such instances to every result, with the sentinel for "no message".
+from unittest.case import _SubTest, _subtest_msg_sentinel  # type: ignore[attr-defined]  # not in typeshed
 
+from harness.errors import MethodNotRun, UsageError
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.ranks import debugger
 from harness.ranks.exception_info import capture, own_frames
 from harness.ranks.exit_rules import contradicts
 from harness.system import posix
+from harness.watched_method import WatchedMethod, has_event_loop
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+# Bound now, because a test may replace it.
+_run_by_unittest = unittest.TestCase.run
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
 
@@ -29,8 +34,9 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None,
 class RankResult:
     """The test's result in one rank, as the rank observed it; ``outcome`` makes it a ``RankOutcome``.
 
-    ``ending`` is a SystemExit by which the test wanted to end the process; ``accepted`` are the expected
-    outputs that the rank would have written.
+    ``skip_reason`` is set where the test skipped, also where something failed besides. ``ending`` is a
+    SystemExit by which the test wanted to end the process; ``accepted`` are the expected outputs that the
+    rank would have written; ``expected``: ``error`` is the failure that ``expectedFailure`` announced.
     """
 
     status: Status
@@ -40,6 +46,7 @@ class RankResult:
     ending: SystemExit | None = None
     note: str = ""
     accepted: tuple[object, ...] = ()
+    expected: bool = False
 
     @property
     def requested_exit_code(self) -> int | None:
@@ -78,6 +85,7 @@ class RankResult:
             subtests=self.subtests,
             note=self.note,
             accepted=self.accepted,
+            expected=self.expected,
             **fields,
         )
 
@@ -99,9 +107,11 @@ class _ResultCollector(unittest.TestResult):
         self._subtest_failed = subtest_failed
         self._assertion = assertion
         self.problems: list[ErrorInfo] = []
-        self.skip_reason: str | None = None
+        self.skip_reasons: list[str] = []
         self.ending: SystemExit | None = None
         self.subtests: list[SubtestOutcome] = []
+        self.expected = False
+        self.succeeded = False
 
     def addError(self, test: unittest.TestCase, err: ExcInfo) -> None:
         """Stores an exception that is not an assertion, and the first SystemExit as the test's ending."""
@@ -127,18 +137,24 @@ class _ResultCollector(unittest.TestResult):
                 print(no_terminal, file=sys.stderr)
 
     def addExpectedFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
-        """Stores an ordinary failure: the parent's unittest decides whether it was expected."""
+        """Stores the failure as an expected one; the parent's unittest hears of it from the verdict."""
+        self.expected = True
         (self.addFailure if isinstance(err[1], self._assertion) else self.addError)(test, err)
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
-        """Stores nothing, which is a pass: the parent's unittest decides whether a failure was expected."""
+        """Stores a pass: the parent's unittest decides whether a failure was expected."""
+        self.succeeded = True
+
+    def addSuccess(self, test: unittest.TestCase) -> None:
+        """Stores that unittest calls the test passed."""
+        self.succeeded = True
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
         """Stores the reason of the test's skip, or a skipped sub-test."""
         if isinstance(test, _SubTest):
             self.subtests.append(_subtest(test, Status.SKIPPED, skip_reason=reason))
         else:
-            self.skip_reason = reason
+            self.skip_reasons.append(reason)
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: ExcInfo | None) -> None:
         """Stores one sub-test; ``err`` is None where it passed.
@@ -157,16 +173,16 @@ class _ResultCollector(unittest.TestResult):
 def _subtest(
     subtest: Any, status: Status, error: ErrorInfo | None = None, skip_reason: str | None = None
 ) -> SubtestOutcome:
-    message = subtest._message if isinstance(subtest._message, str) else None  # else a sentinel
-    params = tuple((str(k), _safe_repr(v)) for k, v in subtest.params.items())
+    message = None if subtest._message is _subtest_msg_sentinel else _text(str, subtest._message)
+    params = tuple((str(k), _text(repr, v)) for k, v in subtest.params.items())
     return SubtestOutcome(message, params, status, error, skip_reason)
 
 
-def _safe_repr(value: object) -> str:
+def _text(to_text: Callable[[object], str], value: object) -> str:
     try:
-        return repr(value)[:300]
+        return to_text(value)[:300]
     except Exception as error:  # noqa: BLE001 - a parameter's repr is the test's code
-        return f"<repr raised {type(error).__name__}>"
+        return f"<{to_text.__name__} raised {type(error).__name__}>"
 
 
 def run_body(
@@ -178,27 +194,55 @@ def run_body(
     """Runs a case's method in this rank, between ``set_up`` and ``tear_down``, followed by its cleanups.
 
     The case's own ``setUp`` and ``tearDown`` run in the parent. ``subtest_failed`` is called with each
-    sub-test that fails, as it ends. KeyboardInterrupt propagates.
+    sub-test that fails, as it ends. KeyboardInterrupt propagates. A pass is one only if unittest says so and
+    the method was seen to return.
     """
+    if has_event_loop(case):
+        return RankResult(Status.ERROR, capture(UsageError(_NO_EVENT_LOOP)))
+    watched = WatchedMethod(case, getattr(case, case._testMethodName))
+    setattr(case, case._testMethodName, watched.call)
     collector = _ResultCollector(case.failureException, getattr(case, "rank", None), subtest_failed)
     case.setUp = set_up  # type: ignore[method-assign]  # this instance is used in the rank only
     case.tearDown = tear_down  # type: ignore[method-assign]
-    unittest.TestCase.run(case, collector)
-    return _result(collector)
+    _run_by_unittest(case, collector)
+    return _result(collector, watched)
 
 
-def _result(collector: _ResultCollector) -> RankResult:
+_NO_EVENT_LOOP = (
+    "an IsolatedAsyncioTestCase cannot run on ranks, because its event loop is that of the process which "
+    "starts the test: leave that base out, and call asyncio.run in an ordinary test method"
+)
+
+
+def _result(collector: _ResultCollector, watched: WatchedMethod) -> RankResult:
     subtests = tuple(collector.subtests)
-    if collector.problems:
-        error = _joined(collector.problems)
-        status = Status.FAILED if error.is_assertion else Status.ERROR
-        return RankResult(status, error, subtests=subtests, ending=collector.ending)
-    if collector.skip_reason is not None:
-        return RankResult(Status.SKIPPED, skip_reason=collector.skip_reason, subtests=subtests)
+    reasons = collector.skip_reasons
+    skipped = "; ".join(dict.fromkeys(reasons)) if reasons else None
+    problems = collector.problems
+    if problems:
+        status = Status.FAILED if all(p.is_assertion for p in problems) else Status.ERROR
+        return RankResult(
+            status, _joined(problems), skipped, subtests, collector.ending, expected=collector.expected
+        )
     bad = {s.status for s in subtests if s.status.bad}
     if bad:
-        return RankResult(Status.FAILED if bad == {Status.FAILED} else Status.ERROR, subtests=subtests)
+        return RankResult(Status.FAILED if bad == {Status.FAILED} else Status.ERROR, None, skipped, subtests)
+    if skipped is not None:
+        return RankResult(Status.SKIPPED, skip_reason=skipped, subtests=subtests)
+    not_run = _not_run(collector, watched)
+    if not_run is not None:
+        return RankResult(Status.ERROR, capture(not_run), subtests=subtests)
     return RankResult(Status.PASSED, subtests=subtests)
+
+
+def _not_run(collector: _ResultCollector, watched: WatchedMethod) -> MethodNotRun | None:
+    """The error of a test in which nothing failed, and of which nobody saw that it passed."""
+    # unittest says neither "passed" nor "skipped" of a test with a skipped sub-test (python/cpython#79508).
+    if any(s.status is Status.SKIPPED for s in collector.subtests):
+        return None
+    if not collector.succeeded:
+        return MethodNotRun("unittest ended the test without a verdict: something has patched unittest")
+    return watched.not_run()
 
 
 def _joined(problems: list[ErrorInfo]) -> ErrorInfo:
@@ -218,14 +262,16 @@ def final_result(result: RankResult | None, ending: BaseException | None, texts:
     """The rank's final result, from the recorded result of its test and the exception that ended ``_run``.
 
     ``ending`` is the exception that left ``_run``; ``texts`` are what an overridden ``run_test`` sent over
-    the pipe, as upstream's does with a traceback. A rank that recorded no result has crashed.
+    the pipe, as upstream's does with a traceback. A rank that recorded no result has crashed. An exception
+    without a result may be the method's own, and then is the one that ``expectedFailure`` expects.
     """
     if isinstance(ending, SystemExit):
         return _exited(result, ending, texts)
     if ending is not None:
         if result is None or result.status in (Status.PASSED, Status.SKIPPED):
             info = capture(ending)
-            return RankResult(Status.FAILED if info.is_assertion else Status.ERROR, info)
+            status = Status.FAILED if info.is_assertion else Status.ERROR
+            return RankResult(status, info, expected=result is None)
         return result
     if result is None:
         return RankResult(Status.CRASHED, note="_run returned without running the test")
@@ -236,14 +282,13 @@ def _exited(result: RankResult | None, ending: SystemExit, texts: list[str]) -> 
     if result is not None and result.ending is None and not contradicts(result.status, ending.code):
         return result
     if texts:
-        return RankResult(
-            Status.ERROR, ErrorInfo("Exception", texts[0].strip().rsplit("\n", 1)[-1], texts[0])
-        )
+        error = ErrorInfo("Exception", texts[0].strip().rsplit("\n", 1)[-1], texts[0])
+        return RankResult(Status.ERROR, error, expected=result is None)
     if result is not None and result.error is not None and result.error.type_name != SystemExit.__name__:
         return replace(result, note="by sys.exit")  # the failure counts, whatever the exit code stands for
-    subtests = result.subtests if result is not None else ()
-    error = (result.error if result is not None else None) or capture(ending)
-    return RankResult(Status.CRASHED, error, subtests=subtests, ending=ending, note="by sys.exit")
+    known = result if result is not None else RankResult(Status.CRASHED)
+    error = known.error or capture(ending)
+    return replace(known, status=Status.CRASHED, error=error, ending=ending, note="by sys.exit")
 
 
 def exit_forked_child(final: RankResult) -> NoReturn:

@@ -126,23 +126,12 @@ def _subtests(merged: Sequence[MergedSubtest]) -> list[str]:
     bad = [m for m in merged if m.subtest.status.bad]
     lines: list[str] = []
     for item in bad[:MAX_SUBTESTS]:
-        lines.append(
-            f"sub-test {subtest_text(item)}: {item.subtest.status.value} on {ranks_text(item.ranks)}"
-        )
+        lines.append(f"sub-test {item.subtest}: {item.subtest.status.value} on {ranks_text(item.ranks)}")
         if item.subtest.error is not None:
             lines += _indented(item.subtest.error.traceback)
     if len(bad) > MAX_SUBTESTS:
         lines.append(f"... and {len(bad) - MAX_SUBTESTS} sub-tests more")
     return lines
-
-
-def subtest_text(merged: MergedSubtest) -> str:
-    """A sub-test's description as unittest prints it: ``[message] (name=value, ...)``."""
-    message, params = merged.subtest.key
-    parts = [f"[{message}]"] if message is not None else []
-    if params:
-        parts.append("(" + ", ".join(f"{name}={value}" for name, value in params) + ")")
-    return " ".join(parts) or "(<subtest>)"
 
 
 def _meanwhile(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.outcomes import MergedSubtest, RankOutcome, Status, SubtestOutcome, TestOutcome
+from harness.outcomes import MergedSubtest, RankOutcome, Status, TestOutcome
 from harness.record import RankRecord, SubtestRecord
 
 _SHOWN = (Status.SKIPPED, Status.FAILED, Status.ERROR)
@@ -39,12 +39,4 @@ def subtest_records(outcome: TestOutcome) -> tuple[SubtestRecord, ...]:
 def _subtest(merged: MergedSubtest) -> SubtestRecord:
     subtest = merged.subtest
     details = subtest.error.traceback if subtest.error is not None else subtest.skip_reason or ""
-    return SubtestRecord(_describe(subtest), subtest.status, details, merged.ranks)
-
-
-def _describe(subtest: SubtestOutcome) -> str:
-    """The sub-test's description as unittest prints it: ``[message] (x=1, y='a')``."""
-    parts = [f"[{subtest.message}]"] if subtest.message is not None else []
-    if subtest.params:
-        parts.append("(" + ", ".join(f"{name}={value}" for name, value in subtest.params) + ")")
-    return " ".join(parts) or "(<subtest>)"
+    return SubtestRecord(str(subtest), subtest.status, details, merged.ranks)

@@ -20,6 +20,7 @@ from harness.outcomes import Status, TestOutcome
 from harness.record import SubtestRecord, TestRecord
 from harness.runner.output_capture import elide
 from harness.runner.rank_records import rank_records, subtest_records
+from harness.watched_method import warning_of_pass
 
 ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType | None]
 
@@ -62,6 +63,7 @@ class RunningTest:
     passed: bool = False
     expected: str | None = None
     unexpected: bool = False
+    warnings: tuple[str, ...] = ()
     outcome: TestOutcome | None = None
     fixtures: dict[str, float] = field(default_factory=dict)
 
@@ -120,7 +122,7 @@ class RunningTest:
             mode=outcome.mode if outcome is not None else "",
             reason=elide(reason, REASON_MAX),
             details=elide("\n\n".join(t.details for t in self.troubles), DETAILS_MAX),
-            warnings=outcome.warnings if outcome is not None else (),
+            warnings=(*self.warnings, *outcome.warnings) if outcome is not None else self.warnings,
             file=self.file,
             line=self.line,
             ranks=rank_records(outcome) if outcome is not None else (),
@@ -160,6 +162,9 @@ class RecordingResult(unittest.TestResult):
     def addSuccess(self, test: unittest.TestCase) -> None:
         """Called where the test passed."""
         self.running.passed = True
+        warning = warning_of_pass(test)
+        if warning is not None:
+            self.running.warnings = (warning,)
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:
         """Called where the test or one of its fixtures raised an exception."""

@@ -44,7 +44,11 @@ FOR_RANKS = (*LOW, "system", "communication")
 # The floors from the bottom up: a part may use only what stands above it in this list.
 TABLE = (
     Part("values", VALUES, ()),
-    Part("process state", ("seeding", "releases", "compiler_state", "coverage_hook"), ("values",)),
+    Part(
+        "process state",
+        ("seeding", "releases", "compiler_state", "coverage_hook", "watched_method"),
+        ("values",),
+    ),
     Part("test case", TEST_CASE, LOW),
     # As low as this, because the text of a failure is a report and is also what a test raises.
     Part("report", ("report",), ("values",)),

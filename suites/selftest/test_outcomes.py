@@ -20,6 +20,7 @@ from harness.outcomes import (
     lost_a_peer,
     merge,
     ranks_text,
+    skip_reason,
 )
 from suites.selftest.properties import given
 
@@ -208,6 +209,16 @@ class SkipTest(unittest.TestCase):
         """Said to be none."""
         self.assertEqual(merge([rank(0, S)]).reason, "no reason given")
 
+    def test_beside_a_failure(self) -> None:
+        """A rank that failed and skipped has done both: it does not diverge from those that skipped."""
+        failed = rank(0, F, skip_reason="no GPU", error=None, subtests=(subtest(0, F),))
+        outcome = merge([failed, rank(1, S, skip_reason="no GPU")])
+        self.assertEqual((outcome.status, outcome.root_cause), (F, 0))
+        self.assertEqual(skip_reason(outcome.ranks), "no GPU")
+        outcome = merge([failed, rank(1, P)])
+        self.assertEqual((outcome.status, outcome.root_cause), (E, 0))
+        self.assertIn("divergent skip: rank 0 skipped", outcome.reason)
+
     def test_divergence(self) -> None:
         """Names both sides, what the others came to, and why that is an error."""
         reason = merge([rank(0, S, skip_reason="no GPU"), rank(1, P), rank(2, X)]).reason
@@ -230,10 +241,46 @@ class SubtestMergeTest(unittest.TestCase):
         self.assertEqual((outcome.status, outcome.reason), (F, "rank 0: 1 sub-test failed"))
 
     def test_worst_counts(self) -> None:
-        """Passed on rank 0, skipped on 1, failed on 2, error on 3: an error of rank 3."""
-        outcome = merge([rank(n, P, subtests=(subtest(0, s),)) for n, s in enumerate((P, S, F, E))])
+        """Passed on rank 0, failed on 1, error on 2: an error of rank 2."""
+        outcome = merge([rank(n, P, subtests=(subtest(0, s),)) for n, s in enumerate((P, F, E))])
         (merged,) = outcome.subtests
-        self.assertEqual((merged.subtest.status, merged.ranks), (E, (3,)))
+        self.assertEqual((merged.subtest.status, merged.ranks), (E, (2,)))
+
+    def test_divergent_skip(self) -> None:
+        """A sub-test that some ranks skip and others do not is an error, whatever those came to."""
+        for others, cause in ((P, 0), (F, 1), (E, 1)):
+            outcome = merge(
+                [rank(0, P, subtests=(subtest(0, S),)), rank(1, P, subtests=(subtest(0, others),))]
+            )
+            self.assertEqual((outcome.status, outcome.root_cause), (E, cause))
+            words = (
+                f"divergent skip: rank 0 skipped (no reason given), rank 1 did not (rank 1 {others.value})"
+            )
+            self.assertEqual(outcome.reason, f"sub-test (n=0): {words}; a real job would deadlock here")
+            (merged,) = outcome.subtests
+            self.assertEqual((merged.subtest.status, merged.ranks), (E, (0, 1)))
+            assert merged.subtest.error is not None
+            self.assertIn(words, merged.subtest.error.traceback)
+            if others is not P:
+                self.assertIn(ERRORS[others].traceback, merged.subtest.error.traceback)
+
+    def test_sub_tests_of_some_ranks(self) -> None:
+        """A sub-test that others do not have diverges from nothing: parameters often contain the rank."""
+        outcome = merge([rank(n, P, subtests=(subtest(n, s),)) for n, s in enumerate((P, S))])
+        self.assertEqual((outcome.status, [m.divergence for m in outcome.subtests]), (P, ["", ""]))
+
+    def test_the_same_twice(self) -> None:
+        """Sub-tests with the same key on one rank stay two; they diverge only where ranks have as many."""
+
+        def status_of(*by_rank: tuple[Status, ...]) -> tuple[Status, list[Status]]:
+            made = [tuple(subtest(0, s) for s in statuses) for statuses in by_rank]
+            outcome = merge([rank(n, P, subtests=own) for n, own in enumerate(made)])
+            return outcome.status, [m.subtest.status for m in outcome.subtests]
+
+        self.assertEqual(status_of((F, P), (F, P)), (F, [F, P]))
+        self.assertEqual(status_of((P, S), (P, S)), (P, [P, S]))
+        self.assertEqual(status_of((S, P), (P, S)), (E, [E, E]))
+        self.assertEqual(status_of((P, S), (S,)), (P, [S, S]))
 
     def test_order_of_appearance(self) -> None:
         """By rank, then as each rank ran them."""

@@ -191,6 +191,7 @@ class RoundTripTest(unittest.TestCase):
             log="log",
             left=("thread",),
             groups_begun=1,
+            expected=True,
         )
         value = protocol.outcome_to_json(outcome)
         self.assertEqual(set(value), {f.name for f in fields(RankOutcome)})

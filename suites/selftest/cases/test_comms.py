@@ -73,6 +73,11 @@ class WithCommsTest(unittest.TestCase):
         with_comms(method)(case, 1, word="two")
         method.assert_called_once_with(case, 1, word="two")
 
+    def test_returned_value(self) -> None:
+        """What the method returns is returned, so that unittest sees a coroutine that nobody runs."""
+        for case in (object(), mock.Mock()):
+            self.assertEqual(with_comms(lambda self: "value")(case), "value")
+
     def test_group_and_arguments_of_init_pg(self) -> None:
         """``eager_init`` and ``backend`` are passed to init_pg in this order."""
         case = mock.Mock(spec_set=("init_pg", "destroy_pg", "body"))

@@ -6,6 +6,7 @@ import sys
 import unittest
 
 from harness import Status
+from harness.ranks.processes.pool import retire_pool
 from suites.selftest.faults import verdicts
 from suites.selftest.faults.rows import OnForkServer, OnSpawn, Rows
 
@@ -147,6 +148,23 @@ class SubtestRows(Rows):
         self.assertEqual((played.verdict, played.texts), ("skip", ("not this one",)))
         self.assertEqual(played.outcome.status, Status.PASSED)
 
+    def test_fails_then_skips(self) -> None:
+        """A sub-test that failed counts although the test skipped afterwards; both are reported."""
+        played = self.play(verdicts.Subtests, "test_fails_then_skips")
+        self.check(played, "FAIL", Status.FAILED, "(n=1): failed on rank 1")
+        self.assertEqual([reason for _, reason in played.result.skipped], ["the rest"])
+
+    def test_one_rank_skips(self) -> None:
+        """A sub-test that rank 1 skips alone is an error that names it and both ranks."""
+        played = self.play(verdicts.Subtests, "test_one_rank_skips")
+        said = "divergent skip: rank 1 skipped (not on rank 1), rank 0 did not (rank 0 passed)"
+        self.check(played, "ERROR", Status.ERROR, f"cause: sub-test [part] (n=2): {said}", root=1)
+        self.assertEqual(len(played.result.errors), 1)
+
+    def test_skips_by_rank(self) -> None:
+        """A rank may skip a sub-test that other ranks do not have."""
+        self.assertEqual(self.play(verdicts.Subtests, "test_skips_by_rank").outcome.status, Status.PASSED)
+
     def test_pass(self) -> None:
         """A test whose sub-tests pass is a pass."""
         self.assertEqual(self.play(verdicts.Subtests, "test_pass").verdict, "pass")
@@ -177,9 +195,53 @@ class ExpectedRows(Rows):
         played = self.play(verdicts.Expected, "test_skips_on_one_rank")
         self.check(played, "ERROR", Status.ERROR, "divergent skip")
 
+    def test_cleanup_fails(self) -> None:
+        """A cleanup that fails is a failure and no expected one."""
+        played = self.play(verdicts.Expected, "test_cleanup_fails")
+        self.assertEqual(played.verdict, "FAIL", played.text)
+        self.assertIn("nothing was tidy", played.text)
+
     def test_subtest_fails(self) -> None:
         """A failed sub-test is the expected failure."""
         self.assertEqual(self.play(verdicts.Expected, "test_subtest_fails").verdict, "expected failure")
+
+
+class NotRunRows(Rows):
+    """A test passes only where its method ran to its end."""
+
+    def test_not_ordinary(self) -> None:
+        """A coroutine or generator function is an error, also where a failure is expected."""
+        for method in ("test_coroutine", "test_generator", "test_expected"):
+            with self.subTest(method):
+                played = self.play(verdicts.NotOrdinary, method)
+                self.assertEqual(played.verdict, "ERROR", played.text)
+                self.assertIn("a test method has to be an ordinary function", played.text)
+
+    def test_event_loop(self) -> None:
+        """A case with an event loop of its own is an error that says so."""
+        played = self.play(verdicts.WithEventLoop, "test_coroutine")
+        self.assertEqual(played.verdict, "ERROR", played.text)
+        self.assertIn("an IsolatedAsyncioTestCase cannot run on ranks", played.text)
+
+
+class PatchedUnittestTest(OnForkServer):
+    """Pooled ranks in which an earlier test has patched unittest."""
+
+    def tearDown(self) -> None:
+        """Ends the pooled ranks."""
+        retire_pool()
+        super().tearDown()
+
+    def test_method_is_not_called(self) -> None:
+        """A test whose method unittest does not call does not pass; on fresh ranks it fails as it should."""
+        self.play(verdicts.PatchesUnittest, "test_a_patches", HARNESS_RANKS="pooled")
+        played = self.play(verdicts.PatchesUnittest, "test_b_fails", HARNESS_RANKS="pooled")
+        self.assertEqual(played.verdict, "ERROR", played.text)
+        self.assertIn("its method was never called", played.text)
+
+
+class NotRunOnForkServer(NotRunRows, OnForkServer):
+    """Runs the tests on the fork server."""
 
 
 class SkipsOnForkServer(SkipRows, OnForkServer):

@@ -125,6 +125,17 @@ class VerdictTest(ThreadRows):
         self.bad("test_subtests", "FAIL", Status.FAILED, "(number=2): failed on rank 1", "two on one")
 
     @unittest.skipIf(sys.version_info < (3, 11), "unittest tells of sub-tests when the test is over")
+    def test_subtest_skips(self) -> None:
+        """A sub-test that one rank skips alone is an error that names it."""
+        words = "sub-test (number=1): divergent skip: rank 1 skipped"
+        self.bad("test_subtest_skips", "ERROR", Status.ERROR, words)
+
+    def test_coroutine(self) -> None:
+        """A method whose body nobody runs does not pass."""
+        played = self.on_threads(threaded.Faulty, "test_coroutine")
+        self.assertEqual(played.verdict, "ERROR")
+        self.assertIn("its body did not run", played.text)
+
     def test_subtest_and_hang(self) -> None:
         """A rank that is ended after its sub-test failed is the cause; its end fails no other sub-test."""
         words = ("sub-test (number=1)", "why rank 1 is elsewhere")

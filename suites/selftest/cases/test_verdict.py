@@ -5,6 +5,7 @@ from __future__ import annotations
 import unittest
 import warnings
 from dataclasses import replace
+from typing import Any, cast
 
 from harness.cases import verdict
 from harness.errors import InterruptReport, RankError, RankFailure, RankLeakWarning
@@ -13,6 +14,7 @@ from harness.ranks.job import JobResult
 
 FAILED = ErrorInfo("AssertionError", "1 != 2", "Traceback ...\nAssertionError: 1 != 2\n", is_assertion=True)
 RAISED = ErrorInfo("ValueError", "no", "Traceback ...\nValueError: no\n")
+BAD = SubtestOutcome(None, (("x", "1"),), Status.FAILED, FAILED)
 
 
 def ranks(*statuses: Status) -> TestOutcome:
@@ -68,17 +70,61 @@ class RaiseVerdictTest(unittest.TestCase):
         verdict.raise_verdict(Case("plain"), ranks(Status.PASSED, Status.PASSED))
 
     def test_expected_failure(self) -> None:
-        """``expectedFailure`` accepts a failed assertion, but no crash, no hang and no divergent skip."""
-        self.assertEqual(len(play(ranks(Status.FAILED, Status.PASSED), "expected").expectedFailures), 1)
+        """``expectedFailure`` accepts a method's failure, but no other one, no crash, hang or divergence."""
+        failed = RankOutcome(0, Status.FAILED, FAILED, expected=True)
+        passed = RankOutcome(1, Status.PASSED)
+        self.assertEqual(len(play(merge([failed, passed]), "expected").expectedFailures), 1)
+        torn_down = replace(failed, rank=1, expected=False)
+        for others in (torn_down, replace(passed, subtests=(BAD,)), replace(failed, rank=1, phase="exit")):
+            result = play(merge([failed, others]), "expected")
+            self.assertEqual((bool(result.failures), result.expectedFailures), (True, []))
         for status in (Status.CRASHED, Status.TIMED_OUT, Status.SKIPPED):
             with self.subTest(status=status):
                 result = play(ranks(status, Status.PASSED), "expected")
                 self.assertEqual(len(result.errors), 1)
                 self.assertFalse(result.wasSuccessful())
 
+    def test_failure_and_skip(self) -> None:
+        """A test that failed and skipped is reported as both, as unittest does; so is one with a sub-test."""
+        both = RankOutcome(0, Status.FAILED, FAILED, skip_reason="no GPU")
+        for rank in (both, replace(both, error=None, subtests=(BAD,))):
+            result = play(merge([rank]))
+            self.assertEqual(len(result.failures), 1)
+            self.assertEqual([reason for _, reason in result.skipped], ["no GPU"])
+
+    def test_failure_exception(self) -> None:
+        """A failed assertion is a failure also where the class has an exception of its own for that."""
+
+        class Own(Case):
+            failureException = ZeroDivisionError
+            outcome = ranks(Status.FAILED)
+
+        result = unittest.TestResult()
+        Own("plain").run(result)
+        self.assertEqual((len(result.failures), result.errors), (1, []))
+
+    def test_result_without_subtests(self) -> None:
+        """A failure is told to a result that knows no sub-tests, also where another sub-test was skipped."""
+        skipped = SubtestOutcome(None, (), Status.SKIPPED, skip_reason="no")
+        told: list[str] = []
+
+        class Plain:
+            failfast = shouldStop = False
+
+            def __getattr__(self, name: str) -> Any:
+                if name == "addSubTest":
+                    raise AttributeError(name)
+                return lambda *_: told.append(name)
+
+        case = Case("plain")
+        case.outcome = merge([RankOutcome(0, Status.FAILED, subtests=(skipped, BAD))])
+        case.run(cast(Any, Plain()))
+        self.assertIn("addFailure", told)
+        self.assertNotIn("addSkip", told)
+
     def test_subtests(self) -> None:
         """Failing sub-tests are reported one by one, and the test itself does not fail once more."""
-        bad = SubtestOutcome(None, (("x", "1"),), Status.FAILED, FAILED)
+        bad = BAD
         skipped = SubtestOutcome(None, (("x", "2"),), Status.SKIPPED, skip_reason="no")
         rank = RankOutcome(0, Status.FAILED, subtests=(bad, skipped))
         result = play(merge([rank]))

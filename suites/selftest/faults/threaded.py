@@ -143,6 +143,14 @@ class Faulty(Threaded):
             with self.subTest(number=number):
                 self.assertFalse(self.rank == 1 and number == 2, "two on one")
 
+    def test_subtest_skips(self) -> None:
+        with self.subTest(number=1):
+            if self.rank == 1:
+                self.skipTest("not on rank 1")
+
+    async def test_coroutine(self) -> None:
+        self.fail("never")
+
     def test_subtest_and_another_collective(self) -> None:
         with self.subTest(number=1):
             self.assertNotEqual(self.rank, 1, "why rank 1 is elsewhere")

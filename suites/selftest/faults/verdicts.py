@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import unittest
+from collections.abc import Iterator
 
 from suites.selftest.faults.base import FaultyCase
 
@@ -158,6 +159,28 @@ class Subtests(FaultyCase):
                 if n == 1:
                     self.skipTest("not this one")
 
+    def test_fails_then_skips(self) -> None:
+        """A sub-test fails on rank 1, and then the test skips on all ranks."""
+        with self.subTest(n=1):
+            self.assertNotEqual(self.rank, 1)
+        self.skipTest("the rest")
+
+    def test_one_rank_skips(self) -> None:
+        """Rank 1 skips one of two sub-tests alone; another one is only on rank 0."""
+        with self.subTest("part", n=1):
+            pass
+        with self.subTest("part", n=2):
+            if self.rank == 1:
+                self.skipTest("not on rank 1")
+        with self.subTest(rank=self.rank):
+            self.assertIn(self.rank, (0, 1))
+
+    def test_skips_by_rank(self) -> None:
+        """Each rank has sub-tests of its own, which it may skip alone."""
+        with self.subTest(rank=self.rank):
+            if self.rank == 1:
+                self.skipTest("not on rank 1")
+
     def test_pass(self) -> None:
         """Passes in all of its sub-tests."""
         for n in range(3):
@@ -196,7 +219,52 @@ class Expected(FaultyCase):
             self.skipTest("not on rank 1")
 
     @unittest.expectedFailure
+    def test_cleanup_fails(self) -> None:
+        """Fails as expected on both ranks; a cleanup of rank 1 fails, which nobody expects."""
+        if self.rank == 1:
+            self.addCleanup(self.fail, "nothing was tidy")
+        self.fail("as expected")
+
+    @unittest.expectedFailure
     def test_subtest_fails(self) -> None:
         """A sub-test fails, as expected."""
         with self.subTest(n=1):
             self.fail("as expected")
+
+
+class NotOrdinary(FaultyCase):
+    """Tests whose bodies no call of the method runs."""
+
+    async def test_coroutine(self) -> None:
+        """Would fail if somebody ran it."""
+        self.fail("never")
+
+    def test_generator(self) -> Iterator[None]:
+        """Would fail if somebody ran it."""
+        yield
+        self.fail("never")
+
+    @unittest.expectedFailure
+    async def test_expected(self) -> None:
+        """Would fail as expected if somebody ran it."""
+        self.fail("never")
+
+
+class WithEventLoop(FaultyCase, unittest.IsolatedAsyncioTestCase):
+    """A case for coroutines, of which the parent alone could run the event loop."""
+
+    async def test_coroutine(self) -> None:
+        """Would fail if somebody ran it."""
+        self.fail("never")
+
+
+class PatchesUnittest(FaultyCase):
+    """A test after which unittest calls no method, and one that runs after it in the same ranks."""
+
+    def test_a_patches(self) -> None:
+        """Passes."""
+        unittest.TestCase._callTestMethod = lambda self, method: None  # type: ignore[attr-defined]  # not in typeshed
+
+    def test_b_fails(self) -> None:
+        """Fails, if it is called."""
+        self.fail("called")

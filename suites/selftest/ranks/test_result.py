@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import unittest
+from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 from harness.outcomes import Status
 from harness.ranks.result import RankResult, final_result, run_body
@@ -96,6 +99,51 @@ class RunBodyTest(unittest.TestCase):
 
         self.assertEqual(result_of(body).status, Status.FAILED)
 
+    def test_failure_before_skip(self) -> None:
+        """A failure counts although the test skipped afterwards, and all reasons to skip are kept."""
+
+        def body(case: unittest.TestCase) -> None:
+            with case.subTest(n=1):
+                case.fail("no")
+            case.addCleanup(case.skipTest, "nor here")
+            case.skipTest("not here")
+
+        result = result_of(body)
+        self.assertEqual((result.status, result.skip_reason), (Status.FAILED, "not here; nor here"))
+        self.assertEqual([s.status for s in result.subtests], [Status.FAILED])
+
+    def test_any_error_counts(self) -> None:
+        """A failed assertion beside another exception is an error, whichever came first."""
+
+        def body(case: unittest.TestCase) -> None:
+            case.addCleanup(divide, case)
+            case.fail("the test")
+
+        self.assertEqual(result_of(body).status, Status.ERROR)
+
+    def test_expected(self) -> None:
+        """Only the failure of a method that announced it is an expected one."""
+
+        def play(body: Any, tear_down: Any = lambda: None) -> RankResult:
+            case_type = type("Body", (Body,), {"method": unittest.expectedFailure(body)})
+            return run_body(case_type("method"), lambda: None, tear_down)
+
+        self.assertEqual((play(divide).status, play(divide).expected), (Status.ERROR, True))
+        self.assertEqual(play(lambda case: None).status, Status.PASSED)
+        result = play(fail, lambda: 1 / 0)
+        self.assertEqual((result.status, result.expected), (Status.ERROR, False))
+        self.assertFalse(result_of(fail).expected)
+
+    def test_messages_of_subtests(self) -> None:
+        """A sub-test's message is its text, whatever object it is; no message is None."""
+
+        def body(case: unittest.TestCase) -> None:
+            for message in ([], ["a"], [5], [None]):
+                with case.subTest(*message):
+                    pass
+
+        self.assertEqual([s.message for s in result_of(body).subtests], [None, "a", "5", "None"])
+
     def test_around(self) -> None:
         """Errors of setUpRank and tearDownRank count, and the method does not run if setUpRank failed."""
         ran: list[str] = []
@@ -136,6 +184,43 @@ class RunBodyTest(unittest.TestCase):
         result = run_body(case_type("method"), lambda: None, lambda: None, told.append)
         self.assertEqual(told, [s for s in result.subtests if s.status is Status.FAILED])
         self.assertEqual(known, [0, 1, 1] if sys.version_info >= (3, 11) else [0, 0, 0])
+
+    def test_pass_that_nobody_saw(self) -> None:
+        """A test passes only if unittest says so and its method was seen to return."""
+        silent = {
+            "_callTestMethod": lambda self, method: None,
+            "_callSetUp": lambda self: self._outcome.__setattr__("success", False),
+        }
+        for name, replacement in silent.items():
+            with self.subTest(name), mock.patch.object(unittest.TestCase, name, replacement):
+                result = result_of(fail)
+            assert result.error is not None
+            self.assertEqual(result.status, Status.ERROR)
+            self.assertIn("patched unittest", result.error.message)
+        with mock.patch.object(unittest.TestCase, "run", lambda self, result: result):
+            self.assertEqual(result_of(fail).status, Status.FAILED)
+
+        @contextlib.contextmanager
+        def deaf(self: object, *_: object, **__: object) -> Iterator[None]:
+            with contextlib.suppress(Exception):
+                yield
+
+        with mock.patch("unittest.case._Outcome.testPartExecutor", deaf):
+            self.assertEqual(result_of(fail).status, Status.ERROR)
+        self.assertEqual(result_of(lambda case: None), RankResult(Status.PASSED))
+
+    def test_event_loop(self) -> None:
+        """A case with an event loop of its own is refused, also where a failure is expected."""
+
+        class Async(unittest.IsolatedAsyncioTestCase):
+            @unittest.expectedFailure
+            async def method(self) -> None:
+                self.fail("never")
+
+        result = run_body(Async("method"), lambda: None, lambda: None)
+        assert result.error is not None
+        self.assertEqual((result.status, result.expected), (Status.ERROR, False))
+        self.assertIn("call asyncio.run", result.error.message)
 
     def test_unspeakable_parameter(self) -> None:
         """A sub-test parameter whose repr raises is shown as such."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -27,6 +28,26 @@ def run(body: Callable[[unittest.TestCase], object], outcome: TestOutcome | None
 def fail(test: unittest.TestCase) -> None:
     """Fails as a multi-rank test does."""
     raise RankFailure("m.T.test: failed on 1 rank", FAILED)
+
+
+class WarningTest(unittest.TestCase):
+    """What a record says of a pass."""
+
+    def test_body_that_did_not_run(self) -> None:
+        """A coroutine of an ordinary class passes, as by unittest alone, with a warning."""
+
+        class T(unittest.TestCase):
+            async def test_coroutine(self) -> None:
+                self.fail("never")
+
+        collector = RecordingResult()
+        collector.open(RunningTest("m.T.test"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's and unittest's own
+            T("test_coroutine")(collector)
+        record = collector.running.record()
+        self.assertEqual((record.status, len(record.warnings)), (Status.PASSED, 1))
+        self.assertEqual(run(lambda test: None).warnings, ())
 
 
 class VerdictTest(unittest.TestCase):

@@ -82,6 +82,16 @@ class Three(DistributedTestBase):
             with self.subTest(number=number):
                 self.assertFalse(number == 1 and self.rank == 1)
 
+    def test_subtest_skips_on_1(self) -> None:
+        """Rank 1 skips a sub-test alone."""
+        with self.subTest(number=1):
+            if self.rank == 1:
+                self.skipTest("for me")
+
+    async def test_coroutine(self) -> None:
+        """Would fail if somebody ran it."""
+        self.fail("never")
+
     def test_exits_on_1(self) -> None:
         """Rank 1 calls sys.exit."""
         if self.rank == 1:
