@@ -7,15 +7,15 @@ a count, then a ring of fixed-size entries.
 from __future__ import annotations
 
 import mmap
-import struct
-import time
+from struct import Struct, pack_into
+from time import monotonic  # by name: collectives are noted while a test may have it replaced
 
 from harness.outcomes import CollectiveRecord
 
 PAGE_BYTES = 4096
-_COUNT = struct.Struct("<Q")
+_COUNT = Struct("<Q")
 # operation, group, sequence number in the group, start and end on the monotonic clock (0.0: not ended)
-_ENTRY = struct.Struct("<28s32sIdd")
+_ENTRY = Struct("<28s32sIdd")
 _FIRST = 16
 ENTRIES = (PAGE_BYTES - _FIRST) // _ENTRY.size
 
@@ -41,7 +41,7 @@ class CollectiveLog:
     def begin(self, operation: str, group: str, sequence: int) -> int:
         """Records that a collective starts; returns its token for ``end``."""
         token = self._count
-        entry = (operation.encode()[:28], group.encode()[:32], sequence, time.monotonic(), 0.0)
+        entry = (operation.encode()[:28], group.encode()[:32], sequence, monotonic(), 0.0)
         _ENTRY.pack_into(self._memory, self._at(token), *entry)
         self._count += 1
         _COUNT.pack_into(self._memory, self._base, self._count)
@@ -51,7 +51,7 @@ class CollectiveLog:
         """Records that a collective has ended; does nothing where the ring has dropped its entry since."""
         if self._count - token <= ENTRIES:
             offset = self._at(token) + _ENTRY.size - 8
-            struct.pack_into("<d", self._memory, offset, time.monotonic())
+            pack_into("<d", self._memory, offset, monotonic())
 
     def _at(self, token: int) -> int:
         return self._base + _FIRST + (token % ENTRIES) * _ENTRY.size

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 import unittest
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import monotonic
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -18,7 +18,7 @@ from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, RankOutcome, S
 from harness.ranks import debugger
 from harness.ranks.exception_info import capture, own_frames
 from harness.ranks.exit_rules import contradicts
-from harness.system import posix
+from harness.system import originals, posix
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -30,7 +30,8 @@ class RankResult:
     """The test's result in one rank, as the rank observed it; ``outcome`` makes it a ``RankOutcome``.
 
     ``ending`` is a SystemExit by which the test wanted to end the process; ``accepted`` are the expected
-    outputs that the rank would have written.
+    outputs that the rank would have written; ``patches`` are the builtins and standard functions that the
+    test left replaced.
     """
 
     status: Status
@@ -40,6 +41,7 @@ class RankResult:
     ending: SystemExit | None = None
     note: str = ""
     accepted: tuple[object, ...] = ()
+    patches: tuple[originals.Patch, ...] = ()
 
     @property
     def requested_exit_code(self) -> int | None:
@@ -65,7 +67,7 @@ class RankResult:
         """
         fields: dict[str, Any] = {
             "exit_code": self.requested_exit_code,
-            "duration_s": time.monotonic() - started_s,
+            "duration_s": monotonic() - started_s,
             "started_s": started_s,
             "pid": os.getpid(),
             **known,
@@ -103,6 +105,7 @@ class _ResultCollector(unittest.TestResult):
         self.ending: SystemExit | None = None
         self.subtests: list[SubtestOutcome] = []
 
+    @originals.harness_code
     def addError(self, test: unittest.TestCase, err: ExcInfo) -> None:
         """Stores an exception that is not an assertion, and the first SystemExit as the test's ending."""
         error = err[1]
@@ -112,6 +115,7 @@ class _ResultCollector(unittest.TestResult):
             self.ending = error
         self.problems.append(capture(error, self._assertion))
 
+    @originals.harness_code
     def addFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
         """Stores a failed assertion."""
         assert err[1] is not None
@@ -133,6 +137,7 @@ class _ResultCollector(unittest.TestResult):
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
         """Stores nothing, which is a pass: the parent's unittest decides whether a failure was expected."""
 
+    @originals.harness_code
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
         """Stores the reason of the test's skip, or a skipped sub-test."""
         if isinstance(test, _SubTest):
@@ -140,6 +145,7 @@ class _ResultCollector(unittest.TestResult):
         else:
             self.skip_reason = reason
 
+    @originals.harness_code
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: ExcInfo | None) -> None:
         """Stores one sub-test; ``err`` is None where it passed.
 
@@ -178,13 +184,16 @@ def run_body(
     """Runs a case's method in this rank, between ``set_up`` and ``tear_down``, followed by its cleanups.
 
     The case's own ``setUp`` and ``tearDown`` run in the parent. ``subtest_failed`` is called with each
-    sub-test that fails, as it ends. KeyboardInterrupt propagates.
+    sub-test that fails, as it ends. Builtins and standard functions are the original ones again afterwards.
+    KeyboardInterrupt propagates.
     """
     collector = _ResultCollector(case.failureException, getattr(case, "rank", None), subtest_failed)
     case.setUp = set_up  # type: ignore[method-assign]  # this instance is used in the rank only
     case.tearDown = tear_down  # type: ignore[method-assign]
     unittest.TestCase.run(case, collector)
-    return _result(collector)
+    patches = originals.restore()
+    result = _result(collector)
+    return replace(result, patches=patches) if patches else result
 
 
 def _result(collector: _ResultCollector) -> RankResult:

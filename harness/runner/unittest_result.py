@@ -20,6 +20,7 @@ from harness.outcomes import Status, TestOutcome
 from harness.record import SubtestRecord, TestRecord
 from harness.runner.output_capture import elide
 from harness.runner.rank_records import rank_records, subtest_records
+from harness.system import originals
 
 ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType | None]
 
@@ -169,6 +170,7 @@ class RecordingResult(unittest.TestResult):
         """Called where an assertion of the test failed."""
         self._trouble(Status.FAILED, test, err)
 
+    @originals.harness_code
     def addSkip(self, test: unittest.TestCase, reason: object) -> None:
         """Called where the test or a sub-test was skipped. A decorator may pass any object as ``reason``."""
         reason = _text(reason)
@@ -179,6 +181,7 @@ class RecordingResult(unittest.TestResult):
             self.running.subtests_run += 1
             self._subtest(SubtestRecord(description, Status.SKIPPED, reason))
 
+    @originals.harness_code
     def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:
         """Called where the test failed and was marked as an expected failure."""
         self.running.expected = headline(err[1])
@@ -187,6 +190,7 @@ class RecordingResult(unittest.TestResult):
         """Called where the test passed and was marked as an expected failure."""
         self.running.unexpected = True
 
+    @originals.harness_code
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:
         """Called at the end of a sub-test; ``err`` is None where it passed."""
         self.running.subtests_run += 1
@@ -204,6 +208,7 @@ class RecordingResult(unittest.TestResult):
         if len(self.running.subtests) < SUBTESTS_MAX:
             self.running.subtests.append(record)
 
+    @originals.harness_code
     def _trouble(self, status: Status, test: object, err: ExcInfo, where: str = "") -> Trouble:
         error = err[1]
         if self._post_mortem is not None and not isinstance(error, RankProblem):

@@ -5,8 +5,8 @@ Each combines a launcher with the supervisor; neither of those knows the other, 
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
+from time import monotonic
 
 from harness import environment
 from harness.outcomes import DEFAULT_RULES, MergeRules
@@ -22,6 +22,7 @@ from harness.ranks.processes.rank_process import RankProcess
 from harness.ranks.processes.rank_set import RankSet
 from harness.ranks.processes.supervisor import Supervisor
 from harness.settings import Settings
+from harness.system import originals
 
 
 class FreshRanks:
@@ -30,13 +31,15 @@ class FreshRanks:
     The test's deadline counts from ``started``, in seconds on the monotonic clock.
     """
 
+    @originals.harness_code
     def __init__(self, job: Job) -> None:
         self._job = job
         self._launcher = choose_launcher.launcher(job.settings.launcher)
-        self.started = time.monotonic()
+        self.started = monotonic()
         self._ranks: RankSet = self._launcher.launch(job.request)
         self.processes = [RankProcess(self._ranks, rank) for rank in range(self._ranks.world_size)]
 
+    @originals.harness_code
     def join(self, rules: MergeRules) -> JobResult:
         """Supervises the ranks to their end."""
         job = self._job
@@ -54,6 +57,7 @@ class FreshRanks:
         replace_if_stuck(self._launcher, result)
         return result
 
+    @originals.harness_code
     def close(self) -> None:
         """Ends the ranks where ``join`` was never called."""
         self._ranks.close()
@@ -77,14 +81,16 @@ class PooledRanks:
         self._set: PooledSet = self._pool.lease(key, self._make)
         self.processes = [RankProcess(self._set.ranks, rank) for rank in range(size)]
         self.first_of_its_set = self._set.tests_run == 0
-        self._started = time.monotonic()
+        self._started = monotonic()
         self._joined = False
         file = self._set.rdvz_file if job.keeps_group else job.request.file_name
         self._set.send(job.request, file_name=file, keeps_group=job.keeps_group)
 
+    @originals.harness_code
     def _make(self) -> RankSet:
         return self._launcher.launch(replace(self._job.request, pooled=True))
 
+    @originals.harness_code
     def join(self, rules: MergeRules) -> JobResult:
         """Waits for every rank's report; the ranks are kept unless the test leaves them unfit for another."""
         job = self._job
@@ -110,6 +116,7 @@ class PooledRanks:
             replace_if_stuck(self._launcher, result)
         return result
 
+    @originals.harness_code
     def close(self) -> None:
         """Replaces ranks on which a test was started but never joined: their state is unknown."""
         if not self._joined:
@@ -143,7 +150,7 @@ def supervise(
     ``keep`` it returns as soon as every rank has reported, and the ranks stay alive.
     """
     limits = Limits.of(settings, timeout_of(settings, timeout_s))
-    begun = time.monotonic() if started is None else started
+    begun = monotonic() if started is None else started
     debugged = settings.pdb_rank
     heard = None
     if keep and debugged is None:

@@ -22,9 +22,9 @@ import gc
 import os
 import queue
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from time import monotonic
 
 from harness.communication.matching import CollectiveMatcher, PendingCollective
 from harness.outcomes import CollectiveRecord, RankOutcome, SubtestOutcome
@@ -140,9 +140,9 @@ class RankThreads:
         if not self._closed:
             self.wake()
             self.interrupt()
-            deadline = time.monotonic() + UNWATCHED_S
+            deadline = monotonic() + UNWATCHED_S
             for thread in self._alive():
-                thread.join(max(0.0, deadline - time.monotonic()))
+                thread.join(max(0.0, deadline - monotonic()))
             self.close()
 
     def close(self) -> tuple[int, ...]:
@@ -200,7 +200,7 @@ class RankThreads:
 
     def run_rank(self, thread: RankThread) -> None:
         """Runs the rank, from its first acquisition of the run token until its groups are destroyed."""
-        started = time.monotonic()
+        started = monotonic()
         self._acquire_token(thread)
         thread.stop_if_over()
         ending: BaseException | None = None
@@ -277,7 +277,7 @@ class RankThreads:
             finally:
                 inside.call = None
         if call.record is not None:
-            thread.records[-1] = replace(call.record, ended_s=time.monotonic())
+            thread.records[-1] = replace(call.record, ended_s=monotonic())
 
     def arrive(self) -> None:
         """Records that the calling rank's collective is about to wait, and matches it with its peers'."""
@@ -285,7 +285,7 @@ class RankThreads:
         if call is None or call.record is not None:
             return
         thread, number = call.thread, call.thread.next_number(call.group)
-        call.record = CollectiveRecord(call.operation, call.group, number, time.monotonic())
+        call.record = CollectiveRecord(call.operation, call.group, number, monotonic())
         thread.records.append(call.record)
         pending = self._matcher.arrive(thread.rank, call.group, number, call.operation, call.size)
         call.held.enter_context(self._in(thread, pending))
