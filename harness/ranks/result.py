@@ -16,9 +16,10 @@ from unittest.case import _SubTest  # type: ignore[attr-defined]  # typeshed lea
 
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.ranks import debugger
-from harness.ranks.exception_info import capture, own_frames
+from harness.ranks.exception_info import capture
 from harness.ranks.exit_rules import contradicts
 from harness.system import originals, posix
+from harness.tracebacks import show_users_frames
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -126,7 +127,8 @@ class _ResultCollector(unittest.TestResult):
         if debugger.wanted_in(self._rank):
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             try:
-                debugger.post_mortem(own_frames(error))
+                show_users_frames(error, self._assertion)
+                debugger.post_mortem(error.__traceback__)
             except RuntimeError as no_terminal:  # must not replace the test's own failure
                 print(no_terminal, file=sys.stderr)
 

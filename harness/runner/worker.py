@@ -31,9 +31,9 @@ from harness.runner.unittest_result import (
     Trouble,
     details_of,
     headline,
-    users_traceback,
 )
 from harness.system import closing, intra_op_threads, originals, posix
+from harness.tracebacks import show_users_frames
 from harness.wire import send_frame
 
 
@@ -213,7 +213,7 @@ class BatchRunner:
             report = InterruptReport.of(error)
             if report is not None:
                 self._result.running.outcome = report.outcome
-            details = details_of((type(error), error, error.__traceback__))
+            details = details_of(error)
             self._result.running.troubles.append(Trouble(Status.ERROR, headline(error), details))
         else:
             self._patches = originals.restore()
@@ -230,10 +230,10 @@ class BatchRunner:
     @originals.harness_code
     def _post_mortem(self, err: ExcInfo) -> None:
         self._reporter.send(Debugging(True))
-        kind, error, trace = err
-        trace = users_traceback(error, trace)
-        traceback.print_exception(kind, error, trace)
-        pdb.post_mortem(trace)
+        error = err[1]
+        show_users_frames(error)
+        traceback.print_exception(type(error), error, error.__traceback__)
+        pdb.post_mortem(error.__traceback__)
         self._reporter.send(Debugging(False))
 
 

@@ -30,7 +30,7 @@ class Part(NamedTuple):
 
 
 VALUES = (
-    *("outcomes", "errors", "settings", "environment", "record", "protocol", "wire"),
+    *("outcomes", "errors", "settings", "environment", "record", "protocol", "wire", "tracebacks"),
     "tolerances",  # of dtypes by name
 )
 TEST_CASE = (
