@@ -19,6 +19,7 @@ from harness.comparison import Comparison, Difference, Rules
 from harness.expected_output import ExpectationTestCase
 from harness.parametrization import require_instantiated
 from harness.seeding import add_reproduction, base_seed, seed_all
+from harness.system import originals
 from harness.tracebacks import show_users_frames
 
 __unittest = True  # For unittest, which then leaves this module's frames out of a failure's traceback.
@@ -225,7 +226,12 @@ class _Telling:
         """Nothing to do."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: types.TracebackType | None) -> None:
-        if error is None or isinstance(error, unittest.SkipTest):
+        if error is not None:
+            self._tell(error, trace)
+
+    @originals.harness_code
+    def _tell(self, error: BaseException, trace: types.TracebackType | None) -> None:
+        if isinstance(error, unittest.SkipTest):
             return
         if self._seed is not None and isinstance(error, Exception):
             add_reproduction(error, self._seed)

@@ -89,7 +89,7 @@ class FramesTests(TestCase):
 
 @instantiate_parametrized_tests
 class InParent(FramesTests):
-    """Without ranks."""
+    """The tests in the process of unittest."""
 
 
 @instantiate_parametrized_tests
