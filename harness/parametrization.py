@@ -227,6 +227,7 @@ def _add(cls: type, variant: Variant) -> None:
 def _bound_to(test: Test, params: Params, cls: type, name: str) -> Test:
     @functools.wraps(test)
     def instantiated(self: Any) -> Any:
+        __tracebackhide__ = True
         return test(self, **params)
 
     instantiated.__name__ = name
@@ -239,6 +240,7 @@ def _bound_to(test: Test, params: Params, cls: type, name: str) -> Test:
 def _copied(test: Test) -> Test:
     @functools.wraps(test)
     def copy(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         return test(*args, **kwargs)
 
     return copy

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+import types
 import unittest
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ from harness.comparison import Comparison, Difference, Rules
 from harness.expected_output import ExpectationTestCase
 from harness.parametrization import require_instantiated
 from harness.seeding import add_reproduction, base_seed, seed_all
+from harness.system import originals
+from harness.tracebacks import show_users_frames
 from harness.watched_method import WatchedMethod
 
 __unittest = True  # For unittest, which then leaves this module's frames out of a failure's traceback.
@@ -57,29 +60,29 @@ class TestCase(ExpectationTestCase):
         seed_all(self.__seed)
 
     # unittest calls these three around the methods that a test's author writes (python/cpython#13386). An
-    # exception gets its note about the seed here, so that every runner shows it (unittest, pytest,
-    # run_tests.py).
+    # exception gets its note about the seed here, and loses the frames between the author's, so that every
+    # runner shows it so (unittest, pytest, run_tests.py).
 
     def _callSetUp(self) -> None:
-        with _NamingSeed(self.__seed):
+        with _Telling(self.__seed, self.failureException):
             super()._callSetUp()  # type: ignore[misc]  # typeshed leaves unittest's own hooks out
 
     def _callTestMethod(self, method: Callable[[], object]) -> None:
         require_instantiated(type(self), self._testMethodName)
         watched = WatchedMethod(self, method)
-        with _NamingSeed(self.__seed):
+        with _Telling(self.__seed, self.failureException):
             super()._callTestMethod(watched.call)  # type: ignore[misc]  # as above
         if watched.not_run() is not None:
             self.addCleanup(watched.require_run)  # a failed cleanup never counts as the expected failure
 
     def _callTearDown(self) -> None:
-        with _NamingSeed(self.__seed):
+        with _Telling(self.__seed, self.failureException):
             super()._callTearDown()  # type: ignore[misc]  # as above
 
     @contextlib.contextmanager
     def subTest(self, *args: Any, **params: Any) -> Iterator[None]:
         """A sub-test as unittest's; its failure names the seed as well."""
-        with super().subTest(*args, **params), _NamingSeed(self.__seed):
+        with super().subTest(*args, **params), _Telling(self.__seed, self.failureException):
             yield
 
     # -- equality
@@ -214,22 +217,31 @@ class TestCase(ExpectationTestCase):
             self.fail(f"no {category.__name__} matched {regex!r}; the warnings were\n{seen}")
 
 
-class _NamingSeed:
-    """Adds the seed, where there is one, to an exception that leaves the block, except to a skip."""
+class _Telling:
+    """Adds the seed to an exception that leaves the block, and leaves the user's frames in its tracebacks."""
 
-    __slots__ = ("_seed",)
+    __slots__ = ("_assertion", "_seed")
 
-    def __init__(self, seed: int | None) -> None:
+    def __init__(self, seed: int | None, assertion: type[BaseException]) -> None:
         self._seed = seed
+        self._assertion = assertion
 
     def __enter__(self) -> None:
         """Nothing to do."""
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._seed is None or isinstance(error, unittest.SkipTest):
+    def __exit__(self, kind: object, error: BaseException | None, trace: types.TracebackType | None) -> None:
+        if error is not None:
+            self._tell(error, trace)
+
+    @originals.harness_code
+    def _tell(self, error: BaseException, trace: types.TracebackType | None) -> None:
+        if isinstance(error, unittest.SkipTest):
             return
-        if isinstance(error, Exception):
+        if self._seed is not None and isinstance(error, Exception):
             add_reproduction(error, self._seed)
+        show_users_frames(error, self._assertion)
+        if trace is not None and sys.version_info < (3, 11):  # which raises it with the traceback of before
+            trace.tb_next = error.__traceback__
 
 
 def _compare_arrays(whole: Comparison, x: Any, y: Any) -> Difference | None:

@@ -13,11 +13,11 @@ import functools
 import glob
 import os
 import sys
-import time
 import types
 import unittest
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 from harness import accepted_output, environment
@@ -159,7 +159,7 @@ class RankOrchestration(CaseInRank):
 
     def _start(self, mode: str, settings: Settings, timeout_s: float | None = None) -> None:
         """Starts ranks of one mode, with the test's deadline or one of ``timeout_s`` seconds."""
-        self._launched_s = time.monotonic()
+        self._launched_s = monotonic()
         if not self.file_name and mode != "pooled":
             self._make_rendezvous()
         request = self._request(settings)
@@ -238,7 +238,7 @@ class RankOrchestration(CaseInRank):
         self._job_result = self._running.join(self._rules(fn))
         if self._job_result.interrupted:
             raise verdict.interrupted(self, replace(merge(self._job_result.outcomes), mode=self._mode))
-        self._check_return_codes(fn, time.monotonic() - self._launched_s)
+        self._check_return_codes(fn, monotonic() - self._launched_s)
 
     def _rules(self, fn: Callable[..., object]) -> MergeRules:
         if fn in self.skip_return_code_checks:

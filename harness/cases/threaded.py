@@ -16,11 +16,11 @@ import copy
 import functools
 import os
 import threading
-import time
 import types
 import unittest
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Any, ClassVar, TypeVar, cast, overload
 
 from harness import accepted_output, environment, seeding
@@ -258,11 +258,11 @@ def _run_on_threads(
             result = run_body(own, _nothing, _nothing, channel.subtest_failed)
         finish_in_rank(channel, replace(result, accepted=tuple(u.to_json() for u in accepted.updates)))
 
-    started = time.monotonic()
+    started = monotonic()
     ranks = RankThreads(world_size, body, timeout_s=timeout_s)
     ranks.start()
     watched = supervise_threads(ranks, settings, started=started, timeout_s=timeout_s)
-    outcome = replace(merge(watched.outcomes), duration_s=time.monotonic() - started, mode="threads")
+    outcome = replace(merge(watched.outcomes), duration_s=monotonic() - started, mode="threads")
     case._harness_outcome = outcome  # type: ignore[attr-defined]  # where the run's records look for it
     verdict.raise_verdict(case, outcome)
     if any(o.accepted for o in watched.outcomes):

@@ -23,6 +23,7 @@ from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome,
 from harness.ranks.job import JobResult
 from harness.report.failure import failure_text
 from harness.settings import EnvVar
+from harness.system import originals
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -105,6 +106,7 @@ def _problem(case: unittest.TestCase, status: Status, text: str, outcome: TestOu
     return failure
 
 
+@originals.harness_code
 def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
     # The case itself adds the seed to what its test raises.
     rerun = "" if os.environ.get(EnvVar.WORKER) else rerun_command(case)

@@ -13,17 +13,17 @@ import fcntl
 import math
 import mmap
 import os
-import struct
-import time
+from struct import Struct, pack_into
+from time import monotonic  # by name: collectives are noted while a test may have it replaced
 
 from harness.outcomes import CollectiveRecord
 
 PAGE_BYTES = 4096
 # entries written, start of the test on the monotonic clock (0.0: not begun)
-_HEAD = struct.Struct("<Qd")
-_COUNT = struct.Struct("<Q")
+_HEAD = Struct("<Qd")
+_COUNT = Struct("<Q")
 # operation, group, sequence number in the group, start and end on the monotonic clock (0.0: not ended)
-_ENTRY = struct.Struct("<28s32sIdd")
+_ENTRY = Struct("<28s32sIdd")
 _FIRST = _HEAD.size
 ENTRIES = (PAGE_BYTES - _FIRST) // _ENTRY.size
 
@@ -55,12 +55,12 @@ class CollectiveLog:
 
     def begin_test(self) -> None:
         """Records that the rank has all that it needs, and begins its test."""
-        _HEAD.pack_into(self._memory, 0, self._count, time.monotonic())
+        _HEAD.pack_into(self._memory, 0, self._count, monotonic())
 
     def begin(self, operation: str, group: str, sequence: int) -> int:
         """Records that a collective starts; returns its token for ``end``."""
         token = self._count
-        entry = (operation.encode()[:28], group.encode()[:32], sequence, time.monotonic(), 0.0)
+        entry = (operation.encode()[:28], group.encode()[:32], sequence, monotonic(), 0.0)
         _ENTRY.pack_into(self._memory, _at(token), *entry)
         self._count += 1
         _COUNT.pack_into(self._memory, 0, self._count)
@@ -69,8 +69,7 @@ class CollectiveLog:
     def end(self, token: int) -> None:
         """Records that a collective has ended; does nothing where the ring has dropped its entry since."""
         if self._count - token <= ENTRIES:
-            offset = _at(token) + _ENTRY.size - 8
-            struct.pack_into("<d", self._memory, offset, time.monotonic())
+            pack_into("<d", self._memory, _at(token) + _ENTRY.size - 8, monotonic())
 
 
 def _at(token: int) -> int:

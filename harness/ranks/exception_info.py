@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pickle
 import traceback
-import types
 
 from harness.outcomes import ErrorInfo
+from harness.tracebacks import show_users_frames
 
 # Long enough for any diff that a person reads, short enough that those of 32 ranks fit a terminal's
 # scrollback and a report.
@@ -19,15 +19,15 @@ PICKLE_BYTES = 256 * 1024
 def capture(error: BaseException, assertion: type[BaseException] = AssertionError) -> ErrorInfo:
     """The exception's type, message, traceback with causes and groups, and its pickle if it has one.
 
-    Never raises: where the exception's ``str`` or ``__reduce__`` fails, that part is replaced or left out.
+    Its own tracebacks are cut down to the user's frames. Never raises: where the exception's ``str`` or
+    ``__reduce__`` fails, that part is replaced or left out.
     """
-    is_assertion = isinstance(error, assertion)
-    trace = own_frames(error, assertion)
+    show_users_frames(error, assertion)
     return ErrorInfo(
         type_name=_type_name(type(error)),
         message=cut(_message(error), MESSAGE_CHARS),
-        traceback=cut(_format(error, trace), TRACEBACK_CHARS),
-        is_assertion=is_assertion,
+        traceback=cut(_format(error), TRACEBACK_CHARS),
+        is_assertion=isinstance(error, assertion),
         pickled=_pickle(error),
     )
 
@@ -52,34 +52,9 @@ def _message(error: BaseException) -> str:
         return f"<str() of the exception raised {type(second).__name__}>"
 
 
-def _is_machinery(frame: types.FrameType) -> bool:
-    # unittest's own marker for frames that it leaves out of a failure's traceback
-    return "__unittest" in frame.f_globals
-
-
-def own_frames(
-    error: BaseException, assertion: type[BaseException] = AssertionError
-) -> types.TracebackType | None:
-    """The traceback without unittest's frames around the test and, for an assertion, inside it."""
-    trace, drop_tail = error.__traceback__, isinstance(error, assertion)
-    while trace is not None and _is_machinery(trace.tb_frame):
-        trace = trace.tb_next
-    if trace is None or not drop_tail:
-        return trace
-    kept = []
-    at: types.TracebackType | None = trace
-    while at is not None and not _is_machinery(at.tb_frame):
-        kept.append(at)
-        at = at.tb_next
-    rebuilt: types.TracebackType | None = None
-    for each in reversed(kept):
-        rebuilt = types.TracebackType(rebuilt, each.tb_frame, each.tb_lasti, each.tb_lineno)
-    return rebuilt
-
-
-def _format(error: BaseException, trace: types.TracebackType | None) -> str:
+def _format(error: BaseException) -> str:
     try:
-        lines = traceback.format_exception(type(error), error, trace)
+        lines = traceback.format_exception(type(error), error, error.__traceback__)
     except BaseException as second:  # noqa: BLE001 - RecursionError, MemoryError or the exception class's code
         return f"{_type_name(type(error))}: {_message(error)}\n<no traceback: {type(second).__name__}>"
     return "".join(lines).rstrip("\n")

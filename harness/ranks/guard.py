@@ -150,6 +150,8 @@ class Guard:
         return [(n, self._before[n]) for n in names if self._before[n] != after[n]]
 
     def _torch_changes(self, after: tuple[Any, ...]) -> list[str]:
+        if not after:
+            return ["torch, no longer in sys.modules"]
         pairs = zip(_TORCH_STATE, self._before["torch"], after, strict=True)
         return [f"{name}: {old} became {new}" for (name, _), old, new in pairs if old != new]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 import unittest
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import monotonic
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -17,9 +17,10 @@ from unittest.case import _SubTest, _subtest_msg_sentinel  # type: ignore[attr-d
 from harness.errors import MethodNotRun, UsageError
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.ranks import debugger
-from harness.ranks.exception_info import capture, own_frames
+from harness.ranks.exception_info import capture
 from harness.ranks.exit_rules import contradicts
-from harness.system import posix
+from harness.system import originals, posix
+from harness.tracebacks import show_users_frames
 from harness.watched_method import WatchedMethod, has_event_loop
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -36,7 +37,8 @@ class RankResult:
 
     ``skip_reason`` is set where the test skipped, also where something failed besides. ``ending`` is a
     SystemExit by which the test wanted to end the process; ``accepted`` are the expected outputs that the
-    rank would have written; ``expected``: ``error`` is the failure that ``expectedFailure`` announced.
+    rank would have written; ``expected``: ``error`` is the failure that ``expectedFailure`` announced;
+    ``patches`` are the builtins and standard functions that the test left replaced.
     """
 
     status: Status
@@ -47,6 +49,7 @@ class RankResult:
     note: str = ""
     accepted: tuple[object, ...] = ()
     expected: bool = False
+    patches: tuple[originals.Patch, ...] = ()
 
     @property
     def requested_exit_code(self) -> int | None:
@@ -72,7 +75,7 @@ class RankResult:
         """
         fields: dict[str, Any] = {
             "exit_code": self.requested_exit_code,
-            "duration_s": time.monotonic() - started_s,
+            "duration_s": monotonic() - started_s,
             "started_s": started_s,
             "pid": os.getpid(),
             **known,
@@ -113,6 +116,7 @@ class _ResultCollector(unittest.TestResult):
         self.expected = False
         self.succeeded = False
 
+    @originals.harness_code
     def addError(self, test: unittest.TestCase, err: ExcInfo) -> None:
         """Stores an exception that is not an assertion, and the first SystemExit as the test's ending."""
         error = err[1]
@@ -122,6 +126,7 @@ class _ResultCollector(unittest.TestResult):
             self.ending = error
         self.problems.append(capture(error, self._assertion))
 
+    @originals.harness_code
     def addFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
         """Stores a failed assertion."""
         assert err[1] is not None
@@ -132,7 +137,8 @@ class _ResultCollector(unittest.TestResult):
         if debugger.wanted_in(self._rank):
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             try:
-                debugger.post_mortem(own_frames(error))
+                show_users_frames(error, self._assertion)
+                debugger.post_mortem(error.__traceback__)
             except RuntimeError as no_terminal:  # must not replace the test's own failure
                 print(no_terminal, file=sys.stderr)
 
@@ -149,6 +155,7 @@ class _ResultCollector(unittest.TestResult):
         """Stores that unittest calls the test passed."""
         self.succeeded = True
 
+    @originals.harness_code
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
         """Stores the reason of the test's skip, or a skipped sub-test."""
         if isinstance(test, _SubTest):
@@ -156,6 +163,7 @@ class _ResultCollector(unittest.TestResult):
         else:
             self.skip_reasons.append(reason)
 
+    @originals.harness_code
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: ExcInfo | None) -> None:
         """Stores one sub-test; ``err`` is None where it passed.
 
@@ -195,7 +203,7 @@ def run_body(
 
     The case's own ``setUp`` and ``tearDown`` run in the parent. ``subtest_failed`` is called with each
     sub-test that fails, as it ends. KeyboardInterrupt propagates. A pass is one only if unittest says so and
-    the method was seen to return.
+    the method was seen to return. Builtins and standard functions are the original ones again afterwards.
     """
     if has_event_loop(case):
         return RankResult(Status.ERROR, capture(UsageError(_NO_EVENT_LOOP)))
@@ -205,7 +213,9 @@ def run_body(
     case.setUp = set_up  # type: ignore[method-assign]  # this instance is used in the rank only
     case.tearDown = tear_down  # type: ignore[method-assign]
     _run_by_unittest(case, collector)
-    return _result(collector, watched)
+    patches = originals.restore()
+    result = _result(collector, watched)
+    return replace(result, patches=patches) if patches else result
 
 
 _NO_EVENT_LOOP = (

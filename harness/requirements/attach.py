@@ -94,6 +94,7 @@ def _require_of_function(function: Callable[..., Any], requirement: Requirement)
 
         @functools.wraps(function)
         async def judged_async(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
             return await function(*args, **kwargs) if _may_run(requirement, function, args) else None
 
         wrapper: Callable[..., Any] = judged_async
@@ -101,6 +102,7 @@ def _require_of_function(function: Callable[..., Any], requirement: Requirement)
 
         @functools.wraps(function)
         def judged(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
             return function(*args, **kwargs) if _may_run(requirement, function, args) else None
 
         wrapper = judged
@@ -221,6 +223,7 @@ def _judge_in_set_up(cls: type, requirement: Requirement) -> None:
 
     @functools.wraps(set_up)
     def judged_set_up(self: unittest.TestCase) -> Any:
+        __tracebackhide__ = True
         reason = _reason_here(requirement, self)
         if reason is not None:
             raise unittest.SkipTest(reason)

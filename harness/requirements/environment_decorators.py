@@ -32,6 +32,7 @@ def with_dist_debug_levels(levels: Iterable[str]) -> Callable[[Test], Test]:
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
         def at_each_level(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
             result = None
             with _debug_level_kept():
                 for level in wanted:
@@ -48,6 +49,7 @@ def with_nccl_blocking_wait(test: Test) -> Test:
 
     @functools.wraps(test)
     def waiting(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         with variables(NCCL_BLOCKING_WAIT):
             return test(*args, **kwargs)
 
@@ -85,6 +87,7 @@ def _debug_level_kept() -> Iterator[None]:
 
 
 def _run_at_level(level: str, run: Callable[[], Any]) -> Any:
+    __tracebackhide__ = True
     import torch.distributed as dist
 
     with variables({DEBUG_VARIABLE: level}):

@@ -54,6 +54,7 @@ def retrying(function: Function, parts: tuple[str, ...], wait: Callable[[float],
 
     @functools.wraps(function)
     def tried(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         for attempt in range(1, CONNECT_TRIES):
             try:
                 return function(*args, **kwargs)
@@ -84,6 +85,7 @@ def is_connect_error(error: RuntimeError, parts: tuple[str, ...]) -> bool:
 def _last_try(
     function: Callable[..., Any], parts: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
+    __tracebackhide__ = True
     try:
         return function(*args, **kwargs)
     except RuntimeError as error:

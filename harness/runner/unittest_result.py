@@ -20,6 +20,8 @@ from harness.outcomes import Status, TestOutcome
 from harness.record import SubtestRecord, TestRecord
 from harness.runner.output_capture import elide
 from harness.runner.rank_records import rank_records, subtest_records
+from harness.system import originals
+from harness.tracebacks import show_users_frames
 from harness.watched_method import warning_of_pass
 
 ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType | None]
@@ -31,8 +33,6 @@ REASON_MAX = 500
 # Number of failing or skipped sub-tests that a record lists; further ones are only counted.
 SUBTESTS_MAX = 200
 
-# The module whose frames are left out of tracebacks like unittest's: it calls fixtures and tests.
-_WORKER = "harness.runner.worker"
 # Seconds. A shorter time was spent on finding out that there is no fixture.
 FIXTURE_LEAST_S = 0.001
 
@@ -174,6 +174,7 @@ class RecordingResult(unittest.TestResult):
         """Called where an assertion of the test failed."""
         self._trouble(Status.FAILED, test, err)
 
+    @originals.harness_code
     def addSkip(self, test: unittest.TestCase, reason: object) -> None:
         """Called where the test or a sub-test was skipped. A decorator may pass any object as ``reason``."""
         reason = _text(reason)
@@ -184,6 +185,7 @@ class RecordingResult(unittest.TestResult):
             self.running.subtests_run += 1
             self._subtest(SubtestRecord(description, Status.SKIPPED, reason))
 
+    @originals.harness_code
     def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:
         """Called where the test failed and was marked as an expected failure."""
         self.running.expected = headline(err[1])
@@ -192,6 +194,7 @@ class RecordingResult(unittest.TestResult):
         """Called where the test passed and was marked as an expected failure."""
         self.running.unexpected = True
 
+    @originals.harness_code
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:
         """Called at the end of a sub-test; ``err`` is None where it passed."""
         self.running.subtests_run += 1
@@ -209,6 +212,7 @@ class RecordingResult(unittest.TestResult):
         if len(self.running.subtests) < SUBTESTS_MAX:
             self.running.subtests.append(record)
 
+    @originals.harness_code
     def _trouble(self, status: Status, test: object, err: ExcInfo, where: str = "") -> Trouble:
         error = err[1]
         if self._post_mortem is not None and not isinstance(error, RankProblem):
@@ -219,7 +223,7 @@ class RecordingResult(unittest.TestResult):
             self.running.outcome = error.outcome
         if not isinstance(test, unittest.TestCase):
             where = str(test)  # unittest's stand-in for a fixture: "setUpClass (module.case)"
-        trouble = Trouble(status, headline(error), details_of(err))
+        trouble = Trouble(status, headline(error), details_of(error))
         if where and not isinstance(error, RankProblem):  # the ranks' text names the sub-test already
             trouble.reason = f"{where}: {trouble.reason}"
             trouble.details = f"{where}\n{trouble.details}"
@@ -259,42 +263,18 @@ def headline(error: BaseException) -> str:
     return elide(f"{name}: {first.strip()}" if first else name, REASON_MAX)
 
 
-def details_of(err: ExcInfo) -> str:
-    """The text of a failure: the traceback without unittest's frames, or the report about all ranks."""
-    kind, error, trace = err
+def details_of(error: BaseException) -> str:
+    """The text of a failure: the tracebacks with the user's frames, or the report about all ranks."""
     if _told_by_ranks(error):
         return str(error)
-    return "".join(traceback.format_exception(kind, error, users_traceback(error, trace))).rstrip()
-
-
-def users_traceback(error: BaseException, trace: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback without the frames of unittest before the test's first frame.
-
-    For an AssertionError, unittest's ``assert`` methods after the test's last frame are left out too.
-    """
-    entries = list(_entries(trace))
-    theirs = [not _of_unittest(entry) for entry in entries]
-    if not any(theirs):
-        return trace
-    first = theirs.index(True)
-    last = (
-        len(theirs) - 1 - theirs[::-1].index(True) if isinstance(error, AssertionError) else len(theirs) - 1
-    )
-    result: types.TracebackType | None = None
-    for entry in reversed(entries[first : last + 1]):
-        result = types.TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return result
+    show_users_frames(error)
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
 
 
 def _entries(trace: types.TracebackType | None) -> Iterator[types.TracebackType]:
     while trace is not None:
         yield trace
         trace = trace.tb_next
-
-
-def _of_unittest(trace: types.TracebackType) -> bool:
-    """True for a frame of unittest, or of a library that asks to be left out of tracebacks too."""
-    return "__unittest" in trace.tb_frame.f_globals or trace.tb_frame.f_globals.get("__name__") == _WORKER
 
 
 def line_in(file: str, trace: types.TracebackType | None) -> int:

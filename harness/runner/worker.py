@@ -31,9 +31,9 @@ from harness.runner.unittest_result import (
     Trouble,
     details_of,
     headline,
-    users_traceback,
 )
-from harness.system import closing, intra_op_threads, posix
+from harness.system import closing, intra_op_threads, originals, posix
+from harness.tracebacks import show_users_frames
 from harness.wire import send_frame
 
 
@@ -124,6 +124,9 @@ class BatchRunner:
         self._result = RecordingResult(self._post_mortem if order.post_mortem else None)
         self._open: tuple[Item, RunningTest] | None = None
         self._fixture_trouble: tuple[list[Trouble], list[str]] = ([], [])
+        self._patches = (
+            originals.restore()
+        )  # those of modules, fixtures and tests, put in place for the tests
 
     def run(self) -> None:
         """Runs the items, with ``stop_at_failure`` up to the first failure, and tears everything down."""
@@ -196,19 +199,24 @@ class BatchRunner:
 
     @contextlib.contextmanager
     def _contained(self) -> Iterator[None]:
-        """Turns every exception that unittest lets through into an error of the running test.
+        """The region of the tests' code: what it leaves patched is so again in the next such region only.
 
-        These are KeyboardInterrupt (only the controller may end the batch), ``sys.exit`` in a fixture, and
-        exceptions of a ``__repr__`` that a test defines.
+        Turns every exception that unittest lets through into an error of the running test. Those are
+        KeyboardInterrupt (only the controller may end the batch), ``sys.exit`` in a fixture, and exceptions
+        of a ``__repr__`` that a test defines.
         """
+        originals.apply(self._patches)
         try:
             yield
         except BaseException as error:  # noqa: BLE001 - see the docstring; it is reported with its traceback
+            self._patches = originals.restore()
             report = InterruptReport.of(error)
             if report is not None:
                 self._result.running.outcome = report.outcome
-            details = details_of((type(error), error, error.__traceback__))
+            details = details_of(error)
             self._result.running.troubles.append(Trouble(Status.ERROR, headline(error), details))
+        else:
+            self._patches = originals.restore()
 
     def _report_open(self) -> None:
         """Reports the test that is not yet reported, if there is one."""
@@ -219,12 +227,13 @@ class BatchRunner:
         posix.flush_streams()
         self._reporter.send(Ended(item.seq, to_json(running.record())))
 
+    @originals.harness_code
     def _post_mortem(self, err: ExcInfo) -> None:
         self._reporter.send(Debugging(True))
-        kind, error, trace = err
-        trace = users_traceback(error, trace)
-        traceback.print_exception(kind, error, trace)
-        pdb.post_mortem(trace)
+        error = err[1]
+        show_users_frames(error)
+        traceback.print_exception(type(error), error, error.__traceback__)
+        pdb.post_mortem(error.__traceback__)
         self._reporter.send(Debugging(False))
 
 
@@ -279,6 +288,7 @@ def guarded(body: Callable[[], None]) -> int:
         traceback.print_exc()
         return 3
     finally:
+        originals.restore()
         closing.close_all()  # the servers of ranks, and the directory of temporary files
         coverage_hook.flush()
         posix.flush_streams()

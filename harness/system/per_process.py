@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from os import getpid  # by name, because a test may have ``os.getpid`` replaced
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -22,11 +22,11 @@ class PerProcess(Generic[T]):
 
     def get(self) -> T:
         """This process's value, which the first call makes."""
-        pid = os.getpid()
+        pid = getpid()
         if pid not in self._by_pid:
             self._by_pid[pid] = self._make()
         return self._by_pid[pid]
 
     def held(self) -> T | None:
         """This process's value if ``get`` was called before, else None."""
-        return self._by_pid.get(os.getpid())
+        return self._by_pid.get(getpid())

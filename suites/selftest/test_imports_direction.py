@@ -30,7 +30,17 @@ class Part(NamedTuple):
 
 
 VALUES = (
-    *("outcomes", "errors", "settings", "environment", "record", "plain_fields", "protocol", "wire"),
+    *(
+        "outcomes",
+        "errors",
+        "settings",
+        "environment",
+        "record",
+        "plain_fields",
+        "protocol",
+        "wire",
+        "tracebacks",
+    ),
     "tolerances",  # of dtypes by name
 )
 TEST_CASE = (
@@ -49,11 +59,12 @@ TABLE = (
         ("seeding", "releases", "compiler_state", "coverage_hook", "watched_method"),
         ("values",),
     ),
-    Part("test case", TEST_CASE, LOW),
+    Part("system", ("system",), ("values",)),
+    # Of the system what a test may have replaced when it fails.
+    Part("test case", TEST_CASE, (*LOW, "system.originals")),
     # As low as this, because the text of a failure is a report and is also what a test raises.
     Part("report", ("report",), ("values",)),
     Part("requirements", ("requirements",), ("values",)),
-    Part("system", ("system",), ("values",)),
     Part("communication", ("communication",), (*LOW, "system")),
     # What all rank modes share, then the modes, none of which knows another, then the file that chooses.
     Part("ranks", ("ranks",), FOR_RANKS),

@@ -26,6 +26,7 @@ from harness.ranks.job import Job, JobResult
 from harness.ranks.rank_class import class_of_rank
 from harness.report.failure import failure_text
 from harness.settings import Settings
+from harness.system import originals
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -51,10 +52,20 @@ class ExternalRanks:
         self._rank_set.require(job.request.world_size)
 
     def join(self, rules: MergeRules) -> JobResult:
-        """Runs this process's rank and waits for every rank's report; LaunchError where the store is gone."""
+        """Runs this process's rank and waits for every rank's report; LaunchError where the store is gone.
+
+        What the case's ``setUp`` has patched is so in the rank, and again afterwards.
+        """
+        patches = originals.restore()
+        try:
+            return self._join(rules, patches)
+        finally:
+            originals.apply(patches)
+
+    def _join(self, rules: MergeRules, patches: tuple[originals.Patch, ...]) -> JobResult:
         job, ours = self._job, self._rank_set
         log = ours.begin(job.test_id)
-        own = InProcessRank(ours.launched.rank, self._body) if self._takes_part else None
+        own = InProcessRank(ours.launched.rank, self._body, patches) if self._takes_part else None
         listener = _listener(
             log, ours, job.test_id, job.request.world_size, job.settings, job.timeout_s, own, rules
         )

@@ -11,10 +11,10 @@ import mmap
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 from harness.communication import collective_log, recorder
@@ -23,6 +23,7 @@ from harness.ranks import guard, process_groups
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.result import RankResult, exit_forked_child, final_result
 from harness.ranks.thread_stack import stack_of
+from harness.system import originals
 from harness.system.per_process import PerProcess
 from harness.system.signals import STOP_TEST
 
@@ -56,16 +57,19 @@ class InProcessRank:
     """One test's rank. ``run`` is called once, in the test's thread; ``stop`` in any other thread.
 
     ``body`` gets the channel and runs the test. ``done`` is set when it has returned. ``interrupted`` is True
-    where Ctrl-C ended it.
+    where Ctrl-C ended it. ``patches`` are those of the case's ``setUp``, which hold for the body alone.
     """
 
-    def __init__(self, rank: int, body: Callable[[DirectChannel], object]) -> None:
+    def __init__(
+        self, rank: int, body: Callable[[DirectChannel], object], patches: tuple[originals.Patch, ...] = ()
+    ) -> None:
         self.rank = rank
         self.done = threading.Event()
         self.interrupted = False
         self._body = body
+        self._patches = originals.TestPatches(patches)
         self._thread = threading.get_ident()
-        self._started = time.monotonic()
+        self._started = monotonic()
         self._inside = False
         self._raised = False
         self._ended_as: Status | None = None
@@ -82,13 +86,16 @@ class InProcessRank:
         pid = os.getpid()
         with self._stoppable():
             watch.begin()
+            self._patches.put_in_place()
             ending = self._ending(channel)
+            told = channel.result
+            self._patches.put_away(originals.restore() if told is None else told.patches)
         if os.getpid() != pid:  # a child that the test forked must not report for the rank
             exit_forked_child(final_result(channel.result, ending, channel.texts))
         self.done.set()
         self.interrupted = isinstance(ending, KeyboardInterrupt)
         final = final_result(channel.result, ending, channel.texts)
-        return self._outcome(final, watch.what_changed(keeps_group=False))
+        return self._outcome(final, (*self._patches.left, *watch.what_changed(keeps_group=False)))
 
     def _ending(self, channel: DirectChannel) -> BaseException | None:
         """Runs the body and returns the exception that left it, ``TestStopped`` included.

@@ -30,12 +30,12 @@ import atexit
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
+from time import monotonic, sleep
 from typing import Any
 
 from harness.errors import HarnessError, LaunchError
@@ -117,11 +117,11 @@ def _there(store: Any, key: str, timeout_s: float) -> bool:
 
 def _asked_for(store: Any, key: str, timeout_s: float) -> bool:
     """Does the same as ``_there``, but by polling, without a wait in torch."""
-    until = time.monotonic() + timeout_s
+    until = monotonic() + timeout_s
     while not store.check([key]):
-        if time.monotonic() >= until:
+        if monotonic() >= until:
             return False
-        time.sleep(ASK_EVERY_S)
+        sleep(ASK_EVERY_S)
     return True
 
 
@@ -169,7 +169,7 @@ class ExternalRankSet:
         from torch.distributed import PrefixStore
 
         own = self.launched.rank
-        until = time.monotonic() + timeout_s
+        until = monotonic() + timeout_s
         base = f"harness/{self.launched.restart_count}"
         # A job may run several programs one after another on one store; the n-th of each rank is the same.
         turn = self._clients[0].add(f"{base}/turns/{own}", 1)
@@ -178,9 +178,7 @@ class ExternalRankSet:
             self._directory = tempfile.mkdtemp(prefix="harness-external-")
             self._writer.set("directory", self._directory)
         self._writer.set(f"here/{own}", "")
-        absent = [
-            r for r in self.all_ranks if not _there(self._writer, f"here/{r}", until - time.monotonic())
-        ]
+        absent = [r for r in self.all_ranks if not _there(self._writer, f"here/{r}", until - monotonic())]
         gave_up = [r for r in self.all_ranks if r not in absent and self._writer.get(f"here/{r}")]
         if absent or gave_up:
             self._writer.set(f"here/{own}", _GAVE_UP)
@@ -257,7 +255,7 @@ class ExternalRankSet:
         if os.getpid() != self._owner:
             return
         self._owner = -1
-        until = time.monotonic() + timeout_s
+        until = monotonic() + timeout_s
         with suppress(RuntimeError):  # the store is gone, so there is no way to wait
             self._writer.set(f"done/{self.launched.rank}", "")
             self._await("done", until)
@@ -269,7 +267,7 @@ class ExternalRankSet:
     def _await(self, what: str, until: float) -> None:
         for rank in self.all_ranks:
             if rank not in self.lost:
-                _there(self._writer, f"{what}/{rank}", until - time.monotonic())
+                _there(self._writer, f"{what}/{rank}", until - monotonic())
 
     def _remove_directory(self) -> None:
         if self.launched.rank == 0:

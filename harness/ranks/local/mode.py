@@ -6,9 +6,9 @@ its process: ``rank.simulation(n)`` around the test
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Any, Protocol
 
 from harness.errors import UsageError
@@ -49,7 +49,7 @@ class LocalTensorRanks:
         self._world_size = job.request.world_size
         self._job = in_one_process(job)
         self._start = start
-        self._started = time.monotonic()
+        self._started = monotonic()
         self._process = start(self._job)
 
     @property
@@ -84,7 +84,7 @@ class LocalTensorRanks:
             rules,
             where=WHERE,
             timeout_s=self._job.timeout_s,
-            elapsed_s=time.monotonic() - self._started,
+            elapsed_s=monotonic() - self._started,
         )
         if again.result is not None and (again.outcome is None or again.outcome.status.bad):
             return again.result

@@ -22,6 +22,7 @@ from harness.protocol import (
     expect,
 )
 from harness.ranks.result import RankResult
+from harness.system import originals
 from harness.wire import FrameStream, send_frame
 
 # How many failed sub-tests of one test are sent before its report: more than a verdict shows in full, and few
@@ -51,6 +52,7 @@ class RankChannel:
         self.texts: list[str] = []
         self.goes_on = False  # whether the rank goes on after the test; set by one that does
         self.kept: dict[str, object] = {}  # what a pooled rank keeps from test to test
+        self.patches = originals.TestPatches(originals.restore())
         self.on_ready: Callable[[], None] = _nothing
         self.on_import: Callable[[], None] = _nothing
 
@@ -59,7 +61,8 @@ class RankChannel:
         self.on_ready()
 
     def imported(self) -> None:
-        """Marks the end of the module's import: what that opened or started is not the test's leak."""
+        """Marks the end of the module's import: what it opened, started or patched is not the test's leak."""
+        self.patches.accept_import()
         self.on_import()
 
     def next_test(self) -> Launch | RepeatLaunch | None:

@@ -6,8 +6,8 @@ deadline, Ctrl-C) ends it at once, and the supervisor continues with the bytes t
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 from harness.communication import collective_log
@@ -37,7 +37,7 @@ def await_passes(ranks: RankSet, until: float) -> CollectedReports:
     try:
         passed = _passes(ranks, until, heard)
     except KeyboardInterrupt:
-        heard.interrupted = time.monotonic()
+        heard.interrupted = monotonic()
         return heard
     if passed is not None:
         heard.outcomes = tuple(passed[rank] for rank in range(ranks.world_size))
@@ -49,7 +49,7 @@ def _passes(ranks: RankSet, until: float, heard: CollectedReports) -> dict[int, 
     awaited = {link.channel.fileno(): link for link in ranks.links}
     passed: dict[int, RankOutcome] = {}
     while awaited:
-        ready = poll.poll(max(0.0, until - time.monotonic()) * 1000)
+        ready = poll.poll(max(0.0, until - monotonic()) * 1000)
         if not ready:
             return None
         for descriptor, _ in ready:
@@ -62,7 +62,7 @@ def _passes(ranks: RankSet, until: float, heard: CollectedReports) -> dict[int, 
                 data,
                 rank,
                 order=len(passed),
-                at_s=time.monotonic(),
+                at_s=monotonic(),
                 pid=ranks.pids[rank],
                 collectives=collective_log.read_file(link.log),
             )

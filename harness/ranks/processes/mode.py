@@ -5,9 +5,9 @@ Each combines a launcher with the supervisor; neither of those knows the other, 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable
 from dataclasses import replace
+from time import monotonic
 
 from harness import environment
 from harness.outcomes import DEFAULT_RULES, MergeRules
@@ -23,6 +23,7 @@ from harness.ranks.processes.rank_process import RankProcess
 from harness.ranks.processes.rank_set import RankSet
 from harness.ranks.processes.supervisor import Supervisor
 from harness.settings import Settings
+from harness.system import originals
 
 
 class FreshRanks:
@@ -32,13 +33,15 @@ class FreshRanks:
     ranks begin the test, which may be later.
     """
 
+    @originals.harness_code
     def __init__(self, job: Job) -> None:
         self._job = job
         self._launcher = choose_launcher.launcher(job.settings.launcher)
-        self.started = time.monotonic()
+        self.started = monotonic()
         self.ranks: RankSet = self._launcher.launch(job.request)
         self.processes = [RankProcess(self.ranks, rank) for rank in range(self.ranks.world_size)]
 
+    @originals.harness_code
     def join(self, rules: MergeRules) -> JobResult:
         """Supervises the ranks to their end."""
         job = self._job
@@ -56,6 +59,7 @@ class FreshRanks:
         replace_if_stuck(self._launcher, result)
         return result
 
+    @originals.harness_code
     def close(self) -> None:
         """Ends the ranks where ``join`` was never called."""
         self.ranks.close()
@@ -87,13 +91,15 @@ class PooledRanks:
         job = self._job
         self._set: PooledSet = self._pool.lease(key, self._make)
         self.first_of_its_set = self._set.tests_run == 0
-        self._started = time.monotonic()
+        self._started = monotonic()
         file = self._set.rdvz_file if job.keeps_group else job.request.file_name
         return self._set.send(job.request, file_name=file, keeps_group=job.keeps_group)
 
+    @originals.harness_code
     def _make(self) -> RankSet:
         return self._launcher.launch(replace(self._job.request, pooled=True))
 
+    @originals.harness_code
     def join(self, rules: MergeRules) -> JobResult:
         """Waits for every rank's report; the ranks are kept unless the test leaves them unfit for another."""
         job = self._job
@@ -119,6 +125,7 @@ class PooledRanks:
             replace_if_stuck(self._launcher, result)
         return result
 
+    @originals.harness_code
     def close(self) -> None:
         """Replaces ranks on which a test was started but never joined: their state is unknown."""
         if not self._joined:
@@ -153,7 +160,7 @@ def supervise(
     ``keep`` it returns as soon as every rank has reported, and the ranks stay alive.
     """
     limits = Limits.of(settings, timeout_of(settings, timeout_s))
-    begun = time.monotonic() if started is None else started
+    begun = monotonic() if started is None else started
     debugged = settings.pdb_rank
     heard = None
     if keep and debugged is None:

@@ -15,10 +15,10 @@ import os
 import signal
 import socket
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Iterable
+from time import monotonic
 from typing import Any, NoReturn
 
 from harness import compiler_state, coverage_hook
@@ -29,7 +29,7 @@ from harness.ranks import debugger, guard, process_groups
 from harness.ranks.processes import module_import, preload
 from harness.ranks.processes.channel import RankChannel
 from harness.ranks.result import RankResult, exit_forked_child, final_result
-from harness.system import intra_op_threads, posix
+from harness.system import intra_op_threads, originals, posix
 from harness.system.signals import RANK_STACKS
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -80,7 +80,7 @@ def live(assignment: Assignment) -> NoReturn:
     if assignment.launch.pooled:
         _serve_tests(assignment, channel, log)
         _leave(RankResult(Status.PASSED))
-    started = time.monotonic()
+    started = monotonic()
     final = _run(assignment, assignment.launch, assignment.launch, channel, log)
     channel.report(_report(assignment, final, started))
     channel.wait_for_release()
@@ -94,7 +94,7 @@ def _serve_tests(assignment: Assignment, channel: RankChannel, log: collective_l
     channel.goes_on = True
     channel.on_ready, channel.on_import = watch.begin, watch.accept_import
     while (test := channel.next_test()) is not None:
-        started = time.monotonic()
+        started = monotonic()
         changed = False
         if isinstance(test, Launch):
             request = test
@@ -108,7 +108,7 @@ def _serve_tests(assignment: Assignment, channel: RankChannel, log: collective_l
         watch.begin(unchanged=not (destroyed or changed))
         final = _run(assignment, request, test, channel, log)
         posix.flush_streams()  # otherwise the end of its output would be part of the next test's
-        left = watch.what_changed(request.keeps_group)
+        left = (*channel.patches.left, *watch.what_changed(request.keeps_group))
         channel.report(_report(assignment, final, started, left, watch.groups_begun))
 
 
@@ -124,6 +124,7 @@ def _run(
     pid = os.getpid()
     log.clear()
     try:
+        channel.patches.put_in_place()
         case = _case(request, test, channel)
         recorder.install(log, restart=not request.keeps_group)
         log.begin_test()
@@ -133,6 +134,8 @@ def _run(
             )
     except BaseException as error:  # noqa: BLE001 - every exception becomes this rank's outcome
         ending = error
+    told = channel.result
+    channel.patches.put_away(originals.restore() if told is None else told.patches)
     final = final_result(channel.result, ending, channel.texts)
     if os.getpid() != pid:  # a child that the test forked must not report for the rank
         exit_forked_child(final)
@@ -162,7 +165,7 @@ def _report(
     groups_begun: int = 0,
 ) -> Report | Passed:
     if final == _PASSED and not left and not groups_begun:
-        return Passed(assignment.rank, time.monotonic() - started, started, os.getpid())
+        return Passed(assignment.rank, monotonic() - started, started, os.getpid())
     return Report(final.outcome(assignment.rank, started, left=left, groups_begun=groups_begun))
 
 

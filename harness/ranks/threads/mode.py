@@ -8,8 +8,8 @@ connects processes.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Sequence
+from time import monotonic
 from typing import Any
 
 from harness.outcomes import MergeRules
@@ -36,7 +36,7 @@ class ThreadRanks:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._started = time.monotonic()
+        self._started = monotonic()
         self._ranks = RankThreads(
             job.request.world_size,
             functools.partial(_body, job),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import threading
 from collections import deque
@@ -66,6 +67,8 @@ class RankThread(threading.Thread):
         self.sequence: dict[str, int] = {}
         self.pending: PendingCollective | None = None  # the threaded collective that the rank is in
         self.waits = False  # whether it waits for other ranks (collective, store) or for the run token
+        self._gate = threading.Lock()  # held while an interruption is sent, and while the body's end is noted
+        self._in_body = False
 
     def run(self) -> None:
         """Runs the rank and reports the thread's end; SystemExit ends the thread silently."""
@@ -74,6 +77,42 @@ class RankThread(threading.Thread):
                 self.owner.run_rank(self)
             finally:
                 self.owner.on_thread_end(self)
+
+    def end_of(self, body: Body) -> BaseException | None:
+        """Runs the body of the rank, and returns the exception that left it.
+
+        ``interrupt`` reaches the body alone, and not what the thread does afterwards.
+        """
+        ending: BaseException | None = None
+        try:
+            self._in_body = True
+            body(self.rank, self.channel)
+        except BaseException as error:  # noqa: BLE001 - every exception becomes this rank's outcome
+            ending = error
+        try:
+            self._leave_body()
+        except SystemExit:  # it was on its way when the body ended, and the next one is not sent so soon
+            self._leave_body()
+        return ending
+
+    def _leave_body(self) -> None:
+        with self._gate:
+            self._in_body = False
+            self._raise_in_thread(None)  # takes an interruption back that has not been raised yet
+
+    def interrupt(self) -> None:
+        """Raises SystemExit in the rank's body at its next bytecode, if the thread is in it.
+
+        The exception is SystemExit itself and not a subclass, because a thread may end with it silently. It
+        does not reach a thread that waits in C (python/cpython#144748, python/cpython#137958).
+        """
+        with self._gate:
+            if self._in_body:
+                self._raise_in_thread(SystemExit)
+
+    def _raise_in_thread(self, kind: type[BaseException] | None) -> None:
+        error = ctypes.py_object(kind) if kind is not None else None
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident or 0), error)
 
     def next_number(self, key: str) -> int:
         """The number of this rank's next collective of a group: 1 for the first, then 2, and so on."""

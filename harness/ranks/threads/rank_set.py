@@ -8,23 +8,23 @@
       release -----------------------> destroy the groups
       next_event <------ ThreadEnded - X
       wake, interrupt ---------------> SystemExit, at its next bytecode
+      interrupt ---------------------> SystemExit again, where a sub-test has taken it and the body goes on
 
 A thread cannot be killed. One that waits in a threaded collective is woken; in one that runs Python
-``SystemExit`` is raised; one that waits anywhere else is abandoned: it is a daemon, and ends when its wait
-ends.
+``SystemExit`` is raised, until it ends; one that waits anywhere else, or that takes every ``SystemExit``, is
+abandoned: it is a daemon, and ends when its wait or its body ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import os
 import queue
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from time import monotonic
 
 from harness.communication.matching import CollectiveMatcher, PendingCollective
 from harness.outcomes import CollectiveRecord, RankOutcome, SubtestOutcome
@@ -41,6 +41,9 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 MOST_PASSED_ON = 3
 # Seconds for the threads of a test to end where ``join`` was never called; then they are abandoned.
 UNWATCHED_S = 0.5
+# Seconds between two interruptions of ranks that have to end: several times what a thread may wait for its
+# turn (``sys.getswitchinterval``), and a fraction of the time that ranks have to end.
+INTERRUPT_EVERY_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +129,21 @@ class RankThreads:
         torch_groups.wake_all()
 
     def interrupt(self) -> None:
-        """Raises SystemExit in every live thread, at its next bytecode.
+        """Raises SystemExit in the body of every live rank, at its next bytecode.
 
-        The exception is SystemExit itself and not a subclass, because a thread may end with it silently. It
-        does not reach a thread that waits in C (python/cpython#144748, python/cpython#137958).
+        A sub-test, or any code that catches all exceptions, takes it and goes on; then call this again.
         """
         for thread in self._alive():
-            identity = ctypes.c_ulong(thread.ident or 0)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, ctypes.py_object(SystemExit))
+            thread.interrupt()
 
     def interrupt_all(self) -> None:
         """Ends a test that no supervisor watches: wakes, interrupts, closes. Nothing after ``close``."""
         if not self._closed:
             self.wake()
-            self.interrupt()
-            deadline = time.monotonic() + UNWATCHED_S
-            for thread in self._alive():
-                thread.join(max(0.0, deadline - time.monotonic()))
+            deadline = monotonic() + UNWATCHED_S
+            while (alive := self._alive()) and monotonic() < deadline:
+                self.interrupt()
+                alive[0].join(INTERRUPT_EVERY_S)
             self.close()
 
     def close(self) -> tuple[int, ...]:
@@ -202,14 +203,10 @@ class RankThreads:
 
     def run_rank(self, thread: RankThread) -> None:
         """Runs the rank, from its first acquisition of the run token until its groups are destroyed."""
-        started = time.monotonic()
+        started = monotonic()
         self._acquire_token(thread)
         thread.stop_if_over()
-        ending: BaseException | None = None
-        try:
-            self._body(thread.rank, thread.channel)
-        except BaseException as error:  # noqa: BLE001 - every exception becomes this rank's outcome
-            ending = error
+        ending = thread.end_of(self._body)
         final = final_result(thread.channel.result, ending, thread.channel.texts)
         self._token.release(thread.rank)
         self._events.put(final.outcome(thread.rank, started, collectives=tuple(thread.records)))
@@ -279,7 +276,7 @@ class RankThreads:
             finally:
                 inside.call = None
         if call.record is not None:
-            thread.records[-1] = replace(call.record, ended_s=time.monotonic())
+            thread.records[-1] = replace(call.record, ended_s=monotonic())
 
     def arrive(self) -> None:
         """Records that the calling rank's collective is about to wait, and matches it with its peers'."""
@@ -287,7 +284,7 @@ class RankThreads:
         if call is None or call.record is not None:
             return
         thread, number = call.thread, call.thread.next_number(call.group)
-        call.record = CollectiveRecord(call.operation, call.group, number, time.monotonic())
+        call.record = CollectiveRecord(call.operation, call.group, number, monotonic())
         thread.records.append(call.record)
         pending = self._matcher.arrive(thread.rank, call.group, number, call.operation, call.size)
         call.held.enter_context(self._in(thread, pending))

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from harness.system import originals
+
 
 @dataclass(frozen=True, slots=True)
 class StateItem:
@@ -76,6 +78,7 @@ def items() -> list[StateItem]:
         _attribute(warnings, "_showwarnmsg_impl"),
         _attribute(sys, "stdout"),
         _attribute(sys, "stderr"),
+        StateItem("builtins and standard functions", originals.patched, _set_patches),
     ]
     if "numpy.random" in sys.modules:
         found.append(_numpy())
@@ -178,6 +181,12 @@ def _chdir(value: str | None, now: str | None) -> None:
     if value is not None and value != now:
         with contextlib.suppress(OSError):  # removed meanwhile: the rank gets the error when it uses it
             os.chdir(value)
+
+
+def _set_patches(value: tuple[originals.Patch, ...], now: tuple[originals.Patch, ...]) -> None:
+    if value != now:
+        originals.restore()
+        originals.apply(value)
 
 
 def _set_filters(value: list[Any], now: list[Any]) -> None:

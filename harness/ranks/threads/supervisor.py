@@ -1,8 +1,8 @@
 """The supervisor of rank threads: watches one test's threads, wakes or interrupts them, makes their outcomes.
 
 It shares ``deadlines.decide`` with the supervisor of processes. Instead of signals it reads a thread's
-frames, wakes one that waits in a threaded collective, and interrupts one that runs Python. A thread that
-waits anywhere else is abandoned, and its outcome says so.
+frames, wakes one that waits in a threaded collective, and interrupts one that runs Python until it ends. A
+thread that waits anywhere else, or takes every interruption, is abandoned, and its outcome says so.
 """
 
 from __future__ import annotations
@@ -18,19 +18,23 @@ from harness.ranks.deadlines import TERM_WAIT_S, Action, EndReason, Limits, Next
 from harness.ranks.exit_rules import ended_as, hung_at_exit
 from harness.ranks.job import JobResult
 from harness.ranks.threads.rank import ThreadEnded
-from harness.ranks.threads.rank_set import RankThreads
+from harness.ranks.threads.rank_set import INTERRUPT_EVERY_S, RankThreads
 from harness.settings import Settings
 
 # Seconds without an event after which the ranks are checked for one that sleeps with the run token, and for a
 # deadlock. No event reports that a thread falls asleep, so polling is the only way; it costs microseconds.
 LOOK_EVERY_S = 0.1
 # Seconds for woken ranks to return from their collectives, before all ranks are interrupted wherever they
-# are. A fraction of the time that they have to end.
+# are, again and again until they end. A fraction of the time that they have to end.
 WAKE_WAIT_S = 0.05
-assert WAKE_WAIT_S < TERM_WAIT_S
+assert INTERRUPT_EVERY_S < WAKE_WAIT_S < TERM_WAIT_S
+# How often a rank is interrupted before it is abandoned: each of its sub-tests may take one. Where the
+# machine is so busy that there was no time for that many, the rank gets the time.
+LEAST_INTERRUPTIONS = 20
+assert WAKE_WAIT_S + LEAST_INTERRUPTIONS * INTERRUPT_EVERY_S < TERM_WAIT_S
 
 DEADLOCK = "deadlock: every rank waits for another"
-ABANDONED = "abandoned: it waits where no thread can be ended"
+ABANDONED = "abandoned: it waits where no thread can be ended, or takes every interruption and goes on"
 
 
 class ThreadSupervisor:
@@ -57,7 +61,8 @@ class ThreadSupervisor:
         self._stacks: dict[int, str] = {}
         self._waiting: set[int] = set()
         self._note = ""
-        self._interrupted = False
+        self._interrupt_at = math.inf
+        self._interruptions = 0
         self._view = SupervisorView(started, unsettled=self._size, alive=self._size)
 
     def run(self) -> JobResult:
@@ -81,7 +86,9 @@ class ThreadSupervisor:
             unsettled=self._size - len(self._reports.keys() | self._gone),
             alive=self._size - len(self._gone),
         )
-        return decide(self._view, self._limits, now)
+        step = decide(self._view, self._limits, now)
+        too_soon = step.action is Action.KILL and self._interruptions < LEAST_INTERRUPTIONS
+        return NextStep(Action.WAIT) if too_soon else step
 
     def _see(self, step: NextStep) -> None:
         """Waits for the next event; checks the ranks where there is none for a while."""
@@ -96,8 +103,7 @@ class ThreadSupervisor:
         if step.action is not Action.WAIT:
             return 0.0
         until = step.until
-        if self._view.ended is not None and not self._interrupted:
-            until = min(until, self._view.ended + WAKE_WAIT_S)
+        until = min(until, self._interrupt_at)
         left = math.inf if math.isinf(until) else max(0.0, until - self._clock())
         return min(left, LOOK_EVERY_S)
 
@@ -148,13 +154,11 @@ class ThreadSupervisor:
         elif step.action is Action.END:
             self._ranks.wake()
             self._view = replace(self._view, ended=now)
-        elif self._time_to_interrupt(now):
-            self._interrupted = True
+            self._interrupt_at = now + WAKE_WAIT_S
+        elif now >= self._interrupt_at:
             self._ranks.interrupt()
-
-    def _time_to_interrupt(self, now: float) -> bool:
-        ended = self._view.ended
-        return ended is not None and not self._interrupted and now >= ended + WAKE_WAIT_S
+            self._interruptions += 1
+            self._interrupt_at = now + INTERRUPT_EVERY_S
 
     def _look(self, why: EndReason) -> None:
         """Marks the ranks that have to be ended and stores their stacks."""

@@ -21,6 +21,7 @@ from harness.cases.dtensor import (
     with_comms,
 )
 from harness.seeding import base_seed
+from suites.selftest.faults import patches
 
 
 def counting(*shape: int) -> torch.Tensor:
@@ -280,6 +281,13 @@ class Unsized(DTensorContinuousTestBase):
 
     def test_size(self) -> None:
         self.assertEqual(self.build_device_mesh().size(), 2)
+
+
+class LeavesLocally(patches.LeavingTests, LocalDTensorTestBase):
+    """Tests that leave something replaced in the process that simulates all ranks."""
+
+    def _leaves(self) -> bool:
+        return True
 
 
 class FaultyLocal(LocalDTensorTestBase):

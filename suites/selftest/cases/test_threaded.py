@@ -17,6 +17,7 @@ import torch.distributed as dist
 from harness import Status
 from harness.cases.threaded import spawn_threads_and_init_comms
 from harness.compiler_state import reset_compiler
+from harness.ranks.threads.supervisor import ABANDONED
 from suites.selftest.faults import threaded
 from suites.selftest.faults.rows import IMPATIENT, PATIENT, FaultRows, Played, read_verdict
 
@@ -186,6 +187,26 @@ class HangTest(ThreadRows):
         played = self.on_threads(threaded.Faulty, "test_loops", HARNESS_TIMEOUT=DEADLINE)
         self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", "in test_loops")
         self.assertNotIn("abandoned", played.text)
+
+    def test_interrupted_until_it_ends(self) -> None:
+        """A rank whose sub-tests take interruptions is interrupted again, until its thread ends."""
+        before = set(threading.enumerate())
+        played = self.on_threads(threaded.Faulty, "test_subtest_and_a_loop", HARNESS_TIMEOUT=DEADLINE)
+        self.assertIn("why rank 1 is elsewhere", played.text)
+        self.assertNotIn("abandoned", played.text)
+        self.assertEqual(set(threading.enumerate()) - before, set())
+
+    def test_takes_every_interruption(self) -> None:
+        """A rank that no interruption ends is abandoned at last, and the verdict says so."""
+        threaded.GATE.clear()
+        self.addCleanup(threaded.GATE.set)
+        before = set(threading.enumerate())
+        played = self.on_threads(threaded.Faulty, "test_takes_interruptions", HARNESS_TIMEOUT=DEADLINE)
+        self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", ABANDONED)
+        threaded.GATE.set()
+        for thread in set(threading.enumerate()) - before:
+            thread.join(END_S)
+            self.assertFalse(thread.is_alive())
 
     def test_stuck_thread_is_abandoned(self) -> None:
         """A thread that cannot be ended is reported as abandoned and does no harm when it goes on."""

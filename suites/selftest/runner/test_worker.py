@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import unittest
+from unittest import mock
 
 from harness.record import TestRecord, from_json
 from harness.runner.messages import Ended, Fork, Item, Message
 from harness.runner.plan import Attempt
 from harness.runner.worker import BatchRunner, WorkerChannel
+from harness.system import originals
+from suites.selftest.faults import patches
 
 
 class Told(WorkerChannel):
@@ -88,6 +92,38 @@ class StopTest(unittest.TestCase):
         statuses = self.run_batch(stop_at_failure=False)
         self.assertEqual(statuses, ["failed", "error", "passed", "passed"])
         self.assertEqual(self.notes, ["A1", "A2", "A", "B1", "B2", "B"])
+
+
+class PatchesTest(unittest.TestCase):
+    """What tests leave replaced in a worker."""
+
+    def test_reports(self) -> None:
+        """Every test is reported, and what one leaves replaced is so for the next one, as in unittest."""
+        self.addCleanup(originals.restore)
+        cases = patching_case()
+        tests = {name: cases(name) for name in ("test_fails", "test_passes")}
+        items = [Item(seq, __name__, Attempt(test_id)) for seq, test_id in enumerate(tests, 1)]
+        told = Told()
+        BatchRunner(Fork("w", items, ""), tests, told).run()
+        self.assertEqual([r.status.value for r in told.records], ["failed", "passed"], told.records)
+        self.assertIn("AssertionError: the test's own", told.records[0].details)
+        self.assertEqual(originals.patched(), ())
+
+
+def patching_case() -> type[unittest.TestCase]:
+    """Returns a class whose first test leaves functions and builtins replaced, which the second one needs."""
+
+    class Patching(unittest.TestCase):
+        def test_fails(self) -> None:
+            for name in (*patches.OF_SET_UP, "builtins.sorted", "builtins.map"):
+                mock.patch(name, patches.refuse).start()
+            raise AssertionError("the test's own")
+
+        def test_passes(self) -> None:
+            with self.assertRaises(patches.Refused):
+                json.dumps([])
+
+    return Patching
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from harness import (
     RankLeakWarning,
     timeout,
 )
+from suites.selftest.faults.patches import PATCHES
 
 # Seconds. The deadline of the tests that run into it. Each rank counts from its own start, and on a busy
 # machine one starts a second after the other.
@@ -112,6 +113,18 @@ class Three(DistributedTestBase):
         """Sees and resets the default dtype that the test above left: these ranks are not replaced."""
         self.assertEqual(torch.get_default_dtype() is torch.float64, self.rank == 0)
         torch.set_default_dtype(torch.float32)
+
+    def test_leaves_patches_on_1(self) -> None:
+        """Rank 1 leaves functions and builtins replaced."""
+        if self.rank == 1:
+            PATCHES["functions"]()
+            PATCHES["builtins"]()
+
+    def test_leaves_patches_on_1_and_fails(self) -> None:
+        """Rank 1 fails while functions and builtins are replaced."""
+        self.test_leaves_patches_on_1()
+        if self.rank == 1:
+            raise AssertionError("the test's own")
 
     @unittest.expectedFailure
     def test_expected(self) -> None:

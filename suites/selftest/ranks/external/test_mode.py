@@ -23,6 +23,8 @@ LIVING = (
     "Three.test_sleeps_on_1",
     "Three.test_leaves_dtype_on_0",
     "Three.test_dtype",
+    "Three.test_leaves_patches_on_1",
+    "Three.test_leaves_patches_on_1_and_fails",
     "Three.test_expected",
     "Two.test_sum",
     "Two.test_fails",
@@ -124,6 +126,15 @@ class LivingTest(unittest.TestCase):
     def test_leftovers(self) -> None:
         """Every process warns of what one rank left changed."""
         self.check("Three.test_leaves_dtype_on_0", "pass", "left changed in rank 0: default dtype")
+
+    def test_patches(self) -> None:
+        """What a rank leaves replaced changes no verdict, is named, and is put back for the next test."""
+        self.check("Three.test_leaves_patches_on_1", "pass", "left changed in rank 1: json.dumps;")
+        self.check(
+            "Three.test_leaves_patches_on_1_and_fails",
+            "FAIL",
+            "rank 1 failed: AssertionError: the test's own",
+        )
 
     def test_expected_failure(self) -> None:
         """A test that is decorated with ``expectedFailure`` may fail."""

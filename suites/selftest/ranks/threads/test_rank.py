@@ -8,6 +8,7 @@ from collections.abc import Callable
 from unittest import mock
 
 from harness.outcomes import Status, SubtestOutcome
+from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.threads.rank import RankEnded, RankThread, current
 from suites.selftest.ranks.threads.running import ARRIVAL_S
 
@@ -133,6 +134,49 @@ class RankThreadTest(unittest.TestCase):
         subtest = SubtestOutcome(None, (("n", "1"),), Status.FAILED)
         self.thread.channel.subtest_failed(subtest)
         self.assertEqual(self.owner.notes, [("sub-test", (RANK, subtest))])
+
+
+class InterruptionTest(unittest.TestCase):
+    """Interruptions, which reach a rank's body only."""
+
+    def test_body_alone(self) -> None:
+        """The body may take an interruption and ends by the next one; afterwards there is none."""
+        taken: list[str] = []
+
+        def body(rank: int, channel: DirectChannel) -> None:
+            thread = current()
+            assert thread is not None
+            try:
+                thread.interrupt()
+                sum(range(3))
+            except SystemExit:
+                taken.append("first")
+            thread.interrupt()
+
+        def run(thread: RankThread) -> None:
+            thread.interrupt()  # before the body
+            taken.append(repr(thread.end_of(body)))
+            thread.interrupt()  # after it
+            taken.append("reported")
+
+        thread = RankThread(Owner(run), RANK)
+        thread.start()
+        thread.join(ARRIVAL_S)
+        self.assertEqual(taken, ["first", "SystemExit()", "reported"])
+
+    def test_on_its_way(self) -> None:
+        """An interruption that was sent before the body's end, and has not been raised, is taken back."""
+        sent = mock.Mock()
+
+        def run(thread: RankThread) -> None:
+            with mock.patch.object(thread, "_leave_body", side_effect=[SystemExit, None]) as leave:
+                sent(thread.end_of(lambda rank, channel: None))
+            sent(leave.call_count)
+
+        thread = RankThread(Owner(run), RANK)
+        thread.start()
+        thread.join(ARRIVAL_S)
+        self.assertEqual(sent.mock_calls, [mock.call(None), mock.call(2)])
 
 
 if __name__ == "__main__":

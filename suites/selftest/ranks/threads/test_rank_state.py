@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import sys
@@ -32,6 +33,7 @@ class StateTest(unittest.TestCase):
         states.switch(0)
         self.assertEqual(os.environ["HARNESS_SELFTEST_STATE"], "changed")
         self.assertEqual((os.getcwd(), torch.get_default_dtype()), ("/", torch.float64))
+        self.assertIs(json.dumps, str)
         self.assertIs(sys.stdout, sys.stderr)
         self.assertEqual(warnings.filters[0][0], "error")
         states.restore()
@@ -40,6 +42,7 @@ class StateTest(unittest.TestCase):
 
     def _change(self) -> None:
         os.environ["HARNESS_SELFTEST_STATE"] = "changed"
+        setattr(json, "dumps", str)  # noqa: B010 - to the type checker it is another function
         os.chdir("/")
         torch.set_default_dtype(torch.float64)
         torch.set_float32_matmul_precision("high")
@@ -51,6 +54,7 @@ class StateTest(unittest.TestCase):
 
     def _assert_unchanged(self, directory: str, stdout: Any, generator: Any, drawn: torch.Tensor) -> None:
         self.assertNotIn("HARNESS_SELFTEST_STATE", os.environ)
+        self.assertEqual(json.dumps(["x"]), '["x"]')
         self.assertEqual((os.getcwd(), torch.get_default_dtype()), (directory, torch.float32))
         self.assertEqual(torch.get_float32_matmul_precision(), "highest")
         self.assertFalse(torch.is_warn_always_enabled())

@@ -8,10 +8,10 @@ from typing import cast
 
 from harness.outcomes import CollectiveRecord, MergeRules, RankOutcome, Status, SubtestOutcome, merge
 from harness.protocol import SubtestFailed
-from harness.ranks.deadlines import Limits
+from harness.ranks.deadlines import TERM_WAIT_S, Limits
 from harness.ranks.threads.rank import ThreadEnded
 from harness.ranks.threads.rank_set import RankThreads
-from harness.ranks.threads.supervisor import ABANDONED, DEADLOCK, ThreadSupervisor
+from harness.ranks.threads.supervisor import ABANDONED, DEADLOCK, LEAST_INTERRUPTIONS, ThreadSupervisor
 
 LIMITS = Limits(timeout_s=60.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
 
@@ -38,6 +38,8 @@ class ScriptedRanks:
         self.now = 0.0
         self.did: list[str] = []
         self.gone: set[int] = set()
+        self.late_s = 0.0  # what each wait takes beyond its end
+        self.takes = 0  # the number of interruptions after which the ranks go on
         self.leaves_when: tuple[str, ...] = ("release", "wake", "interrupt")
 
     def next_event(self, timeout_s: float | None) -> object:
@@ -48,11 +50,12 @@ class ScriptedRanks:
             self.now += timeout_s or 0.0 if event is None else 0.0
             return event
         for rank in range(len(self.threads)):
-            if rank not in self.gone and any(word in self.leaves_when for word in self.did):
+            told = any(word in self.leaves_when for word in self.did)
+            if rank not in self.gone and told and self.takes <= (-1 if "interrupt" in self.did else 0):
                 self.gone.add(rank)
                 return ThreadEnded(rank)
         assert timeout_s is not None
-        self.now += timeout_s
+        self.now += timeout_s + self.late_s
         return None
 
     def check_for_stall(self) -> bool:
@@ -66,6 +69,7 @@ class ScriptedRanks:
 
     def interrupt(self) -> None:
         self.did.append("interrupt")
+        self.takes -= 1
 
     def interrupt_all(self) -> None:
         self.did.append("interrupt all")
@@ -127,9 +131,31 @@ class ThreadSupervisorTest(unittest.TestCase):
         ranks.leaves_when = ()
         ranks.threads[0].waits = True
         self.assertEqual(self.run_on(ranks), [Status.TIMED_OUT, Status.TIMED_OUT, Status.PASSED])
-        self.assertEqual(ranks.did, ["wake", "interrupt", "close"])
+        self.assertEqual(
+            (ranks.did[0], set(ranks.did[1:-1]), ranks.did[-1]), ("wake", {"interrupt"}, "close")
+        )
+        self.assertEqual(ranks.now, LIMITS.timeout_s + TERM_WAIT_S)
+        self.assertGreaterEqual(len(ranks.did) - 2, LEAST_INTERRUPTIONS)
         self.assertLess(self.outcomes[1].order, self.outcomes[0].order)
         self.assertEqual(self.outcomes[1].note, ABANDONED)
+
+    def test_interrupted_again(self) -> None:
+        """A rank that takes interruptions is interrupted until it ends, and is then not abandoned."""
+        ranks = ScriptedRanks(1, [])
+        ranks.takes = 3
+        ranks.leaves_when = ("interrupt",)
+        self.assertEqual(self.run_on(ranks), [Status.TIMED_OUT])
+        self.assertEqual(ranks.did, ["wake", *["interrupt"] * 4, "close"])
+        self.assertEqual(self.outcomes[0].note, "")
+
+    def test_busy_machine(self) -> None:
+        """Where each wait takes longer than it should, a rank is interrupted as often nevertheless."""
+        ranks = ScriptedRanks(1, [])
+        ranks.leaves_when = ()
+        ranks.late_s = TERM_WAIT_S
+        self.assertEqual(self.run_on(ranks), [Status.TIMED_OUT])
+        self.assertEqual(ranks.did.count("interrupt"), LEAST_INTERRUPTIONS)
+        self.assertEqual(self.outcomes[0].note, ABANDONED)
 
     def test_late_words_do_not_count(self) -> None:
         """What a rank reports about its own ending is not its outcome."""
