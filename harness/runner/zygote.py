@@ -263,9 +263,7 @@ def _moved_up(fd: int) -> int:
 
 def _connect_streams(order: Fork, output: int) -> None:
     if not order.terminal:
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        os.close(null)
+        posix.input_from_null()
     if not (order.terminal or order.stream):
         os.dup2(output, 1)
         os.dup2(output, 2)

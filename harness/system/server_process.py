@@ -164,5 +164,5 @@ def boot(argument: dict[str, Any]) -> NoReturn:
     entry = getattr(importlib.import_module(what.module), what.function)
     with contextlib.suppress(KeyboardInterrupt):
         entry(control, what.parent, **what.arguments)
-    sys.stdout.flush()
+    posix.flush_streams()
     os._exit(0)

@@ -61,9 +61,7 @@ def from_exec() -> NoReturn:
     assert isinstance(assignment, Assignment)
     for fd in (assignment.channel, assignment.stack, assignment.log):
         os.set_inheritable(fd, False)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
+    posix.input_from_null()
     module_import.adopt_parent_environment(assignment.launch)
     live(assignment)
 

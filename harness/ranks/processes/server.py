@@ -290,7 +290,5 @@ def close_on_to_null(keep: set[int]) -> None:
 
 def detach_stdio() -> None:
     """Replaces standard input by /dev/null; output stays connected, for the server's own error messages."""
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
+    posix.input_from_null()
     sys.stdin = open(os.devnull)  # noqa: SIM115 - held for the life of the process
