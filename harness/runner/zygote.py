@@ -46,7 +46,7 @@ from harness.system import huge_pages, posix
 from harness.system.fork_safety import is_clean
 from harness.system.server_process import Parent
 from harness.system.signals import WORKER_STACKS
-from harness.wire import recv_fds, recv_frame, send_frame
+from harness.wire import recv_fds, recv_frame, send_frame, socket_from
 
 # Seconds until processes that outlive their worker are killed: fork servers and resource trackers notice the
 # end of their parent within milliseconds and end themselves.
@@ -184,7 +184,7 @@ class Zygote:
             faulthandler.register(WORKER_STACKS, stacks, all_threads=True, chain=False)
             coverage_hook.start_in_child()
             gc.enable()
-            with socket.socket(fileno=channel_fd) as channel:
+            with socket_from(channel_fd) as channel:
                 worker.run_batch(order, self._tests, channel, output)
 
         os._exit(worker.guarded(body))

@@ -13,7 +13,6 @@ import io
 import mmap
 import os
 import signal
-import socket
 import sys
 import time
 import traceback
@@ -31,6 +30,7 @@ from harness.ranks.processes.channel import RankChannel
 from harness.ranks.result import RankResult, exit_forked_child, final_result
 from harness.system import intra_op_threads, posix
 from harness.system.signals import RANK_STACKS
+from harness.wire import socket_from
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -73,7 +73,7 @@ def live(assignment: Assignment) -> NoReturn:
     coverage_hook.start_in_child()
     debugger.install(assignment.rank)
     _settle_threads(assignment.launch)
-    channel = RankChannel(socket.socket(fileno=assignment.channel), assignment.rank)
+    channel = RankChannel(socket_from(assignment.channel), assignment.rank)
     memory = mmap.mmap(assignment.log, collective_log.size(assignment.launch.world_size))
     log = collective_log.CollectiveLog(memory, assignment.rank)
     if assignment.launch.pooled:

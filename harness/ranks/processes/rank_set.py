@@ -27,7 +27,7 @@ from harness.communication import collective_log
 from harness.errors import LaunchError, ServerLost
 from harness.protocol import Launch, Launched, Refused, Release, Signal, decode, encode
 from harness.ranks.deadlines import KILL_WAIT_S
-from harness.wire import framed, recv_frame, send_fds, send_frame
+from harness.wire import framed, recv_frame, send_fds, send_frame, socket_pair
 
 # Descriptors that follow a Launch: the launch's socket and the collective log, then three for each rank.
 SHARED_FDS = 2
@@ -85,7 +85,7 @@ class RankSet:
         self.links: list[RankLink] = []
         self.swept: list[str] | None = None
         self._attention: select.poll | None = None
-        self.events, far_events = socket.socketpair()
+        self.events, far_events = socket_pair()
         self._remote = _Remote([far_events.detach()])
         try:
             self.log = self._open_log()
@@ -103,7 +103,7 @@ class RankSet:
 
     def _open_link(self, rank: int) -> None:
         with contextlib.ExitStack() as undo:
-            near, far = (undo.enter_context(end) for end in socket.socketpair())
+            near, far = (undo.enter_context(end) for end in socket_pair())
             output, output_far = _open_pipe(undo)
             stack, stack_far = _open_pipe(undo)
             undo.pop_all()

@@ -29,7 +29,7 @@ from harness.system import huge_pages, posix
 from harness.system.fork_safety import fork_keeps_all_threads
 from harness.system.reaper import Reaper
 from harness.system.server_process import Parent
-from harness.wire import read_available, recv_fds, recv_frame
+from harness.wire import read_available, recv_fds, recv_frame, socket_from, socket_pair
 
 # Starts the process of one rank by fork or exec: (its assignment, descriptors to close) -> process id.
 StartRank = Callable[[Assignment, Sequence[int]], int]
@@ -75,7 +75,7 @@ class Server:
 
         No step is interrupted halfway, except an import, which may never end.
         """
-        readable, writable = self._wakeup = socket.socketpair()
+        readable, writable = self._wakeup = socket_pair()
         for end in self._wakeup:
             end.setblocking(False)
         self._selector.register(readable, selectors.EVENT_READ, lambda: readable.recv(64))
@@ -121,7 +121,7 @@ class Server:
             return
         self._scratch = message.scratch or self._scratch
         fds = recv_fds(self._control, remote_fd_count(message.world_size))
-        ranks = LaunchedRanks(socket.socket(fileno=fds[0]))
+        ranks = LaunchedRanks(socket_from(fds[0]))
         try:
             refusal = self._prepare(message) or self._start_ranks(message, ranks, fds)
         finally:
