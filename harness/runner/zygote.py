@@ -42,7 +42,7 @@ from harness.runner.messages import (
     encode,
 )
 from harness.runner.unit import to_json
-from harness.system import huge_pages, posix
+from harness.system import huge_pages, posix, signals
 from harness.system.fork_safety import is_clean
 from harness.system.server_process import Parent
 from harness.system.signals import WORKER_STACKS
@@ -134,6 +134,7 @@ class Zygote:
         had_torch = "torch" in sys.modules
         was_clean, began = self._clean, time.monotonic()
         listing = list_module(name)
+        signals.settle()
         import_s = time.monotonic() - began
         if was_clean and posix.os_threads() > 1:
             self._clean = is_clean()
@@ -284,6 +285,7 @@ def _default_signals() -> None:
 
 def main(control: socket.socket, parent: Parent, guarded: dict[str, str | None]) -> NoReturn:
     """The entry point of the zygote's interpreter: runs a ``Zygote`` and exits."""
+    signals.settle()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the controller handles a Ctrl-C at the terminal
     faulthandler.register(WORKER_STACKS, sys.__stderr__ or 2, all_threads=True, chain=False)
     posix.adopt_orphans()

@@ -25,7 +25,7 @@ from harness.protocol import Assignment, Launch, Launched, Refused, Release, Sig
 from harness.ranks.processes import module_import, preload
 from harness.ranks.processes.launched_ranks import LaunchedRanks
 from harness.ranks.processes.rank_set import remote_fd_count, split_fds
-from harness.system import huge_pages, posix
+from harness.system import huge_pages, posix, signals
 from harness.system.fork_safety import fork_keeps_all_threads
 from harness.system.reaper import Reaper
 from harness.system.server_process import Parent
@@ -166,6 +166,7 @@ class Server:
             preload.import_for_ranks()
         finally:
             self._importing = False
+            signals.settle()
             self._reaper.register_helpers(before)
 
     def _start_ranks(self, request: Launch, ranks: LaunchedRanks, fds: list[int]) -> Refused | None:
@@ -255,6 +256,7 @@ def _brief(error: BaseException) -> str:
 
 def main(control: socket.socket, start_rank: StartRank, *, preload: bool, parent: Parent) -> None:
     """Makes this process a server and serves requests; returns when the server is no longer needed."""
+    signals.settle()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)  # only the parent gets SIGINT from a Ctrl-C at the terminal
     posix.adopt_orphans()
