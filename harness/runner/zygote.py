@@ -44,6 +44,7 @@ from harness.runner.messages import (
 from harness.runner.unit import to_json
 from harness.system import huge_pages, posix, signals
 from harness.system.fork_safety import is_clean
+from harness.system.reaper import reap
 from harness.system.server_process import Parent
 from harness.system.signals import WORKER_STACKS
 from harness.wire import recv_fds, recv_frame, send_frame, socket_from
@@ -214,8 +215,7 @@ class Zygote:
         os.close(pidfd)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             (os.killpg if own_group else os.kill)(pid, signal.SIGKILL)
-        _, status, usage = os.wait4(pid, 0)
-        self._send(Gone(name, os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024))
+        self._send(Gone(name, *reap(pid)))
         self._note_orphans()
 
     # -- orphans: workers adopt the orphans among their descendants; when a worker ends, the zygote does

@@ -27,8 +27,10 @@ from harness.wire import socket_from, socket_pair
 
 # The package's parent directory, from which a new interpreter imports `harness` before it gets our sys.path.
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# Under -c Python looks for modules in the working directory first, where a test may be called json.py.
+WITHOUT_CWD = "import sys; sys.path[:] = filter(None, sys.path); "
 _BOOT = (
-    "import json, sys; a = json.loads(sys.argv.pop(1)); sys.path.insert(0, a['root']); "
+    f"{WITHOUT_CWD}import json; a = json.loads(sys.argv.pop(1)); sys.path.insert(0, a['root']); "
     "from harness.system.server_process import boot; boot(a)"
 )
 
