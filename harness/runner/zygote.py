@@ -25,6 +25,7 @@ from typing import NoReturn
 
 from harness import coverage_hook
 from harness.errors import ProtocolError
+from harness.outcomes import EXIT_ERROR
 from harness.runner import worker
 from harness.runner.listing import list_module
 from harness.runner.messages import (
@@ -156,7 +157,11 @@ class Zygote:
     def _fork(self, order: Fork, fds: list[int]) -> None:
         parent = os.getpid()
         posix.flush_streams()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:  # no process or memory is left for this user
+            self._refuse(order, fds, f"no worker could be forked: {error}\n")
+            return
         if pid == 0:
             self._become_worker(order, fds, parent)
         for fd in fds:
@@ -165,6 +170,14 @@ class Zygote:
         self._workers[pid] = (order.worker, pidfd, not order.terminal)
         self._selector.register(pidfd, selectors.EVENT_READ, _bind(self._reap, pid))
         self._send(Forked(order.worker, pid))
+
+    def _refuse(self, order: Fork, fds: list[int], reason: str) -> None:
+        """Tells the controller that a worker has ended, with the reason as the worker's output."""
+        _, output, _ = fds
+        os.write(output, reason.encode())
+        for fd in fds:
+            os.close(fd)
+        self._send(Gone(order.worker, EXIT_ERROR, 0))
 
     def _become_worker(self, order: Fork, fds: list[int], parent: int) -> NoReturn:
         """Turns the forked child into a worker, which keeps only the imported modules, and runs its batch."""
@@ -257,7 +270,10 @@ def _bind(method: Callable[[int], None], pid: int) -> Callable[[], None]:
 
 
 def _moved_up(fd: int) -> int:
-    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    except OSError:  # the user's limit of descriptors (``ulimit -n``) is lower
+        return fd
     os.close(fd)
     return high
 
