@@ -24,6 +24,21 @@ _CUT_OFF = "the peer went away in the middle of a message"
 _FDS_A_MESSAGE = 240  # Linux refuses more than 253 descriptors in one message (SCM_MAX_FD)
 
 
+def socket_pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected sockets that block, whatever ``socket.setdefaulttimeout`` a test has set."""
+    near, far = socket.socketpair()
+    near.settimeout(None)
+    far.settimeout(None)
+    return near, far
+
+
+def socket_from(fd: int) -> socket.socket:
+    """The socket of a descriptor, which it owns; it blocks, whatever default timeout a test has set."""
+    sock = socket.socket(fileno=fd)
+    sock.settimeout(None)
+    return sock
+
+
 def send_frame(sock: socket.socket, payload: bytes) -> None:
     """Sends one frame on a blocking socket; OSError where the peer has ended."""
     sock.sendall(framed(payload))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import glob
-import os
 import sys
 import types
 import unittest
@@ -202,7 +201,7 @@ class RankOrchestration(CaseInRank):
             world_size=world_size,
             file_name=self.file_name,
             environ=environ,
-            cwd=os.getcwd(),
+            cwd=module_import.working_directory(),
             sys_path=[p for p in sys.path if isinstance(p, str)],
             argv=list(sys.argv),
             threads=intra_op_threads.of_rank(environ, world_size),

@@ -28,6 +28,8 @@ _STYLES = {"bad": "red", "good": "green", "warn": "yellow", "head": "bold", "dim
 REDRAW_PERIOD_S = 0.1
 # At most so many tests are shown as running: a live part higher than the terminal would scroll.
 MAX_RUNNING = 12
+# The width where COLUMNS says 0, which would show nothing.
+UNKNOWN_COLUMNS = 80
 # Columns of a running test's line that are not its id: worker, time, margins.
 _BESIDE_ID = 26
 
@@ -62,6 +64,8 @@ class LiveReporter:
             markup=False,
             emoji=False,
         )
+        if not self._console.width:  # COLUMNS=0
+            self._console.width = UNKNOWN_COLUMNS
         self._verbosity = verbosity
         self._durations = durations
         self._clock = clock

@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from harness.errors import HarnessError, UsageError
 from harness.runner.exit_codes import ExitCode
 from harness.runner.options import PROG, parse
+from harness.system import posix
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the runner with ``argv``, the process's arguments by default; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _open_streams()
     try:
         options = parse(words)
         from harness.runner.command import execute  # imported late: --help and usage errors do not need it
@@ -48,3 +50,11 @@ def _fail(text: str, code: ExitCode) -> int:
 def _silence_stdout() -> None:
     """Keeps the interpreter's last flush from complaining about a reader that has gone (``| head``)."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _open_streams() -> None:
+    """Makes /dev/null those standard streams without which this process was started (``>&-``)."""
+    posix.open_standard_descriptors()
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115 - for the life of the process

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors import HarnessError
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.base import RunInfo
@@ -35,10 +36,12 @@ from harness.runner.timings import Timings
 from harness.runner.unit import Unit, to_json
 from harness.runner.workers import Workers
 from harness.runner.zygote_owner import ZygoteOwner
+from harness.system import posix
 
 
 def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Does what the options say and returns the exit code. Raises UsageError and HarnessError."""
+    posix.os_threads()  # raises where /proc is missing, which servers and ranks could only say much later
     invocation = resolve(options, argv, dict(os.environ))
     with Interrupts() as interrupts:
         return _execute(invocation, interrupts)
@@ -133,8 +136,7 @@ def _list(found: Found, *, as_json: bool) -> int:
     selected = found.selected
     units: Iterable[Unit] = found.timings.expect(selected.units)
     lines = (json.dumps(to_json(u), ensure_ascii=False) if as_json else u.id for u in units)
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
+    _print_all(lines)
     for notice in found.notices:
         print(f"note: {notice}", file=sys.stderr)
     bad = [record for record in selected.ready if not record.ok]
@@ -143,6 +145,17 @@ def _list(found: Found, *, as_json: bool) -> int:
     if bad:
         return ExitCode.FAILED
     return ExitCode.OK if selected.units else _nothing(found)
+
+
+def _print_all(lines: Iterable[str]) -> None:
+    """Prints lines; HarnessError where that is impossible, BrokenPipeError where nobody reads them."""
+    try:
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise HarnessError(f"standard output cannot be written: {error.strerror}") from error
 
 
 # -- running

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from harness.runner.exit_codes import ExitCode
 
@@ -18,7 +18,8 @@ class Interrupts:
     """Counts the signals that ask for an end, and makes a descriptor readable at each of them.
 
     A context manager for the main thread. Signal handlers belong to the whole process, so at most one may be
-    active at a time. SIGHUP stays ignored where the process was started so (``nohup``).
+    active at a time. SIGINT and SIGHUP stay ignored where the process was started so (``&`` in a script,
+    ``nohup``); what the process was started with blocked is not blocked inside.
     """
 
     def __init__(self) -> None:
@@ -29,16 +30,17 @@ class Interrupts:
         for fd in (self._read, self._write):
             os.set_blocking(fd, False)
         self._before: dict[int, object] = {}
+        self._blocked: Iterable[int] = ()
 
     def __enter__(self) -> Interrupts:
-        hang_up_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-        numbers = (n for n in SIGNALS if n != signal.SIGHUP or not hang_up_ignored)
-        self._before = {number: signal.signal(number, self._take) for number in numbers}
+        self._before = {n: signal.signal(n, self._take) for n in SIGNALS if not _stays_ignored(n)}
+        self._blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
     ) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._blocked)
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal gave us
         os.close(self._read)
@@ -77,3 +79,8 @@ class Interrupts:
             self._at_once()
             os._exit(ExitCode.INTERRUPTED)
         os.write(self._write, b"!")
+
+
+def _stays_ignored(number: int) -> bool:
+    """Whether a signal was ignored when this process was started, by the shell or by ``nohup``."""
+    return number != signal.SIGTERM and signal.getsignal(number) is signal.SIG_IGN

@@ -176,7 +176,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         options=options,
         argv=tuple(argv),
         environ=environ,
-        cwd=Path.cwd(),
+        cwd=_working_directory(),
         settings=_settings(options, environ),
         jobs=options.jobs or processors.available(),
         shuffle=_shuffle(options, earlier),
@@ -187,10 +187,17 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
     return replace(invocation, jobs=1) if invocation.debugger else invocation
 
 
+def _working_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the working directory has been removed: change to one that exists") from None
+
+
 def _earlier(options: argparse.Namespace, environ: Mapping[str, str]) -> EarlierRun | None:
     if options.resume is None:
         return None
-    cwd = Path.cwd()
+    cwd = _working_directory()
     directory = cwd / options.resume if options.resume else run_directory.state(environ, cwd).latest()
     if directory is None:
         raise UsageError("--resume: no earlier run is known here; name its directory: --resume=DIR")
@@ -201,7 +208,7 @@ def _earlier(options: argparse.Namespace, environ: Mapping[str, str]) -> Earlier
 
 
 def _last(environ: Mapping[str, str]) -> EarlierRun:
-    directory = run_directory.state(environ, Path.cwd()).latest()
+    directory = run_directory.state(environ, _working_directory()).latest()
     if directory is None:
         raise UsageError("--last-failed: no earlier run is known here")
     return journal.read(directory)

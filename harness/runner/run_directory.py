@@ -38,7 +38,7 @@ class StateDirectory:
     def latest(self) -> Path | None:
         """The directory of the last run; None where it is unknown or has been removed."""
         with contextlib.suppress(OSError):
-            directory = Path((self.path / "latest").read_text(encoding="utf-8").strip())
+            directory = Path(os.fsdecode((self.path / "latest").read_bytes().removesuffix(b"\n")))
             return directory if directory.is_dir() else None
         return None
 
@@ -46,7 +46,7 @@ class StateDirectory:
         """Notes the last run's directory, for ``--resume`` and ``--last-failed``. An OSError is ignored."""
         with contextlib.suppress(OSError):
             self._prepare()
-            (self.path / "latest").write_text(f"{directory.resolve()}\n", encoding="utf-8")
+            (self.path / "latest").write_bytes(os.fsencode(directory.resolve()) + b"\n")
 
     def new_run(self, now: float) -> Path:
         """Makes a directory for a run and removes the oldest ones; OSError where it cannot be made."""

@@ -54,7 +54,7 @@ from harness.runner.zygote_process import LOOK_S, STACKS_S, STOPPED_LOOKS, Zygot
 from harness.system import posix
 from harness.system.server_process import STOPPED
 from harness.system.signals import WORKER_STACKS
-from harness.wire import read_available
+from harness.wire import read_available, socket_pair
 
 # Seconds without further bytes after which a dump counts as complete: faulthandler writes no end mark.
 STACKS_QUIET_S = 0.2
@@ -145,7 +145,7 @@ class Workers:
         self._count += 1
         name = f"{label}#{self._count}"
         order = replace(options, worker=name, items=[item for item, _ in items], marker=_marker())
-        near, far = socket.socketpair()
+        near, far = socket_pair()
         output, output_far = os.pipe()
         stacks, stacks_far = os.pipe()
         for fd in (output, stacks):

@@ -25,6 +25,7 @@ from typing import NoReturn
 
 from harness import coverage_hook
 from harness.errors import ProtocolError
+from harness.outcomes import EXIT_ERROR
 from harness.runner import worker
 from harness.runner.listing import list_module
 from harness.runner.messages import (
@@ -42,11 +43,12 @@ from harness.runner.messages import (
     encode,
 )
 from harness.runner.unit import to_json
-from harness.system import huge_pages, posix
+from harness.system import huge_pages, posix, signals
 from harness.system.fork_safety import is_clean
+from harness.system.reaper import reap
 from harness.system.server_process import Parent
 from harness.system.signals import WORKER_STACKS
-from harness.wire import recv_fds, recv_frame, send_frame
+from harness.wire import recv_fds, recv_frame, send_frame, socket_from
 
 # Seconds until processes that outlive their worker are killed: fork servers and resource trackers notice the
 # end of their parent within milliseconds and end themselves.
@@ -134,6 +136,7 @@ class Zygote:
         had_torch = "torch" in sys.modules
         was_clean, began = self._clean, time.monotonic()
         listing = list_module(name)
+        signals.settle()
         import_s = time.monotonic() - began
         if was_clean and posix.os_threads() > 1:
             self._clean = is_clean()
@@ -154,7 +157,11 @@ class Zygote:
     def _fork(self, order: Fork, fds: list[int]) -> None:
         parent = os.getpid()
         posix.flush_streams()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:  # no process or memory is left for this user
+            self._refuse(order, fds, f"no worker could be forked: {error}\n")
+            return
         if pid == 0:
             self._become_worker(order, fds, parent)
         for fd in fds:
@@ -163,6 +170,14 @@ class Zygote:
         self._workers[pid] = (order.worker, pidfd, not order.terminal)
         self._selector.register(pidfd, selectors.EVENT_READ, _bind(self._reap, pid))
         self._send(Forked(order.worker, pid))
+
+    def _refuse(self, order: Fork, fds: list[int], reason: str) -> None:
+        """Tells the controller that a worker has ended, with the reason as the worker's output."""
+        _, output, _ = fds
+        os.write(output, reason.encode())
+        for fd in fds:
+            os.close(fd)
+        self._send(Gone(order.worker, EXIT_ERROR, 0))
 
     def _become_worker(self, order: Fork, fds: list[int], parent: int) -> NoReturn:
         """Turns the forked child into a worker, which keeps only the imported modules, and runs its batch."""
@@ -184,7 +199,7 @@ class Zygote:
             faulthandler.register(WORKER_STACKS, stacks, all_threads=True, chain=False)
             coverage_hook.start_in_child()
             gc.enable()
-            with socket.socket(fileno=channel_fd) as channel:
+            with socket_from(channel_fd) as channel:
                 worker.run_batch(order, self._tests, channel, output)
 
         os._exit(worker.guarded(body))
@@ -213,8 +228,7 @@ class Zygote:
         os.close(pidfd)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             (os.killpg if own_group else os.kill)(pid, signal.SIGKILL)
-        _, status, usage = os.wait4(pid, 0)
-        self._send(Gone(name, os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024))
+        self._send(Gone(name, *reap(pid)))
         self._note_orphans()
 
     # -- orphans: workers adopt the orphans among their descendants; when a worker ends, the zygote does
@@ -256,16 +270,17 @@ def _bind(method: Callable[[int], None], pid: int) -> Callable[[], None]:
 
 
 def _moved_up(fd: int) -> int:
-    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    except OSError:  # the user's limit of descriptors (``ulimit -n``) is lower
+        return fd
     os.close(fd)
     return high
 
 
 def _connect_streams(order: Fork, output: int) -> None:
     if not order.terminal:
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        os.close(null)
+        posix.input_from_null()
     if not (order.terminal or order.stream):
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -286,6 +301,7 @@ def _default_signals() -> None:
 
 def main(control: socket.socket, parent: Parent, guarded: dict[str, str | None]) -> NoReturn:
     """The entry point of the zygote's interpreter: runs a ``Zygote`` and exits."""
+    signals.settle()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the controller handles a Ctrl-C at the terminal
     faulthandler.register(WORKER_STACKS, sys.__stderr__ or 2, all_threads=True, chain=False)
     posix.adopt_orphans()

@@ -83,12 +83,12 @@ class ZygoteOwner:
         skip = {*self._loaded, *self._broken, *self._cold}
         yield from self._load([m for m in modules if m not in skip], show_notice)
 
-    def lost(self) -> None:
-        """Closes a zygote that has died; HarnessError after more than ``MOST_LOSSES`` of them."""
+    def lost(self, how: object = "see the notices above") -> None:
+        """Closes a zygote that has died; HarnessError, which says ``how``, after ``MOST_LOSSES`` others."""
         self._losses += 1
         self.close()
         if self._losses > MOST_LOSSES:
-            raise HarnessError("the process that forks workers died again and again; see the notices above")
+            raise HarnessError(f"the process that forks workers died again and again: {how}")
 
     def _load(self, modules: Sequence[str], show_notice: Callable[[str], None]) -> Iterator[Loaded]:
         todo, told = list(modules), set(self._loaded)
@@ -105,7 +105,7 @@ class ZygoteOwner:
                         yield loaded
             except ZygoteLost as lost:
                 show_notice(f"the process that forks workers ended ({_first_line(lost)}); starting another")
-                self.lost()
+                self.lost(lost)
                 spoiled = True
             if not spoiled:
                 return

@@ -12,9 +12,9 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.errors import ProtocolError
+from harness.errors import HarnessError, ProtocolError
 from harness.runner.messages import Fork, Kill, Load, Loaded, Loading, Message, Ready, decode, encode
-from harness.system import posix
+from harness.system import posix, scratch
 from harness.system.intra_op_threads import SINGLE_THREADED
 from harness.system.server_process import ROOT, ServerProcess, start_interpreter
 from harness.system.signals import WORKER_STACKS
@@ -46,24 +46,29 @@ class ZygoteProcess(ServerProcess):
     """Owns a zygote. Leaving the context ends it, its workers, and the processes that these left behind."""
 
     def __init__(self, environ: Mapping[str, str], sys_path: Sequence[str], *, inherit_streams: bool) -> None:
-        """Starts the zygote's interpreter.
+        """Starts the zygote's interpreter; HarnessError where that is impossible.
 
         With ``inherit_streams`` it and its workers have this process's standard streams, session and process
         group; otherwise its output goes to a log.
         """
         self._reader = FrameReader()
-        self._log = tempfile.TemporaryFile(prefix="harness-zygote-")  # noqa: SIM115 - closed by close()
+        with scratch.advised():
+            self._log = tempfile.TemporaryFile(prefix="harness-zygote-")  # noqa: SIM115 - closed by close()
         logged = {} if inherit_streams else {"stdout": self._log, "stderr": self._log}
-        pid, control = start_interpreter(
-            "harness.runner.zygote",
-            "main",
-            [ROOT, *(p for p in sys_path if p != ROOT)],
-            arguments={"guarded": {name: environ.get(name) for name in SINGLE_THREADED}},
-            environ=environ,
-            stdin=None if inherit_streams else subprocess.DEVNULL,
-            start_new_session=not inherit_streams,
-            **logged,
-        )
+        try:
+            pid, control = start_interpreter(
+                "harness.runner.zygote",
+                "main",
+                [ROOT, *(p for p in sys_path if p != ROOT)],
+                arguments={"guarded": {name: environ.get(name) for name in SINGLE_THREADED}},
+                environ=environ,
+                stdin=None if inherit_streams else subprocess.DEVNULL,
+                start_new_session=not inherit_streams,
+                **logged,
+            )
+        except OSError as error:
+            self._log.close()
+            raise HarnessError(f"the process that forks workers could not be started: {error}") from error
         super().__init__(pid, control)
         self._stopped_looks = 0
 

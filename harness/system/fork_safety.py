@@ -6,6 +6,7 @@ no accelerator, which these functions check.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -40,7 +41,8 @@ def _trial_fork() -> None:
         pid = os.fork()
     if pid == 0:
         os._exit(0)
-    os.waitpid(pid, 0)
+    with contextlib.suppress(ChildProcessError):  # this process ignores SIGCHLD, so the kernel reaped it
+        os.waitpid(pid, 0)
 
 
 def _has_accelerator_context() -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from harness.system import processors
 
 VARIABLE = "OMP_NUM_THREADS"
+# The largest number that torch and OpenMP can be told, a C int.
+_MOST = 2**31 - 1
 # Libraries that start a thread pool when they are imported are limited to one thread in a server, which
 # could not be forked safely otherwise. Ranks and workers get the user's values.
 SINGLE_THREADED: Mapping[str, str] = {
@@ -22,9 +24,12 @@ SINGLE_THREADED: Mapping[str, str] = {
 
 
 def asked_for(environ: Mapping[str, str]) -> int | None:
-    """The number that ``OMP_NUM_THREADS`` asks for (the first of a list by nesting level), else None."""
+    """The number that ``OMP_NUM_THREADS`` asks for (the first of a list by nesting level), else None.
+
+    Like OpenMP, it ignores what is no number of threads.
+    """
     text = environ.get(VARIABLE, "").split(",")[0].strip()
-    return int(text) if text.isdigit() and int(text) > 0 else None
+    return int(text) if text.isdecimal() and 0 < int(text) <= _MOST else None
 
 
 def of_rank(environ: Mapping[str, str], world_size: int) -> int:

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from harness.errors import LaunchError
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 # Exists where the kernel was built with CONFIG_PROC_CHILDREN.
@@ -41,9 +43,41 @@ def flush_streams() -> None:
     _libc().fflush(None)
 
 
+def open_standard_descriptors() -> None:
+    """Opens /dev/null as standard input, output or error where this process was started without it.
+
+    The next descriptors that it opens would get these numbers otherwise, and would be lost as soon as a child
+    gets streams of its own.
+    """
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+            os.set_inheritable(fd, True)
+
+
+def input_from_null() -> None:
+    """Makes /dev/null this process's standard input."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    if null == 0:  # standard input was closed
+        os.set_inheritable(0, True)
+        return
+    os.dup2(null, 0)
+    os.close(null)
+
+
 def os_threads() -> int:
-    """The number of threads of this process by the operating system's count, native ones included."""
-    return len(os.listdir("/proc/self/task"))
+    """The number of threads of this process by the operating system's count, native ones included.
+
+    LaunchError where /proc is not mounted.
+    """
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except FileNotFoundError:
+        raise LaunchError(
+            "/proc is not mounted, and processes cannot be watched without it: mount -t proc proc /proc"
+        ) from None
 
 
 def children() -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource  # noqa: F401 - os.wait4 imports it, and a test may have changed sys.path by then
 import signal
 from collections.abc import Collection, Sequence
 

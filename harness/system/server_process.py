@@ -23,11 +23,14 @@ from typing import Any, NoReturn
 from harness.outcomes import exit_text
 from harness.system import posix
 from harness.system.intra_op_threads import SINGLE_THREADED
+from harness.wire import socket_from, socket_pair
 
 # The package's parent directory, from which a new interpreter imports `harness` before it gets our sys.path.
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# Under -c Python looks for modules in the working directory first, where a test may be called json.py.
+WITHOUT_CWD = "import sys; sys.path[:] = filter(None, sys.path); "
 _BOOT = (
-    "import json, sys; a = json.loads(sys.argv.pop(1)); sys.path.insert(0, a['root']); "
+    f"{WITHOUT_CWD}import json; a = json.loads(sys.argv.pop(1)); sys.path.insert(0, a['root']); "
     "from harness.system.server_process import boot; boot(a)"
 )
 
@@ -148,7 +151,7 @@ def start_interpreter(
     has no process or descriptor left.
     """
     with contextlib.ExitStack() as undo:
-        near, far = (undo.enter_context(end) for end in socket.socketpair())
+        near, far = (undo.enter_context(end) for end in socket_pair())
         boot = Boot(module, function, far.fileno(), list(sys_path), this_process(), dict(arguments or {}))
         child = subprocess.Popen(
             [sys.executable, *interpreter_flags(), "-c", _BOOT, json.dumps(dataclasses.asdict(boot))],
@@ -179,11 +182,11 @@ def boot(argument: dict[str, Any]) -> NoReturn:
     What the function raises, other than KeyboardInterrupt, ends the process with a traceback.
     """
     what = Boot(**{**argument, "parent": Parent(**argument["parent"])})
-    control = socket.socket(fileno=what.fd)
+    control = socket_from(what.fd)
     control.set_inheritable(False)
     sys.path[:] = what.sys_path
     entry = getattr(importlib.import_module(what.module), what.function)
     with contextlib.suppress(KeyboardInterrupt):
         entry(control, what.parent, **what.arguments)
-    sys.stdout.flush()
+    posix.flush_streams()
     os._exit(0)

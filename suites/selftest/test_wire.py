@@ -20,6 +20,20 @@ def frame(payload: bytes) -> bytes:
     return struct.pack(">I", len(payload)) + payload
 
 
+class DefaultTimeoutTest(unittest.TestCase):
+    """Sockets in a process where a test has called ``socket.setdefaulttimeout``."""
+
+    def test_default_timeout(self) -> None:
+        """They block all the same, in another process that has their descriptors too."""
+        self.addCleanup(socket.setdefaulttimeout, socket.getdefaulttimeout())
+        socket.setdefaulttimeout(0.001)
+        near, far = wire.socket_pair()
+        for sock in (near, far, wire.socket_from(os.dup(far.fileno()))):
+            with sock:
+                self.assertIsNone(sock.gettimeout())
+                self.assertTrue(os.get_blocking(sock.fileno()))
+
+
 class FrameReaderTest(unittest.TestCase):
     """The reader for non-blocking sockets."""
 

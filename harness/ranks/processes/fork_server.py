@@ -23,6 +23,7 @@ from harness.ranks.processes.rank_set import DirtyModule, RankSet
 from harness.system import posix
 from harness.system.fork_safety import is_clean
 from harness.system.server_process import Parent, start_interpreter, this_process
+from harness.wire import socket_pair
 
 
 class ForkServerLauncher(ServerLauncher):
@@ -99,7 +100,7 @@ def _fork_server() -> LaunchServer:
     posix.flush_streams()
     parent = this_process()
     with contextlib.ExitStack() as undo:
-        near, far = (undo.enter_context(end) for end in socket.socketpair())
+        near, far = (undo.enter_context(end) for end in socket_pair())
         pid = os.fork()
         if pid == 0:
             near.close()

@@ -11,6 +11,7 @@ from typing import Protocol
 from harness.errors import LaunchError
 from harness.protocol import Launch, Release, encode
 from harness.ranks.processes.rank_set import RankSet, StartTimeout
+from harness.system import posix
 from harness.system.server_process import ServerProcess
 from harness.wire import send_frame
 
@@ -92,6 +93,7 @@ class ServerLauncher(abc.ABC):
         if self._server is not None and (self._server.end_if_stopped() or not self._server.alive()):
             self.close()
         if self._server is None:
+            posix.open_standard_descriptors()
             try:
                 self._server = self._start_server(module, sys_path)
             except OSError as error:

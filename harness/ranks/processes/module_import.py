@@ -34,6 +34,14 @@ def reference(module_name: str) -> ModuleRef:
     return ModuleRef(module_name, file, spec.name if spec is not None else None)
 
 
+def working_directory() -> str:
+    """This process's working directory, which ranks change to; LaunchError where it has been removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise LaunchError("the working directory has been removed: ranks need one that exists") from None
+
+
 def adopt_parent_environment(request: Launch, previous: Launch | None = None) -> bool:
     """Sets this process's environment, directory, ``sys.path`` and arguments to the request's.
 

@@ -67,6 +67,8 @@ class Output:
 def _write_out(data: bytes) -> None:
     """Writes bytes to this process's standard output, below its text layer where there is one."""
     stream = sys.stdout
+    if stream is None:  # this process was started without standard output
+        return
     raw = getattr(stream, "buffer", None)
     if raw is None:
         stream.write(data.decode("utf-8", errors="backslashreplace"))

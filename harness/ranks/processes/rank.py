@@ -13,7 +13,6 @@ import io
 import mmap
 import os
 import signal
-import socket
 import sys
 import traceback
 import warnings
@@ -31,6 +30,7 @@ from harness.ranks.processes.channel import RankChannel
 from harness.ranks.result import RankResult, exit_forked_child, final_result
 from harness.system import intra_op_threads, originals, posix
 from harness.system.signals import RANK_STACKS
+from harness.wire import socket_from
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -61,9 +61,7 @@ def from_exec() -> NoReturn:
     assert isinstance(assignment, Assignment)
     for fd in (assignment.channel, assignment.stack, assignment.log):
         os.set_inheritable(fd, False)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
+    posix.input_from_null()
     module_import.adopt_parent_environment(assignment.launch)
     live(assignment)
 
@@ -75,7 +73,7 @@ def live(assignment: Assignment) -> NoReturn:
     coverage_hook.start_in_child()
     debugger.install(assignment.rank)
     _settle_threads(assignment.launch)
-    channel = RankChannel(socket.socket(fileno=assignment.channel), assignment.rank)
+    channel = RankChannel(socket_from(assignment.channel), assignment.rank)
     log = collective_log.CollectiveLog(mmap.mmap(assignment.log, collective_log.PAGE_BYTES))
     if assignment.launch.pooled:
         _serve_tests(assignment, channel, log)

@@ -27,7 +27,7 @@ from harness.errors import LaunchError, ServerLost
 from harness.protocol import Launch, Launched, Refused, Release, Signal, decode, encode
 from harness.ranks.deadlines import KILL_WAIT_S
 from harness.system.server_process import STOPPED, ServerProcess
-from harness.wire import framed, recv_frame, send_fds, send_frame
+from harness.wire import framed, recv_frame, send_fds, send_frame, socket_pair
 
 # Descriptors that follow a Launch: the launch's socket, then four for each rank.
 SHARED_FDS = 1
@@ -90,7 +90,7 @@ class RankSet:
         self.links: list[RankLink] = []
         self.swept: list[str] | None = None
         self._attention: select.poll | None = None
-        self.events, far_events = socket.socketpair()
+        self.events, far_events = socket_pair()
         self._remote = _Remote([far_events.detach()])
         try:
             for rank in range(request.world_size):
@@ -101,7 +101,7 @@ class RankSet:
 
     def _open_link(self, rank: int) -> None:
         with contextlib.ExitStack() as undo:
-            near, far = (undo.enter_context(end) for end in socket.socketpair())
+            near, far = (undo.enter_context(end) for end in socket_pair())
             output, output_far = _open_pipe(undo)
             stack, stack_far = _open_pipe(undo)
             log = collective_log.memory_file()

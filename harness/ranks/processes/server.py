@@ -25,11 +25,11 @@ from harness.protocol import Assignment, Launch, Launched, Refused, Release, Sig
 from harness.ranks.processes import module_import, preload
 from harness.ranks.processes.launched_ranks import LaunchedRanks
 from harness.ranks.processes.rank_set import remote_fd_count, split_fds
-from harness.system import huge_pages, posix
+from harness.system import huge_pages, posix, signals
 from harness.system.fork_safety import fork_keeps_all_threads
 from harness.system.reaper import Reaper
 from harness.system.server_process import Parent
-from harness.wire import read_available, recv_fds, recv_frame
+from harness.wire import read_available, recv_fds, recv_frame, socket_from, socket_pair
 
 # Starts the process of one rank by fork or exec: (its assignment, descriptors to close) -> process id.
 StartRank = Callable[[Assignment, Sequence[int]], int]
@@ -75,7 +75,7 @@ class Server:
 
         No step is interrupted halfway, except an import, which may never end.
         """
-        readable, writable = self._wakeup = socket.socketpair()
+        readable, writable = self._wakeup = socket_pair()
         for end in self._wakeup:
             end.setblocking(False)
         self._selector.register(readable, selectors.EVENT_READ, lambda: readable.recv(64))
@@ -121,7 +121,7 @@ class Server:
             return
         self._scratch = message.scratch or self._scratch
         fds = recv_fds(self._control, remote_fd_count(message.world_size))
-        ranks = LaunchedRanks(socket.socket(fileno=fds[0]))
+        ranks = LaunchedRanks(socket_from(fds[0]))
         try:
             refusal = self._prepare(message) or self._start_ranks(message, ranks, fds)
         finally:
@@ -166,6 +166,7 @@ class Server:
             preload.import_for_ranks(request.imports)
         finally:
             self._importing = False
+            signals.settle()
             self._reaper.register_helpers(before)
 
     def _start_ranks(self, request: Launch, ranks: LaunchedRanks, fds: list[int]) -> Refused | None:
@@ -256,6 +257,7 @@ def _brief(error: BaseException) -> str:
 
 def main(control: socket.socket, start_rank: StartRank, *, preload: bool, parent: Parent) -> None:
     """Makes this process a server and serves requests; returns when the server is no longer needed."""
+    signals.settle()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)  # only the parent gets SIGINT from a Ctrl-C at the terminal
     posix.adopt_orphans()
@@ -291,7 +293,5 @@ def close_on_to_null(keep: set[int]) -> None:
 
 def detach_stdio() -> None:
     """Replaces standard input by /dev/null; output stays connected, for the server's own error messages."""
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
+    posix.input_from_null()
     sys.stdin = open(os.devnull)  # noqa: SIM115 - held for the life of the process

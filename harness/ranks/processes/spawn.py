@@ -16,10 +16,10 @@ from harness.protocol import Assignment, Launch, encode
 from harness.ranks.processes import server
 from harness.ranks.processes.launcher import LaunchServer, ServerLauncher
 from harness.ranks.processes.rank_set import RankSet
-from harness.system.server_process import ROOT, Parent, interpreter_flags, start_interpreter
+from harness.system.server_process import ROOT, WITHOUT_CWD, Parent, interpreter_flags, start_interpreter
 
 _BOOT = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    f"{WITHOUT_CWD}sys.path.insert(0, sys.argv.pop(1)); "
     "from harness.ranks.processes.rank import from_exec; from_exec()"
 )
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import unittest
+from unittest import mock
 
 from harness.report.base import TestStarted
 from harness.report.live import MAX_RUNNING, LiveReporter
@@ -53,6 +55,13 @@ class LiveReporterTest(unittest.TestCase):
         command = runs.summary().rerun_command
         assert command is not None
         self.assertIn(visible(command), self.shown())
+
+    def test_no_columns(self) -> None:
+        """COLUMNS=0 does not make the text disappear."""
+        with mock.patch.dict(os.environ, COLUMNS="0"):
+            reporter = LiveReporter(self.stream, clock=lambda: BEGAN_S)
+        reporter.message("look")
+        self.assertIn("note: look", self.shown())
 
     def test_small_terminal(self) -> None:
         reporter = self.reporter(size=(30, 6))

@@ -98,6 +98,22 @@ class RunTest(RunnerCase):
         self.assertIn("unittest.loader._FailedTest.test_bad\n", run.out)
         self.assertIn("no_such_module", run.err)
 
+    def test_list_to_a_full_disk(self) -> None:
+        """A list that cannot be written is one line of an error and exit code 3."""
+        self.write("test_g", GOOD)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                self.command("test_g", "--list"),
+                cwd=self.directory,
+                env=self.environ(),
+                stdout=full,
+                stderr=subprocess.PIPE,
+                check=False,
+            )
+        self.assertEqual(done.returncode, 3)
+        said = "the harness failed: standard output cannot be written: No space left on device"
+        self.assertIn(said, done.stderr.decode())
+
     def test_list_on_a_warm_cache_imports_nothing(self) -> None:
         """A listed module is not imported again until its source changes."""
         self.write("test_g", "open('imported', 'a').write('x')\n" + GOOD)

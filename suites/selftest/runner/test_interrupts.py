@@ -213,16 +213,30 @@ class InterruptTest(RunnerCase):
         self.assertTrue(gone(int(line.split()[-1])))
         self.assertFalse((self.directory / "scratch").exists())
 
-    def test_a_hang_up_that_is_ignored(self) -> None:
-        """SIGHUP stays ignored if it was, as under nohup, and otherwise interrupts the run."""
-        before = signal.getsignal(signal.SIGHUP)
-        self.addCleanup(signal.signal, signal.SIGHUP, before)
-        for handler, taken in ((signal.SIG_IGN, False), (signal.SIG_DFL, True)):
-            with self.subTest(handler=handler):
-                signal.signal(signal.SIGHUP, handler)
+    def test_what_was_ignored(self) -> None:
+        """SIGHUP and SIGINT stay ignored if they were (``nohup``, ``&``); SIGTERM interrupts in any case."""
+        for number, handler, taken in (
+            (signal.SIGHUP, signal.SIG_IGN, False),
+            (signal.SIGHUP, signal.SIG_DFL, True),
+            (signal.SIGINT, signal.SIG_IGN, False),
+            (signal.SIGINT, signal.default_int_handler, True),
+            (signal.SIGTERM, signal.SIG_IGN, True),
+        ):
+            with self.subTest(number=number, handler=handler):
+                self.addCleanup(signal.signal, number, signal.signal(number, handler))
                 with Interrupts():
-                    self.assertEqual(signal.getsignal(signal.SIGHUP) is not handler, taken)
-                self.assertIs(signal.getsignal(signal.SIGHUP), handler)
+                    self.assertEqual(signal.getsignal(number) is not handler, taken)
+                self.assertIs(signal.getsignal(number), handler)
+
+    def test_what_was_blocked(self) -> None:
+        """Signals that were blocked interrupt a run, and are blocked again after it."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGUSR1])
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        with Interrupts() as interrupts:
+            self.assertEqual(signal.pthread_sigmask(signal.SIG_BLOCK, []), before | {signal.SIGUSR1})
+            signal.raise_signal(signal.SIGTERM)
+            self.assertEqual(interrupts.count, 1)
+        self.assertIn(signal.SIGTERM, signal.pthread_sigmask(signal.SIG_BLOCK, []))
 
 
 def read_until(process: subprocess.Popen[str], found: Callable[[str], bool]) -> str:

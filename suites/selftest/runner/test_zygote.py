@@ -9,7 +9,9 @@ import socket
 import sys
 import unittest
 from typing import TypeVar
+from unittest import mock
 
+from harness.outcomes import EXIT_ERROR
 from harness.runner.messages import (
     Ended,
     Fork,
@@ -23,10 +25,12 @@ from harness.runner.messages import (
     Message,
     Ready,
     decode,
+    encode,
 )
 from harness.runner.plan import Attempt
+from harness.runner.zygote import Zygote
 from harness.runner.zygote_process import ZygoteProcess
-from harness.wire import recv_frame
+from harness.wire import recv_frame, send_fds, send_frame
 from suites.selftest.runner import runs
 from suites.selftest.runner.test_workers import gone
 
@@ -177,6 +181,27 @@ class ZygoteTest(unittest.TestCase):
         self.zygote.control.shutdown(socket.SHUT_RDWR)
         self.assertTrue(gone(self.pid))
         self.assertTrue(gone(self.zygote.pid))
+
+
+class RefusedForkTest(unittest.TestCase):
+    """A zygote that may not fork."""
+
+    def test_refused(self) -> None:
+        """It lives on, and tells that the worker has ended, with the reason as the worker's output."""
+        near, far = socket.socketpair()
+        self.addCleanup(near.close)
+        readable, output = os.pipe()
+        self.addCleanup(os.close, readable)
+        send_frame(near, encode(Fork("w1", [], "marker:")))
+        send_fds(near, [output, output, output])
+        os.close(output)
+        near.shutdown(socket.SHUT_WR)
+        with mock.patch("os.fork", side_effect=BlockingIOError(11, "no more processes")):
+            Zygote(far, {}, os.getpid()).run()
+        frame = recv_frame(near)
+        assert frame is not None
+        self.assertEqual(decode(frame), Gone("w1", EXIT_ERROR, 0))
+        self.assertEqual(os.read(readable, 999), b"no worker could be forked: [Errno 11] no more processes\n")
 
 
 if __name__ == "__main__":

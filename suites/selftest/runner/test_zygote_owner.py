@@ -116,8 +116,8 @@ class ZygoteOwnerTest(unittest.TestCase):
         """A run goes on after ``MOST_LOSSES`` dead zygotes, and the next one ends it."""
         for _ in range(MOST_LOSSES):
             self.owner.lost()
-        with self.assertRaisesRegex(HarnessError, "again and again"):
-            self.owner.lost()
+        with self.assertRaisesRegex(HarnessError, "again and again: for a reason"):
+            self.owner.lost("for a reason")
 
     def test_too_many_imports_that_end_the_zygote(self) -> None:
         """Losses during imports count too; the modules up to the last one have their errors by then."""

@@ -25,6 +25,8 @@ class IntraOpThreadsTest(unittest.TestCase):
             ("-1", None),
             ("many", None),
             (",2", None),
+            ("\u00b2", None),
+            (str(2**31), None),
         ):
             environ = {} if text is None else {"OMP_NUM_THREADS": text}
             with self.subTest(text=text):

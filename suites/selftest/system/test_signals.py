@@ -35,6 +35,15 @@ class SignalsTest(unittest.TestCase):
         self.assertLessEqual(set(numbers.values()), {signal.SIGUSR1, signal.SIGUSR2})
         self.assertNotEqual(numbers["RANK_STACKS"], numbers["WORKER_STACKS"])
 
+    def test_settle(self) -> None:
+        """Afterwards no signal is blocked, and the exit codes of children are there to be waited for."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signals.RANK_STACKS])
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        self.addCleanup(signal.signal, signal.SIGCHLD, signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        signals.settle()
+        self.assertEqual(signal.pthread_sigmask(signal.SIG_BLOCK, []), set())
+        self.assertIs(signal.getsignal(signal.SIGCHLD), signal.SIG_DFL)
+
     def test_plain_numbers(self) -> None:
         """They are plain numbers, which cross a process as JSON."""
         for name in NAMES:

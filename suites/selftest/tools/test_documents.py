@@ -15,11 +15,19 @@ from harness.runner.exit_codes import MEANINGS
 from harness.runner.run_directory import KEPT_RUNS
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP
 from harness.settings import GRACE_S, VARIABLES
+from suites.selftest.environments import (
+    test_imports,
+    test_interpreter,
+    test_limits,
+    test_places,
+    test_streams,
+)
 from suites.selftest.faults.descriptors import ABUSES
 
 TREE = Path(__file__).resolve().parents[3]
 README = (TREE / "README.rst").read_text(encoding="utf-8")
 ARCHITECTURE = (TREE / "ARCHITECTURE.rst").read_text(encoding="utf-8")
+ENVIRONMENTS = (TREE / "docs" / "environments.rst").read_text(encoding="utf-8")
 CONTRIBUTING = (TREE / "CONTRIBUTING.rst").read_text(encoding="utf-8")
 
 # One that stands for any, and one that update_timings.py writes.
@@ -94,6 +102,26 @@ class Tables(unittest.TestCase):
         text = "A\n=\n\nx\n\n=  ===\na  b\n=  ===\n1  x y\n2  ``z``\n=  ===\n\nB\n-\n\n=  ==\n3  zz\n=  ==\n"
         self.assertEqual(_table(text, "A"), [("1", "x y"), ("2", "``z``")])
         self.assertEqual(_table(text, "B"), [("3", "zz")])
+
+
+class Environments(unittest.TestCase):
+    """``docs/environments.rst`` beside the tests of its rows."""
+
+    def test_rows(self) -> None:
+        """Each table has the rows of its module of tests, in order, with the errors that these expect."""
+        for heading, module in (
+            ("Python", test_interpreter),
+            ("Streams and signals", test_streams),
+            ("Directories and names", test_places),
+            ("What a test module does when it is imported", test_imports),
+            ("Limits, rights and namespaces", test_limits),
+        ):
+            with self.subTest(heading):
+                told = _table(ENVIRONMENTS, heading)
+                self.assertEqual([name for name, _ in told], [row.name for row in module.ROWS])
+                for (_, happens), row in zip(told, module.ROWS, strict=True):
+                    self.assertIn(row.says, happens)
+                    self.assertEqual(happens.startswith(("right", "the same")), not row.says, row.name)
 
 
 class Layout(unittest.TestCase):

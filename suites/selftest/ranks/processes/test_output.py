@@ -9,6 +9,7 @@ import tempfile
 import tracemalloc
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from hypothesis import strategies as st
 
@@ -66,6 +67,11 @@ class StreamTest(unittest.TestCase):
         self.assertEqual(
             self.shown(b"on", b"e\ntwo\nth", b"ree"), "[rank 3] one\n[rank 3] two\n[rank 3] three\n"
         )
+
+    def test_no_standard_output(self) -> None:
+        """A process that was started without standard output drops the lines."""
+        with mock.patch("sys.stdout", None):
+            output.Output(1, stream=True).feed(b"line\n")
 
     def test_nothing(self) -> None:
         """No output makes no line."""
