@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tools.verdict_fuzzing.case import GARBLING, LEAVING_PROCESSES, FuzzCase
+from tools.verdict_fuzzing.case import EXITING, GARBLING, LEAVING_PROCESSES, FuzzCase
 from tools.verdict_fuzzing.limits import limits_of
 from tools.verdict_fuzzing.model import Nature, dies, hangs, nature, stuck
 from tools.verdict_fuzzing.observation import NO_VERDICT, Observation
@@ -177,12 +177,10 @@ def _as_expected_failure(case: FuzzCase) -> Expectation:
     expected_failure = frozenset({"expected failure"})
     peers_fail = case.peers == "fail" and bool(case.others)
     in_method = case.moment in ("body", "sub-test", "late")
-    if kind in (Nature.FAILS, Nature.RAISES) and in_method:
-        # Ctrl-C is nothing that a test can be expected to do.
-        doubtful = frozenset({"error"}) if case.fault == "keyboard_interrupt" else frozenset()
-        return Expectation(expected_failure | doubtful)
-    if kind is Nature.EXITS and in_method:
-        return Expectation(expected_failure | {"error"})
+    if kind in (Nature.FAILS, Nature.RAISES, Nature.EXITS) and in_method:
+        # By unittest these are as expected as any; here ``sys.exit`` is a crash, which nobody can expect.
+        doubtful = case.fault in (*EXITING, "keyboard_interrupt")
+        return Expectation(expected_failure | (frozenset({"error"}) if doubtful else frozenset()))
     if kind in (Nature.PASSES, Nature.SKIPS_PART):
         return Expectation(
             expected_failure
