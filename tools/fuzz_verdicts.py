@@ -20,7 +20,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
@@ -32,7 +32,7 @@ from tools.verdict_fuzzing.observation import Observation
 from tools.verdict_fuzzing.oracle import Expectation, expected, objections
 
 # How much longer the limits of a case are when it is run again by itself.
-MORE_PATIENCE = 3.0
+MORE_PATIENCE = 2.0
 # Lines of a wrong verdict's text that are shown.
 SHOWN_LINES = 12
 
@@ -57,6 +57,19 @@ class Judged:
         return None if self.came.seconds is None else max(0.0, self.came.seconds - self.wanted.due_s)
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A case that was judged, and how it was judged by itself, with more time, where it was wrong at first."""
+
+    first: Judged
+    again: Judged | None
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the case was wrong both times."""
+        return self.again is not None and bool(self.again.wrong)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the tool and returns one of the exit codes that ``--help`` lists."""
     options = _parser().parse_args(argv)
@@ -72,28 +85,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         for case in cases:
             print(f"{case.seed}: {case}: {expected(case)}")
         return 0
-    judged: list[Judged] = []
-    once: list[Judged] = []
-    again: list[Judged] = []
+    results: list[Result] = []
     for result in run(cases, options.jobs, options.patience, only):
-        judged.append(result)
-        if result.wrong:
-            repeated = list(judged_of(Batch((result.case,), MORE_PATIENCE * options.patience, only)))
-            wrong_again = [each for each in repeated if each.wrong]
-            (again if wrong_again else once).append(result)
-            _show(result, wrong_again[0] if wrong_again else None, only)
-        if sys.stdout.isatty() or len(judged) % 50 == 0:
-            print(f"{len(judged)} of {len(cases)}, {len(again)} wrong, {len(once)} once", flush=True)
-    _sum_up(judged, once, again)
-    return 1 if again else 0
+        results.append(result)
+        if result.first.wrong:
+            _show(result, only)
+        if sys.stdout.isatty() or len(results) % 50 == 0:
+            wrong = sum(each.wrong for each in results)
+            print(f"{len(results)} of {len(cases)}, {wrong} wrong", flush=True)
+    _sum_up(results)
+    return 1 if any(each.wrong for each in results) else 0
 
 
-def run(cases: Sequence[FuzzCase], jobs: int, patience: float, only: tuple[str, ...]) -> Iterator[Judged]:
-    """Runs cases in batches, ``jobs`` of them side by side, and yields each as its batch ends."""
+def run(cases: Sequence[FuzzCase], jobs: int, patience: float, only: tuple[str, ...]) -> Iterator[Result]:
+    """Runs cases in batches, ``jobs`` of them side by side, and yields the results as a batch ends."""
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(lambda b: list(judged_of(b)), each) for each in batches(cases, patience, only)]
-        for future in as_completed(futures):
+        for future in as_completed(pool.submit(_results, each) for each in batches(cases, patience, only)):
             yield from future.result()
+
+
+def _results(batch: Batch) -> list[Result]:
+    """The cases of a batch, run and judged, and those that were wrong by themselves once more."""
+    return [Result(first, _again(batch, first) if first.wrong else None) for first in judged_of(batch)]
+
+
+def _again(batch: Batch, first: Judged) -> Judged:
+    alone = replace(batch, cases=(first.case,), patience=MORE_PATIENCE * batch.patience)
+    return next(judged_of(alone))
 
 
 def judged_of(batch: Batch) -> Iterator[Judged]:
@@ -131,29 +149,34 @@ def _positive(text: str) -> int:
     return number
 
 
-def _show(first: Judged, again: Judged | None, only: Iterable[str]) -> None:
+def _show(result: Result, only: Iterable[str]) -> None:
     """Prints a wrong case: how to run it alone, what was drawn, what was wanted, and what came."""
     words = "".join(f" --only {word}" for word in only)
-    print(f"{'WRONG' if again else 'wrong once'}: --seed {first.case.seed} --cases 1{words}")
-    print(f"    drawn: {first.case}\n    wanted: {first.wanted}")
-    for line in (again or first).wrong:
+    case, shown = result.first.case, result.again if result.wrong and result.again else result.first
+    print(f"{'WRONG' if result.wrong else 'wrong once'}: --seed {case.seed} --cases 1{words}")
+    print(f"    drawn: {case}\n    wanted: {shown.wanted}")
+    for line in shown.wrong:
         print(f"    {line}")
-    for line in (again or first).came.text.splitlines()[:SHOWN_LINES]:
+    for line in shown.came.text.splitlines()[:SHOWN_LINES]:
         print(f"        | {line[:200]}")
     sys.stdout.flush()
 
 
-def _sum_up(judged: Sequence[Judged], once: Sequence[Judged], again: Sequence[Judged]) -> None:
+def _sum_up(results: Sequence[Result]) -> None:
     """Prints how many cases of each mode were run, how late their verdicts were, and how many were wrong."""
-    for mode, count in sorted(Counter(each.case.mode for each in judged).items()):
-        late = sorted(each.late_s for each in judged if each.case.mode == mode and each.late_s is not None)
-        seconds = (
+    for mode, count in sorted(Counter(each.first.case.mode for each in results).items()):
+        late = sorted(
+            s for each in results if each.first.case.mode == mode and (s := each.first.late_s) is not None
+        )
+        times = (
             f"late by {late[len(late) // 2]:.2f} s (median), {late[-1]:.2f} s (most)" if late else "no times"
         )
-        print(f"{mode}: {count} cases, {seconds}")
-    print(f"{len(judged)} cases: {len(again)} wrong, {len(once)} wrong once and right by themselves")
-    for each in again:
-        print(f"  wrong: {each.case.seed}: {each.case}")
+        print(f"{mode}: {count} cases, {times}")
+    wrong = [each for each in results if each.wrong]
+    once = sum(bool(each.first.wrong) for each in results) - len(wrong)
+    print(f"{len(results)} cases: {len(wrong)} wrong, {once} wrong once and right by themselves")
+    for each in wrong:
+        print(f"  wrong: {each.first.case.seed}: {each.first.case}")
 
 
 if __name__ == "__main__":
