@@ -59,7 +59,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A case that was judged, and how it was judged by itself, with more time, where it was wrong at first."""
+    """A case as it was judged, and again by itself, with more time, where it was wrong at first."""
 
     first: Judged
     again: Judged | None

@@ -1,20 +1,24 @@
 """Runs cases whose ranks are processes that somebody else started: forks them, as torchrun would start them.
 
 Each case has a store of its own, in a process of its own, so that a case that loses ranks spoils no other. A
-rank runs the tests of its case by unittest, writes what came of them to a file, and ends as any interpreter.
+rank runs the tests of its case by unittest, writes what came of them to a file, and leaves.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import os
+import shutil
 import signal
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import NoReturn
 
 from tools.verdict_fuzzing import telling
 from tools.verdict_fuzzing.case import FuzzCase
@@ -34,15 +38,17 @@ def run(module: str, out: str, cases: Sequence[FuzzCase]) -> None:
 
     for case in cases:
         telling.begin(out, case.seed)
-        with tempfile.TemporaryDirectory(prefix="fuzz-external-", ignore_cleanup_errors=True) as directory:
-            if _in_fork(module, directory, case):
-                return  # this process is a rank that has run its tests, and ends as any other
+        directory = tempfile.mkdtemp(prefix="fuzz-external-")  # an object would clean up in each rank, too
+        try:
+            _launch(module, directory, case)
             seen = _collected(case, directory)
+        finally:
+            shutil.rmtree(directory)
         telling.end(out, case.seed, seen)
 
 
-def _in_fork(module: str, directory: str, case: FuzzCase) -> bool:
-    """Starts the store and the ranks, and waits for them; True in a rank when its tests are over."""
+def _launch(module: str, directory: str, case: FuzzCase) -> None:
+    """Starts the store and the ranks, and waits until these have ended."""
     read, write = os.pipe()
     store = os.fork()
     if store == 0:
@@ -54,13 +60,11 @@ def _in_fork(module: str, directory: str, case: FuzzCase) -> bool:
     for rank in range(case.world_size):
         pid = os.fork()
         if pid == 0:
-            _play_rank(module, directory, case, rank, port)
-            return True
+            _rank(module, directory, case, rank, port)
         ranks.append(pid)
     _wait(case, ranks)
     os.kill(store, signal.SIGKILL)
     os.waitpid(store, 0)
-    return False
 
 
 def _host_store(write: int) -> None:
@@ -71,6 +75,17 @@ def _host_store(write: int) -> None:
     os.write(write, str(store.port).encode())
     os.close(write)
     signal.pause()
+
+
+def _rank(module: str, directory: str, case: FuzzCase, rank: int, port: str) -> NoReturn:
+    """Runs the tests and ends, with the functions of atexit, in which a rank waits for the others."""
+    try:
+        _play_rank(module, directory, case, rank, port)
+        atexit._run_exitfuncs()
+    except BaseException:  # noqa: BLE001 - must never reach the driver's frames
+        traceback.print_exc()
+    finally:
+        os._exit(0)
 
 
 def _play_rank(module: str, directory: str, case: FuzzCase, rank: int, port: str) -> None:

@@ -108,8 +108,9 @@ def _struck(case: FuzzCase, kind: Nature) -> Expectation:
         return Expectation(frozenset({"fail", "error"}))
     if kind is Nature.FAILS_THEN_SKIPS:
         # As one process says it; where other ranks went on, it is a divergent skip as well.
-        verdicts = {"fail"} if not case.others else {"fail", "error"}
-        return Expectation(frozenset(verdicts), causes)
+        if case.others:
+            return Expectation(frozenset({"fail", "error"}))
+        return Expectation(frozenset({"fail"}), causes)
     if kind is Nature.FAILS and case.moment == "import":
         return Expectation(frozenset({"fail", "error"}))
     verdict = frozenset({_OF_NATURE.get(kind, "error")})
@@ -147,7 +148,7 @@ def _beside_skips(case: FuzzCase, kind: Nature) -> Expectation:
     if kind is Nature.SKIPS:
         return Expectation(frozenset({"skip"}))
     if kind is Nature.FAILS_THEN_SKIPS:
-        return Expectation(frozenset({"fail", "error"}), frozenset(case.strikers))
+        return Expectation(frozenset({"fail", "error"}))
     quiet = kind in (Nature.PASSES, Nature.SKIPS_PART, Nature.HANGS)
     causes = frozenset() if quiet else frozenset(case.strikers)
     return Expectation(frozenset({"error"}), causes, skipped=case.others, words=("divergent skip",))
