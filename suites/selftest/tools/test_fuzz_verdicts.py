@@ -24,8 +24,8 @@ from tools.verdict_fuzzing.oracle import expected, objections
 from tools.verdict_fuzzing.subject import name_of
 
 # Seeds of cases that are quick: on fresh ranks an assertion, a signal, an exit, a skip, a hang and a process
-# left behind; on pooled ranks an exception, a signal and a thread; on threads an assertion, a hang, a divergent
-# skip and a BaseException; on ranks that somebody else started an exception and ``sys.exit``.
+# left behind; on pooled ranks an exception, a signal and a thread; on threads an assertion, a hang, a skip
+# and a BaseException; on ranks that somebody else started an exception and ``sys.exit``.
 SAMPLE = (1810, 1914, 208, 353, 825, 47, 1218, 534, 271, 9379, 528, 7543, 660, 1204, 277)
 # Limits twice as long as the tool's own, for a machine that runs other tests as well.
 PATIENCE = 2.0

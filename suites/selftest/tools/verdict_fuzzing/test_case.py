@@ -11,7 +11,7 @@ SEEDS = range(4000)
 
 
 class DrawTest(unittest.TestCase):
-    """``draw``."""
+    """What ``draw`` draws."""
 
     def test_pure(self) -> None:
         """A seed draws the same case whatever was drawn before, and draws possible ones only."""

@@ -27,7 +27,7 @@ class Samples(unittest.TestCase):
         raise ValueError("as planned")
 
     def skips(self) -> None:
-        """Skips."""
+        """Skips the whole test."""
         self.skipTest("as planned")
 
     def skips_a_part(self) -> None:

@@ -57,7 +57,7 @@ TABLE: tuple[tuple[dict[str, Any], set[str], set[int]], ...] = (
 
 
 class ExpectedTest(unittest.TestCase):
-    """``expected``."""
+    """What ``expected`` demands."""
 
     def test_table(self) -> None:
         """Each case has these verdicts and these causes, and no others."""
@@ -101,7 +101,7 @@ class ExpectedTest(unittest.TestCase):
 
 
 class ObjectionsTest(unittest.TestCase):
-    """``objections``."""
+    """What ``objections`` finds wrong."""
 
     RIGHT = Observation(
         "fail", "Seed1: failed\ncause: rank 1 failed: AssertionError", "pass", "pass", seconds=0.1
