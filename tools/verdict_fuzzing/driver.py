@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from tools.verdict_fuzzing import external_driver, telling
 from tools.verdict_fuzzing.case import HANGING, FuzzCase
 from tools.verdict_fuzzing.leftovers import MARK, Held, more_than
+from tools.verdict_fuzzing.model import stuck
 from tools.verdict_fuzzing.observation import NO_VERDICT, Observation, verdict_of
 from tools.verdict_fuzzing.subject import (
     AFTER,
@@ -89,7 +90,7 @@ def _threads_allowed(case: FuzzCase) -> int:
     if case.mode != "threads":
         return 0
     stays = (*HANGING, "daemon_thread_left")
-    return case.world_size if case.fault in stays or case.peers == "store" else 0
+    return case.world_size if case.fault in stays or stuck(case) else 0
 
 
 if __name__ == "__main__":

@@ -74,10 +74,13 @@ class Held:
         return cls(tuple(sorted(targets)), tuple(sorted(t.name for t in threading.enumerate())))
 
     def grown(self, threads_allowed: int) -> list[str]:
-        """A line for what this process holds more than at that time; so many further threads are fine."""
+        """A line for what this process holds more than at that time; so many further threads are fine.
+
+        A thread that nobody can end keeps its descriptors, so these are counted only where none was left.
+        """
         now = Held.now()
         lines = []
-        if len(now.descriptors) > len(self.descriptors):
+        if len(now.descriptors) > len(self.descriptors) and len(now.threads) <= len(self.threads):
             new = _added(self.descriptors, now.descriptors)
             lines.append(f"{len(now.descriptors) - len(self.descriptors)} descriptors more: {', '.join(new)}")
         if len(now.threads) > len(self.threads) + threads_allowed:

@@ -52,9 +52,17 @@ class Expectation:
 def expected(case: FuzzCase, patience: float = 1.0) -> Expectation:
     """What must come of a case whose limits are multiplied by ``patience``."""
     wanted = _as_expected_failure(case) if case.expected_failure else _plain(case)
+    if _nobody_is_left(case):
+        wanted = replace(wanted, verdicts=wanted.verdicts | {NO_VERDICT})
     due_s = _due_s(case, patience)
     latest_s = ATTEMPTS * due_s + patience * (LATE_S + LATE_RANK_S * case.world_size)
     return replace(wanted, due_s=due_s, latest_s=latest_s, after=_next_test(case))
+
+
+def _nobody_is_left(case: FuzzCase) -> bool:
+    """Whether no process may be there to come to a verdict: each of them is a rank of another launcher."""
+    lost = case.strikers if dies(case) or hangs(case) else ()
+    return case.mode == "external" and {*lost, *stuck(case)} == set(range(case.world_size))
 
 
 def _due_s(case: FuzzCase, patience: float) -> float:
@@ -204,6 +212,8 @@ def objections(case: FuzzCase, wanted: Expectation, came: Observation) -> list[s
     if came.verdict not in wanted.verdicts:
         wrong.append(f"the verdict is {came.verdict}")
         return [*wrong, *came.left]
+    if came.verdict == NO_VERDICT:
+        return [*came.left]
     judged_bad = came.verdict in ("fail", "error")
     if judged_bad and wanted.causes and came.cause not in wanted.causes and not _told(wanted, came):
         wrong.append(
