@@ -19,7 +19,7 @@ from suites.selftest.ranks.external.bodies import new_store
 ROOT = str(Path(__file__).resolve().parents[4])
 BODIES = "suites.selftest.ranks.external.bodies"
 # Seconds. A job that has not ended by then is not going to end; none should take a tenth of it.
-LONG_S = 300.0
+LONG_S = 600.0
 # Seconds for the peers of a rank that failed to report: they are done, or wait for it on a busy machine.
 GRACES = {"HARNESS_GRACE": "2", "HARNESS_SKIP_GRACE": "2"}
 # Variables of torchrun that this process may have inherited and that its ranks must not see.
