@@ -14,10 +14,11 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 import torch
 import torch.distributed as dist
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.examples import bounded
 
 DTYPES = (torch.float32, torch.float64, torch.float16)
 
@@ -74,7 +75,7 @@ class ComputeBucketAssignmentTest(TestCase):
     def test_multi_limit_multi_dtype(self):
         self.check(alternating(), [200, 400], [[0], [1], [2, 4], [3, 5]], [200, 200, 400, 400])
 
-    @settings(max_examples=200, deadline=None, derandomize=True)
+    @bounded(200)
     @given(
         shapes=st.lists(st.tuples(st.integers(0, 40), st.sampled_from(DTYPES)), min_size=1, max_size=12),
         limits=st.lists(st.integers(1, 400), min_size=1, max_size=4),

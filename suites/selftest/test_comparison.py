@@ -15,10 +15,10 @@ import unittest
 import unittest.mock
 from typing import Any, NamedTuple
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.comparison import Comparison, Difference, Rules
+from suites.selftest.properties import given
 
 NAN, INF = math.nan, math.inf
 

@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import torch
-from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing._internal import common_utils
 from torch.testing._internal.common_device_type import instantiate_device_type_tests
@@ -29,6 +28,7 @@ from harness.parametrization import (
     reparametrize,
     subtest,
 )
+from suites.selftest.properties import given
 
 Decorate = Callable[[Any], Any]
 

@@ -16,6 +16,7 @@ import torch.distributed as dist
 from hypothesis import strategies as st
 
 from harness import MultiThreadedTestCase, UsageError, same_draws
+from suites.selftest.properties import UNHURRIED
 
 PAIRS = st.tuples(st.integers(), st.text(max_size=5))
 PROGRAM = """
@@ -60,7 +61,7 @@ class SameDrawsTest(unittest.TestCase):
             self.assertEqual(same_draws(st.integers(), 200), before)
             drawn: set[int] = set()
 
-            @hypothesis.settings(max_examples=1000, database=None, derandomize=True)
+            @hypothesis.settings(UNHURRIED, max_examples=1000, database=None, derandomize=True)
             @hypothesis.given(st.integers())
             def collect(value: int) -> None:
                 drawn.add(value)

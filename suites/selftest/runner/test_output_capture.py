@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unittest
 
-from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.runner.output_capture import BEFORE_THE_FIRST, BoundedOutput, OutputSplitter, elide, marker_line
+from suites.selftest.properties import given
 
 MARKER = "\x1eharness-0011-"
 
