@@ -24,7 +24,7 @@ _PLAIN: dict[Any, Fits] = {
     bool: lambda value: type(value) is bool,
     type(None): lambda value: value is None,
     int: lambda value: type(value) is int and abs(value) < LARGEST_NUMBER,
-    float: lambda value: type(value) in (int, float) and abs(value) < LARGEST_S,
+    float: lambda value: type(value) in (int, float) and abs(value) <= LARGEST_S,
 }
 
 

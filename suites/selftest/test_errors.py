@@ -9,6 +9,7 @@ from harness import errors
 from harness.errors import (
     HarnessError,
     LaunchError,
+    MethodNotRun,
     ProtocolError,
     RankError,
     RankFailure,
@@ -24,6 +25,7 @@ CAUGHT_AS: dict[type[BaseException], set[type[BaseException]]] = {
     UsageError: {HarnessError, ValueError},
     LaunchError: {HarnessError, RuntimeError},
     ServerLost: {LaunchError},
+    MethodNotRun: {HarnessError, RuntimeError},
     ProtocolError: {HarnessError},
     RankFailure: {RankProblem, HarnessError, AssertionError, RuntimeError},
     RankError: {RankProblem, HarnessError, RuntimeError},

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.settings import EnvVar
 from tools.verdict_fuzzing import leftovers, subject, telling
 from tools.verdict_fuzzing.case import FuzzCase
 from tools.verdict_fuzzing.leftovers import MARK
@@ -108,9 +109,9 @@ class _Process:
             **inherited,
             "PYTHONPATH": os.pathsep.join((str(ROOT), str(home / "modules"))),
             "TMPDIR": str(home / "temporary"),
-            "HARNESS_STATE_DIR": str(home / "state"),
-            "HARNESS_LAUNCHER": "forkserver" if launcher == "external" else launcher,
-            "HARNESS_TIMEOUT": f"{LONG_S * self._batch.patience:g}",
+            EnvVar.STATE_DIR: str(home / "state"),
+            EnvVar.LAUNCHER: "forkserver" if launcher == "external" else launcher,
+            EnvVar.TIMEOUT: f"{LONG_S * self._batch.patience:g}",
             "OMP_NUM_THREADS": "1",
             subject.PATIENCE: f"{self._batch.patience:g}",
             subject.ONLY: ",".join(self._batch.only),

@@ -27,14 +27,6 @@ class Limits:
     skip_grace_s: float
     exit_grace_s: float
 
-    def environment(self) -> dict[str, str]:
-        """The variables that set the graces."""
-        return {
-            "HARNESS_GRACE": f"{self.grace_s:g}",
-            "HARNESS_SKIP_GRACE": f"{self.skip_grace_s:g}",
-            "HARNESS_EXIT_GRACE": f"{self.exit_grace_s:g}",
-        }
-
 
 def limits_of(case: FuzzCase, patience: float) -> Limits:
     """The limits of a case; ``patience`` multiplies them, for a machine that is busy."""

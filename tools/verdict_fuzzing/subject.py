@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from harness import MultiProcContinuousTest, MultiProcessTestCase, timeout
+from harness.settings import EnvVar
 from tools.verdict_fuzzing.case import NEVER_RUN, FuzzCase, draw
 from tools.verdict_fuzzing.faults import strike
 from tools.verdict_fuzzing.limits import limits_of
@@ -50,8 +51,13 @@ class Played(unittest.TestCase):
 
     def setUp(self) -> None:
         limits = limits_of(self.script, patience())
-        strict = {"HARNESS_STRICT": "1" if self.script.strict else "0"}
-        for name, value in {**limits.environment(), **strict}.items():
+        variables = {
+            EnvVar.GRACE: f"{limits.grace_s:g}",
+            EnvVar.SKIP_GRACE: f"{limits.skip_grace_s:g}",
+            EnvVar.EXIT_GRACE: f"{limits.exit_grace_s:g}",
+            EnvVar.STRICT: "1" if self.script.strict else "0",
+        }
+        for name, value in variables.items():
             self.addCleanup(_restore, name, os.environ.get(name))
             os.environ[name] = value
         super().setUp()

@@ -16,9 +16,11 @@ A ``RankSet`` owns everything on the left; closing it ends the ranks that still 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import socket
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +34,8 @@ from harness.wire import framed, recv_frame, send_fds, send_frame, socket_pair
 # Descriptors that follow a Launch: the launch's socket, then four for each rank.
 SHARED_FDS = 1
 FDS_A_RANK = 4
+# Seconds between two looks at a server that starts ranks: whether it is stopped.
+LOOK_S = 1.0
 # Seconds to wait while a peer does not read its full socket, since half a frame would be worse than none.
 SEND_WAIT_S = 5.0
 
@@ -127,17 +131,8 @@ class RankSet:
             raise ServerLost(f"the server that starts ranks is gone ({error})") from error
         finally:
             self._remote.close()
-        self.events.settimeout(timeout_s)
-        try:
-            frame = recv_frame(self.events)
-        except TimeoutError:
-            if self.end_stopped_server():
-                raise ServerLost(
-                    f"the server that starts ranks was {STOPPED} while it started them"
-                ) from None
-            raise StartTimeout(
-                f"ranks did not start within {timeout_s:g} s: {request.module.name} is still importing"
-            ) from None
+        self._wait_for_answer(request, timeout_s)
+        frame = recv_frame(self.events)
         if frame is None:
             raise ServerLost("the server that starts ranks ended while it started them")
         answer = decode(frame)
@@ -145,6 +140,19 @@ class RankSet:
             raise (DirtyModule if answer.dirty else LaunchError)(answer.reason)
         assert isinstance(answer, Launched), answer
         self.pids = answer.pids
+
+    def _wait_for_answer(self, request: Launch, timeout_s: float | None) -> None:
+        """Waits until the server says something or ends, and looks whether it is stopped meanwhile."""
+        until = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        answer = select.poll()
+        answer.register(self.events, select.POLLIN)
+        while not answer.poll(1000 * min(LOOK_S, max(0.0, until - time.monotonic()))):
+            if self.end_stopped_server():
+                raise ServerLost(f"the server that starts ranks was {STOPPED} while it started them")
+            if time.monotonic() >= until:
+                raise StartTimeout(
+                    f"ranks did not start within {timeout_s:g} s: {request.module.name} is still importing"
+                )
 
     def end_stopped_server(self) -> bool:
         """Kills a server that is stopped, without which no rank can be signalled; whether that was so."""

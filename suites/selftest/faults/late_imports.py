@@ -9,8 +9,8 @@ from harness.requirements import require
 from harness.requirements.kinds import Importable
 from suites.selftest.faults.base import FaultyCase
 
-# A small module of Python's that neither the harness nor torch uses.
-NEEDED = "colorsys"
+# A small module of Python's that neither the harness nor a library below it uses.
+NEEDED = "tabnanny"
 
 
 class LateImports(FaultyCase):

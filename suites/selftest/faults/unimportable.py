@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ from torch.distributed import FileStore
 
 from suites.selftest.faults.base import FaultyCase
 
-# What goes wrong: "raise", "exit", "hang" or "thread"; "filter" is harmless. It is unset in the parent.
+# What goes wrong: "raise", "exit", "hang", "stop" or "thread"; "filter" is harmless. Unset in the parent.
 VARIABLE = "HARNESS_FAULT_IN_IMPORT"
 # Seconds. Many times the deadline of the test, and still an end if nobody stops the import.
 HANG_S = 20.0
@@ -24,6 +25,8 @@ if _fault == "exit":
     sys.exit(0)
 if _fault == "hang":
     time.sleep(HANG_S)
+if _fault == "stop":
+    os.kill(os.getpid(), signal.SIGSTOP)
 if _fault == "filter":
     warnings.filterwarnings("error", "of this module")
 if _fault == "thread":

@@ -299,7 +299,7 @@ class LeftoverTest(RunnerCase):
             """,
         )
         run = self.run_tests("test_g")
-        self.assertEqual(run.statuses, {"test_1": "crashed", "test_2": "passed"})
+        self.assertEqual(run.statuses, {"test_1": "error", "test_2": "passed"})
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unittest
 from unittest import mock
 
+from harness.system import per_process
 from harness.system.per_process import PerProcess
 
 
@@ -18,7 +19,7 @@ class PerProcessTest(unittest.TestCase):
         mine = holder.get()
         self.assertIs(holder.get(), mine)
         self.assertIs(holder.held(), mine)
-        with mock.patch("os.getpid", return_value=-1):
+        with mock.patch.object(per_process, "getpid", return_value=-1):
             self.assertIsNone(holder.held())
             self.assertIsNot(holder.get(), mine)
         self.assertIs(holder.get(), mine)

@@ -267,10 +267,10 @@ class _Result(unittest.TestResult):
         self._put(test, "FAIL", str(err[1]))
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: Any) -> None:
-        """Notes a failed sub-test as a failure of its test."""
+        """Notes a failed sub-test as a failure or an error of its test."""
         super().addSubTest(test, subtest, err)
         if err is not None:
-            self._put(test, "FAIL", str(err[1]))
+            self._put(test, "FAIL" if issubclass(err[0], test.failureException) else "ERROR", str(err[1]))
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
         """Notes that the test was skipped."""

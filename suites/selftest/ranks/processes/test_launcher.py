@@ -63,6 +63,7 @@ class LostServerRows(Rows):
             made = choose_launcher.launchers()[self.launcher]
             assert isinstance(made, ServerLauncher) and made.server is not None
             os.kill(made.server.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, made.server.pid, os.WSTOPPED | os.WNOWAIT)
 
     def test_terminated(self) -> None:
         """If a server ends by SIGTERM, its ranks end too, and the test has not passed."""
@@ -217,6 +218,11 @@ class LostServersOnSpawn(LostServerRows, OnSpawn):
 
 class ImportsOnForkServer(ImportRows, OnForkServer):
     """Runs the tests on the fork server."""
+
+    def test_stops(self) -> None:
+        """A server that is stopped while it imports the module is replaced, and the test runs."""
+        played = self.with_fault("stop")
+        self.assertEqual(played.verdict, "pass", played.text)
 
 
 class ImportsOnSpawn(ImportRows, OnSpawn):

@@ -204,7 +204,7 @@ class SupervisorTest(unittest.TestCase):
         for rank, when in enumerate(began):
             self.dies_of(rank, signal.SIGTERM)
             with (
-                mock.patch.object(time, "monotonic", return_value=float(when or 0)),
+                mock.patch.object(collective_log, "monotonic", return_value=float(when or 0)),
                 mmap.mmap(self.ranks.links[rank].log, collective_log.PAGE_BYTES) as page,
             ):
                 collective_log.CollectiveLog(page).begin_test()
