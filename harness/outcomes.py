@@ -154,6 +154,11 @@ class RankOutcome:
         return tuple(s for s in self.subtests if s.status.bad)
 
     @property
+    def under_way(self) -> CollectiveRecord | None:
+        """The last collective that the rank had not returned from; None where it had returned from all."""
+        return next((c for c in reversed(self.collectives) if c.ended_s is None), None)
+
+    @property
     def bad_beyond_subtests(self) -> bool:
         """Whether something other than sub-tests went wrong."""
         if not self.status.bad:
@@ -323,18 +328,20 @@ def _status_of(outcome: RankOutcome) -> Status:
 
 
 def root_cause(ranks: Sequence[RankOutcome]) -> RankOutcome | None:
-    """The rank that failed first, in the order in which outcomes were received, with two exceptions.
+    """The rank that failed first, in the order in which outcomes were received, with three exceptions.
 
     A rank whose only errors show that a peer has ended follows the ranks that failed for another reason or
-    crashed; a rank that only timed out follows all others.
+    crashed; a rank that only timed out follows all others; and of these, one that waits in a collective
+    follows those that do not, because it may wait for them.
     """
     bad = [o for o in ranks if o.bad]
     if not bad:
         return None
 
-    def precedence(o: RankOutcome) -> tuple[bool, bool, int]:
+    def precedence(o: RankOutcome) -> tuple[bool, bool, bool, int]:
         merely_late = o.status is Status.TIMED_OUT and not o.bad_subtests
-        return (merely_late, o.status is not Status.CRASHED and _only_lost_peers(o), o.order)
+        waits = merely_late and o.under_way is not None
+        return (merely_late, waits, o.status is not Status.CRASHED and _only_lost_peers(o), o.order)
 
     return min(bad, key=precedence)
 

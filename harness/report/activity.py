@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.outcomes import CollectiveRecord, RankOutcome, Status, exit_text, ranks_text
+from harness.outcomes import RankOutcome, Status, exit_text, ranks_text
 from harness.report.frames import Frame, main_stack, users_frame
 
 # Ranks that exchange messages pairwise rightly differ in what they call and how often.
@@ -75,11 +75,6 @@ def activity(outcome: RankOutcome) -> Activity:
     return Activity("had passed", "had passed", after.strip())
 
 
-def under_way(outcome: RankOutcome) -> CollectiveRecord | None:
-    """The last collective that the rank had not returned from; None where it had returned from all."""
-    return next((c for c in reversed(outcome.collectives) if c.ended_s is None), None)
-
-
 def _unfinished(outcome: RankOutcome) -> Activity:
     """The activity of a rank that sent no report.
 
@@ -88,7 +83,7 @@ def _unfinished(outcome: RankOutcome) -> Activity:
     frames = main_stack(outcome.stack)
     frame = users_frame(frames)
     where = f" ({frame.place})" if frame else ""
-    current = under_way(outcome)
+    current = outcome.under_way
     if current is not None:
         return Activity("waits", "wait", f"in {current}{where}")
     waiting = _waits_in(frames)
@@ -115,7 +110,7 @@ def _waits_in(frames: Sequence[Frame]) -> str:
 
 def _after(outcome: RankOutcome) -> str:
     """The collective that the rank was in, or the last one it had finished; "" where it called none."""
-    current = under_way(outcome)
+    current = outcome.under_way
     if current is not None:
         return f" in {current}"
     return f" after {outcome.collectives[-1]}" if outcome.collectives else ""
@@ -153,7 +148,7 @@ def _absent(ranks: Sequence[RankOutcome]) -> str:
         for record in outcome.collectives:
             if record.operation not in _POINT_TO_POINT and outcome.status in _WITHOUT_REASON:
                 reached[record.group][outcome.rank] = record.sequence
-        current = under_way(outcome)
+        current = outcome.under_way
         if current is not None and current.operation not in _POINT_TO_POINT:
             waiting.add((current.sequence, current.group, current.operation))
     for sequence, group, operation in sorted(waiting):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from harness.outcomes import (
+    CollectiveRecord,
     ErrorInfo,
     MergeRules,
     RankOutcome,
@@ -156,6 +157,14 @@ class RootCauseTest(unittest.TestCase):
         """Who says why goes before who only was late."""
         outcome = merge([rank(0, T, order=0), rank(1, E, order=1)])
         self.assertEqual(outcome.root_cause, 1)
+
+    def test_waiting_comes_after_hanging(self) -> None:
+        """Of ranks that only were late, one that waits in a collective is not the cause of another's hang."""
+        ended = CollectiveRecord("all_reduce", "0", 1, 1.0, 2.0)
+        begun = CollectiveRecord("all_reduce", "0", 2, 3.0)
+        waits = rank(0, T, order=0, collectives=(ended, begun))
+        self.assertEqual(merge([waits, rank(1, T, order=1, collectives=(ended,))]).root_cause, 1)
+        self.assertEqual(merge([waits, rank(1, T, order=1, collectives=(begun,))]).root_cause, 0)
 
     def test_late_after_a_sub_test_failed(self) -> None:
         """That rank has said why; all the same it did not come back in time."""
