@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from harness import protocol
 from harness.errors import ProtocolError
 from harness.outcomes import CollectiveRecord, ErrorInfo, RankOutcome, Status, SubtestOutcome
+from harness.plain_fields import LARGEST_S
 from suites.selftest.properties import given
 
 # Any text a test could print, lone surrogates too: str() of an exception may hold them.
 TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
-SECONDS = st.floats(-(2.0**60), 2.0**60)
+SECONDS = st.floats(-LARGEST_S, LARGEST_S)
 INTEGERS = st.integers(-(2**40), 2**40)
 JSON = st.recursive(
     st.none() | st.booleans() | INTEGERS | TEXT,

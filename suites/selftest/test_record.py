@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from harness import record
 from harness.errors import ProtocolError
 from harness.outcomes import CollectiveRecord, Status
+from harness.plain_fields import LARGEST_S
 from harness.record import RankRecord, SubtestRecord, TestRecord
 from suites.selftest.properties import given
 
 # Whatever a test prints, except what no UTF-8 file can hold.
 TEXT = st.text(max_size=30)
-SECONDS = st.floats(-(2.0**37), 2.0**37)
+SECONDS = st.floats(-LARGEST_S, LARGEST_S)
 COUNT = st.integers(0, 2**40)
 RANKS = st.builds(
     RankRecord,
