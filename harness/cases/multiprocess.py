@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import glob
+import os
 import sys
 import types
 import unittest
@@ -335,8 +335,10 @@ class MultiProcessTestCase(RankOrchestration, TestCase):
 
 def _remove(path: str) -> None:
     """Removes a rendezvous file and the files that a case made beside it under longer names."""
-    for each in (path, *glob.glob(f"{glob.escape(path)}.*")):
-        remove(each)
+    directory, name = os.path.split(path)
+    for each in os.listdir(directory):
+        if each == name or each.startswith(f"{name}."):
+            remove(os.path.join(directory, each))
 
 
 def _checked_world_size(value: Any) -> int:

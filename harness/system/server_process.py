@@ -77,12 +77,16 @@ class ServerProcess:
 
         The kernel then ends its ranks or workers, too.
         """
-        if not (self.alive() and posix.is_stopped(self.pid)):
+        if not (self.alive() and self._has_stopped() and posix.is_stopped(self.pid)):
             return False
         self._was_stopped = True
         os.kill(self.pid, signal.SIGKILL)
         self._poll(0)
         return True
+
+    def _has_stopped(self) -> bool:
+        """Whether the kernel says so of this child, which takes a tenth of the time of reading its state."""
+        return os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
 
     def wait(self, seconds: float) -> None:
         """Waits for the server's end, and kills the server where that takes longer than ``seconds``.
