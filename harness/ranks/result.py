@@ -273,7 +273,8 @@ def final_result(result: RankResult | None, ending: BaseException | None, texts:
 
     ``ending`` is the exception that left ``_run``; ``texts`` are what an overridden ``run_test`` sent over
     the pipe, as upstream's does with a traceback. A rank that recorded no result has crashed. An exception
-    without a result may be the method's own, and then is the one that ``expectedFailure`` expects.
+    without a result may be the method's own, and then is the one that ``expectedFailure`` expects; Ctrl-C is
+    never expected.
     """
     if isinstance(ending, SystemExit):
         return _exited(result, ending, texts)
@@ -281,7 +282,7 @@ def final_result(result: RankResult | None, ending: BaseException | None, texts:
         if result is None or result.status in (Status.PASSED, Status.SKIPPED):
             info = capture(ending)
             status = Status.FAILED if info.is_assertion else Status.ERROR
-            return RankResult(status, info, expected=result is None)
+            return RankResult(status, info, expected=result is None and isinstance(ending, Exception))
         return result
     if result is None:
         return RankResult(Status.CRASHED, note="_run returned without running the test")

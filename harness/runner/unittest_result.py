@@ -229,6 +229,8 @@ class RecordingResult(unittest.TestResult):
             trouble.details = f"{where}\n{trouble.details}"
         if not told:
             self.running.troubles.append(trouble)
+        elif not where:  # the text about the whole test has its sub-tests too
+            self.running.troubles[-1] = trouble
         self.running.line = line_in(self.running.file, err[2]) or self.running.line
         return trouble
 

@@ -127,6 +127,16 @@ class SubtestTest(unittest.TestCase):
         self.assertEqual(record.details, "m.T.test: failed on 1 rank")
         self.assertEqual(len(record.subtests), 2)
 
+    def test_the_account_of_all_comes_after_sub_tests(self) -> None:
+        """Where more than sub-tests went wrong, the details are the text about the whole test."""
+
+        def body(test: unittest.TestCase) -> None:
+            with test.subTest(number=1):
+                raise RankFailure("on rank 0:", FAILED)
+            raise RankFailure("m.T.test: failed on 2 ranks", FAILED)
+
+        self.assertEqual(run(body, FAILED).details, "m.T.test: failed on 2 ranks")
+
     def test_those_of_a_single_process_are_named(self) -> None:
         """Each failed sub-test of a single-process test is named with its own text."""
 
