@@ -16,7 +16,7 @@ from functools import partial
 
 from harness.communication import collective_log
 from harness.errors import ProtocolError
-from harness.outcomes import DEFAULT_RULES, MergeRules, RankOutcome, Status, SubtestOutcome
+from harness.outcomes import DEFAULT_RULES, CollectiveRecord, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import Exited, Message, Report, SubtestFailed, Swept, decode
 from harness.ranks.deadlines import (
     STACKS_QUIET_S,
@@ -66,6 +66,7 @@ class _Watched:
     gone: bool = False
     ended_for: EndReason | None = None  # fixes the outcome of a rank without a report, before any signal
     too_late: str = ""  # what it reported after that
+    collectives: tuple[CollectiveRecord, ...] = ()  # its collectives until then
     ended_by_supervisor: bool = False
     dump: bytearray = field(default_factory=bytearray)
     protocol_error: str = ""
@@ -412,6 +413,7 @@ class Supervisor:
         ]
         for watched in doomed:
             watched.ended_for = why
+            watched.collectives = collective_log.read_file(watched.link.log)
             watched.stopped = posix.is_stopped(self._pid(watched))
         for watched in doomed:
             self._ranks.signal(watched.link.rank, RANK_STACKS)
@@ -455,7 +457,7 @@ class Supervisor:
             output=watched.output.text(),
             log=str(watched.output.log_path) if watched.output.log_path else None,
             stack=stacks.readable(bytes(watched.dump)),
-            collectives=collective_log.read_file(watched.link.log),
+            collectives=watched.collectives or collective_log.read_file(watched.link.log),
         )
 
     def _pid(self, watched: _Watched) -> int:

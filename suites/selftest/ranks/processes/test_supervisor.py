@@ -162,6 +162,26 @@ class SupervisorTest(unittest.TestCase):
             self.doCleanups()
             self.setUp()
 
+    def test_collective_after_the_deadline(self) -> None:
+        """What a rank calls when the request for its stack wakes it is not what it was in at the deadline."""
+        logs = [mmap.mmap(link.log, collective_log.PAGE_BYTES) for link in self.ranks.links]
+        for log in logs:
+            self.addCleanup(log.close)
+        books = [collective_log.CollectiveLog(log) for log in logs]
+        for book in books:
+            book.end(book.begin("barrier", "0", 1))
+        books[0].begin("all_reduce", "0", 2)
+
+        def go_on() -> None:
+            books[1].begin("all_reduce", "0", 2)
+
+        self.ranks.on[1, RANK_STACKS] = go_on
+        for rank in (0, 1):
+            self.dies_of(rank, signal.SIGTERM)
+        watched = self.watch()
+        self.assertIsNone(watched.outcomes[1].under_way)
+        self.assertEqual(merge(watched.outcomes).root_cause, 1)
+
     def test_report_after_sigterm(self) -> None:
         """A rank that handles SIGTERM and then passes has timed out."""
 
