@@ -86,7 +86,10 @@ class ServerProcess:
 
     def _has_stopped(self) -> bool:
         """Whether the kernel says so of this child, which takes a tenth of the time of reading its state."""
-        return os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # it has ended since: one that has ended cannot be stopped any more
+            return False
 
     def wait(self, seconds: float) -> None:
         """Waits for the server's end, and kills the server where that takes longer than ``seconds``.

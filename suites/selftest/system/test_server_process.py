@@ -102,6 +102,19 @@ class ServerProcessTest(CleanTestCase):
         self.assertFalse(server.alive())
         self.assertEqual(server.exit_text(), "exit code 0")
 
+    def test_stopped(self) -> None:
+        """A stopped server is killed; one that runs, or that ends while it is looked at, is not stopped."""
+        server = self.server()
+        self.assertFalse(server.end_if_stopped())
+        os.kill(server.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, server.pid, os.WSTOPPED | os.WNOWAIT)
+        self.assertTrue(server.end_if_stopped())
+        self.assertFalse(server.alive())
+        ends = self.server("exit 7")
+        os.waitid(os.P_PID, ends.pid, os.WEXITED | os.WNOWAIT)
+        with mock.patch.object(ends, "alive", return_value=True):
+            self.assertFalse(ends.end_if_stopped())
+
     def test_fork(self) -> None:
         """A fork of the starter does not own the server: for it the server does not live."""
         server = self.server()
