@@ -240,8 +240,9 @@ class _Telling:
         if self._seed is not None and isinstance(error, Exception):
             add_reproduction(error, self._seed)
         show_users_frames(error, self._assertion)
-        if trace is not None and sys.version_info < (3, 11):  # which raises it with the traceback of before
-            trace.tb_next = error.__traceback__
+        shown = error.__traceback__
+        if trace is not None and shown is not trace and sys.version_info < (3, 11):
+            trace.tb_next = shown  # Python 3.10 raises it with the traceback of before
 
 
 def _compare_arrays(whole: Comparison, x: Any, y: Any) -> Difference | None:
