@@ -9,6 +9,8 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from harness.calls import Call, under_way
+
 # Upstream's exit codes of ranks that failed or skipped, for code that reads a process's exit code.
 EXIT_ERROR = 10
 EXIT_SKIPPED = 75
@@ -81,24 +83,6 @@ class SubtestOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class CollectiveRecord:
-    """A collective that a rank started: operation, group name, its 1-based number in that group.
-
-    Times are seconds on the monotonic clock, which all processes of a machine share; ``ended_s`` is None
-    where the collective has not ended.
-    """
-
-    operation: str
-    group: str
-    sequence: int
-    started_s: float
-    ended_s: float | None = None
-
-    def __str__(self) -> str:
-        return f"{self.operation} #{self.sequence} of group {self.group}"
-
-
-@dataclass(frozen=True, slots=True)
 class RankOutcome:
     """The outcome of one test on one rank.
 
@@ -120,7 +104,7 @@ class RankOutcome:
     started_s: float | None = None
     peak_memory: int | None = None
     output: str = ""
-    collectives: tuple[CollectiveRecord, ...] = ()
+    calls: tuple[Call, ...] = ()
     stack: str = ""
     phase: str = "test"
     order: int = 0
@@ -154,9 +138,9 @@ class RankOutcome:
         return tuple(s for s in self.subtests if s.status.bad)
 
     @property
-    def under_way(self) -> CollectiveRecord | None:
-        """The last collective that the rank had not returned from; None where it had returned from all."""
-        return next((c for c in reversed(self.collectives) if c.ended_s is None), None)
+    def under_way(self) -> Call | None:
+        """The communication call that the rank was in; None where it was in none."""
+        return under_way(self.calls)
 
     @property
     def bad_beyond_subtests(self) -> bool:

@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from harness.errors import ProtocolError
-from harness.outcomes import CollectiveRecord, ErrorInfo, RankOutcome, Status, SubtestOutcome
+from harness.calls import call_from_json, to_json
+from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.plain_fields import LARGEST_NUMBER, checked
 
 
@@ -305,8 +306,8 @@ def outcome_to_json(outcome: RankOutcome) -> dict[str, Any]:
         value["error"] = _error_to_json(outcome.error)
     if outcome.subtests:
         value["subtests"] = [_subtest_to_json(s) for s in outcome.subtests]
-    if outcome.collectives:
-        value["collectives"] = [_fields(c) for c in outcome.collectives]
+    if outcome.calls:
+        value["calls"] = [to_json(call) for call in outcome.calls]
     return value
 
 
@@ -360,15 +361,11 @@ def _texts(values: Any) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _collective_from_json(value: dict[str, Any]) -> CollectiveRecord:
-    return CollectiveRecord(**checked(CollectiveRecord, value))
-
-
 _RICH_FIELDS: dict[str, Callable[[Any], Any]] = {
     "status": Status,
     "error": _error_from_json,
     "subtests": lambda values: tuple(_subtest_from_json(s) for s in values),
-    "collectives": lambda values: tuple(map(_collective_from_json, values)),
+    "calls": lambda values: tuple(map(call_from_json, values)),
     "accepted": tuple,
     "left": _texts,
 }

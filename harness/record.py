@@ -12,17 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import ProtocolError
-from harness.outcomes import CollectiveRecord, Status
+from harness.calls import Call, Signature, call_from_json
+from harness.calls import to_json as call_to_json
+from harness.outcomes import Status
 from harness.plain_fields import checked
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True, slots=True)
 class RankRecord:
     """The outcome of one rank in the form that reports show. Times in seconds, memory in bytes.
 
-    ``started_s`` and the collectives' times are on the machine's monotonic clock.
+    ``started_s`` and the calls' times are on the machine's monotonic clock.
     """
 
     rank: int
@@ -36,7 +38,7 @@ class RankRecord:
     output: str = ""
     log: str | None = None
     pid: int | None = None
-    collectives: tuple[CollectiveRecord, ...] = ()
+    calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,6 @@ class TestRecord:
 _TEST_FIELDS = tuple(f.name for f in dataclasses.fields(TestRecord))
 _RANK_FIELDS = tuple(f.name for f in dataclasses.fields(RankRecord))
 _SUBTEST_FIELDS = tuple(f.name for f in dataclasses.fields(SubtestRecord))
-_COLLECTIVE_FIELDS = tuple(f.name for f in dataclasses.fields(CollectiveRecord))
 
 
 def to_json(record: TestRecord) -> dict[str, Any]:
@@ -110,10 +111,9 @@ def to_json(record: TestRecord) -> dict[str, Any]:
 
 
 def _rank_to_json(rank: RankRecord) -> dict[str, Any]:
-    """A collective is a list of its fields, for a test may have thousands of them."""
     value = {name: getattr(rank, name) for name in _RANK_FIELDS}
     value["status"] = rank.status.value
-    value["collectives"] = [dataclasses.astuple(collective) for collective in rank.collectives]
+    value["calls"] = [call_to_json(call) for call in rank.calls]
     return value
 
 
@@ -144,12 +144,17 @@ def from_json(value: Mapping[str, Any]) -> TestRecord:
 def _rank(value: Mapping[str, Any]) -> RankRecord:
     known = {name: value[name] for name in _RANK_FIELDS if name in value}
     checked(RankRecord, known)
-    collectives = tuple(_collective(fields) for fields in value.get("collectives", ()))
-    return RankRecord(**{**known, "status": Status(value["status"]), "collectives": collectives})
+    calls = tuple(map(call_from_json, value.get("calls", ())))
+    calls = calls or tuple(map(_call_of_schema_1, value.get("collectives", ())))
+    return RankRecord(**{**known, "status": Status(value["status"]), "calls": calls})
 
 
-def _collective(values: Sequence[Any]) -> CollectiveRecord:
-    return CollectiveRecord(**checked(CollectiveRecord, dict(zip(_COLLECTIVE_FIELDS, values, strict=True))))
+def _call_of_schema_1(values: Sequence[Any]) -> Call:
+    """The call that schema 1 wrote as a list: operation, group, number, start and end."""
+    operation, group, number, started, ended = values
+    value = {"sequence": number, "number": number, "started_s": started, "ended_s": ended}
+    checked(Call, value)
+    return Call(Signature(operation, group), **value)
 
 
 def _subtest(value: Mapping[str, Any]) -> SubtestRecord:

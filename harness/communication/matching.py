@@ -1,66 +1,209 @@
-"""Raises an error where ranks that are threads call different operations as a group's n-th collective."""
+"""Puts the calls of all ranks together: which belong to one collective, and in what they differ.
+
+Everything here is a pure function of calls, for ranks of every mode.
+"""
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.calls import Call, Kind
+
+CallsByRank = Mapping[int, Sequence[Call]]
 
 
-class MismatchError(RuntimeError):
-    """Ranks of a group called different operations as their n-th collective, which is an error of the test.
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The calls of all ranks that belong to one collective, or to the making of one group."""
 
-    With ranks that are processes this hangs or mixes up the data.
-    """
-
-
-@dataclass(slots=True)
-class PendingCollective:
-    """One collective of one group; ``arrived`` lists the ranks that have called it, by their global rank."""
-
-    operation: str
-    size: int
-    arrived: list[int] = field(default_factory=list)
+    calls: Mapping[int, Call]  # by global rank
 
     @property
-    def complete(self) -> bool:
-        """Whether every member of the group has called it."""
-        return len(self.arrived) >= self.size
+    def first(self) -> Call:
+        """The call of the lowest rank."""
+        return self.calls[min(self.calls)]
+
+    @property
+    def started_s(self) -> float:
+        """When the first rank began it."""
+        return min(call.started_s for call in self.calls.values())
+
+    @property
+    def over(self) -> bool:
+        """Whether every rank that called it has returned from it."""
+        return all(call.ended_s is not None or call.unseen for call in self.calls.values())
+
+    def missing(self) -> list[int]:
+        """The members of the group that have not called it; [] where the members are unknown."""
+        return [member for member in self.first.signature.members if member not in self.calls]
 
 
-class CollectiveMatcher:
-    """The collectives that some members of a group have called and others have not; thread-safe."""
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What some ranks gave to a call otherwise than others: ``sides`` are (ranks, their value as a text).
 
-    def __init__(self) -> None:
-        self._pending: dict[tuple[str, int], PendingCollective] = {}
-        self._changed = threading.Condition()
-        self._over = False
+    The majority's side comes first; ``odd`` are the other ranks, () where there is no majority.
+    """
 
-    def arrive(self, rank: int, group: str, number: int, operation: str, size: int) -> PendingCollective:
-        """Records that a rank calls the group's ``number``-th collective.
+    what: str
+    row: Row
+    sides: tuple[tuple[tuple[int, ...], str], ...]
 
-        MismatchError where another rank called another operation as that one.
-        """
-        with self._changed:
-            pending = self._pending.setdefault((group, number), PendingCollective(operation, size))
-            if pending.operation != operation:
-                others = ", ".join(map(str, sorted(pending.arrived)))
-                raise MismatchError(
-                    f"collectives differ at #{number} of group {group}: {operation} on rank {rank}, "
-                    f"{pending.operation} on rank{'s' if len(pending.arrived) > 1 else ''} {others}"
+    @property
+    def odd(self) -> tuple[int, ...]:
+        """The ranks outside of the majority; () where no side has more ranks than all others together."""
+        first, *others = self.sides
+        rest = [rank for ranks, _ in others for rank in ranks]
+        return tuple(sorted(rest)) if len(first[0]) > len(rest) else ()
+
+
+def rows(calls: CallsByRank) -> list[Row]:
+    """The collectives and the makings of groups, in the order in which they began."""
+    found: dict[tuple[object, ...], dict[int, Call]] = defaultdict(dict)
+    for rank, mine in calls.items():
+        for call in mine:
+            key = row_key(call)
+            if key is not None:
+                found[key][rank] = call
+    return sorted((Row(by_rank) for by_rank in found.values()), key=lambda row: row.started_s)
+
+
+def row_key(call: Call) -> tuple[object, ...] | None:
+    """What calls that belong together have in common; None for messages and for waits on a store."""
+    s = call.signature
+    if s.kind in (Kind.COLLECTIVE, Kind.LAYOUT):
+        return (s.kind, *s.group_key, call.sequence)
+    if s.kind is Kind.MAKING:
+        return (s.kind, s.group, s.generation)
+    return None
+
+
+# What calls of one collective must have alike, the most telling first.
+_ALIKE: tuple[tuple[str, Callable[[Call], object]], ...] = (
+    ("operation", lambda call: call.signature.operation),
+    ("members", lambda call: call.signature.members),
+    ("root", lambda call: call.signature.root),
+    ("reduce operation", lambda call: call.signature.reduce_op),
+    ("tensors", lambda call: call.signature.agreed),
+)
+
+
+def difference(row: Row) -> Difference | None:
+    """In what the calls of one collective differ that must be alike: the most telling; None for nothing."""
+    if len(row.calls) < 2:
+        return None
+    signatures = {id(call.signature) for call in row.calls.values()}
+    if len(signatures) == 1 and not row.first.signature.sent:
+        return None  # the usual case
+    for what, value in _ALIKE:
+        sides = _sides({rank: value(call) for rank, call in row.calls.items()})
+        if len(sides) > 1:
+            shown = tuple((ranks, _shown(what, row.calls[ranks[0]], value)) for ranks in sides)
+            return Difference(what, row, shown)
+    return _unequal_parts(row)
+
+
+def _shown(what: str, call: Call, value: Callable[[Call], object]) -> str:
+    return call.signature.tensors if what == "tensors" else str(value(call))
+
+
+def _sides(values: Mapping[int, object]) -> list[tuple[int, ...]]:
+    """The ranks by value: most ranks first, of equally many the lowest rank."""
+    ranks: dict[object, list[int]] = defaultdict(list)
+    for rank, value in sorted(values.items()):
+        ranks[value].append(rank)
+    return sorted((tuple(each) for each in ranks.values()), key=lambda each: (-len(each), each[0]))
+
+
+def _unequal_parts(row: Row) -> Difference | None:
+    """The first pair of ranks of which one sends another count of elements than the other expects."""
+    members = row.first.signature.members
+    for sender, call in sorted(row.calls.items()):
+        for receiver, other in sorted(row.calls.items()):
+            if sender not in members or receiver not in members:
+                continue
+            sent = _part(call.signature.sent, members.index(receiver))
+            expected = _part(other.signature.received, members.index(sender))
+            if sent is not None and expected is not None and sent != expected:
+                sides = (
+                    ((sender,), f"{sent} elements for rank {receiver}"),
+                    ((receiver,), f"{expected} of rank {sender}"),
                 )
-            pending.arrived.append(rank)
-            if pending.complete:
-                del self._pending[group, number]
-                self._changed.notify_all()
-            return pending
+                return Difference("parts", row, sides)
+    return None
 
-    def wait(self, pending: PendingCollective) -> None:
-        """Returns when the collective is complete, or when the test is over."""
-        with self._changed:
-            self._changed.wait_for(lambda: pending.complete or self._over)
 
-    def end(self) -> None:
-        """Marks the test as over, which ends every ``wait``."""
-        with self._changed:
-            self._over = True
-            self._changed.notify_all()
+def _part(table: Sequence[int], member: int) -> int | None:
+    return table[member] if member < len(table) and table[member] >= 0 else None
+
+
+def differences(calls: CallsByRank) -> list[Difference]:
+    """All differences between calls that belong together, in the order in which they were made."""
+    found = (difference(row) for row in rows(calls))
+    return [each for each in found if each is not None]
+
+
+# -- messages
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """Where messages follow one another: a group, a sender, a receiver and a tag."""
+
+    group: tuple[str, int, tuple[int, ...]]
+    sender: int
+    receiver: int
+    tag: int
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """The sends and receives of all ranks, in order; ``from_any`` are receives from any source.
+
+    The latter are by group, receiver and tag.
+    """
+
+    sends: Mapping[Channel, Sequence[Call]]
+    receives: Mapping[Channel, Sequence[Call]]
+    from_any: Mapping[tuple[object, int, int], Sequence[Call]]
+
+    def sends_to(self, group: object, receiver: int, tag: int) -> list[tuple[int, Call]]:
+        """All sends to a rank with a tag in a group, with their senders."""
+        return [
+            (channel.sender, call)
+            for channel, calls in self.sends.items()
+            if (channel.group, channel.receiver, channel.tag) == (group, receiver, tag)
+            for call in calls
+        ]
+
+
+def messages(calls: CallsByRank) -> Messages:
+    """The sends and receives of all ranks by channel."""
+    sends: dict[Channel, list[Call]] = defaultdict(list)
+    receives: dict[Channel, list[Call]] = defaultdict(list)
+    from_any: dict[tuple[object, int, int], list[Call]] = defaultdict(list)
+    for rank, mine in calls.items():
+        for call in mine:
+            s = call.signature
+            if s.kind is Kind.SEND and s.peer is not None:
+                sends[Channel(s.group_key, rank, s.peer, s.tag)].append(call)
+            elif s.kind is Kind.RECEIVE and s.peer is not None:
+                receives[Channel(s.group_key, s.peer, rank, s.tag)].append(call)
+            elif s.kind is Kind.RECEIVE:
+                from_any[s.group_key, rank, s.tag].append(call)
+    return Messages(sends, receives, from_any)
+
+
+def unequal_messages(found: Messages) -> Iterable[tuple[Channel, Call, Call]]:
+    """Messages of which the receiver expects other tensors than the sender sends.
+
+    Where a rank also receives from any source with the same tag, nobody can say what belongs together.
+    """
+    for channel, sends in found.sends.items():
+        if found.from_any.get((channel.group, channel.receiver, channel.tag)):
+            continue
+        for send, receive in zip(sends, found.receives.get(channel, ()), strict=False):
+            if send.signature.agreed != receive.signature.agreed:
+                yield channel, send, receive

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.outcomes import RankOutcome, Status, exit_text, ranks_text
-from harness.report.frames import Frame, main_stack, users_frame
+from harness.frames import Frame, main_stack, users_frame
 
 # Ranks that exchange messages pairwise rightly differ in what they call and how often.
 _POINT_TO_POINT = frozenset({"send", "recv", "isend", "irecv", "recv_any_source", "batch_isend_irecv"})

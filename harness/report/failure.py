@@ -21,7 +21,7 @@ from harness.outcomes import (
     ranks_text,
 )
 from harness.report.activity import activities, doing, mismatch
-from harness.report.frames import Frame, main_stack, through_users, traceback_frames, users_frame
+from harness.frames import Frame, main_stack, through_users, traceback_frames, users_frame
 
 __all__ = ["doing", "failure_text"]
 

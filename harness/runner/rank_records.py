@@ -13,6 +13,9 @@ def rank_records(outcome: TestOutcome) -> tuple[RankRecord, ...]:
     keep_output = outcome.status not in (Status.PASSED, Status.SKIPPED)
     return tuple(_rank(rank, keep_output) for rank in outcome.ranks)
 
+# Of a rank's calls, those that stand in its record: the last ones, enough for a page of the report.
+MOST_CALLS = 64
+
 
 def _rank(rank: RankOutcome, keep_output: bool) -> RankRecord:
     return RankRecord(
@@ -27,7 +30,7 @@ def _rank(rank: RankOutcome, keep_output: bool) -> RankRecord:
         output=rank.output if keep_output else "",
         log=rank.log,
         pid=rank.pid,
-        collectives=rank.collectives,
+        calls=rank.calls[-MOST_CALLS:],
     )
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from harness.communication import collective_log, recorder
+from harness.communication import call_log, taps
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.ranks import guard, process_groups
 from harness.ranks.direct_channel import DirectChannel
@@ -35,11 +35,11 @@ SIGNAL_EVERY_S = 0.03
 
 
 class _LogPage:
-    """A process's collective log; there is only one, because the recorder keeps its first log."""
+    """A process's call log; there is only one, because the recorder keeps its first log."""
 
     def __init__(self) -> None:
-        self.memory = mmap.mmap(-1, collective_log.PAGE_BYTES)
-        self.log = collective_log.CollectiveLog(self.memory)
+        self.memory = mmap.mmap(-1, call_log.LOG_BYTES)
+        self.log = call_log.CallLog(self.memory)
 
 
 _log_page = PerProcess(_LogPage)
@@ -82,7 +82,7 @@ class InProcessRank:
         channel = DirectChannel(subtest_failed=self._subtest_failed, on_ready=watch.begin)
         log = _log_page.get().log
         log.clear()
-        recorder.install(log)
+        taps.install(log)
         pid = os.getpid()
         with self._stoppable():
             watch.begin()
@@ -168,7 +168,7 @@ class InProcessRank:
             self.rank,
             self._started,
             exit_code=final.exit_code,
-            collectives=collective_log.read(_log_page.get().memory),
+            calls=call_log.read(_log_page.get().memory),
             left=left,
         )
         if self._ended_as is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from harness.communication import collective_log
+from harness.communication import call_log
 from harness.errors import ProtocolError
 from harness.outcomes import RankOutcome, Status
 from harness.protocol import Report, decode
@@ -64,7 +64,7 @@ def _passes(ranks: RankSet, until: float, heard: CollectedReports) -> dict[int, 
                 order=len(passed),
                 at_s=monotonic(),
                 pid=ranks.pids[rank],
-                collectives=collective_log.read_file(link.log),
+                calls=call_log.read(link.log),
             )
             if outcome is None:
                 return None

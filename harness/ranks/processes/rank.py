@@ -21,7 +21,7 @@ from time import monotonic
 from typing import Any, NoReturn
 
 from harness import compiler_state, coverage_hook
-from harness.communication import collective_log, recorder
+from harness.communication import call_log, taps
 from harness.outcomes import EXIT_ERROR, Status
 from harness.protocol import Assignment, Launch, Passed, RepeatLaunch, Report, decode
 from harness.ranks import debugger, guard, process_groups
@@ -74,7 +74,7 @@ def live(assignment: Assignment) -> NoReturn:
     debugger.install(assignment.rank)
     _settle_threads(assignment.launch)
     channel = RankChannel(socket_from(assignment.channel), assignment.rank)
-    log = collective_log.CollectiveLog(mmap.mmap(assignment.log, collective_log.PAGE_BYTES))
+    log = call_log.CallLog(mmap.mmap(assignment.log, call_log.LOG_BYTES))
     if assignment.launch.pooled:
         _serve_tests(assignment, channel, log)
         _leave(RankResult(Status.PASSED))
@@ -85,7 +85,7 @@ def live(assignment: Assignment) -> NoReturn:
     _leave(final)
 
 
-def _serve_tests(assignment: Assignment, channel: RankChannel, log: collective_log.CollectiveLog) -> None:
+def _serve_tests(assignment: Assignment, channel: RankChannel, log: call_log.CallLog) -> None:
     """Runs test after test in a pooled rank; after each, the leak guard lists what the test left changed."""
     watch = guard.Guard((assignment.channel, assignment.stack))
     request = previous = assignment.launch
@@ -115,7 +115,7 @@ def _run(
     request: Launch,
     test: Launch | RepeatLaunch,
     channel: RankChannel,
-    log: collective_log.CollectiveLog,
+    log: call_log.CallLog,
 ) -> RankResult:
     """Runs a test of the class that ``request`` names; the method and the file are those of ``test``."""
     ending: BaseException | None = None
@@ -124,7 +124,7 @@ def _run(
     try:
         channel.patches.put_in_place()
         case = _case(request, test, channel)
-        recorder.install(log, restart=not request.keeps_group)
+        taps.install(log, restart=not request.keeps_group)
         log.begin_test()
         with warnings.catch_warnings():  # a pooled rank's next test starts with the original filters
             case._run(  # upstream's entry point, which every launched class has

@@ -24,7 +24,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.communication import collective_log
+from harness.communication import call_log
 from harness.errors import LaunchError, ServerLost
 from harness.protocol import Launch, Launched, Refused, Release, Signal, decode, encode
 from harness.ranks.deadlines import KILL_WAIT_S
@@ -108,7 +108,7 @@ class RankSet:
             near, far = (undo.enter_context(end) for end in socket_pair())
             output, output_far = _open_pipe(undo)
             stack, stack_far = _open_pipe(undo)
-            log = collective_log.memory_file()
+            log = call_log.memory_file()
             undo.callback(os.close, log)
             log_far = os.dup(log)
             undo.pop_all()

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from harness.communication import collective_log
+from harness.calls import Call
+from harness.communication import call_log
 from harness.errors import ProtocolError
-from harness.outcomes import DEFAULT_RULES, CollectiveRecord, MergeRules, RankOutcome, Status, SubtestOutcome
+from harness.outcomes import DEFAULT_RULES, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import Exited, Message, Report, SubtestFailed, Swept, decode
 from harness.ranks.deadlines import (
     STACKS_QUIET_S,
@@ -66,7 +67,7 @@ class _Watched:
     gone: bool = False
     ended_for: EndReason | None = None  # fixes the outcome of a rank without a report, before any signal
     too_late: str = ""  # what it reported after that
-    collectives: tuple[CollectiveRecord, ...] = ()  # its collectives until then
+    calls: tuple[Call, ...] = ()  # its communication calls until then
     ended_by_supervisor: bool = False
     dump: bytearray = field(default_factory=bytearray)
     protocol_error: str = ""
@@ -340,7 +341,7 @@ class Supervisor:
 
     def _began(self, now: float) -> float:
         """When the test began in the last of its ranks: not before now where one of them has yet to begin."""
-        began = [collective_log.began_s(w.link.log) or now for w in self._watched if not w.settled]
+        began = [call_log.read_head(w.link.log).began_s or now for w in self._watched if not w.settled]
         return min(max([self._started, *began]), self._started + self._limits.start_s)
 
     def _debugging(self) -> bool:
@@ -413,7 +414,7 @@ class Supervisor:
         ]
         for watched in doomed:
             watched.ended_for = why
-            watched.collectives = collective_log.read_file(watched.link.log)
+            watched.calls = call_log.read(watched.link.log)
             watched.stopped = posix.is_stopped(self._pid(watched))
         for watched in doomed:
             self._ranks.signal(watched.link.rank, RANK_STACKS)
@@ -457,7 +458,7 @@ class Supervisor:
             output=watched.output.text(),
             log=str(watched.output.log_path) if watched.output.log_path else None,
             stack=stacks.readable(bytes(watched.dump)),
-            collectives=watched.collectives or collective_log.read_file(watched.link.log),
+            calls=watched.calls or call_log.read(watched.link.log),
         )
 
     def _pid(self, watched: _Watched) -> int:

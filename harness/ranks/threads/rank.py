@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import mmap
 import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from harness.communication.collective_log import ENTRIES
+from harness.communication.call_log import LOG_BYTES, CallLog
 from harness.communication.matching import PendingCollective
-from harness.outcomes import CollectiveRecord, SubtestOutcome
+from harness.communication.recorder import Recorder
+from harness.communication.taps import members_of
+from harness.outcomes import SubtestOutcome
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.thread_stack import stack_of
 
@@ -63,7 +66,9 @@ class RankThread(threading.Thread):
         self.channel = DirectChannel(subtest_failed=functools.partial(owner.subtest_failed, rank))
         self.world: Any = None
         self.released = threading.Event()
-        self.records: deque[CollectiveRecord] = deque(maxlen=ENTRIES)
+        self.calls = mmap.mmap(-1, LOG_BYTES)  # its communication calls, as in a rank that is a process
+        self.log = CallLog(self.calls)
+        self.recorder = Recorder(self.log, members_of)
         self.sequence: dict[str, int] = {}
         self.pending: PendingCollective | None = None  # the threaded collective that the rank is in
         self.waits = False  # whether it waits for other ranks (collective, store) or for the run token

@@ -23,11 +23,14 @@ import os
 import queue
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import monotonic
+from typing import Any
 
+from harness.communication import call_log
+from harness.communication.arguments import Arguments
 from harness.communication.matching import CollectiveMatcher, PendingCollective
-from harness.outcomes import CollectiveRecord, RankOutcome, SubtestOutcome
+from harness.outcomes import RankOutcome, SubtestOutcome
 from harness.protocol import SubtestFailed
 from harness.ranks.result import final_result
 from harness.ranks.threads.rank import Body, RankThread, ThreadEnded
@@ -56,14 +59,17 @@ class _Seen:
 
 @dataclass(slots=True)
 class _Call:
-    """One call of a threaded group's method; ``held`` are its contexts from arrival to return."""
+    """One call of a threaded group's method; ``held`` are its contexts from arrival to return.
+
+    ``token`` is that of the rank's log, None before the arrival.
+    """
 
     thread: RankThread
     operation: str
-    group: str
-    size: int
+    group: Any
+    arguments: Arguments
     held: contextlib.ExitStack
-    record: CollectiveRecord | None = None
+    token: int | None = None
 
 
 class RankThreads:
@@ -209,7 +215,7 @@ class RankThreads:
         ending = thread.end_of(self._body)
         final = final_result(thread.channel.result, ending, thread.channel.texts)
         self._token.release(thread.rank)
-        self._events.put(final.outcome(thread.rank, started, collectives=tuple(thread.records)))
+        self._events.put(final.outcome(thread.rank, started, calls=call_log.read(thread.calls)))
         self._reported.add(thread.rank)  # after the report, for the parent's look at the queue
         thread.released.wait()
         if thread.world is not None and not self.over:
@@ -259,7 +265,9 @@ class RankThreads:
         thread.stop_if_over()
 
     @contextlib.contextmanager
-    def collective(self, thread: RankThread, operation: str, group: str, size: int) -> Iterator[None]:
+    def collective(
+        self, thread: RankThread, operation: str, group: Any, arguments: Arguments
+    ) -> Iterator[None]:
         """A region around one call of a threaded group's collective, in which the rank calls ``arrive``.
 
         A call that is refused for its arguments before ``arrive`` is not recorded.
@@ -270,23 +278,24 @@ class RankThreads:
             return
         thread.stop_if_over()
         with contextlib.ExitStack() as held:
-            inside.call = call = _Call(thread, operation, group, size, held)
+            inside.call = call = _Call(thread, operation, group, arguments, held)
             try:
                 yield
             finally:
                 inside.call = None
-        if call.record is not None:
-            thread.records[-1] = replace(call.record, ended_s=monotonic())
+        if call.token is not None:
+            thread.log.end(call.token)
 
     def arrive(self) -> None:
         """Records that the calling rank's collective is about to wait, and matches it with its peers'."""
         call: _Call | None = getattr(self._inside, "call", None)
-        if call is None or call.record is not None:
+        if call is None or call.token is not None:
             return
-        thread, number = call.thread, call.thread.next_number(call.group)
-        call.record = CollectiveRecord(call.operation, call.group, number, monotonic())
-        thread.records.append(call.record)
-        pending = self._matcher.arrive(thread.rank, call.group, number, call.operation, call.size)
+        thread, name = call.thread, str(call.group.group_name)
+        call.token = thread.recorder.began(call.group, call.operation, call.arguments)
+        thread.log.wait(call.token)
+        number, size = thread.next_number(name), call.group.size()
+        pending = self._matcher.arrive(thread.rank, name, number, call.operation, size)
         call.held.enter_context(self._in(thread, pending))
         call.held.enter_context(self.waiting(thread))
 

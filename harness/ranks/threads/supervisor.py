@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from harness.communication import call_log
 from harness.outcomes import DEFAULT_RULES, MergeRules, RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
 from harness.ranks.deadlines import TERM_WAIT_S, Action, EndReason, Limits, NextStep, SupervisorView, decide
@@ -180,8 +181,8 @@ class ThreadSupervisor:
             report = replace(report, note="; ".join(n for n in notes if n))
         if why is EndReason.EXIT:
             report = hung_at_exit(report)
-        records = tuple(self._ranks.threads[rank].records)
-        return replace(report, stack=self._stacks.get(rank, ""), collectives=records)
+        calls = call_log.read(self._ranks.threads[rank].calls)
+        return replace(report, stack=self._stacks.get(rank, ""), calls=calls)
 
     def _missing(self, rank: int) -> RankOutcome:
         """The outcome of a rank that has not reported.

@@ -23,7 +23,7 @@ from torch._C import _distributed_c10d
 from torch.distributed import distributed_c10d as c10d
 from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
-from harness.communication.recorder import OPERATIONS
+from harness.communication.arguments import METHODS, Arguments, of_method
 from harness.compiler_state import uncompiled
 from harness.ranks.threads.rank import ThreadOwner, current
 from harness.releases import torch_at_least
@@ -71,13 +71,16 @@ def make_group(options: Any, _backend_options: Any) -> Any:
     return group
 
 
-def _collective(original: Callable[..., Any], operation: str) -> Callable[..., Any]:
+def _collective(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Wraps a method of torch's group in the region that records its rank's collective."""
+
+    operation = METHODS.get(name, name)
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         rank = self.harness_rank
-        with rank.owner.collective(rank, operation, str(self.group_name), self.size()):
+        arguments = of_method(operation, name, args, kwargs) if name in METHODS else Arguments()
+        with rank.owner.collective(rank, operation, self, arguments):
             return original(self, *args, **kwargs)
 
     return uncompiled(method)
@@ -113,7 +116,7 @@ def _methods() -> dict[str, Callable[..., Any]]:
         if callable(value) and not name.startswith("_") and name not in _NO_COLLECTIVE
     }
     own.setdefault("reduce", _reduce)
-    return {name: _collective(value, OPERATIONS.get(name, name)) for name, value in own.items()}
+    return {name: _collective(value, name) for name, value in own.items()}
 
 
 ThreadedGroup: Any = type("ThreadedGroup", (threaded.ProcessLocalGroup,), _methods())

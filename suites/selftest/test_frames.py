@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.frames: threads and frames found in text, and whose code a frame is."""
+"""Self-tests of harness.frames: threads and frames found in text, and whose code a frame is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import faulthandler
 import tempfile
 import unittest
 
-from harness.report.frames import Frame, main_stack, through_users, traceback_frames, users_frame
+from harness.frames import Frame, main_stack, through_users, traceback_frames, users_frame
 from suites.selftest.report import samples
 
 

@@ -15,7 +15,7 @@ _FRAME = re.compile(r'^\s*File "(?P<file>[^"]*)", line (?P<line>\d+|\?\?\?),? in
 _THREAD = re.compile(
     r"^\s*(?:Current thread|Thread|Stack)\b.*\(most recent call (?P<order>first|last)\)", re.IGNORECASE
 )
-_HARNESS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_HARNESS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _LIBRARIES = (
     *(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")),
     "<frozen ",

@@ -1,0 +1,187 @@
+"""``Call``: one communication call of a rank (a collective, a message, a wait on a store), as a value.
+
+A call is what the rank's program asked of ``torch.distributed``, whoever asked: the test, DDP's reducer, a
+compiled graph. What the calls of all ranks mean together is decided in ``harness/communication``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.plain_fields import checked
+
+
+class Kind(str, enum.Enum):
+    """What a call waits for."""
+
+    COLLECTIVE = "collective"  # members of its group
+    SEND = "send"
+    RECEIVE = "receive"
+    MAKING = "making"  # all members of the group that is being made
+    STORE = "store"  # somebody who sets the key
+    SETTING = "setting"  # nobody: it sets a store's key
+    BACKWARD = "backward"  # whatever the backward pass has started in C++
+    LAYOUT = "layout"  # nobody: DTensor's placements, on which all ranks of a mesh must agree
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a call is, without when and where it was made.
+
+    ``members`` are the global ranks of the group in group order, () where unknown; ``made_at`` is the line
+    that made the group, "" for the default group. ``generation`` counts groups that had the same name before.
+    ``root`` and ``peer`` are global ranks (peer None on a receive: from any source). ``tensors`` is for people
+    ("(2, 3) float32"). ``agreed`` is what all members must have alike, besides operation, root and reduce
+    operation. ``sent`` and ``received`` are element counts by member, where what one sends another expects.
+    ``timeout_s`` is after how long the call gives up by itself.
+    """
+
+    operation: str
+    group: str = ""
+    kind: Kind = Kind.COLLECTIVE
+    members: tuple[int, ...] = ()
+    made_at: str = ""
+    default: bool = False
+    generation: int = 0
+    backend: str = ""
+    reduce_op: str = ""
+    root: int | None = None
+    peer: int | None = None
+    tag: int = 0
+    tensors: str = ""
+    agreed: str = ""
+    sent: tuple[int, ...] = ()
+    received: tuple[int, ...] = ()
+    key: str = ""
+    timeout_s: float | None = None
+
+    @property
+    def group_key(self) -> tuple[str, int, tuple[int, ...]]:
+        """The identity of the group over all ranks."""
+        return (self.group, self.generation, self.members)
+
+    @property
+    def group_text(self) -> str:
+        """The group as its user would name it."""
+        if self.default:
+            return "the default group"
+        if not self.members:
+            return f"group {self.group}"
+        made = f" made at {self.made_at}" if self.made_at else ""
+        return f"group {{{', '.join(map(str, self.members))}}}{made}"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call, its number and its times.
+
+    ``sequence`` counts what the group's backend was asked for, from 1: calls with the same sequence belong
+    together. ``number`` counts the user's calls, of which one (``all_gather_object``) may be several of the
+    backend's. ``place`` is the user's line. Times are seconds on the monotonic clock, which all processes of
+    a machine share: ``waiting_s`` is when the rank began to wait for it, None where it has not; ``ended_s``
+    is None where it has not ended. ``threads`` is how many Python threads the rank had. ``own_work``: the
+    caller got a work handle that it has to wait for. ``unseen``: it was started in C++, where its end is not
+    seen. ``bounded``: the rank waits for it no longer than a timeout of the wait's own.
+    """
+
+    signature: Signature
+    sequence: int = 1
+    number: int = 1
+    started_s: float = 0.0
+    waiting_s: float | None = None
+    ended_s: float | None = None
+    place: str = ""
+    threads: int = 1
+    own_work: bool = False
+    unseen: bool = False
+    bounded: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """What the call waits for."""
+        return self.signature.kind
+
+    @property
+    def waits(self) -> bool:
+        """Whether the rank waits for this call."""
+        return self.waiting_s is not None and self.ended_s is None
+
+    @property
+    def name(self) -> str:
+        """The call without its group: ``all_reduce #5``, ``recv from rank 2``, ``store.get('key')``."""
+        s = self.signature
+        if s.kind is Kind.SEND:
+            return f"send to rank {s.peer}{_tag(s.tag)}"
+        if s.kind is Kind.RECEIVE:
+            return f"recv from {'any rank' if s.peer is None else f'rank {s.peer}'}{_tag(s.tag)}"
+        if s.kind in (Kind.STORE, Kind.SETTING):
+            return f"{s.operation}({s.key!r})"
+        if s.kind is Kind.COLLECTIVE:
+            return f"{s.operation} #{self.number}"
+        return s.operation
+
+    @property
+    def at(self) -> str:
+        """The user's line in brackets, with a space before; "" where it is unknown."""
+        return f" ({self.place})" if self.place else ""
+
+    def __str__(self) -> str:
+        s = self.signature
+        if s.kind is Kind.COLLECTIVE:
+            return f"{self.name} of {s.group_text}"
+        if s.kind is Kind.MAKING:
+            return f"{self.name}, for {'all ranks' if s.default else f'the other ranks of {s.group_text}'}"
+        if s.kind in (Kind.SEND, Kind.RECEIVE) and not s.default:
+            return f"{self.name} in {s.group_text}"
+        return self.name
+
+
+def _tag(tag: int) -> str:
+    return f" with tag {tag}" if tag else ""
+
+
+def to_json(value: Call | Signature) -> dict[str, Any]:
+    """A call or a signature as JSON-able values, without defaults; lossless with ``call_from_json``."""
+    defaults = _defaults(value.__class__)
+    found = {name: getattr(value, name) for name in defaults if getattr(value, name) != defaults[name]}
+    if isinstance(value, Call):
+        found["signature"] = to_json(value.signature)
+    elif "kind" in found:
+        found["kind"] = value.kind.value
+    return found
+
+
+@functools.cache
+def _defaults(kind: type[Call] | type[Signature]) -> dict[str, Any]:
+    return {f.name: f.default for f in dataclasses.fields(kind)}
+
+
+def call_from_json(value: dict[str, Any]) -> Call:
+    """The call of JSON values; KeyError, TypeError or ValueError where they are none."""
+    signature = signature_from_json(value["signature"])
+    return Call(**{**checked(Call, value), "signature": signature})
+
+
+def signature_from_json(value: dict[str, Any]) -> Signature:
+    """The signature of JSON values; KeyError, TypeError or ValueError where they are none."""
+    checked(Signature, value)
+    rich = {name: tuple(value[name]) for name in ("members", "sent", "received") if name in value}
+    if "kind" in value:
+        rich["kind"] = Kind(value["kind"])
+    return Signature(**{**value, **rich})
+
+
+def under_way(calls: Iterable[Call]) -> Call | None:
+    """The call that the rank was in, the innermost of several; None where it was in none.
+
+    A call whose work handle the rank has not waited for is none that it was in.
+    """
+    latest_first = list(calls)[::-1]
+    waiting = next((call for call in latest_first if call.waits), None)
+    inside = (c for c in latest_first if c.ended_s is None and not c.own_work and not c.unseen)
+    return waiting or next(inside, None)

@@ -1,0 +1,295 @@
+"""``Arguments``: what a communication call was given, read from the many forms that its arguments have in torch.
+
+Python calls methods of ``ProcessGroup`` with an options object; C++ calls operators of the namespace ``c10d``,
+whose arguments have names. Both become the same value, from which ``signature_of`` makes what ranks compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from harness.calls import Kind, Signature
+
+# The public name of each operation, by ProcessGroup's method. torch 2.13's Python code calls methods with
+# "single" in their names; earlier versions call the older names, which 2.13 still has.
+METHODS = {
+    "allreduce": "all_reduce",
+    "allreduce_coalesced": "all_reduce_coalesced",
+    "reduce": "reduce",
+    "broadcast": "broadcast",
+    "allgather": "all_gather",
+    "_allgather_base": "all_gather_into_tensor",
+    "all_gather_single": "all_gather_into_tensor",
+    "allgather_coalesced": "all_gather_coalesced",
+    "allgather_into_tensor_coalesced": "all_gather_into_tensor_coalesced",
+    "all_gather_single_coalesced": "all_gather_into_tensor_coalesced",
+    "gather": "gather",
+    "scatter": "scatter",
+    "reduce_scatter": "reduce_scatter",
+    "_reduce_scatter_base": "reduce_scatter_tensor",
+    "reduce_scatter_single": "reduce_scatter_tensor",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor_coalesced",
+    "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced",
+    "alltoall": "all_to_all",
+    "alltoall_base": "all_to_all_single",
+    "all_to_all_single": "all_to_all_single",
+    "send": "send",
+    "recv": "recv",
+    "recv_anysource": "recv",
+    "barrier": "barrier",
+    "monitored_barrier": "monitored_barrier",
+}
+
+# The same by operator of the namespace ``c10d``.
+OPERATORS = {
+    "allreduce_": "all_reduce",
+    "allreduce_coalesced_": "all_reduce_coalesced",
+    "reduce_": "reduce",
+    "broadcast_": "broadcast",
+    "allgather_": "all_gather",
+    "_allgather_base_": "all_gather_into_tensor",
+    "allgather_coalesced_": "all_gather_coalesced",
+    "allgather_into_tensor_coalesced_": "all_gather_into_tensor_coalesced",
+    "gather_": "gather",
+    "scatter_": "scatter",
+    "reduce_scatter_": "reduce_scatter",
+    "_reduce_scatter_base_": "reduce_scatter_tensor",
+    "reduce_scatter_tensor_coalesced_": "reduce_scatter_tensor_coalesced",
+    "alltoall_": "all_to_all",
+    "alltoall_base_": "all_to_all_single",
+    "send": "send",
+    "recv_": "recv",
+    "recv_any_source_": "recv",
+    "barrier": "barrier",
+    "monitored_barrier_": "monitored_barrier",
+}
+
+# The same by functional operator of the namespace ``_c10d_functional``, without "_" and "_out" at its end.
+FUNCTIONAL = {
+    "all_reduce": "all_reduce",
+    "all_reduce_coalesced": "all_reduce_coalesced",
+    "all_gather_into_tensor": "all_gather_into_tensor",
+    "all_gather_into_tensor_coalesced": "all_gather_into_tensor_coalesced",
+    "reduce_scatter_tensor": "reduce_scatter_tensor",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor_coalesced",
+    "all_to_all_single": "all_to_all_single",
+    "broadcast": "broadcast",
+    "isend": "send",
+    "irecv": "recv",
+}
+
+KINDS = {"send": Kind.SEND, "recv": Kind.RECEIVE}
+_IN_PLACE = frozenset({"all_reduce", "all_reduce_coalesced", "reduce", "broadcast"})
+_WITHOUT_TENSORS = frozenset({"barrier", "monitored_barrier"})
+_NOT_TOLD = -1  # in a table of counts: nothing goes between these two
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A call's tensors and numbers. Ranks in ``root`` and ``peer`` are those within the group.
+
+    ``outputs`` is () where the operation writes to its inputs. ``timeout_s`` is None where the group's counts.
+    """
+
+    inputs: tuple[Any, ...] = ()
+    outputs: tuple[Any, ...] = ()
+    reduce_op: Any = None
+    root: int | None = None
+    peer: int | None = None
+    tag: int = 0
+    sent: tuple[int, ...] = ()  # split sizes in rows
+    received: tuple[int, ...] = ()
+    own_work: bool = False
+    timeout_s: float | None = None
+
+
+def of_method(operation: str, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+    """The arguments of a call of ProcessGroup's method."""
+    options = kwargs.get("opts")
+    plain = list(args)
+    if options is None and plain and type(plain[-1]).__name__.endswith("Options"):
+        options = plain.pop()
+    own_work = bool(getattr(options, "asyncOp", False))
+    reduce_op, root = getattr(options, "reduceOp", None), getattr(options, "rootRank", None)
+    if operation in _WITHOUT_TENSORS:
+        given = plain[0] if plain else kwargs.get("timeout")
+        timeout = given if operation == "monitored_barrier" else getattr(options, "timeout", None)
+        return Arguments(own_work=own_work, timeout_s=_seconds(timeout))
+    if operation in KINDS:
+        return _message(operation, method, plain, kwargs)
+    if operation in _IN_PLACE:
+        inputs = plain[0] if plain else kwargs.get("tensors", kwargs.get("tensor", ()))
+        if options is None and len(plain) > 1:
+            reduce_op, root = (None, plain[1]) if operation == "broadcast" else (plain[1], None)
+        if options is None and "root" in kwargs:
+            root = kwargs["root"]
+        return Arguments(_flat(inputs), (), reduce_op, root, own_work=own_work)
+    outputs, inputs = (*plain[:2], (), ())[:2]
+    if options is None and operation == "gather" and "root" in kwargs:
+        root = kwargs["root"]
+    splits = [tuple(split) for split in plain[2:4]] if operation == "all_to_all_single" else []
+    received, sent = (*splits, (), ())[:2]
+    rest = {"sent": sent, "received": received, "own_work": own_work}
+    return Arguments(_flat(inputs), _flat(outputs), reduce_op, root, **rest)
+
+
+def _message(operation: str, method: str, plain: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+    tensors = _flat(plain[0] if plain else kwargs.get("tensors", ()))
+    others = [*plain[1:], *(kwargs[name] for name in ("dstRank", "srcRank", "tag") if name in kwargs)]
+    peer = None if method == "recv_anysource" else int(others.pop(0))
+    return Arguments(tensors, (), peer=peer, tag=int(others[0]) if others else 0, own_work=True)
+
+
+def of_operator(operation: str, given: Mapping[str, Any]) -> Arguments:
+    """The arguments of a call of an operator, by their names in its schema."""
+    inputs = next((given[name] for name in _INPUTS if name in given), ())
+    outputs = next((given[name] for name in _OUTPUTS if name in given), ())
+    milliseconds = given.get("timeout", -1)
+    return Arguments(
+        () if operation in _WITHOUT_TENSORS else _flat(inputs),
+        _flat(outputs),
+        given.get("reduce_op"),
+        given.get("root_rank", given.get("src") if operation == "broadcast" else None),
+        given.get("dst", given.get("src")) if operation in KINDS else None,
+        given.get("tag", 0),
+        tuple(given.get("input_split_sizes", ())),
+        tuple(given.get("output_split_sizes", ())),
+        operation in KINDS,
+        milliseconds / 1000 if milliseconds > 0 else None,
+    )
+
+
+_INPUTS = ("tensors", "tensor", "input_tensors", "input_tensor", "inputs", "input", "input_list")
+_OUTPUTS = ("output_tensors", "output_tensor", "outputs", "output", "output_lists")
+
+
+def _flat(tensors: Any) -> tuple[Any, ...]:
+    """The tensors of a tensor, of a list of them, or of a list of lists, in order."""
+    if not isinstance(tensors, list | tuple):
+        return (tensors,)
+    if any(isinstance(each, list | tuple) for each in tensors):
+        return tuple(tensor for each in tensors for tensor in _flat(each))
+    return tuple(tensors)
+
+
+def _seconds(timeout: Any) -> float | None:
+    if not isinstance(timeout, timedelta) or timeout.total_seconds() <= 0:
+        return None
+    return timeout.total_seconds()
+
+
+def key_of(arguments: Arguments) -> tuple[Any, ...]:
+    """A hashable key: calls of an operation in a group with the same key have the same signature."""
+    a = arguments
+    shapes = tuple((t.dtype, t.shape) for t in (*a.inputs, *a.outputs))
+    numbers = (len(a.inputs), a.root, a.peer, a.tag, a.sent, a.received, a.timeout_s)
+    return (shapes, numbers, _reduce_number(a.reduce_op))
+
+
+def _reduce_number(reduce_op: Any) -> Any:
+    """A hashable stand-in for a reduce operation: its name takes microseconds."""
+    plain = getattr(reduce_op, "op", reduce_op)
+    return plain if plain is None or isinstance(plain, str) else int(plain)
+
+
+def reduce_name(reduce_op: Any) -> str:
+    """The name of a reduce operation: "SUM"; "" for None."""
+    if reduce_op is None:
+        return ""
+    return str(getattr(getattr(reduce_op, "op", reduce_op), "name", reduce_op)).upper()
+
+
+def signature_of(operation: str, arguments: Arguments, group: Signature) -> Signature:
+    """The signature of a call; ``group`` is a signature that has the group's fields alone."""
+    a = arguments
+    shown = a.outputs if operation == "scatter" else a.inputs
+    agreed, sent, received = _must_fit(operation, a, len(group.members))
+    fields = {name: getattr(group, name) for name in _GROUP_FIELDS}
+    return Signature(
+        operation,
+        kind=KINDS.get(operation, Kind.COLLECTIVE),
+        reduce_op=reduce_name(a.reduce_op) if operation in _REDUCING else "",
+        root=_global(a.root, group.members) if operation in _ROOTED else None,
+        peer=_global(a.peer, group.members),
+        tag=a.tag,
+        tensors=tensors_text(shown),
+        agreed=agreed,
+        sent=sent,
+        received=received,
+        timeout_s=a.timeout_s if a.timeout_s is not None else group.timeout_s,
+        **fields,
+    )
+
+
+_GROUP_FIELDS = ("group", "members", "made_at", "default", "generation", "backend")
+_REDUCING = frozenset(
+    {"all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter"}
+    | {"reduce_scatter_tensor", "reduce_scatter_tensor_coalesced"}
+)
+_ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
+
+
+def _global(rank: int | None, members: Sequence[int]) -> int | None:
+    """The global rank of a rank in a group; the same number where the group's members are unknown."""
+    return members[rank] if rank is not None and 0 <= rank < len(members) else rank
+
+
+def _must_fit(operation: str, a: Arguments, size: int) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    """What all members must have alike, and the counts that each sends to and expects of each member."""
+    if operation == "all_gather":
+        counts = _counts(a.outputs)
+        received = counts if len(counts) == size else ()
+        return _dtypes(a.inputs), (sum(_counts(a.inputs)),) * size, received
+    if operation == "gather":
+        sent = _only(a.root, sum(_counts(a.inputs)), size)
+        return _dtypes(a.inputs), sent, _counts(a.outputs)
+    if operation == "scatter":
+        received = _only(a.root, sum(_counts(a.outputs)), size)
+        return _dtypes(a.outputs), _counts(a.inputs), received
+    if operation == "all_to_all":
+        return _dtypes(a.inputs), _counts(a.inputs), _counts(a.outputs)
+    if operation == "all_to_all_single":
+        filled = a.outputs[0] if a.outputs else a.inputs[0]  # a functional call makes its output itself
+        return _dtypes(a.inputs), _rows(a.inputs[0], a.sent, size), _rows(filled, a.received, size)
+    return elements_text(a.inputs), (), ()
+
+
+def _counts(tensors: Iterable[Any]) -> tuple[int, ...]:
+    return tuple(int(t.numel()) for t in tensors)
+
+
+def _only(member: int | None, count: int, size: int) -> tuple[int, ...]:
+    return tuple(count if each == member else _NOT_TOLD for each in range(size))
+
+
+def _rows(tensor: Any, splits: Sequence[int], size: int) -> tuple[int, ...]:
+    """The element counts of a tensor that is split by rows: evenly without ``splits``."""
+    rows = int(tensor.shape[0]) if tensor.dim() else 1
+    width = int(tensor.numel()) // rows if rows else 0
+    if splits:
+        return tuple(int(split) * width for split in splits)
+    return (rows // size * width,) * size if size else ()
+
+
+def _dtypes(tensors: Iterable[Any]) -> str:
+    return ", ".join(sorted({_dtype(t) for t in tensors}))
+
+
+def elements_text(tensors: Iterable[Any]) -> str:
+    """Element counts and dtypes: ``6 x float32``."""
+    return ", ".join(f"{t.numel()} x {_dtype(t)}" for t in tensors)
+
+
+def tensors_text(tensors: Sequence[Any]) -> str:
+    """Shapes and dtypes for people: ``(2, 3) float32``; equal ones are counted: ``4 times (2, 3) float32``."""
+    texts = [f"{tuple(t.shape)} {_dtype(t)}" for t in tensors]
+    if len(texts) > 1 and len(set(texts)) == 1:
+        return f"{len(texts)} times {texts[0]}"
+    return ", ".join(texts[:4]) + (", ..." if len(texts) > 4 else "")
+
+
+def _dtype(tensor: Any) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

@@ -1,0 +1,240 @@
+"""``CallLog``: some pages of memory in which a rank writes down each of its communication calls.
+
+A rank that is a process has them in a memory file of its own, which the parent can read even where the rank
+is stuck in C or dead. The parent never maps that file: where it can be shrunk, a mapping behind its end kills
+the process that reads it. Layout: a head, a ring of entries of fixed size, and the texts to which they point
+(signatures as JSON, places as they are), each written once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import json
+import math
+import mmap
+import os
+from dataclasses import dataclass, replace
+from struct import Struct, pack_into
+from time import monotonic  # by name: calls are noted while a test may have it replaced
+
+from harness.calls import Call, Signature, signature_from_json, to_json
+
+# Calls written, changes written, start of the test on the monotonic clock (0.0: not begun), bytes of texts,
+# start of the backward pass that runs (0.0: none).
+_HEAD = Struct("<QQdQd")
+_COUNTS = Struct("<QQ")
+_BEGAN_AT, _TEXTS_AT, _BACKWARD_AT = 16, 24, 32
+# Offsets of signature and place among the texts; sequence, number; flags, threads; start, wait, end (0.0: not
+# yet) on the monotonic clock.
+_ENTRY = Struct("<IIIIHHddd")
+_WAIT_AT, _END_AT = _ENTRY.size - 16, _ENTRY.size - 8
+_OWN_WORK, _UNSEEN, _BOUNDED = 1, 2, 4
+_FLAGS_AT = 16
+_LENGTH = Struct("<I")
+_FIRST = 64
+ENTRIES = 1024
+_TEXTS = _FIRST + ENTRIES * _ENTRY.size
+LOG_BYTES = 256 * 1024
+# Where there is no room for another text, calls are written down without.
+_NO_TEXT = 0
+
+
+def memory_file() -> int:
+    """Makes the memory file of one rank's log, and returns its descriptor.
+
+    The rank maps it and would die of SIGBUS in its next call, so nobody may shrink it, where the kernel can
+    forbid that.
+    """
+    memory = os.memfd_create("harness-calls", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(memory, LOG_BYTES)
+    with contextlib.suppress(OSError):  # some sandboxes have no seals: such a rank harms itself alone
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return memory
+
+
+class CallLog:
+    """The writer of a rank's log, used in that rank; by one thread at a time."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._memory = memory
+        self._count = 0
+        self._changes = 0
+        self._used = _LENGTH.size  # offset 0 is _NO_TEXT
+        self._known: dict[str | Signature, int] = {}
+
+    def clear(self) -> None:
+        """Removes what the log says of an earlier test."""
+        self._count = 0
+        if self._used > (LOG_BYTES - _TEXTS) // 2:
+            self._used = _LENGTH.size
+            self._known.clear()
+        _HEAD.pack_into(self._memory, 0, 0, 0, 0.0, self._used, 0.0)
+        self._changes = 0
+
+    def begin_test(self) -> None:
+        """Records that the rank has all that it needs, and begins its test."""
+        pack_into("<d", self._memory, _BEGAN_AT, monotonic())
+
+    def text(self, value: str | Signature) -> int:
+        """The number of a text or a signature in this log, which is written there at its first use."""
+        known = self._known.get(value)
+        if known is not None:
+            return known
+        text = value if isinstance(value, str) else json.dumps(to_json(value), separators=(",", ":"))
+        data = text.encode(errors="replace")
+        offset = self._used
+        if not data or _TEXTS + offset + _LENGTH.size + len(data) > LOG_BYTES:
+            return _NO_TEXT
+        at = _TEXTS + offset
+        self._memory[at : at + _LENGTH.size + len(data)] = _LENGTH.pack(len(data)) + data
+        self._used = offset + _LENGTH.size + len(data)
+        pack_into("<Q", self._memory, _TEXTS_AT, self._used)
+        self._known[value] = offset
+        return offset
+
+    def begin(
+        self,
+        signature: int,
+        place: int,
+        sequence: int,
+        number: int = 0,
+        *,
+        threads: int = 1,
+        waits: bool = False,
+        own_work: bool = False,
+        unseen: bool = False,
+    ) -> int:
+        """Records that a call starts; returns its token for ``wait`` and ``end``.
+
+        ``signature`` and ``place`` are numbers of ``text``. ``waits``: the rank waits for it at once.
+        """
+        token = self._count
+        now = monotonic()
+        flags = (_OWN_WORK if own_work else 0) | (_UNSEEN if unseen else 0)
+        waiting = now if waits else 0.0
+        entry = (signature, place, sequence, number or sequence, flags, min(threads, 65535), now, waiting, 0.0)
+        _ENTRY.pack_into(self._memory, _at(token), *entry)
+        self._count = token + 1
+        self._changes += 1
+        _COUNTS.pack_into(self._memory, 0, token + 1, self._changes)
+        return token
+
+    def wait(self, token: int, *, bounded: bool = False) -> None:
+        """Records that the rank begins to wait for a call; ``bounded``: with a timeout of the wait's own."""
+        if bounded and self._count - token <= ENTRIES:
+            pack_into("<H", self._memory, _at(token) + _FLAGS_AT, _OWN_WORK | _BOUNDED)
+        self._mark(token, _WAIT_AT)
+
+    def end(self, token: int) -> None:
+        """Records that a call has ended."""
+        self._mark(token, _END_AT)
+
+    def _mark(self, token: int, field: int) -> None:
+        """Writes the time into an entry; does nothing where the ring has dropped it since."""
+        if self._count - token <= ENTRIES:
+            pack_into("<d", self._memory, _at(token) + field, monotonic())
+            self._changes += 1
+            pack_into("<Q", self._memory, 8, self._changes)
+
+    def backward(self, *, runs: bool) -> None:
+        """Records that a backward pass begins, or has ended."""
+        pack_into("<d", self._memory, _BACKWARD_AT, monotonic() if runs else 0.0)
+        self._changes += 1
+        pack_into("<Q", self._memory, 8, self._changes)
+
+
+def _at(token: int) -> int:
+    return _FIRST + (token % ENTRIES) * _ENTRY.size
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of a rank's log: two equal ones mean that the rank neither began nor ended anything between."""
+
+    count: int = 0
+    changes: int = 0
+    began_s: float | None = None
+    backward_s: float | None = None
+
+
+def read_head(memory: int | mmap.mmap) -> Head:
+    """The head of a log, of which the rank may have cut off a part or all."""
+    count, changes, began, _, backward = _HEAD.unpack(_read(memory, 0, _HEAD.size))
+    return Head(count, changes, _time(began), _time(backward))
+
+
+def read(memory: int | mmap.mmap) -> tuple[Call, ...]:
+    """A rank's last calls, oldest first, at most ``ENTRIES``, from its memory file or its memory.
+
+    Entries that no rank writes are left out: the test may have overwritten the log.
+    """
+    count, _, _, used, _ = _HEAD.unpack(_read(memory, 0, _HEAD.size))
+    if not count:
+        return ()
+    kept = min(count, ENTRIES)
+    ring = _read(memory, _FIRST, kept * _ENTRY.size)
+    texts = _read(memory, _TEXTS, min(used, LOG_BYTES - _TEXTS))
+    entries = list(_ENTRY.iter_unpack(ring))
+    first = count % ENTRIES if count > ENTRIES else 0
+    calls = (_call(entry, texts) for entry in (*entries[first:], *entries[:first]))
+    return tuple(call for call in calls if call is not None)
+
+
+def _call(entry: tuple[int, int, int, int, int, int, float, float, float], texts: bytes) -> Call | None:
+    signature, place, sequence, number, flags, threads, started, waiting, ended = entry
+    if not 0.0 < started < math.inf:
+        return None
+    if any(not (time == 0.0 or started <= time < math.inf) for time in (waiting, ended)):
+        return None
+    return Call(
+        _signature(_text(texts, signature)),
+        sequence,
+        number,
+        started,
+        waiting or None,
+        ended or None,
+        _place(_text(texts, place)),
+        threads,
+        bool(flags & _OWN_WORK),
+        bool(flags & _UNSEEN),
+        bool(flags & _BOUNDED),
+    )
+
+
+def _read(memory: int | mmap.mmap, start: int, length: int) -> bytes:
+    if isinstance(memory, int):
+        return os.pread(memory, length, start).ljust(length, b"\0")
+    return memory[start : start + length]
+
+
+def _text(texts: bytes, offset: int) -> bytes:
+    if offset == _NO_TEXT or offset + _LENGTH.size > len(texts):
+        return b""
+    (length,) = _LENGTH.unpack_from(texts, offset)
+    return texts[offset + _LENGTH.size : offset + _LENGTH.size + length]
+
+
+@functools.lru_cache(maxsize=4096)
+def _signature(text: bytes) -> Signature:
+    """The signature of its JSON, "?" where it is none; the same object for the same text."""
+    try:
+        signature = signature_from_json(json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return Signature("?")
+    named = ("operation", "group", "made_at", "key", "tensors", "reduce_op")
+    return replace(signature, **{name: _printable(getattr(signature, name)) for name in named})
+
+
+@functools.lru_cache(maxsize=4096)
+def _place(text: bytes) -> str:
+    return _printable(text.decode(errors="replace"))
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _time(value: float) -> float | None:
+    return value if 0.0 < value < math.inf else None

@@ -1,0 +1,363 @@
+"""``explain``: which rank did what differently, from the calls of all ranks of a test that did not pass. Pure.
+
+A rank that only waits for others is never the cause. Where most ranks did the same, the odd ones are the
+cause; where there is no majority, both sides are named.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.calls import Call, Kind
+from harness.communication.matching import (
+    CallsByRank,
+    Difference,
+    Row,
+    differences,
+    messages,
+    row_key,
+    rows,
+    unequal_messages,
+)
+from harness.communication.wait_graph import RankView, Waiting, prove
+from harness.ranks_text import ranks_text
+
+_MOST_SIDES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RankState:
+    """One rank at the end of its test: its calls; whether it had come to the end of its test, or is gone; and
+    where it was, as a predicate ("is at t.py:38 in step"), "" where that is unknown."""
+
+    rank: int
+    calls: Sequence[Call] = ()
+    finished: bool = False
+    gone: str = ""  # how it went: "crashed with exit code 3"
+    at: str = ""
+    backward_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why ranks wait for ever: one line, and the ranks to blame, the first one first; () where all are."""
+
+    text: str
+    ranks: tuple[int, ...] = ()
+
+
+def explain(states: Sequence[RankState]) -> Explanation | None:
+    """What the ranks' calls say about why some ranks wait; None where no rank waits, or for no other rank."""
+    calls: CallsByRank = {state.rank: state.calls for state in states}
+    by_rank = {state.rank: state for state in states}
+    waiting = _waiting(states)
+    differing = _difference_in(calls, waiting)
+    if not waiting:
+        return differing
+    return (
+        _crossed_groups(calls, waiting)
+        or differing
+        or _unmatched_messages(calls, by_rank, waiting)
+        or _absent(by_rank, waiting)
+        or _cycle(waiting)
+        or _elsewhere(by_rank, waiting)
+        or _store(by_rank, waiting)
+    )
+
+
+def _waiting(states: Sequence[RankState]) -> dict[int, Waiting]:
+    """The ranks that wait for others, as if no rank but those could move."""
+    views = [
+        RankView(s.rank, s.calls, settled=s.finished or bool(s.gone), backward_s=s.backward_s) for s in states
+    ]
+    moving = {view.rank for view in views if not view.settled and not view.waiting()}
+    assumed = [RankView(v.rank, v.calls, v.settled or v.rank in moving, False, v.backward_s) for v in views]
+    return {each.rank: each for each in prove(assumed, until_s=0.0)}
+
+
+# -- arguments that differ
+
+
+def _difference_in(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Explanation | None:
+    """The first difference among collectives in which a rank waits, else the first of all."""
+    found = differences(calls)
+    if not found:
+        return _unequal_message(calls)
+    stuck = [d for d in found if any(d.row.calls.get(rank) is w.call for rank, w in waiting.items())]
+    return difference_text((stuck or found)[0])
+
+
+def difference_text(found: Difference) -> Explanation:
+    """The line about one difference: the odd ranks first, with what they gave and where."""
+    row = found.row
+    odd = found.odd
+    sides = [(ranks, text) for ranks, text in found.sides if set(ranks) <= set(odd)]
+    sides += [(ranks, text) for ranks, text in found.sides if not set(ranks) <= set(odd)]
+    said = _SAY[found.what](row, sides[:_MOST_SIDES])
+    return Explanation(said, odd or tuple(sorted(rank for ranks, _ in sides for rank in ranks)))
+
+
+Sides = Sequence[tuple[tuple[int, ...], str]]
+
+
+def _of(row: Row, ranks: Sequence[int]) -> Call:
+    return row.calls[ranks[0]]
+
+
+def _verb(ranks: Sequence[int], one: str, several: str) -> str:
+    return f"{ranks_text(ranks)} {one if len(ranks) == 1 else several}"
+
+
+def _operations(row: Row, sides: Sides) -> str:
+    (ranks, _), *others = sides
+    call = _of(row, ranks)
+    rest = ", ".join(
+        f"{_verb(each, 'calls', 'call')} {_of(row, each).name}{_of(row, each).at}" for each, _ in others
+    )
+    return f"{_verb(ranks, 'calls', 'call')} {call.name} of {call.signature.group_text}{call.at}, {rest}"
+
+
+def _members(row: Row, sides: Sides) -> str:
+    parts = [
+        f"{_verb(ranks, 'makes', 'make')} {_set(_of(row, ranks).signature.members)}{_of(row, ranks).at}"
+        for ranks, _ in sides
+    ]
+    return f"ranks make groups in different orders: {', '.join(parts)}"
+
+
+def _set(members: Iterable[int]) -> str:
+    return "group {" + ", ".join(map(str, members)) + "}"
+
+
+def _value(one: str, several: str, name: str, shown: Callable[[str], str] = str) -> Callable[[Row, Sides], str]:
+    def say(row: Row, sides: Sides) -> str:
+        (ranks, value), *others = sides
+        call = _of(row, ranks)
+        rest = ", ".join(f"{ranks_text(each)} {shown(text)}" for each, text in others)
+        first = f"{_verb(ranks, one, several)} {shown(value)}"
+        if name == "tensors":
+            return f"{first} in {call}{call.at}, {rest}"
+        return f"{first}, {rest}, in {call}{call.at}"
+
+    return say
+
+
+def _parts(row: Row, sides: Sides) -> str:
+    (ranks, value), (others, expected) = sides
+    call = _of(row, ranks)
+    return f"{_verb(ranks, 'sends', 'send')} {value}, {_verb(others, 'expects', 'expect')} {expected}, in {call}{call.at}"
+
+
+def _tensors(row: Row, sides: Sides) -> str:
+    (ranks, value), *others = sides
+    call = _of(row, ranks)
+    verb = _TENSOR_VERBS.get(call.signature.operation, ("gives", "give"))
+    rest = ", ".join(f"{ranks_text(each)} {text}" for each, text in others)
+    return f"{_verb(ranks, *verb)} {value} in {call}{call.at}, {rest}"
+
+
+_TENSOR_VERBS = {
+    "all_reduce": ("reduces", "reduce"),
+    "reduce": ("reduces", "reduce"),
+    "broadcast": ("broadcasts", "broadcast"),
+}
+
+
+_SAY: Mapping[str, Callable[[Row, Sides], str]] = {
+    "operation": _operations,
+    "members": _members,
+    "root": _value("takes", "take", "root", lambda rank: f"rank {rank} for the root"),
+    "reduce operation": _value("reduces with", "reduce with", "reduce operation"),
+    "tensors": _tensors,
+    "parts": _parts,
+}
+
+
+def _unequal_message(calls: CallsByRank) -> Explanation | None:
+    for channel, send, receive in unequal_messages(messages(calls)):
+        return Explanation(
+            f"rank {channel.sender} sends {send.signature.tensors}{send.at}, and rank {channel.receiver} "
+            f"receives {receive.signature.tensors} from it{receive.at}",
+            (channel.sender, channel.receiver),
+        )
+    return None
+
+
+# -- ranks that do not come
+
+
+def _absent(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> Explanation | None:
+    """Ranks for which others wait and that wait for nobody: they have left, are gone, or are elsewhere."""
+    first = sorted(waiting.values(), key=lambda w: w.call.started_s)
+    for each in first:
+        absent = [r for r in each.waits_for if r in by_rank and r not in waiting]
+        if absent and each.call.kind is not Kind.STORE:
+            return _absent_text(by_rank, waiting, each.call, absent)
+    return None
+
+
+def _absent_text(
+    by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting], call: Call, absent: Sequence[int]
+) -> Explanation:
+    waits = [w for w in waiting.values() if set(w.waits_for) & set(absent)]
+    who = [w.rank for w in waits]
+    same = _alike(absent, lambda rank: _state_text(by_rank[rank], call))
+    if all(by_rank[rank].finished for rank in absent) and len(absent) > len(waiting):
+        left = "; ".join(f"{_verb(ranks, *text)}" for text, ranks in same)
+        return Explanation(f"{_waits_text(waits)}, for which nobody comes: {left}", tuple(who))
+    told = "; ".join(_verb(ranks, *text) for text, ranks in same)
+    return Explanation(f"{told}; {_waits_text(waits)}", tuple(absent))
+
+
+def _state_text(state: RankState, missed: Call) -> tuple[str, str]:
+    """What a rank did in place of coming, as a predicate in singular and plural."""
+    after = _after(state, missed)
+    if state.gone:
+        return (f"{state.gone}{after}",) * 2
+    if state.finished:
+        return (f"left the test{after}",) * 2
+    where = [state.at.replace("is at", verb, 1) for verb in ("it is at", "they are at")] if state.at else ["", ""]
+    return tuple(  # type: ignore[return-value]  # two of them
+        f"never came to {_short(missed)}" + (f": {each}" if each else "") for each in where
+    )
+
+
+def _after(state: RankState, missed: Call) -> str:
+    """The last call of the rank on the group in which it is missed, else its last call."""
+    ended = [c for c in state.calls if c.kind not in (Kind.STORE, Kind.SETTING, Kind.MAKING, Kind.LAYOUT)]
+    same = [c for c in ended if c.signature.group_key == missed.signature.group_key]
+    last = (same or ended)[-1:]
+    return f" after {last[0]}" if last else ""
+
+
+def _short(call: Call) -> str:
+    return call.name if call.signature.default else str(call)
+
+
+def _waits_text(waits: Sequence[Waiting]) -> str:
+    """Who waits in what: ``ranks 1-3 wait in all_reduce #6 (test_x.py:51)``."""
+    parts = []
+    for text, ranks in _alike([w.rank for w in waits], lambda rank: _call_text(_by(waits, rank))):
+        parts.append(f"{_verb(ranks, 'waits', 'wait')} in {text}")
+    return "; ".join(parts)
+
+
+def _by(waits: Sequence[Waiting], rank: int) -> Waiting:
+    return next(w for w in waits if w.rank == rank)
+
+
+def _call_text(waiting: Waiting) -> str:
+    return f"{waiting.call.name}{waiting.call.at}"
+
+
+def _alike(ranks: Iterable[int], text: Callable[[int], object]) -> list[tuple[object, list[int]]]:  # type: ignore[explicit-any]
+    found: dict[object, list[int]] = defaultdict(list)
+    for rank in sorted(ranks):
+        found[text(rank)].append(rank)
+    return list(found.items())
+
+
+# -- ranks that wait for each other
+
+
+def _cycle(waiting: Mapping[int, Waiting]) -> Explanation | None:
+    """A cycle of ranks each of which waits for a message of the next."""
+    for start in sorted(waiting):
+        path = [start]
+        while waiting[path[-1]].call.kind in (Kind.SEND, Kind.RECEIVE):
+            following = [r for r in waiting[path[-1]].waits_for if r in waiting]
+            if not following:
+                break
+            if following[0] in path:
+                return _cycle_text([*path[path.index(following[0]) :], following[0]], waiting)
+            path.append(following[0])
+    return None
+
+
+def _cycle_text(cycle: Sequence[int], waiting: Mapping[int, Waiting]) -> Explanation:
+    calls = [waiting[rank].call for rank in cycle[:-1]]
+    arrows = " -> ".join(map(str, cycle))
+    operations = " and ".join(sorted({call.signature.operation for call in calls}))
+    places = list(dict.fromkeys(call.place for call in calls if call.place))
+    at = f" ({', '.join(places[:_MOST_SIDES])})" if places else ""
+    return Explanation(f"ranks {arrows} wait for each other in {operations}{at}", ())
+
+
+def _crossed_groups(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Explanation | None:
+    """Ranks that wait on different groups, and call the other's group later or earlier."""
+    on = {rank: w for rank, w in waiting.items() if w.call.kind is Kind.COLLECTIVE}
+    groups = {w.call.signature.group_key for w in on.values()}
+    if len(groups) < 2 or len(on) < len(waiting):
+        return None
+    alike = _alike(on, lambda rank: on[rank].call.signature.group_key)
+    for rank, each in on.items():
+        wanted = [r for r in each.waits_for if r in on]
+        if not any(on[r].call.signature.group_key != each.call.signature.group_key for r in wanted):
+            return None
+    sides = sorted(alike, key=lambda side: (-len(side[1]), side[1][0]))
+    majority = len(sides[0][1]) > len(on) - len(sides[0][1])
+    odd = [rank for _, ranks in sides[1:] for rank in ranks] if majority else []
+    ordered = [*sides[1:], sides[0]] if majority else sides
+    parts = [f"{_verb(ranks, 'calls', 'call')} {on[ranks[0]].call}{on[ranks[0]].call.at}" for _, ranks in ordered]
+    return Explanation(
+        f"ranks call groups in different orders and wait for each other: {', '.join(parts)}",
+        tuple(sorted(odd)),
+    )
+
+
+def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> Explanation | None:
+    """Ranks that wait in different calls, of which each waits for the others."""
+    if len(waiting) < 2 or all(w.call.kind is Kind.STORE for w in waiting.values()):
+        return None
+    alike = _alike(waiting, lambda rank: _call_text(waiting[rank]))
+    sides = sorted(alike, key=lambda side: (-len(side[1]), side[1][0]))
+    if len(sides) < 2:
+        return None
+    majority = len(sides[0][1]) > len(waiting) - len(sides[0][1])
+    odd = [rank for _, ranks in sides[1:] for rank in ranks] if majority else []
+    ordered = [*sides[1:], sides[0]] if majority else sides
+    parts = [f"{_verb(ranks, 'waits', 'wait')} in {waiting[ranks[0]].call}{waiting[ranks[0]].call.at}" for _, ranks in ordered]
+    return Explanation("; ".join(parts), tuple(sorted(odd)))
+
+
+# -- messages and keys that nobody sends
+
+
+def _unmatched_messages(
+    calls: CallsByRank, by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]
+) -> Explanation | None:
+    """A receive and a send between the same ranks that differ in their tags."""
+    for rank, each in sorted(waiting.items()):
+        s = each.call.signature
+        if s.kind is not Kind.RECEIVE or s.peer is None:
+            continue
+        other = next(
+            (
+                call
+                for call in calls.get(s.peer, ())
+                if call.kind is Kind.SEND and call.signature.peer == rank and call.signature.tag != s.tag
+                and call.ended_s is None
+            ),
+            None,
+        )
+        if other is not None:
+            return Explanation(
+                f"rank {rank} waits for a message of rank {s.peer} with tag {s.tag}{each.call.at}, and rank "
+                f"{s.peer} sends it one with tag {other.signature.tag}{other.at}",
+                (s.peer, rank),
+            )
+    return None
+
+
+def _store(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> Explanation | None:
+    stores = [w for w in waiting.values() if w.call.kind is Kind.STORE]
+    if not stores:
+        return None
+    first = stores[0].call
+    return Explanation(
+        f"{_waits_text(stores)}, for a key that nobody has set"
+        + ("" if len(by_rank) == len(stores) else ", and nobody is left to set it"),
+        tuple(w.rank for w in stores) if first.place or stores else (),
+    )

@@ -1,0 +1,335 @@
+"""Where calls are seen: what of torch is wrapped so that each communication call of a rank is recorded.
+
+Calls of Python are seen at the methods of ``ProcessGroup``, below every public function, at a price of
+microseconds. Functional collectives, also those of compiled graphs, and the calls of DDP's reducer start in
+C++: they are seen by kernels of ours under the dispatch key BackendSelect, which is there for every device,
+in inference mode and below autograd, and comes right before the backend's own kernel. Such a kernel costs
+ten times as much as a wrapped method, so the operators of the namespace ``c10d``, which Python's calls go
+through as well, get theirs only in a rank that uses DDP.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from harness.calls import Kind
+from harness.communication.arguments import FUNCTIONAL, METHODS, OPERATORS, of_method, of_operator
+from harness.communication.call_log import CallLog
+from harness.communication.recorder import Recorder
+from harness.compiler_state import uncompiled
+
+# The attribute of the first wrapped method that holds the taps.
+_MARK = "__harness_taps__"
+
+
+class Taps:
+    """What the wrapped functions share: they call the originals only, until ``recorder`` is set."""
+
+    def __init__(self) -> None:
+        self.recorder: Recorder | None = None
+        self.libraries: dict[str, Any] = {}  # by namespace; torch drops the kernels of one that is not kept
+        self.seen = threading.local()  # .now: in a call that is recorded already
+
+    def inside(self) -> bool:
+        """Whether the calling thread is in a call that is recorded already."""
+        return getattr(self.seen, "now", False)
+
+    def add_kernel(self, namespace: str, name: str, record: Callable[..., Any]) -> None:
+        """Puts ``record`` before an operator: it gets the recorder, the arguments, and how to go on."""
+        torch = sys.modules["torch"]
+        key = torch._C.DispatchKey.BackendSelect
+        base, _, overload = name.partition(".")
+        operator = getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
+        names = [argument.name for argument in operator._schema.arguments]
+
+        def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+            after = keyset.remove(key)
+            recorder = self.recorder
+            if recorder is None or self.inside():
+                return operator.redispatch(after, *args, **kwargs)
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            return record(self, recorder, given, lambda: operator.redispatch(after, *args, **kwargs))
+
+        library = self.libraries.get(namespace)
+        if library is None:
+            library = self.libraries[namespace] = torch.library.Library(namespace, "IMPL")
+        library.impl(name, uncompiled(kernel), "BackendSelect", with_keyset=True)
+
+
+def install(log: CallLog, *, restart: bool = True) -> bool:
+    """Starts recording this rank's calls in its log; False where torch.distributed is not in use.
+
+    In a rank that records already, ``restart`` makes the numbers start again, because the groups are new
+    ones.
+    """
+    taps = prepare()
+    if taps is None:
+        return False
+    if taps.recorder is None:
+        taps.recorder = Recorder(log, members_of)
+    elif restart:
+        taps.recorder.restart()
+    else:
+        taps.recorder.forget_calls()
+    return True
+
+
+def prepare() -> Taps | None:
+    """Wraps torch's functions, unless they are wrapped; servers call this before they fork ranks.
+
+    None where torch.distributed is not in use.
+    """
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return None
+    group, work = distributed.ProcessGroup, distributed.Work
+    earlier: Taps | None = getattr(group.allreduce, _MARK, None)
+    if earlier is not None:
+        return earlier
+    taps = Taps()
+    for method, operation in METHODS.items():
+        original = getattr(group, method, None)
+        if original is not None:
+            setattr(group, method, _recorded(original, method, operation, taps))
+    setattr(group.allreduce, _MARK, taps)
+    work.wait = _waiting(work.wait, taps)
+    _tap_functional(taps)
+    _tap_reducer(distributed, taps)
+    _tap_groups(distributed.distributed_c10d, taps)
+    _tap_stores(distributed, taps)
+    _tap_backward(taps)
+    return taps
+
+
+def members_of(group: Any) -> tuple[int, ...]:
+    """The global ranks of a group in group order; () where it is not one that torch knows."""
+    c10d = sys.modules["torch.distributed.distributed_c10d"]
+    ranks = c10d._world.pg_group_ranks.get(group)
+    return tuple(sorted(ranks, key=ranks.__getitem__)) if ranks else ()
+
+
+# -- methods of ProcessGroup and Work
+
+
+def _recorded(original: Callable[..., Any], method: str, operation: str, taps: Taps) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = taps.recorder
+        if recorder is None or taps.inside():
+            return original(self, *args, **kwargs)
+        token = recorder.began(self, operation, of_method(operation, method, args, kwargs))
+        work = None
+        taps.seen.now = True
+        try:
+            work = original(self, *args, **kwargs)
+        finally:
+            taps.seen.now = False
+            recorder.returned(token, work)
+        return work
+
+    return uncompiled(call)
+
+
+def _waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = taps.recorder
+        if recorder is None:
+            return original(self, *args, **kwargs)
+        recorder.waits(self, bounded=bool(args or kwargs))
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            recorder.waited(self)
+
+    return uncompiled(wait)
+
+
+# -- operators
+
+
+def _tap_functional(taps: Taps) -> None:
+    """Gives the functional collectives kernels that record them, and the wait for their results."""
+    names = torch_operators("_c10d_functional")
+    for name in names:
+        base = name.partition(".")[0]
+        operation = FUNCTIONAL.get(base.removesuffix("_").removesuffix("_out"))
+        if base == "wait_tensor":
+            taps.add_kernel("_c10d_functional", name, _wait_tensor_kernel)
+        elif operation is not None:
+            taps.add_kernel("_c10d_functional", name, functools.partial(_functional_kernel, operation))
+
+
+def torch_operators(namespace: str) -> list[str]:
+    """The operators of a namespace with their overloads: ``allreduce_``, ``isend.default``."""
+    found = sys.modules["torch"]._C._dispatch_get_all_op_names()
+    return [name.partition("::")[2] for name in found if name.partition("::")[0] == namespace]
+
+
+def _functional_kernel(
+    operation: str,
+    taps: Taps,
+    recorder: Recorder,
+    given: dict[str, Any],
+    proceed: Callable[[], Any],
+) -> Any:
+    named = given["group_name"]
+    group = _resolved(named) if isinstance(named, str) else named
+    token = recorder.began(group, operation, of_operator(operation, given), unseen=True)
+    taps.seen.now = True
+    try:
+        result = proceed()
+    finally:
+        taps.seen.now = False
+    recorder.fills(token, _addresses(result))
+    return result
+
+
+def _wait_tensor_kernel(
+    taps: Taps, recorder: Recorder, given: dict[str, Any], proceed: Callable[[], Any]
+) -> Any:
+    token = recorder.waits_for_tensor(_address(given["tensor"]))
+    try:
+        return proceed()
+    finally:
+        if token is not None:
+            recorder.ended(token)
+
+
+def _operator_kernel(
+    operation: str,
+    taps: Taps,
+    recorder: Recorder,
+    given: dict[str, Any],
+    proceed: Callable[[], Any],
+) -> Any:
+    group = sys.modules["torch.distributed"].ProcessGroup.unbox(given["process_group"])
+    arguments = of_operator(operation, given)
+    token = recorder.began(group, operation, arguments, unseen=True)
+    result = proceed()
+    recorder.fills(token, _addresses(arguments.outputs or arguments.inputs))
+    return result
+
+
+def _resolved(name: str) -> Any:
+    return sys.modules["torch"]._C._distributed_c10d._resolve_process_group(name)
+
+
+def _addresses(tensors: Any) -> list[int]:
+    if isinstance(tensors, list | tuple):
+        return [address for each in tensors for address in _addresses(each)]
+    return [_address(tensors)]
+
+
+def _address(tensor: Any) -> int:
+    return int(tensor.untyped_storage().data_ptr())
+
+
+# -- functions around calls that C++ makes
+
+
+def _tap_reducer(distributed: Any, taps: Taps) -> None:
+    """Gives the operators of ``c10d`` their kernels in a rank as soon as it uses what calls them in C++."""
+    for name in ("Reducer", "_broadcast_coalesced", "_verify_params_across_processes"):
+        original = getattr(distributed, name)
+
+        @functools.wraps(original)
+        def call(*args: Any, _original: Callable[..., Any] = original, **kwargs: Any) -> Any:
+            if taps.recorder is not None:
+                _tap_operators(taps)
+            return _original(*args, **kwargs)
+
+        setattr(distributed, name, uncompiled(call))
+
+
+def _tap_operators(taps: Taps) -> None:
+    if "c10d" in taps.libraries:
+        return
+    for name in torch_operators("c10d"):
+        operation = OPERATORS.get(name)
+        if operation is not None:
+            taps.add_kernel("c10d", name, functools.partial(_operator_kernel, operation))
+
+
+def _tap_backward(taps: Taps) -> None:
+    """Records when a backward pass runs: in its end DDP's reducer waits, in C++, for what it has started."""
+    autograd, graph = sys.modules["torch.autograd"], sys.modules["torch.autograd.graph"]
+    original = graph._engine_run_backward
+
+    @functools.wraps(original)
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        recorder = taps.recorder
+        if recorder is None or "c10d" not in taps.libraries:
+            return original(*args, **kwargs)
+        recorder.backward_begins()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            recorder.backward_ended()
+
+    autograd._engine_run_backward = graph._engine_run_backward = uncompiled(run_backward)
+
+
+# -- making groups, and stores
+
+
+def _tap_groups(c10d: Any, taps: Taps) -> None:
+    original = c10d._new_process_group_helper
+
+    @functools.wraps(original)
+    def make(group_size: int, group_rank: int, members: Any, backend: Any, store: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = taps.recorder
+        if recorder is None:
+            return original(group_size, group_rank, members, backend, store, *args, **kwargs)
+        name = str(args[0] if args else kwargs.get("group_name", "?"))
+        timeout = kwargs.get("timeout")
+        default = not members
+        token = recorder.makes_group(
+            name,
+            tuple(range(group_size)) if default else tuple(members),
+            default=default,
+            waits=default or c10d.get_rank() in members,
+            timeout_s=timeout.total_seconds() if timeout is not None else None,
+        )
+        try:
+            return original(group_size, group_rank, members, backend, store, *args, **kwargs)
+        finally:
+            recorder.ended(token)
+
+    c10d._new_process_group_helper = uncompiled(make)
+
+
+_STORES = ("Store", "FileStore", "HashStore", "TCPStore", "PrefixStore")
+
+
+def _tap_stores(distributed: Any, taps: Taps) -> None:
+    for store in (getattr(distributed, name) for name in _STORES if hasattr(distributed, name)):
+        for name in ("get", "wait"):
+            if name in vars(store):
+                setattr(store, name, _store_call(getattr(store, name), f"store.{name}", Kind.STORE, taps))
+        for name in ("set", "add", "append", "compare_set", "multi_set"):
+            if name in vars(store):
+                setattr(store, name, _store_call(getattr(store, name), f"store.{name}", Kind.SETTING, taps))
+
+
+def _store_call(original: Callable[..., Any], operation: str, kind: Kind, taps: Taps) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = taps.recorder
+        if recorder is None or taps.inside():
+            return original(self, *args, **kwargs)
+        keys = args[0] if args else kwargs.get("key", kwargs.get("keys", ""))
+        shown = keys if isinstance(keys, str) else ", ".join(map(str, keys))
+        given = args[1] if len(args) > 1 and kind is Kind.STORE else kwargs.get("timeout")
+        timeout = given if given is not None else self.timeout
+        token = recorder.uses_store(operation, shown, kind, timeout.total_seconds())
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            recorder.ended(token)
+
+    return uncompiled(call)

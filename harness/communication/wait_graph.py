@@ -1,0 +1,205 @@
+"""``prove``: which ranks can never move again, by what each waits for. Pure.
+
+A rank in a collective waits for the members that have not begun it, in a receive for its source, in the
+making of a group for the other members, on a store's key for anybody. A rank that has reported or is gone
+never comes; one that runs anything else may. The stuck ranks are the greatest set of ranks that wait only for
+each other and for ranks that never come (the wait-for graphs of MUST, Hilbrich et al. 2009 and 2012, with AND
+for collectives and OR for a receive from any source).
+
+What a rank waits for is read from its log, so a rank that could go on and got no processor would look stuck.
+``RankView.can_move`` is for the observer to say: it is True unless every thread of the rank sleeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.calls import Call, Kind
+from harness.communication.matching import (
+    CallsByRank,
+    Channel,
+    Messages,
+    Row,
+    difference,
+    messages,
+    row_key,
+    rows,
+)
+
+# Operations of which a rank that is not the root needs the root, and maybe ranks in between.
+_FROM_ROOT = frozenset({"broadcast", "scatter", "broadcast_object_list", "scatter_object_list"})
+_TO_ROOT = frozenset({"reduce", "gather", "gather_object"})
+# Backends whose send waits until the message is received.
+_SEND_WAITS = frozenset({"gloo", "nccl", "threaded"})
+
+
+@dataclass(frozen=True, slots=True)
+class RankView:
+    """What is known of one rank. ``settled``: it has reported or is gone. ``backward_s``: since when a
+    backward pass runs, which waits in C++ for calls that it has started."""
+
+    rank: int
+    calls: Sequence[Call] = ()
+    settled: bool = False
+    can_move: bool = False
+    backward_s: float | None = None
+
+    def waiting(self) -> list[Call]:
+        """The calls of which each has to end before the rank goes on; [] where it waits for none."""
+        waits = [call for call in self.calls if call.waits]
+        if waits:
+            return waits[-1:]
+        if self.backward_s is None:
+            return []
+        since = self.backward_s
+        return [c for c in self.calls if c.unseen and c.ended_s is None and c.started_s >= since]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A stuck rank: the call in which it waits, and the ranks for which it waits."""
+
+    rank: int
+    call: Call
+    waits_for: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Need:
+    """What has to happen for a call to go on: any of ``ranks`` comes, or with ``everyone`` each of them.
+
+    ``free``: the call goes on by itself. ``never``: nothing helps any more.
+    """
+
+    ranks: tuple[int, ...] = ()
+    everyone: bool = False
+    free: bool = False
+    never: bool = False
+
+    def possible(self, able: set[int]) -> bool:
+        if self.free:
+            return True
+        if self.never:
+            return False
+        return all(r in able for r in self.ranks) if self.everyone else any(r in able for r in self.ranks)
+
+
+@dataclass(slots=True)
+class _Graph:
+    calls: CallsByRank
+    until_s: float
+    rows: Mapping[tuple[object, ...], Row] = field(init=False)
+    messages: Messages = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = {row_key(row.first): row for row in rows(self.calls)}
+        self.rows = {key: row for key, row in found.items() if key is not None}
+        self.messages = messages(self.calls)
+
+
+def prove(views: Sequence[RankView], until_s: float) -> tuple[Waiting, ...]:
+    """The ranks that can never move again, () where there are none.
+
+    ``until_s`` is the test's deadline on the monotonic clock: a call that gives up before it is no proof.
+    """
+    graph = _Graph({view.rank: view.calls for view in views}, until_s)
+    able = {view.rank for view in views if not view.settled}
+    needs: dict[int, tuple[Call, _Need]] = {}
+    for view in views:
+        if view.rank in able and not view.can_move:
+            found = [(call, _need(graph, view, call)) for call in view.waiting()]
+            if found:
+                needs[view.rank] = next((each for each in found if each[1].never), found[0])
+                if len(found) > 1:
+                    needs[view.rank] = _first_hopeless(found)
+    stuck = _closure(able, needs)
+    return tuple(Waiting(rank, needs[rank][0], needs[rank][1].ranks) for rank in sorted(stuck))
+
+
+def _first_hopeless(found: Sequence[tuple[Call, _Need]]) -> tuple[Call, _Need]:
+    """Of several calls that all have to end, the one that needs most: the first that is not free."""
+    return next((each for each in found if not each[1].free), found[0])
+
+
+def _closure(able: set[int], needs: Mapping[int, tuple[Call, _Need]]) -> set[int]:
+    """The greatest set of ranks none of which can move, if none outside of it helps."""
+    stuck = set(needs)
+    while True:
+        moving = {rank for rank in stuck if needs[rank][1].possible(able - stuck)}
+        if not moving:
+            return stuck
+        stuck -= moving
+
+
+def _need(graph: _Graph, view: RankView, call: Call) -> _Need:
+    s = call.signature
+    since = call.waiting_s or call.started_s
+    if call.threads > 1 or call.bounded or (s.timeout_s is not None and since + s.timeout_s <= graph.until_s):
+        return _Need(free=True)
+    if s.kind is Kind.STORE:
+        return _store_need(graph, view, call)
+    if s.kind in (Kind.SEND, Kind.RECEIVE):
+        return _message_need(graph, view, call)
+    key = row_key(call)
+    row = graph.rows.get(key) if key is not None else None
+    if row is None or not s.members or not set(s.members) <= set(graph.calls):
+        return _Need(free=True)
+    if difference(row) is not None:
+        return _Need(tuple(rank for rank in row.calls if rank != view.rank), never=True)
+    return _collective_need(view, call, row)
+
+
+def _collective_need(view: RankView, call: Call, row: Row) -> _Need:
+    s = call.signature
+    missing = tuple(row.missing())
+    if not missing:
+        return _Need(free=True)  # all have begun it, so it is under way
+    if s.operation in _FROM_ROOT or s.operation in _TO_ROOT:
+        if s.root in missing:
+            return _Need((s.root,), everyone=True)
+        gathers = s.operation in _TO_ROOT and s.root == view.rank
+        return _Need(missing, everyone=gathers)
+    return _Need(missing, everyone=True)
+
+
+def _message_need(graph: _Graph, view: RankView, call: Call) -> _Need:
+    s, found = call.signature, graph.messages
+    if s.members and not set(s.members) <= set(graph.calls):
+        return _Need(free=True)
+    if s.kind is Kind.SEND:
+        if s.backend not in _SEND_WAITS:
+            return _Need(free=True)
+        assert s.peer is not None
+        channel = Channel(s.group_key, view.rank, s.peer, s.tag)
+        received = len(found.receives.get(channel, ())) + len(found.from_any.get((s.group_key, s.peer, s.tag), ()))
+        place = _place_of(call, found.sends[channel])
+        return _Need(free=True) if received > place else _Need((s.peer,), everyone=True)
+    if s.peer is not None:
+        channel = Channel(s.group_key, s.peer, view.rank, s.tag)
+        place = _place_of(call, found.receives[channel])
+        sent = len(found.sends.get(channel, ()))
+        return _Need(free=True) if sent > place else _Need((s.peer,), everyone=True)
+    specific = sum(
+        len(calls)
+        for channel, calls in found.receives.items()
+        if (channel.group, channel.receiver, channel.tag) == (s.group_key, view.rank, s.tag)
+    )
+    place = specific + _place_of(call, found.from_any[s.group_key, view.rank, s.tag])
+    if len(found.sends_to(s.group_key, view.rank, s.tag)) > place:
+        return _Need(free=True)
+    return _Need(tuple(m for m in s.members or graph.calls if m != view.rank))
+
+
+def _place_of(call: Call, calls: Sequence[Call]) -> int:
+    return next(place for place, each in enumerate(calls) if each is call)
+
+
+def _store_need(graph: _Graph, view: RankView, call: Call) -> _Need:
+    """Whoever runs may set the key; so does nobody for whom it is set already."""
+    keys = {key.rpartition("/")[2] for key in call.signature.key.split(", ")}
+    for mine in graph.calls.values():
+        for other in mine:
+            if other.kind is Kind.SETTING and other.signature.key.rpartition("/")[2] in keys:
+                return _Need(free=True)
+    return _Need(tuple(rank for rank in graph.calls if rank != view.rank))
