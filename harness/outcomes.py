@@ -312,20 +312,23 @@ def _status_of(outcome: RankOutcome) -> Status:
 
 
 def root_cause(ranks: Sequence[RankOutcome]) -> RankOutcome | None:
-    """The rank that failed first, in the order in which outcomes were received, with three exceptions.
+    """The rank that failed first, in the order in which outcomes were received, with four exceptions.
 
     A rank whose only errors show that a peer has ended follows the ranks that failed for another reason or
     crashed; a rank that only timed out follows all others; and of these, one that waits in a collective
-    follows those that do not, because it may wait for them.
+    follows those that do not, because it may wait for them. A rank that failed as ``expectedFailure`` says
+    follows every rank that did not: what nobody expected is what the test is told by.
     """
     bad = [o for o in ranks if o.bad]
     if not bad:
         return None
 
-    def precedence(o: RankOutcome) -> tuple[bool, bool, bool, int]:
+    def precedence(o: RankOutcome) -> tuple[bool, bool, bool, bool, int]:
+        as_expected = o.failed_as_expected and not o.bad_subtests
         merely_late = o.status is Status.TIMED_OUT and not o.bad_subtests
         waits = merely_late and o.under_way is not None
-        return (merely_late, waits, o.status is not Status.CRASHED and _only_lost_peers(o), o.order)
+        noticed = o.status is not Status.CRASHED and _only_lost_peers(o)
+        return (as_expected, merely_late, waits, noticed, o.order)
 
     return min(bad, key=precedence)
 

@@ -187,6 +187,26 @@ class RootCauseTest(unittest.TestCase):
         both = rank(0, E, order=0, error=CLOSED, subtests=(subtest(0, F),))
         self.assertEqual(merge([both, crash]).root_cause, 0)
 
+    def test_expected_failure_comes_last(self) -> None:
+        """What ``expectedFailure`` expects is the cause only where nothing else went wrong."""
+        expected = rank(0, F, order=0, expected=True)
+        for other, status in (
+            (rank(1, C, order=1), C),
+            (rank(1, T, order=1), T),
+            (rank(1, E, order=1, error=CLOSED), E),
+            (rank(1, F, order=1, expected=True, phase="exit"), F),
+            (rank(1, F, order=1, expected=True, subtests=(subtest(0, F),)), F),
+            (rank(1, P, order=1, subtests=(subtest(0, E),)), E),
+        ):
+            with self.subTest(other):
+                outcome = merge([expected, other])
+                self.assertEqual((outcome.status, outcome.root_cause), (status, 1))
+                self.assertEqual(outcome.reason, describe(other))
+        for other in (rank(1, E, order=1, expected=True), rank(1, P), rank(1, X)):
+            with self.subTest(other):
+                outcome = merge([expected, other])
+                self.assertEqual((outcome.status, outcome.root_cause), (F, 0))
+
     def test_lost_a_peer(self) -> None:
         """By the words of gloo, NCCL and the operating system, in any case of letters."""
         for message in (

@@ -190,6 +190,11 @@ class ExpectedRows(Rows):
         played = self.play(verdicts.Expected, "test_crashes")
         self.check(played, "ERROR", Status.CRASHED, "rank 1 crashed: exit code 3")
 
+    def test_crashes_beside_a_failure(self) -> None:
+        """A crash is the error, and not the expected failure that came before it."""
+        played = self.play(verdicts.ExpectedFirst, "test_crashes_beside_a_failure")
+        self.check(played, "ERROR", Status.CRASHED, "cause: rank 1 crashed: exit code 3")
+
     def test_skips_on_one_rank(self) -> None:
         """A divergent skip is an error and no expected failure."""
         played = self.play(verdicts.Expected, "test_skips_on_one_rank")

@@ -79,10 +79,11 @@ class RaiseVerdictTest(unittest.TestCase):
             result = play(merge([failed, others]), "expected")
             self.assertEqual((bool(result.failures), result.expectedFailures), (True, []))
         for status in (Status.CRASHED, Status.TIMED_OUT, Status.SKIPPED):
-            with self.subTest(status=status):
-                result = play(ranks(status, Status.PASSED), "expected")
-                self.assertEqual(len(result.errors), 1)
-                self.assertFalse(result.wasSuccessful())
+            for other in (passed, replace(failed, rank=1)):
+                with self.subTest(status=status, other=other):
+                    result = play(merge([*ranks(status).ranks, other]), "expected")
+                    self.assertEqual((len(result.errors), result.failures), (1, []))
+                    self.assertFalse(result.wasSuccessful())
 
     def test_failure_and_skip(self) -> None:
         """A test that failed and skipped is reported as both, as unittest does; so is one with a sub-test."""

@@ -232,6 +232,21 @@ class Expected(FaultyCase):
             self.fail("as expected")
 
 
+class ExpectedFirst(FaultyCase):
+    """A test with ``expectedFailure`` in which the expected comes first."""
+
+    arrivals = 2
+
+    @unittest.expectedFailure
+    def test_crashes_beside_a_failure(self) -> None:
+        """Rank 1 dies, which nobody expects, once rank 0 has reported that it failed as expected."""
+        if self.rank == 1:
+            self.follow()
+            os._exit(3)
+        self.leave()
+        self.fail("as expected")
+
+
 class NotOrdinary(FaultyCase):
     """Tests whose bodies no call of the method runs."""
 
