@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from harness.cases.subtests import run_subtests as run_subtests
     from harness.cases.threaded import MultiThreadedTestCase as MultiThreadedTestCase
     from harness.cases.threaded import spawn_threads_and_init_comms as spawn_threads_and_init_comms
+    from harness.errors import CommunicationWarning as CommunicationWarning
     from harness.errors import HarnessError as HarnessError
     from harness.errors import LaunchError as LaunchError
     from harness.errors import RankError as RankError
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from harness.requirements import Requirements as Requirements
     from harness.requirements import at_least_x_gpu as at_least_x_gpu
     from harness.requirements import captured_output as captured_output
+    from harness.requirements import communication_check as communication_check
     from harness.requirements import cpu_slots as cpu_slots
     from harness.requirements import exclusive as exclusive
     from harness.requirements import get_required_world_size as get_required_world_size
@@ -162,6 +164,7 @@ _HOMES = {
         "RankProblem",
         "RankFailure",
         "RankError",
+        "CommunicationWarning",
         "RankLeakWarning",
     ),
     "harness.outcomes": ("Status", "RankOutcome", "TestOutcome"),
@@ -174,6 +177,7 @@ _HOMES = {
         "Requirements",
         "at_least_x_gpu",
         "captured_output",
+        "communication_check",
         "cpu_slots",
         "exclusive",
         "get_required_world_size",

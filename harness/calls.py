@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,7 @@ class Kind(str, enum.Enum):
     STORE = "store"  # somebody who sets the key
     SETTING = "setting"  # nobody: it sets a store's key
     BACKWARD = "backward"  # whatever the backward pass has started in C++
+    FINDING = "finding"  # nobody: something wrong that the rank saw in its own memory
     LAYOUT = "layout"  # nobody: DTensor's placements, on which all ranks of a mesh must agree
 
 
@@ -34,10 +34,10 @@ class Signature:
     """What a call is, without when and where it was made.
 
     ``members`` are the global ranks of the group in group order, () where unknown; ``made_at`` is the line
-    that made the group, "" for the default group. ``generation`` counts groups that had the same name before.
-    ``root`` and ``peer`` are global ranks (peer None on a receive: from any source). ``tensors`` is for people
-    ("(2, 3) float32"). ``agreed`` is what all members must have alike, besides operation, root and reduce
-    operation. ``sent`` and ``received`` are element counts by member, where what one sends another expects.
+    that made it, "" for the default group. ``generation`` counts groups of its name before. ``root`` and
+    ``peer`` are global ranks (peer None on a receive: from any source). ``tensors`` is for people ("(2, 3)
+    float32"). ``agreed`` is what all members must have alike, besides operation, root and reduce operation.
+    ``sent`` and ``received`` are element counts by member, where what one sends another expects.
     ``timeout_s`` is after how long the call gives up by itself.
     """
 
@@ -86,7 +86,8 @@ class Call:
     a machine share: ``waiting_s`` is when the rank began to wait for it, None where it has not; ``ended_s``
     is None where it has not ended. ``threads`` is how many Python threads the rank had. ``own_work``: the
     caller got a work handle that it has to wait for. ``unseen``: it was started in C++, where its end is not
-    seen. ``bounded``: the rank waits for it no longer than a timeout of the wait's own.
+    seen. ``bounded``: the rank waits for it no longer than a timeout of the wait's own. ``raised``:
+    it ended by an exception.
     """
 
     signature: Signature
@@ -100,6 +101,7 @@ class Call:
     own_work: bool = False
     unseen: bool = False
     bounded: bool = False
+    raised: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -147,7 +149,7 @@ def _tag(tag: int) -> str:
 
 def to_json(value: Call | Signature) -> dict[str, Any]:
     """A call or a signature as JSON-able values, without defaults; lossless with ``call_from_json``."""
-    defaults = _defaults(value.__class__)
+    defaults = _DEFAULTS[value.__class__]
     found = {name: getattr(value, name) for name in defaults if getattr(value, name) != defaults[name]}
     if isinstance(value, Call):
         found["signature"] = to_json(value.signature)
@@ -156,9 +158,9 @@ def to_json(value: Call | Signature) -> dict[str, Any]:
     return found
 
 
-@functools.cache
-def _defaults(kind: type[Call] | type[Signature]) -> dict[str, Any]:
-    return {f.name: f.default for f in dataclasses.fields(kind)}
+_DEFAULTS: dict[type, dict[str, Any]] = {
+    kind: {f.name: f.default for f in dataclasses.fields(kind)} for kind in (Call, Signature)
+}
 
 
 def call_from_json(value: dict[str, Any]) -> Call:
@@ -170,7 +172,7 @@ def call_from_json(value: dict[str, Any]) -> Call:
 def signature_from_json(value: dict[str, Any]) -> Signature:
     """The signature of JSON values; KeyError, TypeError or ValueError where they are none."""
     checked(Signature, value)
-    rich = {name: tuple(value[name]) for name in ("members", "sent", "received") if name in value}
+    rich: dict[str, Any] = {n: tuple(value[n]) for n in ("members", "sent", "received") if n in value}
     if "kind" in value:
         rich["kind"] = Kind(value["kind"])
     return Signature(**{**value, **rich})

@@ -95,6 +95,13 @@ class InterruptReport:
         return first if isinstance(first, InterruptReport) else None
 
 
+class CommunicationWarning(UserWarning):
+    """Ranks communicated in a way that is wrong or depends on luck, although the test passed.
+
+    With ``HARNESS_COMM_CHECK=error`` this is an error, with ``off`` it is not looked for.
+    """
+
+
 class RankLeakWarning(UserWarning):
     """A test left processes behind, which were ended, or changed its pooled ranks, which were replaced.
 

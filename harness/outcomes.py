@@ -1,13 +1,10 @@
-"""Outcomes of ranks and tests, and ``merge``: the verdict and root cause that rank outcomes come to.
-
-Everything here is a value or a pure function of values, so that every rule can be tested as a table.
-"""
+"""Outcomes of ranks and of tests, and words for them. ``merging.py`` makes the second of the first."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from harness.calls import Call, under_way
 
@@ -25,6 +22,7 @@ class Status(str, enum.Enum):
     ERROR = "error"  # any other exception
     CRASHED = "crashed"  # the process ended without an outcome, whatever the exit code
     TIMED_OUT = "timed out"  # still running when the deadline passed
+    DEADLOCKED = "deadlocked"  # ranks waited for each other, or for ranks that never come
     ENDED = "ended"  # collateral: ended by the supervisor after another rank's failure
     XFAILED = "expected failure"  # tests only: unittest.expectedFailure, and the test failed
     XPASSED = "unexpected success"  # tests only
@@ -35,7 +33,7 @@ class Status(str, enum.Enum):
         return self in _BAD
 
 
-_BAD = frozenset({Status.FAILED, Status.ERROR, Status.CRASHED, Status.TIMED_OUT})
+_BAD = frozenset({Status.FAILED, Status.ERROR, Status.CRASHED, Status.TIMED_OUT, Status.DEADLOCKED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +145,7 @@ class RankOutcome:
         """Whether something other than sub-tests went wrong."""
         if not self.status.bad:
             return False
-        unfinished = self.status in (Status.CRASHED, Status.TIMED_OUT)
+        unfinished = self.status in (Status.CRASHED, Status.TIMED_OUT, Status.DEADLOCKED)
         return unfinished or self.error is not None or not self.bad_subtests
 
 
@@ -169,7 +167,8 @@ class TestOutcome:
     """A whole test: the verdict, its root cause, and the outcome of every rank.
 
     ``reason`` is one line: the skip's reason, or what went wrong. ``root_cause`` is a rank or None.
-    ``warnings`` are lines about what the test left behind, ``mode`` is the rank mode that it ran in.
+    ``warnings`` are lines about what the test left behind, ``communication`` lines about what is wrong with
+    its ranks' communication although that did not decide, ``mode`` is the rank mode that it ran in.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
@@ -180,6 +179,7 @@ class TestOutcome:
     reason: str = ""
     subtests: tuple[MergedSubtest, ...] = ()
     warnings: tuple[str, ...] = ()
+    communication: tuple[str, ...] = ()
     duration_s: float = 0.0
     mode: str = ""
 
@@ -211,21 +211,6 @@ def lost_a_peer(error: ErrorInfo | None) -> bool:
     return error is not None and any(sign in error.message.lower() for sign in _LOST_PEER)
 
 
-@dataclass(frozen=True, slots=True)
-class MergeRules:
-    """Which ends of ranks a test expects (upstream's return-code contract).
-
-    ``expected_exit``: rank 0 has to end with this exit code, and any rank may. ``any_exit``: how ranks end
-    does not matter; only reported failures count.
-    """
-
-    expected_exit: int | None = None
-    any_exit: bool = False
-
-
-DEFAULT_RULES = MergeRules()
-
-
 def ranks_text(numbers: Iterable[int]) -> str:
     """Ranks as text: ``rank 1``, ``ranks 0-3``, ``ranks 0, 2, 5-7``."""
     ordered = sorted(set(numbers))
@@ -239,174 +224,6 @@ def ranks_text(numbers: Iterable[int]) -> str:
     for low, high in runs:
         parts += [str(low)] if low == high else [f"{low}-{high}"] if high > low + 1 else [str(low), str(high)]
     return ("rank " if len(ordered) == 1 else "ranks ") + ", ".join(parts)
-
-
-def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = DEFAULT_RULES) -> TestOutcome:
-    """Merges the outcomes of all ranks of one test into its verdict; the README lists the rules.
-
-    ValueError where there is no outcome at all, since absence is never a pass.
-    """
-    if not outcomes:
-        raise ValueError("merge() needs the outcome of at least one rank")
-    ordered = sorted(outcomes, key=lambda o: o.rank)
-    duration = max(o.duration_s for o in ordered)
-    if rules.expected_exit is None and all(o.status is Status.PASSED and not o.subtests for o in ordered):
-        return TestOutcome(Status.PASSED, tuple(ordered), duration_s=duration)  # the usual case
-    ranks = tuple(apply_rules(rules, o) for o in ordered)
-    subtests = _merge_subtests(ranks)
-    status, root, reason = _verdict(ranks, subtests)
-    wrong = _wrong_exit(ranks, rules)
-    if wrong and status is Status.PASSED:
-        status, root, reason = Status.ERROR, 0, wrong
-    return TestOutcome(status, ranks, root, reason, subtests, duration_s=duration)
-
-
-def apply_rules(rules: MergeRules, outcome: RankOutcome) -> RankOutcome:
-    """The outcome by the test's rules: a crash that the rules expect counts as a pass."""
-    if outcome.status is not Status.CRASHED:
-        return outcome
-    if rules.any_exit or (rules.expected_exit is not None and outcome.exit_code == rules.expected_exit):
-        return replace(outcome, status=Status.PASSED, note="ended as the test announced")
-    return outcome
-
-
-def _wrong_exit(ranks: Sequence[RankOutcome], rules: MergeRules) -> str:
-    if rules.any_exit or rules.expected_exit is None:
-        return ""
-    code = ranks[0].exit_code
-    if code == rules.expected_exit:
-        return ""
-    return f"rank 0 should have ended with {exit_text(rules.expected_exit)}, not {exit_text(code)}"
-
-
-def _verdict(
-    ranks: Sequence[RankOutcome], subtests: Sequence[MergedSubtest]
-) -> tuple[Status, int | None, str]:
-    """The status, the root cause and a reason of one line."""
-    skipped = [o for o in ranks if o.skipped]
-    if skipped and len(skipped) < len(ranks):
-        return Status.ERROR, _divergent_root(ranks, skipped), _divergence(ranks, skipped)
-    for merged in subtests:
-        if merged.divergence:
-            skip = (merged.subtest.key, Status.SKIPPED)
-            skipping = [o for o in ranks if skip in ((s.key, s.status) for s in o.subtests)]
-            root = _divergent_root(ranks, skipping)
-            return Status.ERROR, root, f"sub-test {merged.subtest}: {merged.divergence}"
-    cause = root_cause(ranks)
-    if cause is not None:
-        return _status_of(cause), cause.rank, describe(cause)
-    if skipped:
-        return Status.SKIPPED, None, skip_reason(skipped) or ""
-    ended = [o.rank for o in ranks if o.status is Status.ENDED]
-    if ended:
-        return Status.ERROR, None, f"{ranks_text(ended)} had to be ended"
-    return Status.PASSED, None, ""
-
-
-def _status_of(outcome: RankOutcome) -> Status:
-    """The rank's status, or the worst status of its sub-tests."""
-    if outcome.status.bad:
-        return outcome.status
-    bad = {s.status for s in outcome.subtests if s.status.bad}
-    return Status.FAILED if bad == {Status.FAILED} else Status.ERROR
-
-
-def root_cause(ranks: Sequence[RankOutcome]) -> RankOutcome | None:
-    """The rank that failed first, in the order in which outcomes were received, with four exceptions.
-
-    A rank whose only errors show that a peer has ended follows the ranks that failed for another reason or
-    crashed; a rank that only timed out follows all others; and of these, one that waits in a collective
-    follows those that do not, because it may wait for them. A rank that failed as ``expectedFailure`` says
-    follows every rank that did not: what nobody expected is what the test is told by.
-    """
-    bad = [o for o in ranks if o.bad]
-    if not bad:
-        return None
-
-    def precedence(o: RankOutcome) -> tuple[bool, bool, bool, bool, int]:
-        as_expected = o.failed_as_expected and not o.bad_subtests
-        merely_late = o.status is Status.TIMED_OUT and not o.bad_subtests
-        waits = merely_late and o.under_way is not None
-        noticed = o.status is not Status.CRASHED and _only_lost_peers(o)
-        return (as_expected, merely_late, waits, noticed, o.order)
-
-    return min(bad, key=precedence)
-
-
-def _only_lost_peers(outcome: RankOutcome) -> bool:
-    errors = [e for e in (outcome.error, *(s.error for s in outcome.bad_subtests)) if e is not None]
-    return bool(errors) and all(map(lost_a_peer, errors))
-
-
-def _divergent_root(ranks: Sequence[RankOutcome], skipped: Sequence[RankOutcome]) -> int:
-    cause = root_cause(ranks)
-    return cause.rank if cause is not None else min(skipped, key=lambda o: o.order).rank
-
-
-def _divergence(ranks: Sequence[RankOutcome], skipped: Sequence[RankOutcome]) -> str:
-    others = [o for o in ranks if o not in skipped]
-    doing = "; ".join(describe(o) if o.bad else f"rank {o.rank} {o.status.value}" for o in others[:8])
-    return _divergent_skip([(o.rank, o.skip_reason) for o in skipped], [o.rank for o in others], doing)
-
-
-def _divergent_skip(skipped: Sequence[tuple[int, str | None]], others: Sequence[int], doing: str) -> str:
-    return (
-        f"divergent skip: {ranks_text(rank for rank, _ in skipped)} skipped "
-        f"({_reasons(skipped) or 'no reason given'}), {ranks_text(others)} did not ({doing}); "
-        "a real job would deadlock here"
-    )
-
-
-def skip_reason(ranks: Sequence[RankOutcome]) -> str | None:
-    """Why a test skipped, if all of its ranks did; None where one did not. Several reasons are listed."""
-    if not all(o.skipped for o in ranks):
-        return None
-    return _reasons([(o.rank, o.skip_reason) for o in ranks])
-
-
-def _reasons(skipped: Sequence[tuple[int, str | None]]) -> str:
-    by_reason: dict[str, list[int]] = {}
-    for rank, reason in skipped:
-        by_reason.setdefault("no reason given" if reason is None else reason, []).append(rank)
-    if len(by_reason) == 1:
-        return next(iter(by_reason))
-    return "; ".join(f"{ranks_text(numbers)}: {reason}" for reason, numbers in by_reason.items())
-
-
-def _merge_subtests(ranks: Sequence[RankOutcome]) -> tuple[MergedSubtest, ...]:
-    """Sub-tests of all ranks by (message, params), each with its worst outcome, in order of appearance.
-
-    A rank may have several with one key, in a loop for example; they are merged in the order of each rank.
-    """
-    found: dict[object, dict[int, list[SubtestOutcome]]] = {}
-    for outcome in ranks:
-        for subtest in outcome.subtests:
-            found.setdefault(subtest.key, {}).setdefault(outcome.rank, []).append(subtest)
-    merged = []
-    for by_rank in found.values():
-        # Where the numbers differ, nobody knows which of them correspond, so that none is called divergent.
-        aligned = len({len(own) for own in by_rank.values()}) == 1
-        for nth in range(max(len(own) for own in by_rank.values())):
-            same = {rank: own[nth] for rank, own in by_rank.items() if nth < len(own)}
-            merged.append(_merged(same, aligned=aligned))
-    return tuple(merged)
-
-
-_SEVERITY = (Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR)
-
-
-def _merged(same: Mapping[int, SubtestOutcome], *, aligned: bool) -> MergedSubtest:
-    """One sub-test of several ranks: its worst outcome, or an error if some skipped it and others did not."""
-    worst = max(same.values(), key=lambda s: _SEVERITY.index(s.status))
-    skipped = [(r, s.skip_reason) for r, s in same.items() if s.status is Status.SKIPPED]
-    others = [r for r, s in same.items() if s.status is not Status.SKIPPED]
-    if not (aligned and skipped and others):
-        return MergedSubtest(worst, tuple(r for r, s in same.items() if s.status is worst.status))
-    doing = "; ".join(f"rank {r} {same[r].status.value}" for r in others[:8])
-    text = _divergent_skip(skipped, others, doing)
-    shown = f"{text}\n{worst.error.traceback}" if worst.error is not None else text
-    error = ErrorInfo("DivergentSkip", text, shown)
-    return MergedSubtest(replace(worst, status=Status.ERROR, error=error), tuple(same), text)
 
 
 def exit_text(code: int | None) -> str:

@@ -21,8 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from harness.errors import ProtocolError
 from harness.calls import call_from_json, to_json
+from harness.errors import ProtocolError
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.plain_fields import LARGEST_NUMBER, checked
 

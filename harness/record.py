@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.errors import ProtocolError
 from harness.calls import Call, Signature, call_from_json
 from harness.calls import to_json as call_to_json
+from harness.errors import ProtocolError
 from harness.outcomes import Status
 from harness.plain_fields import checked
 

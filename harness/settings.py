@@ -40,6 +40,7 @@ LARGEST_SEED = 2**32 - 1
 
 LAUNCHERS = ("forkserver", "spawn", "external")
 RANK_OUTPUTS = ("capture", "stream")
+COMM_CHECKS = ("off", "warn", "error")
 RANK_MODES = ("fresh", "pooled", "threads", "local")
 
 # The default state directory of run_tests.py, relative to the working directory.
@@ -61,6 +62,7 @@ class EnvVar:
     RANKS = "HARNESS_RANKS"
     RANK_OUTPUT = "HARNESS_RANK_OUTPUT"
     STRICT = "HARNESS_STRICT"
+    COMM_CHECK = "HARNESS_COMM_CHECK"
     LOG_DIR = "HARNESS_LOG_DIR"
     GRACE = "HARNESS_GRACE"
     EXIT_GRACE = "HARNESS_EXIT_GRACE"
@@ -108,6 +110,11 @@ VARIABLES = (
         "a test that leaves processes behind, or kept ranks changed, is an error",
     ),
     Variable(
+        EnvVar.COMM_CHECK,
+        "|".join(COMM_CHECKS),
+        "what is wrong with ranks' communication; unset: arguments that differ are errors, the rest warnings",
+    ),
+    Variable(
         EnvVar.LOG_DIR,
         "directory",
         "where each rank's output is kept; unset: nowhere, failures quote its end",
@@ -145,6 +152,7 @@ VERDICT_VARIABLES = (
     EnvVar.LAUNCHER,
     EnvVar.RANKS,
     EnvVar.STRICT,
+    EnvVar.COMM_CHECK,
     EnvVar.GRACE,
     EnvVar.EXIT_GRACE,
     EnvVar.SKIP_GRACE,
@@ -161,8 +169,9 @@ class Settings:
     """The settings of this process. Durations in seconds, all finite.
 
     ``launcher`` None means the fastest launcher that is safe here, ``ranks`` None the rank mode of the test's
-    class, ``examples`` None a small, fixed number for each property test. ``pdb_rank`` is the rank that has
-    the terminal; no deadline or grace applies while it is set.
+    class, ``examples`` None a small, fixed number for each property test. ``comm_check`` "" means errors for
+    arguments that differ between ranks and warnings for the rest. ``pdb_rank`` is the rank that has the
+    terminal; no deadline or grace applies while it is set.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -171,6 +180,7 @@ class Settings:
     ranks: str | None = None
     rank_output: str = "capture"
     strict: bool = False
+    comm_check: str = ""
     log_dir: str | None = None
     grace_s: float = GRACE_S
     exit_grace_s: float = EXIT_GRACE_S
@@ -197,6 +207,7 @@ class Settings:
             ranks=read(EnvVar.RANKS, _one_of(RANK_MODES), None),
             rank_output=read(EnvVar.RANK_OUTPUT, _one_of(RANK_OUTPUTS), "capture"),
             strict=read(EnvVar.STRICT, _one_of(("0", "1")), "0") == "1",
+            comm_check=read(EnvVar.COMM_CHECK, _one_of(COMM_CHECKS), ""),
             log_dir=environ.get(EnvVar.LOG_DIR) or None,
             grace_s=read(EnvVar.GRACE, _duration, GRACE_S),
             exit_grace_s=read(EnvVar.EXIT_GRACE, _duration, EXIT_GRACE_S),
@@ -219,6 +230,7 @@ class Settings:
             EnvVar.RANKS: self.ranks or "",
             EnvVar.RANK_OUTPUT: self.rank_output,
             EnvVar.STRICT: "1" if self.strict else "0",
+            EnvVar.COMM_CHECK: self.comm_check,
             EnvVar.LOG_DIR: self.log_dir or "",
             EnvVar.GRACE: repr(self.grace_s),
             EnvVar.EXIT_GRACE: repr(self.exit_grace_s),

@@ -24,7 +24,8 @@ from harness.accepted_output import Accepted
 from harness.cases import defaults, verdict
 from harness.cases.in_rank import CaseInRank
 from harness.errors import HarnessError, LaunchError
-from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
+from harness.merging import MergeRules, merge, with_communication
+from harness.outcomes import RankOutcome, Status, TestOutcome
 from harness.protocol import Launch
 from harness.ranks.deadlines import start_wait_of, timeout_of
 from harness.ranks.external import mode as external_mode
@@ -239,6 +240,10 @@ class RankOrchestration(CaseInRank):
             raise verdict.interrupted(self, replace(merge(self._job_result.outcomes), mode=self._mode))
         self._check_return_codes(fn, monotonic() - self._launched_s)
 
+    def _communication_check(self) -> str | None:
+        """How what is wrong with the ranks' communication is taken: "off", "warn", "error" or by default."""
+        return self._requirements().communication_check or environment.settings().comm_check or None
+
     def _rules(self, fn: Callable[..., object]) -> MergeRules:
         if fn in self.skip_return_code_checks:
             return MergeRules(any_exit=True)
@@ -250,6 +255,7 @@ class RankOrchestration(CaseInRank):
         assert self._job_result is not None, "the ranks were not joined"
         assert self._running is not None
         outcome = merge(self._adjusted_outcomes(self._job_result.outcomes), self._rules(fn))
+        outcome = with_communication(outcome, self._communication_check())
         outcome = replace(
             outcome, warnings=verdict.left_behind(self._job_result), duration_s=elapsed_time, mode=self._mode
         )

@@ -28,7 +28,7 @@ from harness.accepted_output import Accepted
 from harness.cases import defaults, verdict
 from harness.cases.in_rank import finish_in_rank, set_tolerances, tolerances
 from harness.cases.multiprocess import RankOrchestration
-from harness.outcomes import merge
+from harness.merging import merge, with_communication
 from harness.protocol import Launch, ModuleRef
 from harness.ranks.deadlines import timeout_of
 from harness.ranks.direct_channel import DirectChannel
@@ -262,7 +262,9 @@ def _run_on_threads(
     ranks = RankThreads(world_size, body, timeout_s=timeout_s)
     ranks.start()
     watched = supervise_threads(ranks, settings, started=started, timeout_s=timeout_s)
-    outcome = replace(merge(watched.outcomes), duration_s=monotonic() - started, mode="threads")
+    level = requirements_of(type(case), case._testMethodName).communication_check or settings.comm_check
+    outcome = with_communication(merge(watched.outcomes), level or None)
+    outcome = replace(outcome, duration_s=monotonic() - started, mode="threads")
     case._harness_outcome = outcome  # type: ignore[attr-defined]  # where the run's records look for it
     verdict.raise_verdict(case, outcome)
     if any(o.accepted for o in watched.outcomes):

@@ -11,6 +11,7 @@ from typing import Any
 from harness import environment
 from harness.cases.rerun_command import rerun_command
 from harness.errors import (
+    CommunicationWarning,
     HarnessError,
     InterruptReport,
     RankError,
@@ -19,7 +20,8 @@ from harness.errors import (
     RankProblem,
     ServerLost,
 )
-from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text, skip_reason
+from harness.merging import skip_reason
+from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
 from harness.ranks.job import JobResult
 from harness.report.failure import failure_text
 from harness.settings import EnvVar
@@ -32,11 +34,15 @@ def raise_verdict(case: unittest.TestCase, outcome: TestOutcome) -> None:
     """Raises the exception for the outcome, from within the case's test method in the parent.
 
     SkipTest, RankFailure or RankError, after the sub-tests were replayed. Returns for a pass, after a warning
-    about what the test left behind (RankLeakWarning, or RankError under ``HARNESS_STRICT=1``).
+    about what the test left behind (RankLeakWarning, or RankError under ``HARNESS_STRICT=1``) or about its
+    ranks' communication (CommunicationWarning).
     """
     __tracebackhide__ = True
     if outcome.warnings and not outcome.status.bad:
         _warn_of_leaks(case, outcome)
+    if outcome.communication and not outcome.status.bad:
+        told = f"{case.id()}: {'; '.join(outcome.communication)}"
+        warnings.warn(told, CommunicationWarning, stacklevel=2)
     if outcome.status is Status.PASSED and not outcome.subtests:
         return  # the usual case
     if outcome.status.bad and _expects_failure(case) and not _failed_as_expected(outcome):

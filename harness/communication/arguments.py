@@ -1,12 +1,14 @@
-"""``Arguments``: what a communication call was given, read from the many forms that its arguments have in torch.
+"""``Arguments``: what a communication call was given, read from the forms that its arguments have in torch.
 
-Python calls methods of ``ProcessGroup`` with an options object; C++ calls operators of the namespace ``c10d``,
-whose arguments have names. Both become the same value, from which ``signature_of`` makes what ranks compare.
+Python calls methods of ``ProcessGroup`` with an options object; operators of the namespaces ``c10d`` and
+``_c10d_functional`` have named arguments. Both become the same value, from which ``signature_of`` makes what
+ranks compare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -91,7 +93,7 @@ _NOT_TOLD = -1  # in a table of counts: nothing goes between these two
 class Arguments:
     """A call's tensors and numbers. Ranks in ``root`` and ``peer`` are those within the group.
 
-    ``outputs`` is () where the operation writes to its inputs. ``timeout_s`` is None where the group's counts.
+    ``outputs`` is () where the operation writes to its inputs. ``timeout_s`` is None for the group's own.
     """
 
     inputs: tuple[Any, ...] = ()
@@ -132,8 +134,9 @@ def of_method(operation: str, method: str, args: Sequence[Any], kwargs: Mapping[
         root = kwargs["root"]
     splits = [tuple(split) for split in plain[2:4]] if operation == "all_to_all_single" else []
     received, sent = (*splits, (), ())[:2]
-    rest = {"sent": sent, "received": received, "own_work": own_work}
-    return Arguments(_flat(inputs), _flat(outputs), reduce_op, root, **rest)
+    return Arguments(
+        _flat(inputs), _flat(outputs), reduce_op, root, sent=sent, received=received, own_work=own_work
+    )
 
 
 def _message(operation: str, method: str, plain: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
@@ -181,6 +184,65 @@ def _seconds(timeout: Any) -> float | None:
     return timeout.total_seconds()
 
 
+def are_real(arguments: Arguments) -> bool:
+    """Whether a call is given tensors with data, and is not merely traced with stand-ins for them."""
+    tensors = (*arguments.inputs, *arguments.outputs)
+    return not any(t.is_meta or type(t).__name__ == "FakeTensor" for t in tensors)
+
+
+def quick_key(
+    operation: str,
+) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Hashable, ...], bool]]:
+    """A function that reads the arguments of a method no further than it needs to tell calls apart.
+
+    It returns a key, which calls of the operation have in common only if they are given the same, and whether
+    the caller gets a work handle that it has to wait for.
+    """
+    reduces, rooted, timed = operation in _REDUCING, operation in _ROOTED, operation in _WITHOUT_TENSORS
+    message = operation in KINDS
+    tensors: dict[type, bool] = {}
+
+    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
+        found: list[Hashable] = []
+        own_work = message
+        for given in (*args, *kwargs.values()) if kwargs else args:
+            kind = type(given)
+            if kind is list or kind is tuple:
+                _add_tensors(found, given)
+            elif kind in _PLAIN:
+                found.append(given)
+            elif tensors[kind] if kind in tensors else tensors.setdefault(kind, hasattr(kind, "shape")):
+                found.append((given.dtype, given.shape, kind))
+            else:  # the options, or an operation in their place
+                own_work = getattr(given, "asyncOp", own_work)
+                if reduces:
+                    found.append(_reduce_number(getattr(given, "reduceOp", given)))
+                elif rooted:
+                    found.append(getattr(given, "rootRank", None))
+                elif timed:
+                    found.append(getattr(given, "timeout", None))
+                if reduces and rooted:
+                    found.append(getattr(given, "rootRank", None))
+        return tuple(found), own_work
+
+    return key
+
+
+_PLAIN = frozenset({int, bool, str, timedelta, type(None)})
+
+
+def _add_tensors(found: list[Hashable], given: Sequence[Any]) -> None:
+    found.append(len(given))
+    for each in given:
+        kind = type(each)
+        if kind is list or kind is tuple:
+            _add_tensors(found, each)
+        elif kind is int:
+            found.append(each)
+        else:
+            found.append((each.dtype, each.shape, kind))
+
+
 def key_of(arguments: Arguments) -> tuple[Any, ...]:
     """A hashable key: calls of an operation in a group with the same key have the same signature."""
     a = arguments
@@ -192,14 +254,27 @@ def key_of(arguments: Arguments) -> tuple[Any, ...]:
 def _reduce_number(reduce_op: Any) -> Any:
     """A hashable stand-in for a reduce operation: its name takes microseconds."""
     plain = getattr(reduce_op, "op", reduce_op)
-    return plain if plain is None or isinstance(plain, str) else int(plain)
+    if plain is None or type(plain) is str:
+        return plain
+    return plain() if _is_operators(reduce_op) else int(plain)
+
+
+def _is_operators(reduce_op: Any) -> bool:
+    """Whether this is a reduce operation as operators get it, which tells no more than its number."""
+    return type(reduce_op).__name__ == "ScriptObject"
 
 
 def reduce_name(reduce_op: Any) -> str:
     """The name of a reduce operation: "SUM"; "" for None."""
-    if reduce_op is None:
-        return ""
-    return str(getattr(getattr(reduce_op, "op", reduce_op), "name", reduce_op)).upper()
+    if reduce_op is None or isinstance(reduce_op, str):
+        return (reduce_op or "").upper()
+    if _is_operators(reduce_op):
+        return _REDUCE_OPS.get(reduce_op.op(), "")
+    return str(getattr(reduce_op, "op", reduce_op).name).upper()
+
+
+# torch's numbers of reduce operations.
+_REDUCE_OPS = dict(enumerate(("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")))
 
 
 def signature_of(operation: str, arguments: Arguments, group: Signature) -> Signature:
@@ -268,7 +343,7 @@ def _only(member: int | None, count: int, size: int) -> tuple[int, ...]:
 def _rows(tensor: Any, splits: Sequence[int], size: int) -> tuple[int, ...]:
     """The element counts of a tensor that is split by rows: evenly without ``splits``."""
     rows = int(tensor.shape[0]) if tensor.dim() else 1
-    width = int(tensor.numel()) // rows if rows else 0
+    width = math.prod(int(size) for size in tensor.shape[1:])
     if splits:
         return tuple(int(split) * width for split in splits)
     return (rows // size * width,) * size if size else ()
@@ -284,7 +359,7 @@ def elements_text(tensors: Iterable[Any]) -> str:
 
 
 def tensors_text(tensors: Sequence[Any]) -> str:
-    """Shapes and dtypes for people: ``(2, 3) float32``; equal ones are counted: ``4 times (2, 3) float32``."""
+    """Shapes and dtypes for people: ``(2, 3) float32``; equal ones counted: ``4 times (2,) float32``."""
     texts = [f"{tuple(t.shape)} {_dtype(t)}" for t in tensors]
     if len(texts) > 1 and len(set(texts)) == 1:
         return f"{len(texts)} times {texts[0]}"

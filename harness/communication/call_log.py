@@ -16,21 +16,23 @@ import math
 import mmap
 import os
 from dataclasses import dataclass, replace
-from struct import Struct, pack_into
+from struct import Struct, pack_into, unpack_from
 from time import monotonic  # by name: calls are noted while a test may have it replaced
+from typing import Any
 
 from harness.calls import Call, Signature, signature_from_json, to_json
 
-# Calls written, changes written, start of the test on the monotonic clock (0.0: not begun), bytes of texts,
-# start of the backward pass that runs (0.0: none).
-_HEAD = Struct("<QQdQd")
+# Calls written, changes written, start of the test on the monotonic clock (0.0: not begun), bytes of texts.
+_HEAD = Struct("<QQdQ")
 _COUNTS = Struct("<QQ")
-_BEGAN_AT, _TEXTS_AT, _BACKWARD_AT = 16, 24, 32
+_BEGAN_AT, _TEXTS_AT = 16, 24
 # Offsets of signature and place among the texts; sequence, number; flags, threads; start, wait, end (0.0: not
 # yet) on the monotonic clock.
 _ENTRY = Struct("<IIIIHHddd")
+_SIZE = _ENTRY.size
+_pack, _pack_counts, _pack_time = _ENTRY.pack_into, _COUNTS.pack_into, Struct("<d").pack_into
 _WAIT_AT, _END_AT = _ENTRY.size - 16, _ENTRY.size - 8
-_OWN_WORK, _UNSEEN, _BOUNDED = 1, 2, 4
+_OWN_WORK, _UNSEEN, _BOUNDED, _RAISED = 1, 2, 4, 8
 _FLAGS_AT = 16
 _LENGTH = Struct("<I")
 _FIRST = 64
@@ -63,6 +65,7 @@ class CallLog:
         self._changes = 0
         self._used = _LENGTH.size  # offset 0 is _NO_TEXT
         self._known: dict[str | Signature, int] = {}
+        self.edition = 0  # a number of ``text`` holds in the same edition
 
     def clear(self) -> None:
         """Removes what the log says of an earlier test."""
@@ -70,7 +73,8 @@ class CallLog:
         if self._used > (LOG_BYTES - _TEXTS) // 2:
             self._used = _LENGTH.size
             self._known.clear()
-        _HEAD.pack_into(self._memory, 0, 0, 0, 0.0, self._used, 0.0)
+            self.edition += 1
+        _HEAD.pack_into(self._memory, 0, 0, 0, 0.0, self._used)
         self._changes = 0
 
     def begin_test(self) -> None:
@@ -100,7 +104,6 @@ class CallLog:
         place: int,
         sequence: int,
         number: int = 0,
-        *,
         threads: int = 1,
         waits: bool = False,
         own_work: bool = False,
@@ -112,37 +115,43 @@ class CallLog:
         """
         token = self._count
         now = monotonic()
-        flags = (_OWN_WORK if own_work else 0) | (_UNSEEN if unseen else 0)
+        flags = own_work * _OWN_WORK | unseen * _UNSEEN
         waiting = now if waits else 0.0
-        entry = (signature, place, sequence, number or sequence, flags, min(threads, 65535), now, waiting, 0.0)
-        _ENTRY.pack_into(self._memory, _at(token), *entry)
+        number = number or sequence
+        at = _FIRST + (token % ENTRIES) * _SIZE
+        _pack(self._memory, at, signature, place, sequence, number, flags, threads, now, waiting, 0.0)
         self._count = token + 1
         self._changes += 1
-        _COUNTS.pack_into(self._memory, 0, token + 1, self._changes)
+        _pack_counts(self._memory, 0, token + 1, self._changes)
         return token
 
     def wait(self, token: int, *, bounded: bool = False) -> None:
         """Records that the rank begins to wait for a call; ``bounded``: with a timeout of the wait's own."""
-        if bounded and self._count - token <= ENTRIES:
-            pack_into("<H", self._memory, _at(token) + _FLAGS_AT, _OWN_WORK | _BOUNDED)
+        if bounded:
+            self._add_flag(token, _BOUNDED)
         self._mark(token, _WAIT_AT)
 
     def end(self, token: int) -> None:
         """Records that a call has ended."""
         self._mark(token, _END_AT)
 
+    def raised(self, token: int) -> None:
+        """Records that a call has ended by an exception."""
+        self._add_flag(token, _RAISED)
+        self.end(token)
+
+    def _add_flag(self, token: int, flag: int) -> None:
+        if token >= 0 and self._count - token <= ENTRIES:
+            at = _at(token) + _FLAGS_AT
+            (flags,) = unpack_from("<H", self._memory, at)
+            pack_into("<H", self._memory, at, flags | flag)
+
     def _mark(self, token: int, field: int) -> None:
         """Writes the time into an entry; does nothing where the ring has dropped it since."""
-        if self._count - token <= ENTRIES:
-            pack_into("<d", self._memory, _at(token) + field, monotonic())
+        if token >= 0 and self._count - token <= ENTRIES:
+            _pack_time(self._memory, _FIRST + (token % ENTRIES) * _SIZE + field, monotonic())
             self._changes += 1
-            pack_into("<Q", self._memory, 8, self._changes)
-
-    def backward(self, *, runs: bool) -> None:
-        """Records that a backward pass begins, or has ended."""
-        pack_into("<d", self._memory, _BACKWARD_AT, monotonic() if runs else 0.0)
-        self._changes += 1
-        pack_into("<Q", self._memory, 8, self._changes)
+            _pack_counts(self._memory, 0, self._count, self._changes)
 
 
 def _at(token: int) -> int:
@@ -151,18 +160,17 @@ def _at(token: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a rank's log: two equal ones mean that the rank neither began nor ended anything between."""
+    """The head of a rank's log; between two equal ones the rank began and ended nothing."""
 
     count: int = 0
     changes: int = 0
     began_s: float | None = None
-    backward_s: float | None = None
 
 
 def read_head(memory: int | mmap.mmap) -> Head:
     """The head of a log, of which the rank may have cut off a part or all."""
-    count, changes, began, _, backward = _HEAD.unpack(_read(memory, 0, _HEAD.size))
-    return Head(count, changes, _time(began), _time(backward))
+    count, changes, began, _ = _HEAD.unpack(_read(memory, 0, _HEAD.size))
+    return Head(count, changes, began if 0.0 < began < math.inf else None)
 
 
 def read(memory: int | mmap.mmap) -> tuple[Call, ...]:
@@ -170,7 +178,7 @@ def read(memory: int | mmap.mmap) -> tuple[Call, ...]:
 
     Entries that no rank writes are left out: the test may have overwritten the log.
     """
-    count, _, _, used, _ = _HEAD.unpack(_read(memory, 0, _HEAD.size))
+    count, _, _, used = _HEAD.unpack(_read(memory, 0, _HEAD.size))
     if not count:
         return ()
     kept = min(count, ENTRIES)
@@ -200,6 +208,7 @@ def _call(entry: tuple[int, int, int, int, int, int, float, float, float], texts
         bool(flags & _OWN_WORK),
         bool(flags & _UNSEEN),
         bool(flags & _BOUNDED),
+        bool(flags & _RAISED),
     )
 
 
@@ -223,8 +232,9 @@ def _signature(text: bytes) -> Signature:
         signature = signature_from_json(json.loads(text))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return Signature("?")
-    named = ("operation", "group", "made_at", "key", "tensors", "reduce_op")
-    return replace(signature, **{name: _printable(getattr(signature, name)) for name in named})
+    shown = ("operation", "group", "made_at", "key", "tensors", "reduce_op")
+    printable: dict[str, Any] = {name: _printable(getattr(signature, name)) for name in shown}
+    return replace(signature, **printable)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -234,7 +244,3 @@ def _place(text: bytes) -> str:
 
 def _printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
-
-
-def _time(value: float) -> float | None:
-    return value if 0.0 < value < math.inf else None

@@ -1,4 +1,4 @@
-"""``explain``: which rank did what differently, from the calls of all ranks of a test that did not pass. Pure.
+"""``explain``: which rank did what differently, by the calls of all ranks of a test that failed. Pure.
 
 A rank that only waits for others is never the cause. Where most ranks did the same, the odd ones are the
 cause; where there is no majority, both sides are named.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from harness.calls import Call, Kind
 from harness.communication.matching import (
@@ -17,27 +18,25 @@ from harness.communication.matching import (
     Row,
     differences,
     messages,
-    row_key,
-    rows,
     unequal_messages,
 )
 from harness.communication.wait_graph import RankView, Waiting, prove
-from harness.ranks_text import ranks_text
+from harness.outcomes import ranks_text
 
 _MOST_SIDES = 4
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
 class RankState:
     """One rank at the end of its test: its calls; whether it had come to the end of its test, or is gone; and
-    where it was, as a predicate ("is at t.py:38 in step"), "" where that is unknown."""
+    where it was ("t.py:38 in step"), "" where that is unknown."""
 
     rank: int
     calls: Sequence[Call] = ()
     finished: bool = False
     gone: str = ""  # how it went: "crashed with exit code 3"
     at: str = ""
-    backward_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +66,23 @@ def explain(states: Sequence[RankState]) -> Explanation | None:
     )
 
 
+def explain_failed_call(rank: int, calls: CallsByRank) -> Explanation | None:
+    """The difference between ranks in the call in which one of them crashed or got an error; None for none.
+
+    A backend that meets tensors of other sizes than its own ends the rank that notices, which may be any.
+    """
+    last = next((c for c in reversed(calls[rank]) if c.kind is not Kind.SETTING), None)
+    for found in differences(calls):
+        if found.row.calls.get(rank) is last:
+            return difference_text(found)
+    return _unequal_message(calls) if last is not None and last.kind in (Kind.SEND, Kind.RECEIVE) else None
+
+
 def _waiting(states: Sequence[RankState]) -> dict[int, Waiting]:
     """The ranks that wait for others, as if no rank but those could move."""
-    views = [
-        RankView(s.rank, s.calls, settled=s.finished or bool(s.gone), backward_s=s.backward_s) for s in states
-    ]
+    views = [RankView(s.rank, s.calls, settled=s.finished or bool(s.gone)) for s in states]
     moving = {view.rank for view in views if not view.settled and not view.waiting()}
-    assumed = [RankView(v.rank, v.calls, v.settled or v.rank in moving, False, v.backward_s) for v in views]
+    assumed = [RankView(v.rank, v.calls, settled=v.settled or v.rank in moving) for v in views]
     return {each.rank: each for each in prove(assumed, until_s=0.0)}
 
 
@@ -131,7 +140,9 @@ def _set(members: Iterable[int]) -> str:
     return "group {" + ", ".join(map(str, members)) + "}"
 
 
-def _value(one: str, several: str, name: str, shown: Callable[[str], str] = str) -> Callable[[Row, Sides], str]:
+def _value(
+    one: str, several: str, name: str, shown: Callable[[str], str] = str
+) -> Callable[[Row, Sides], str]:
     def say(row: Row, sides: Sides) -> str:
         (ranks, value), *others = sides
         call = _of(row, ranks)
@@ -147,7 +158,8 @@ def _value(one: str, several: str, name: str, shown: Callable[[str], str] = str)
 def _parts(row: Row, sides: Sides) -> str:
     (ranks, value), (others, expected) = sides
     call = _of(row, ranks)
-    return f"{_verb(ranks, 'sends', 'send')} {value}, {_verb(others, 'expects', 'expect')} {expected}, in {call}{call.at}"
+    expects = _verb(others, "expects", "expect")
+    return f"{_verb(ranks, 'sends', 'send')} {value}, {expects} {expected}, in {call}{call.at}"
 
 
 def _tensors(row: Row, sides: Sides) -> str:
@@ -169,7 +181,7 @@ _SAY: Mapping[str, Callable[[Row, Sides], str]] = {
     "operation": _operations,
     "members": _members,
     "root": _value("takes", "take", "root", lambda rank: f"rank {rank} for the root"),
-    "reduce operation": _value("reduces with", "reduce with", "reduce operation"),
+    "reduce operation": _value("reduces", "reduce", "reduce operation", lambda name: f"with {name}"),
     "tensors": _tensors,
     "parts": _parts,
 }
@@ -215,13 +227,13 @@ def _state_text(state: RankState, missed: Call) -> tuple[str, str]:
     """What a rank did in place of coming, as a predicate in singular and plural."""
     after = _after(state, missed)
     if state.gone:
-        return (f"{state.gone}{after}",) * 2
+        return (f"{state.gone}{after}", f"{state.gone}{after}")
     if state.finished:
-        return (f"left the test{after}",) * 2
-    where = [state.at.replace("is at", verb, 1) for verb in ("it is at", "they are at")] if state.at else ["", ""]
-    return tuple(  # type: ignore[return-value]  # two of them
-        f"never came to {_short(missed)}" + (f": {each}" if each else "") for each in where
-    )
+        return (f"left the test{after}", f"left the test{after}")
+    never = f"never came to {_short(missed)}"
+    if not state.at:
+        return (never, never)
+    return (f"{never}: it is at {state.at}", f"{never}: they are at {state.at}")
 
 
 def _after(state: RankState, missed: Call) -> str:
@@ -252,8 +264,9 @@ def _call_text(waiting: Waiting) -> str:
     return f"{waiting.call.name}{waiting.call.at}"
 
 
-def _alike(ranks: Iterable[int], text: Callable[[int], object]) -> list[tuple[object, list[int]]]:  # type: ignore[explicit-any]
-    found: dict[object, list[int]] = defaultdict(list)
+def _alike(ranks: Iterable[int], text: Callable[[int], K]) -> list[tuple[K, list[int]]]:
+    """The ranks by what ``text`` says of them, in the order of their lowest."""
+    found: dict[K, list[int]] = defaultdict(list)
     for rank in sorted(ranks):
         found[text(rank)].append(rank)
     return list(found.items())
@@ -292,7 +305,7 @@ def _crossed_groups(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Expla
     if len(groups) < 2 or len(on) < len(waiting):
         return None
     alike = _alike(on, lambda rank: on[rank].call.signature.group_key)
-    for rank, each in on.items():
+    for each in on.values():
         wanted = [r for r in each.waits_for if r in on]
         if not any(on[r].call.signature.group_key != each.call.signature.group_key for r in wanted):
             return None
@@ -300,7 +313,9 @@ def _crossed_groups(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Expla
     majority = len(sides[0][1]) > len(on) - len(sides[0][1])
     odd = [rank for _, ranks in sides[1:] for rank in ranks] if majority else []
     ordered = [*sides[1:], sides[0]] if majority else sides
-    parts = [f"{_verb(ranks, 'calls', 'call')} {on[ranks[0]].call}{on[ranks[0]].call.at}" for _, ranks in ordered]
+    parts = [
+        f"{_verb(ranks, 'calls', 'call')} {on[ranks[0]].call}{on[ranks[0]].call.at}" for _, ranks in ordered
+    ]
     return Explanation(
         f"ranks call groups in different orders and wait for each other: {', '.join(parts)}",
         tuple(sorted(odd)),
@@ -318,7 +333,10 @@ def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting])
     majority = len(sides[0][1]) > len(waiting) - len(sides[0][1])
     odd = [rank for _, ranks in sides[1:] for rank in ranks] if majority else []
     ordered = [*sides[1:], sides[0]] if majority else sides
-    parts = [f"{_verb(ranks, 'waits', 'wait')} in {waiting[ranks[0]].call}{waiting[ranks[0]].call.at}" for _, ranks in ordered]
+    parts = [
+        f"{_verb(ranks, 'waits', 'wait')} in {waiting[ranks[0]].call}{waiting[ranks[0]].call.at}"
+        for _, ranks in ordered
+    ]
     return Explanation("; ".join(parts), tuple(sorted(odd)))
 
 
@@ -337,7 +355,9 @@ def _unmatched_messages(
             (
                 call
                 for call in calls.get(s.peer, ())
-                if call.kind is Kind.SEND and call.signature.peer == rank and call.signature.tag != s.tag
+                if call.kind is Kind.SEND
+                and call.signature.peer == rank
+                and call.signature.tag != s.tag
                 and call.ended_s is None
             ),
             None,

@@ -1,29 +1,43 @@
 """``Recorder``: writes the communication calls of one rank into its log, with what they were given and where.
 
 It numbers the calls of each group, pairs each with the wait for it, and finds the user's line. What calls it
-is in ``taps.py``.
+is in ``taps.py``. It is called at every collective, so what is the same as before is looked up.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from types import CodeType, FrameType
+import weakref
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from harness.calls import Kind, Signature
-from harness.communication.arguments import Arguments, key_of, signature_of
+from harness.communication.arguments import Arguments, are_real, key_of, signature_of
 from harness.communication.call_log import ENTRIES, CallLog
+from harness.communication.checks import Check
+from harness.communication.pending import PendingCalls
+from harness.communication.places import ObjectCall, Places
+from harness.communication.python_threads import count as python_threads
 
-# Functions of torch.distributed of which one call makes several calls of the backend.
-OBJECT_COLLECTIVES = frozenset(
-    {"all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"}
-    | {"send_object_list", "recv_object_list"}
-)
-_HARNESS = __file__.rpartition("/communication/")[0] + "/"
-_live_threads: dict[int, Any] = threading._active  # type: ignore[attr-defined]  # its length, without a lock
+# The token of a call that is not recorded: it is merely traced.
+NOT_RECORDED = -1
+# What a call raises for its arguments, before it communicates.
+REFUSALS = (TypeError, ValueError, NotImplementedError, AssertionError)
+
+
+class _Group:
+    """What is known of a process group, and how many calls it has had."""
+
+    __slots__ = ("number", "object_call", "of", "sequence", "signature", "signatures")
+
+    def __init__(self, of: weakref.ref[Any], signature: Signature) -> None:
+        self.of = of
+        self.signature = signature  # the group's fields alone
+        self.sequence = 0
+        self.number = 0
+        self.object_call: ObjectCall | None = None  # around the last call
+        self.signatures: dict[Hashable, int] = {}  # of its calls, by what they are given
 
 
 class Recorder:
@@ -31,114 +45,184 @@ class Recorder:
 
     def __init__(self, log: CallLog, members_of: Callable[[Any], tuple[int, ...]]) -> None:
         self._log = log
+        self._edition = log.edition
         self._members_of = members_of
-        self._places = Places()
-        self._groups: dict[str, Signature] = {}
+        self._places = Places(log)
+        self._groups: dict[int, _Group] = {}  # by id of the group's object
+        self._by_name: dict[str, _Group] = {}
         self._made: dict[str, tuple[int, str]] = {}  # group's name -> its generation, and where it was made
-        self._sequence: dict[str, int] = {}
-        self._number: dict[str, int] = {}
-        self._object_call: ObjectCall | None = None
-        self._signatures: dict[tuple[Any, ...], int] = {}
         self._open: dict[int, int] = {}  # id of a work handle -> token of the log
+        self._not_waited: dict[int, int] = {}  # those of them that the rank does not wait for yet
+        self._pending = PendingCalls()
         self._unseen: dict[int, int] = {}  # address of a tensor -> token of the log
 
     def restart(self) -> None:
         """Makes the numbers start from 1 again, because the groups are new ones."""
-        for kept in (self._groups, self._made, self._sequence, self._number, self._signatures):
+        for kept in (self._groups, self._by_name, self._made):
             kept.clear()
         self.forget_calls()
 
     def forget_calls(self) -> None:
         """Forgets the calls of the test before; the groups stay."""
         self._open.clear()
+        self._not_waited.clear()
         self._unseen.clear()
-        self._signatures.clear()
-        self._object_call = None
+        self._pending.clear()
+        if self._log.edition != self._edition:
+            self._edition = self._log.edition
+            self._places.forget_texts()
+            for group in self._by_name.values():
+                group.signatures.clear()
 
     # -- calls on a group
 
-    def began(self, group: Any, operation: str, arguments: Arguments, *, unseen: bool = False) -> int:
-        """Records that a call starts; returns its token. ``unseen``: C++ makes it, and will wait for it."""
-        name = _group_name(group)
-        known = self._groups.get(name) or self._group(group, name)
-        key = (operation, name, key_of(arguments))
-        signature = self._signatures.get(key)
-        if signature is None:
-            made = signature_of(operation, arguments, known)
-            signature = self._signatures[key] = self._log.text(made)
+    def began(
+        self,
+        group: Any,
+        operation: str,
+        key: Hashable,
+        arguments: Callable[[], Arguments],
+        own_work: bool = False,
+        unseen: bool = False,
+    ) -> int:
+        """Records that a call starts; returns its token.
+
+        ``key`` stands for what the call is given: ``arguments`` is called for the first of each. ``unseen``:
+        C++ makes the call, and will wait for it.
+        """
+        known = self._groups.get(id(group))
+        if known is None or known.of() is not group:
+            known = self._group(group)
+        found = known.signatures.get((operation, key))
+        if found is None:
+            found = self._signature(known, operation, key, arguments())
+        if found == NOT_RECORDED:
+            return NOT_RECORDED
         place, object_call = self._places.find(sys._getframe(1))
-        sequence = self._sequence[name] = self._sequence.get(name, 0) + 1
-        number = self._next_number(name, object_call)
-        if object_call:
-            signature = self._renamed(key, object_call.name, arguments, known)
+        known.sequence += 1
+        if object_call is None or not object_call.continues(known.object_call):
+            known.number += 1
+        known.object_call = object_call
+        if object_call is not None:
+            found = self._named(known, operation, key, object_call.name, arguments)
         return self._log.begin(
-            signature,
-            self._log.text(place),
-            sequence,
-            number,
-            threads=len(_live_threads),
-            waits=operation == "monitored_barrier",
-            own_work=arguments.own_work,
-            unseen=unseen,
+            found,
+            place,
+            known.sequence,
+            known.number,
+            python_threads(),
+            not (own_work or unseen),
+            own_work,
+            unseen,
         )
 
-    def _renamed(self, key: tuple[Any, ...], name: str, arguments: Arguments, group: Signature) -> int:
+    def _signature(self, group: _Group, operation: str, key: Hashable, arguments: Arguments) -> int:
+        if not are_real(arguments):
+            found = NOT_RECORDED
+        else:
+            found = self._log.text(signature_of(operation, arguments, group.signature))
+        group.signatures[operation, key] = found
+        return found
+
+    def _named(
+        self, group: _Group, operation: str, key: Hashable, name: str, arguments: Callable[[], Arguments]
+    ) -> int:
         """The signature of a backend's call that is a part of the user's call ``name``."""
-        renamed = (name, *key)
-        if renamed not in self._signatures:
-            made = signature_of(key[0], arguments, group)
-            self._signatures[renamed] = self._log.text(replace(made, operation=name))
-        return self._signatures[renamed]
+        found = group.signatures.get((name, operation, key))
+        if found is None:
+            made = replace(signature_of(operation, arguments(), group.signature), operation=name)
+            found = group.signatures[name, operation, key] = self._log.text(made)
+        return found
 
-    def _next_number(self, name: str, object_call: ObjectCall | None) -> int:
-        """The number of the user's call; that of the last one where this is a further part of it."""
-        if object_call is None or not object_call.continues(self._object_call):
-            self._number[name] = self._number.get(name, 0) + 1
-        self._object_call = object_call
-        return self._number[name]
+    def _group(self, group: Any) -> _Group:
+        name = _group_name(group)
+        known = self._by_name.get(name)
+        if known is None or known.of() is not group:
+            fresh = _Group(weakref.ref(group), self._signature_of_group(group, name))
+            if known is not None and known.signature == fresh.signature:  # another object for the same group
+                fresh.sequence, fresh.number = known.sequence, known.number
+            known = self._by_name[name] = fresh
+        self._groups[id(group)] = known
+        return known
 
-    def _group(self, group: Any, name: str) -> Signature:
-        generation, place = self._made.get(name, (0, ""))
+    def _signature_of_group(self, group: Any, name: str) -> Signature:
+        generation, line = self._made.get(name, (0, ""))
         default = _is_default(group)
-        members = self._members_of(group)
-        found = Signature(
+        return Signature(
             "?",
             name,
-            members=members,
-            made_at="" if default else place,
+            members=self._members_of(group),
+            made_at="" if default else line,
             default=default,
             generation=generation,
             backend=_backend_name(group),
             timeout_s=_timeout_of(group),
         )
-        self._groups[name] = found
-        return found
 
-    def returned(self, token: int, work: object) -> None:
-        """Records that the call returned, which ends the call unless there is a work handle."""
+    def returned(self, token: int, work: Any, own_work: bool = False) -> None:
+        """Records that the call returned, which ends the call unless there is a work handle.
+
+        With ``own_work`` the rank goes on before it waits for that.
+        """
         if work is None:
             self._log.end(token)
             return
         if len(self._open) >= 4 * ENTRIES:
+            self._not_waited.clear()
             self._open.clear()  # handles without a wait; the ring has dropped their entries long ago
         self._open[id(work)] = token
+        if own_work:
+            self._not_waited[id(work)] = token
 
-    def waits(self, work: object, *, bounded: bool = False) -> None:
+    def refused(self, token: int, group: Any, error: BaseException) -> None:
+        """Records that a call raised. One that was refused for its arguments gets no number in its group."""
+        self._log.raised(token)
+        known = self._groups.get(id(group))
+        if known is not None and token != NOT_RECORDED and isinstance(error, REFUSALS):
+            known.sequence -= 1
+            known.number -= 1
+
+    def watches(self, operation: str, arguments: Arguments, work: Any) -> None:
+        """Watches the memory of a call that has returned its work handle to the test."""
+        place = self._places.last
+        name = f"{operation} ({place})" if place else operation
+        self._tell(Check.OVERLAP, self._pending.began(name, operation, arguments, work))
+
+    def _tell(self, check: Check, lines: Iterable[str]) -> None:
+        """Writes findings into the log."""
+        for line in lines:
+            place, _ = self._places.find(sys._getframe(1))
+            text = f"{line} ({self._places.last})" if self._places.last else line
+            finding = Signature(check.value, kind=Kind.FINDING, key=text)
+            self._log.end(self._log.begin(self._log.text(finding), place, 1))
+
+    def learns_of(self, work: Any) -> None:
+        """Records that the test knows otherwise than by a wait that a call is over, or has others wait."""
+        self._pending.forget(work)
+        self.waited(work)
+
+    def waits(self, work: object, bounded: bool = False) -> None:
         """Records that the rank begins to wait for a work handle; ``bounded``: with a timeout."""
-        token = self._open.get(id(work))
+        token = self._not_waited.pop(id(work), None)
+        if token is None and bounded:
+            token = self._open.get(id(work))
         if token is not None:
             self._log.wait(token, bounded=bounded)
 
-    def waited(self, work: object) -> None:
-        """Records that a call has ended, because a wait for its handle returned."""
+    def waited(self, work: object, raised: bool = False) -> None:
+        """Records that a call has ended, because a wait for its handle returned or ``raised``."""
+        if self._pending:
+            self._tell(Check.WRITTEN, self._pending.waited(work))
         token = self._open.pop(id(work), None)
         if token is not None:
-            self._log.end(token)
+            self._log.raised(token) if raised else self._log.end(token)
 
     # -- calls that C++ makes: their handles are not seen, but the tensors that they fill are
 
     def fills(self, token: int, addresses: Iterable[int]) -> None:
         """Records to which tensors a call writes, by the addresses of their storage."""
+        if token == NOT_RECORDED:
+            return
         if len(self._unseen) >= 4 * ENTRIES:
             self._unseen.clear()
         for address in addresses:
@@ -155,15 +239,15 @@ class Recorder:
         """Records that a call has ended."""
         self._log.end(token)
 
-    def backward_begins(self) -> None:
+    def backward_begins(self) -> int:
         """Records that a backward pass begins, which waits in C++ for the calls that it starts."""
-        self._log.backward(runs=True)
+        return self._begins(Signature("backward", kind=Kind.BACKWARD), waits=True)
 
-    def backward_ended(self) -> None:
+    def backward_ended(self, token: int) -> None:
         """Records that the backward pass has ended, and with it the calls that it waited for."""
-        self._log.backward(runs=False)
-        for token in self._unseen.values():
-            self._log.end(token)
+        self._log.end(token)
+        for unseen in self._unseen.values():
+            self._log.end(unseen)
         self._unseen.clear()
 
     # -- groups and stores
@@ -171,88 +255,38 @@ class Recorder:
     def makes_group(
         self, name: str, members: tuple[int, ...], *, default: bool, waits: bool, timeout_s: float | None
     ) -> int:
-        """Records that the rank begins to make a group; ``waits`` where it is a member, or its maker waits."""
-        place, _ = self._places.find(sys._getframe(1))
+        """Records that the rank begins to make a group; ``waits``: as a member, for the others."""
+        self._places.find(sys._getframe(1))
+        line = self._places.last.partition(" in ")[0]
         generation = self._made.get(name, (-1, ""))[0] + 1
-        self._made[name] = (generation, place)
-        for kept in (self._groups, self._sequence, self._number):
-            kept.pop(name, None)
-        self._signatures.clear()
+        self._made[name] = (generation, line)
+        self._by_name.pop(name, None)
+        self._groups.clear()
         made = Signature(
             "init_process_group" if default else "new_group",
             name,
             Kind.MAKING,
             members,
-            place,
+            "" if default else line,
             default=default,
             generation=generation,
             timeout_s=timeout_s,
         )
-        return self._log.begin(
-            self._log.text(made), self._log.text(place), 1, threads=len(_live_threads), waits=waits
-        )
+        return self._begins(made, waits=waits)
 
     def uses_store(self, operation: str, key: str, kind: Kind, timeout_s: float | None) -> int:
         """Records that the rank waits for a key of a store, or sets it."""
-        place, _ = self._places.find(sys._getframe(1))
         signature = Signature(operation, kind=kind, key=key, timeout_s=timeout_s)
-        waits = kind is Kind.STORE
-        threads = len(_live_threads)
-        return self._log.begin(
-            self._log.text(signature), self._log.text(place), 1, threads=threads, waits=waits
-        )
+        return self._begins(signature, waits=kind is Kind.STORE)
+
+    def _begins(self, signature: Signature, *, waits: bool) -> int:
+        place, _ = self._places.find(sys._getframe(2))
+        return self._log.begin(self._log.text(signature), place, 1, 1, python_threads(), waits=waits)
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectCall:
-    """A running call of a function that makes several calls of the backend: which, and how far it is."""
-
-    name: str
-    frame: int
-    instruction: int
-
-    def continues(self, earlier: ObjectCall | None) -> bool:
-        """Whether this is the same running function as ``earlier``, further on."""
-        if earlier is None or (self.name, self.frame) != (earlier.name, earlier.frame):
-            return False
-        return self.instruction > earlier.instruction
-
-
-class Places:
-    """Finds the user's line above a call: the innermost frame that is neither torch's nor the harness's."""
-
-    def __init__(self) -> None:
-        self._internal: dict[CodeType, bool] = {}
-        self._texts: dict[tuple[CodeType, int], str] = {}
-        torch = sys.modules.get("torch")
-        self._torch = (getattr(torch, "__file__", None) or "?").rpartition("/")[0] + "/"
-
-    def find(self, frame: FrameType | None) -> tuple[str, ObjectCall | None]:
-        """The place ("t.py:20 in test_x", "" where there is none), and the object collective around the call."""
-        around: ObjectCall | None = None
-        internal = self._internal
-        while frame is not None:
-            code = frame.f_code
-            inside = internal.get(code)
-            if inside is None:
-                inside = internal[code] = self._is_internal(code)
-            if not inside:
-                return self._text(code, frame.f_lineno or 0), around
-            if code.co_name in OBJECT_COLLECTIVES:
-                around = ObjectCall(code.co_name, id(frame), frame.f_lasti)
-            frame = frame.f_back
-        return "", around
-
-    def _is_internal(self, code: CodeType) -> bool:
-        file = code.co_filename
-        return file.startswith((self._torch, _HARNESS, "<")) or file.endswith(("contextlib.py", "threading.py"))
-
-    def _text(self, code: CodeType, line: int) -> str:
-        known = self._texts.get((code, line))
-        if known is None:
-            file = code.co_filename.rpartition("/")[2]
-            known = self._texts[code, line] = f"{file}:{line} in {code.co_name}"
-        return known
+def key_and_arguments(arguments: Arguments) -> tuple[Hashable, Callable[[], Arguments]]:
+    """The key of arguments that were read already, and a function that gives them."""
+    return key_of(arguments), lambda: arguments
 
 
 def _group_name(group: Any) -> str:

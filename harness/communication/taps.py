@@ -17,13 +17,28 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.calls import Kind
-from harness.communication.arguments import FUNCTIONAL, METHODS, OPERATORS, of_method, of_operator
+from harness.communication.arguments import (
+    FUNCTIONAL,
+    METHODS,
+    OPERATORS,
+    Arguments,
+    are_real,
+    of_method,
+    of_operator,
+    quick_key,
+)
 from harness.communication.call_log import CallLog
-from harness.communication.recorder import Recorder
+from harness.communication.recorder import Recorder, key_and_arguments
 from harness.compiler_state import uncompiled
 
 # The attribute of the first wrapped method that holds the taps.
 _MARK = "__harness_taps__"
+
+
+class _Seen(threading.local):
+    """Whether the calling thread is in a call that is recorded already."""
+
+    now = False
 
 
 class Taps:
@@ -32,11 +47,7 @@ class Taps:
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
         self.libraries: dict[str, Any] = {}  # by namespace; torch drops the kernels of one that is not kept
-        self.seen = threading.local()  # .now: in a call that is recorded already
-
-    def inside(self) -> bool:
-        """Whether the calling thread is in a call that is recorded already."""
-        return getattr(self.seen, "now", False)
+        self.seen = _Seen()
 
     def add_kernel(self, namespace: str, name: str, record: Callable[..., Any]) -> None:
         """Puts ``record`` before an operator: it gets the recorder, the arguments, and how to go on."""
@@ -49,7 +60,7 @@ class Taps:
         def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
             after = keyset.remove(key)
             recorder = self.recorder
-            if recorder is None or self.inside():
+            if recorder is None or self.seen.now:
                 return operator.redispatch(after, *args, **kwargs)
             given = {**dict(zip(names, args, strict=False)), **kwargs}
             return record(self, recorder, given, lambda: operator.redispatch(after, *args, **kwargs))
@@ -97,6 +108,9 @@ def prepare() -> Taps | None:
             setattr(group, method, _recorded(original, method, operation, taps))
     setattr(group.allreduce, _MARK, taps)
     work.wait = _waiting(work.wait, taps)
+    for name in _ASKING:
+        if hasattr(work, name):
+            setattr(work, name, _asking(getattr(work, name), taps, answers=name == "is_completed"))
     _tap_functional(taps)
     _tap_reducer(distributed, taps)
     _tap_groups(distributed.distributed_c10d, taps)
@@ -116,19 +130,33 @@ def members_of(group: Any) -> tuple[int, ...]:
 
 
 def _recorded(original: Callable[..., Any], method: str, operation: str, taps: Taps) -> Callable[..., Any]:
+    key = quick_key(operation)
+
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder
-        if recorder is None or taps.inside():
+        if recorder is None or taps.seen.now:
             return original(self, *args, **kwargs)
-        token = recorder.began(self, operation, of_method(operation, method, args, kwargs))
-        work = None
+
+        def arguments() -> Arguments:
+            return of_method(operation, method, args, kwargs)
+
+        try:
+            told, own_work = key(args, kwargs)
+        except (AttributeError, TypeError, ValueError):  # torch says what is wrong with such arguments
+            return original(self, *args, **kwargs)
+        token = recorder.began(self, operation, told, arguments, own_work)
         taps.seen.now = True
         try:
             work = original(self, *args, **kwargs)
+        except BaseException as error:
+            recorder.refused(token, self, error)
+            raise
         finally:
             taps.seen.now = False
-            recorder.returned(token, work)
+        recorder.returned(token, work, own_work)
+        if own_work and work is not None:
+            recorder.watches(operation, arguments(), work)
         return work
 
     return uncompiled(call)
@@ -140,13 +168,32 @@ def _waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
         recorder = taps.recorder
         if recorder is None:
             return original(self, *args, **kwargs)
-        recorder.waits(self, bounded=bool(args or kwargs))
+        recorder.waits(self, bool(args or kwargs))
         try:
-            return original(self, *args, **kwargs)
-        finally:
-            recorder.waited(self)
+            found = original(self, *args, **kwargs)
+        except BaseException:
+            recorder.waited(self, True)
+            raise
+        recorder.waited(self)
+        return found
 
     return uncompiled(wait)
+
+
+# Methods of Work by which a test learns otherwise that a call is over, or has others wait for it.
+_ASKING = ("is_completed", "get_future", "synchronize", "block_current_stream")
+
+
+def _asking(original: Callable[..., Any], taps: Taps, *, answers: bool) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def ask(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = original(self, *args, **kwargs)
+        recorder = taps.recorder
+        if recorder is not None and not taps.seen.now and (found or not answers):
+            recorder.learns_of(self)
+        return found
+
+    return uncompiled(ask)
 
 
 # -- operators
@@ -177,9 +224,12 @@ def _functional_kernel(
     given: dict[str, Any],
     proceed: Callable[[], Any],
 ) -> Any:
+    arguments = of_operator(operation, given)
+    if not are_real(arguments):
+        return proceed()
     named = given["group_name"]
     group = _resolved(named) if isinstance(named, str) else named
-    token = recorder.began(group, operation, of_operator(operation, given), unseen=True)
+    token = recorder.began(group, operation, *key_and_arguments(arguments), unseen=True)
     taps.seen.now = True
     try:
         result = proceed()
@@ -192,6 +242,8 @@ def _functional_kernel(
 def _wait_tensor_kernel(
     taps: Taps, recorder: Recorder, given: dict[str, Any], proceed: Callable[[], Any]
 ) -> Any:
+    if given["tensor"].is_meta or given["tensor"].is_sparse:
+        return proceed()
     token = recorder.waits_for_tensor(_address(given["tensor"]))
     try:
         return proceed()
@@ -207,9 +259,11 @@ def _operator_kernel(
     given: dict[str, Any],
     proceed: Callable[[], Any],
 ) -> Any:
-    group = sys.modules["torch.distributed"].ProcessGroup.unbox(given["process_group"])
     arguments = of_operator(operation, given)
-    token = recorder.began(group, operation, arguments, unseen=True)
+    if not are_real(arguments):
+        return proceed()
+    group = sys.modules["torch.distributed"].ProcessGroup.unbox(given["process_group"])
+    token = recorder.began(group, operation, *key_and_arguments(arguments), unseen=True)
     result = proceed()
     recorder.fills(token, _addresses(arguments.outputs or arguments.inputs))
     return result
@@ -222,7 +276,7 @@ def _resolved(name: str) -> Any:
 def _addresses(tensors: Any) -> list[int]:
     if isinstance(tensors, list | tuple):
         return [address for each in tensors for address in _addresses(each)]
-    return [_address(tensors)]
+    return [] if tensors.is_sparse else [_address(tensors)]
 
 
 def _address(tensor: Any) -> int:
@@ -257,7 +311,8 @@ def _tap_operators(taps: Taps) -> None:
 
 def _tap_backward(taps: Taps) -> None:
     """Records when a backward pass runs: in its end DDP's reducer waits, in C++, for what it has started."""
-    autograd, graph = sys.modules["torch.autograd"], sys.modules["torch.autograd.graph"]
+    autograd: Any = sys.modules["torch.autograd"]
+    graph: Any = sys.modules["torch.autograd.graph"]
     original = graph._engine_run_backward
 
     @functools.wraps(original)
@@ -265,11 +320,11 @@ def _tap_backward(taps: Taps) -> None:
         recorder = taps.recorder
         if recorder is None or "c10d" not in taps.libraries:
             return original(*args, **kwargs)
-        recorder.backward_begins()
+        token = recorder.backward_begins()
         try:
             return original(*args, **kwargs)
         finally:
-            recorder.backward_ended()
+            recorder.backward_ended(token)
 
     autograd._engine_run_backward = graph._engine_run_backward = uncompiled(run_backward)
 
@@ -281,11 +336,12 @@ def _tap_groups(c10d: Any, taps: Taps) -> None:
     original = c10d._new_process_group_helper
 
     @functools.wraps(original)
-    def make(group_size: int, group_rank: int, members: Any, backend: Any, store: Any, *args: Any, **kwargs: Any) -> Any:
+    def make(*args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder
         if recorder is None:
-            return original(group_size, group_rank, members, backend, store, *args, **kwargs)
-        name = str(args[0] if args else kwargs.get("group_name", "?"))
+            return original(*args, **kwargs)
+        group_size, _, members, _, _, group_name, *_ = args  # so they are given in each release of torch
+        name = str(group_name)
         timeout = kwargs.get("timeout")
         default = not members
         token = recorder.makes_group(
@@ -296,7 +352,7 @@ def _tap_groups(c10d: Any, taps: Taps) -> None:
             timeout_s=timeout.total_seconds() if timeout is not None else None,
         )
         try:
-            return original(group_size, group_rank, members, backend, store, *args, **kwargs)
+            return original(*args, **kwargs)
         finally:
             recorder.ended(token)
 
@@ -320,7 +376,7 @@ def _store_call(original: Callable[..., Any], operation: str, kind: Kind, taps: 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder
-        if recorder is None or taps.inside():
+        if recorder is None or taps.seen.now:
             return original(self, *args, **kwargs)
         keys = args[0] if args else kwargs.get("key", kwargs.get("keys", ""))
         shown = keys if isinstance(keys, str) else ", ".join(map(str, keys))

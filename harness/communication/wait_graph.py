@@ -36,23 +36,23 @@ _SEND_WAITS = frozenset({"gloo", "nccl", "threaded"})
 
 @dataclass(frozen=True, slots=True)
 class RankView:
-    """What is known of one rank. ``settled``: it has reported or is gone. ``backward_s``: since when a
-    backward pass runs, which waits in C++ for calls that it has started."""
+    """What is known of one rank.
+
+    ``settled``: it has reported or is gone. ``helped``: it has started processes, which may set a key.
+    """
 
     rank: int
     calls: Sequence[Call] = ()
     settled: bool = False
     can_move: bool = False
-    backward_s: float | None = None
+    helped: bool = False
 
     def waiting(self) -> list[Call]:
         """The calls of which each has to end before the rank goes on; [] where it waits for none."""
-        waits = [call for call in self.calls if call.waits]
-        if waits:
-            return waits[-1:]
-        if self.backward_s is None:
-            return []
-        since = self.backward_s
+        innermost = next((call for call in reversed(self.calls) if call.waits), None)
+        if innermost is None or innermost.kind is not Kind.BACKWARD:
+            return [innermost] if innermost is not None else []
+        since = innermost.started_s
         return [c for c in self.calls if c.unseen and c.ended_s is None and c.started_s >= since]
 
 
@@ -89,6 +89,7 @@ class _Need:
 class _Graph:
     calls: CallsByRank
     until_s: float
+    helped: bool = False
     rows: Mapping[tuple[object, ...], Row] = field(init=False)
     messages: Messages = field(init=False)
 
@@ -103,7 +104,7 @@ def prove(views: Sequence[RankView], until_s: float) -> tuple[Waiting, ...]:
 
     ``until_s`` is the test's deadline on the monotonic clock: a call that gives up before it is no proof.
     """
-    graph = _Graph({view.rank: view.calls for view in views}, until_s)
+    graph = _Graph({v.rank: v.calls for v in views}, until_s, helped=any(v.helped for v in views))
     able = {view.rank for view in views if not view.settled}
     needs: dict[int, tuple[Call, _Need]] = {}
     for view in views:
@@ -172,7 +173,8 @@ def _message_need(graph: _Graph, view: RankView, call: Call) -> _Need:
             return _Need(free=True)
         assert s.peer is not None
         channel = Channel(s.group_key, view.rank, s.peer, s.tag)
-        received = len(found.receives.get(channel, ())) + len(found.from_any.get((s.group_key, s.peer, s.tag), ()))
+        from_any = found.from_any.get((s.group_key, s.peer, s.tag), ())
+        received = len(found.receives.get(channel, ())) + len(from_any)
         place = _place_of(call, found.sends[channel])
         return _Need(free=True) if received > place else _Need((s.peer,), everyone=True)
     if s.peer is not None:
@@ -196,7 +198,9 @@ def _place_of(call: Call, calls: Sequence[Call]) -> int:
 
 
 def _store_need(graph: _Graph, view: RankView, call: Call) -> _Need:
-    """Whoever runs may set the key; so does nobody for whom it is set already."""
+    """Anybody may set the key; one that was set at any time may be it."""
+    if graph.helped:
+        return _Need(free=True)
     keys = {key.rpartition("/")[2] for key in call.signature.key.split(", ")}
     for mine in graph.calls.values():
         for other in mine:

@@ -58,6 +58,7 @@ class EndReason(enum.Enum):
     TIMEOUT = "timeout"  # the test's deadline
     FAILURE = "failure"  # another rank failed, and the grace is over
     DIVERGENCE = "divergent skip"  # another rank skipped, and the skip grace is over
+    DEADLOCK = "deadlock"  # ranks wait that can never go on
     EXIT = "exit"  # the rank reported and was released, but does not exit
     INTERRUPT = "interrupt"  # Ctrl-C
 
@@ -103,6 +104,7 @@ class SupervisorView:
     alive: int
     first_bad: float | None = None
     first_skip: float | None = None
+    deadlocked: float | None = None
     interrupted: float | None = None
     released: float | None = None
     stacks_since: float | None = None
@@ -143,6 +145,8 @@ def decide(view: SupervisorView, limits: Limits, now: float) -> NextStep:
 
 def _reasons(view: SupervisorView, limits: Limits, now: float) -> list[NextStep]:
     steps = [_after(view.started + limits.timeout_s, now, Action.TAKE_STACKS, EndReason.TIMEOUT)]
+    if view.deadlocked is not None and view.first_bad is None and view.first_skip is None:
+        steps.append(_after(view.deadlocked, now, Action.TAKE_STACKS, EndReason.DEADLOCK))
     if view.first_bad is not None:
         steps.append(_after(view.first_bad + limits.grace_s, now, Action.TAKE_STACKS, EndReason.FAILURE))
     if view.first_skip is not None:

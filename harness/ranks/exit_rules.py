@@ -37,7 +37,8 @@ def contradicts(status: Status, code: object) -> bool:
 def ended_as(why: EndReason | None) -> Status | None:
     """The status of a rank that the supervisor ended before its report; None where it did not end the rank.
 
-    TIMED_OUT at the test's deadline or at exit, otherwise ENDED, which makes the rank collateral.
+    TIMED_OUT at the test's deadline or at exit, otherwise ENDED, which makes the rank collateral. Which ranks
+    are deadlocked, and not merely ended with them, their supervisor knows.
     """
     if why is None:
         return None

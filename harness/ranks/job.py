@@ -6,7 +6,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from harness.outcomes import MergeRules, RankOutcome
+from harness.merging import MergeRules
+from harness.outcomes import RankOutcome
 from harness.protocol import Launch
 from harness.settings import Settings
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.errors import HarnessError
-from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, merge
+from harness.merging import MergeRules, merge
+from harness.outcomes import RankOutcome, Status, TestOutcome
 from harness.ranks.job import JobResult, RunningRanks
 
 

@@ -1,4 +1,4 @@
-"""Says what each rank was doing at a test's end, and whether ranks had called different collectives."""
+"""Says what each rank was doing at a test's end."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.outcomes import RankOutcome, Status, exit_text, ranks_text
 from harness.frames import Frame, main_stack, users_frame
+from harness.outcomes import RankOutcome, Status, exit_text, ranks_text
 
-# Ranks that exchange messages pairwise rightly differ in what they call and how often.
-_POINT_TO_POINT = frozenset({"send", "recv", "isend", "irecv", "recv_any_source", "batch_isend_irecv"})
-# A rank of any other status has an error or a reason of its own, which explains why it called no collective.
-_WITHOUT_REASON = frozenset({Status.PASSED, Status.ENDED, Status.TIMED_OUT})
 _C10D_FILE = "distributed_c10d.py"
 # Functions of torch.distributed.distributed_c10d by which a stack alone tells what a rank waits for.
 _JOINING = {
@@ -22,13 +18,6 @@ _JOINING = {
     "destroy_process_group": "destroy_process_group",
     "_store_based_barrier": "the store's barrier, for the other ranks to join",
 }
-_COLLECTIVES = frozenset(
-    {"all_reduce", "reduce", "broadcast", "barrier", "monitored_barrier", "all_gather", "gather", "scatter"}
-    | {"all_gather_into_tensor", "all_gather_object", "all_gather_coalesced", "all_reduce_coalesced"}
-    | {"all_to_all", "all_to_all_single", "broadcast_object_list", "gather_object", "scatter_object_list"}
-    | {"reduce_scatter", "reduce_scatter_tensor", "send", "recv", "send_object_list", "recv_object_list"}
-    | {"batch_isend_irecv"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +49,7 @@ def activities(outcomes: Sequence[RankOutcome]) -> str:
 
 def activity(outcome: RankOutcome) -> Activity:
     """What one rank was doing, as a value that can be compared with that of another rank."""
-    if outcome.status in (Status.ENDED, Status.TIMED_OUT):
+    if outcome.status in (Status.ENDED, Status.TIMED_OUT, Status.DEADLOCKED):
         return _unfinished(outcome)
     after = _after(outcome)
     if outcome.status is Status.CRASHED:
@@ -85,7 +74,7 @@ def _unfinished(outcome: RankOutcome) -> Activity:
     where = f" ({frame.place})" if frame else ""
     current = outcome.under_way
     if current is not None:
-        return Activity("waits", "wait", f"in {current}{where}")
+        return Activity("waits", "wait", f"in {current}{current.at or where}")
     waiting = _waits_in(frames)
     if waiting:
         return Activity("waits", "wait", f"in {waiting}{where}{_after(outcome)}")
@@ -101,8 +90,8 @@ def _waits_in(frames: Sequence[Frame]) -> str:
     found = ""
     for frame in frames:
         name = frame.file.replace("\\", "/").rsplit("/", 1)[-1]
-        if name == _C10D_FILE and (frame.function in _JOINING or frame.function in _COLLECTIVES):
-            found = _JOINING.get(frame.function, frame.function)
+        if name == _C10D_FILE and frame.function in _JOINING:
+            found = _JOINING[frame.function]
         elif name == "rendezvous.py" and not found:
             found = "the rendezvous, for its store"
     return found
@@ -112,47 +101,5 @@ def _after(outcome: RankOutcome) -> str:
     """The collective that the rank was in, or the last one it had finished; "" where it called none."""
     current = outcome.under_way
     if current is not None:
-        return f" in {current}"
-    return f" after {outcome.collectives[-1]}" if outcome.collectives else ""
-
-
-def mismatch(ranks: Sequence[RankOutcome]) -> str:
-    """One line about the first point at which ranks of a group called different collectives; "" for none.
-
-    Only calls that a rank had not returned from, or that were a rank's last, are compared: ranks may have
-    different groups of the same name, which may call different collectives.
-    """
-    calls: dict[tuple[str, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    suspicious: set[tuple[str, int]] = set()
-    for outcome in ranks:
-        for record in outcome.collectives:
-            if record.operation in _POINT_TO_POINT:
-                continue
-            key = (record.group, record.sequence)
-            calls[key][record.operation].append(outcome.rank)
-            if record.ended_s is None or record is outcome.collectives[-1]:
-                suspicious.add(key)
-    differing = [key for key in suspicious if len(calls[key]) > 1]
-    if not differing:
-        return _absent(ranks)
-    group, sequence = min(differing, key=lambda key: (key[1], key[0]))
-    said = ", ".join(f"{op} on {ranks_text(who)}" for op, who in calls[group, sequence].items())
-    return f"collectives differ at #{sequence} of group {group}: {said}"
-
-
-def _absent(ranks: Sequence[RankOutcome]) -> str:
-    """One line where ranks wait in a collective that another rank of the group never called, else ""."""
-    waiting: set[tuple[int, str, str]] = set()
-    reached: dict[str, dict[int, int]] = defaultdict(dict)
-    for outcome in ranks:
-        for record in outcome.collectives:
-            if record.operation not in _POINT_TO_POINT and outcome.status in _WITHOUT_REASON:
-                reached[record.group][outcome.rank] = record.sequence
-        current = outcome.under_way
-        if current is not None and current.operation not in _POINT_TO_POINT:
-            waiting.add((current.sequence, current.group, current.operation))
-    for sequence, group, operation in sorted(waiting):
-        behind = [rank for rank, number in reached[group].items() if number < sequence]
-        if behind:
-            return f"{ranks_text(behind)} never called {operation} #{sequence} of group {group}"
-    return ""
+        return f" in {current}{current.at}"
+    return f" after {outcome.calls[-1]}" if outcome.calls else ""

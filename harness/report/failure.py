@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from harness.frames import Frame, main_stack, through_users, traceback_frames, users_frame
 from harness.outcomes import (
     ErrorInfo,
     Grouped,
@@ -20,8 +21,7 @@ from harness.outcomes import (
     group_errors,
     ranks_text,
 )
-from harness.report.activity import activities, doing, mismatch
-from harness.frames import Frame, main_stack, through_users, traceback_frames, users_frame
+from harness.report.activity import activities, doing
 
 __all__ = ["doing", "failure_text"]
 
@@ -32,6 +32,7 @@ MAX_SUBTESTS = 5
 MAX_HEADLINE = 120
 MAX_STACKS = 4
 MAX_STACK_FRAMES = 16
+_UNFINISHED = frozenset({Status.CRASHED, Status.TIMED_OUT, Status.DEADLOCKED, Status.ENDED})
 
 
 def failure_text(
@@ -57,7 +58,7 @@ def failure_text(
         _meanwhile(outcome, root),
         _stacks(outcome),
         _output(root, max_output_lines),
-        [f"warning: {w}" for w in outcome.warnings],
+        [f"warning: {w}" for w in (*outcome.warnings, *outcome.communication)],
         _logs(outcome, root),
         _reproduce(rerun, seed),
     ]
@@ -135,18 +136,16 @@ def _subtests(merged: Sequence[MergedSubtest]) -> list[str]:
 
 
 def _meanwhile(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
-    """What the ranks without an error were doing, and where the ranks' collectives differ."""
+    """What the ranks without an error were doing."""
     told = {rank for group in group_errors(outcome.ranks) for rank in group.ranks}
     if root is not None and not _says_more_than_its_verdict(root):
         told.add(root.rank)
     others = [o for o in outcome.ranks if o.rank not in told]
-    lines = [f"meanwhile: {activities(others)}"] if others else []
-    differing = mismatch(outcome.ranks)
-    return [*lines, f"note: {differing}"] if differing else lines
+    return [f"meanwhile: {activities(others)}"] if others else []
 
 
 def _says_more_than_its_verdict(root: RankOutcome) -> bool:
-    return root.status is Status.TIMED_OUT or (root.status is Status.CRASHED and bool(root.collectives))
+    return root.status is not Status.CRASHED or bool(root.calls)
 
 
 def _stacks(outcome: TestOutcome) -> list[str]:
@@ -158,7 +157,7 @@ def _stacks(outcome: TestOutcome) -> list[str]:
     for rank in outcome.ranks:
         frames = main_stack(rank.stack)
         placed = users_frame(frames) is not None and rank.status is Status.ENDED
-        ended = rank.status in (Status.CRASHED, Status.TIMED_OUT, Status.ENDED) or rank.phase == "exit"
+        ended = rank.status in _UNFINISHED or rank.phase == "exit"
         if frames and ended and not placed:
             groups[through_users(frames)].append(rank.rank)
     lines: list[str] = []

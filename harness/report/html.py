@@ -156,7 +156,7 @@ def _rank(rank: RankRecord, *, ok: bool) -> dict[str, Any]:
         "collectives": [
             f"{call}"
             + (" did not come back" if call.ended_s is None else f" {call.ended_s - call.started_s:.4f} s")
-            for call in rank.collectives
+            for call in rank.calls
         ],
     }
     known = _present({**fields, **({} if ok else more)})

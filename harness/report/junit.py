@@ -201,7 +201,7 @@ def _rank_line(rank: RankRecord) -> str:
     parts = [f"rank {rank.rank}: {rank.status.value}", seconds_text(rank.duration_s)]
     parts += [exit_text(rank.exit_code)] if rank.exit_code else []
     parts += [f"peak {rank.peak_memory / 2**20:.0f} MiB"] if rank.peak_memory else []
-    parts += [f"{len(rank.collectives)} collectives"] if rank.collectives else []
+    parts += [f"{len(rank.calls)} collectives"] if rank.calls else []
     parts += [f"log {rank.log}"] if rank.log else []
     return ", ".join(parts)
 

@@ -112,10 +112,14 @@ def _rank_slices(record: TestRecord, rank: RankRecord, name: str) -> list[Slice]
     end_s = start_s + rank.duration_s
     args = {"status": rank.status.value, "pid": rank.pid, "exit_code": rank.exit_code}
     found = [Slice(name, "rank", epoch_s + start_s, epoch_s + end_s, args)]
-    for call in rank.collectives:
-        name = f"{call.operation} #{call.sequence}"
+    for call in rank.calls:
+        name = call.name
         until_s = max(end_s if call.ended_s is None else call.ended_s, call.started_s)
-        args = {"group": call.group, "sequence": call.sequence, "came back": call.ended_s is not None}
+        args = {
+            "group": call.signature.group_text,
+            "place": call.place,
+            "came back": call.ended_s is not None,
+        }
         found.append(Slice(name, "collective", epoch_s + call.started_s, epoch_s + until_s, args))
     return found
 

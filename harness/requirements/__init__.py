@@ -22,6 +22,7 @@ raises unittest.SkipTest, in any TestCase. Where to change what:
 from harness.requirements.attach import get_required_world_size, reason_to_skip, require, requirements_of
 from harness.requirements.environment_decorators import with_dist_debug_levels, with_nccl_blocking_wait
 from harness.requirements.harness_decorators import (
+    communication_check,
     cpu_slots,
     exclusive,
     memory_mb,
@@ -76,6 +77,7 @@ __all__ = [
     "Requirements",
     "at_least_x_gpu",
     "captured_output",
+    "communication_check",
     "cpu_slots",
     "exclusive",
     "get_required_world_size",

@@ -50,6 +50,13 @@ def listed(value: object) -> tuple[Any, ...]:
     return (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
 
 
+def check_one_of(what: str, value: object, choices: tuple[str, ...]) -> str:
+    """The value, if it is one of the choices; ValueError else."""
+    if value not in choices:
+        raise ValueError(f"{what} is {value!r}: write one of {', '.join(map(repr, choices))}")
+    return str(value)
+
+
 def check_backends(names: Iterable[str]) -> tuple[str, ...]:
     """The names in lower case; ValueError where there is none or one that torch does not know."""
     return _check_names("backend", names, (*BACKENDS, *_registered_backends()))

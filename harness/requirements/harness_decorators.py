@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from harness.requirements import argument_checks
 from harness.requirements.attach import require
 from harness.requirements.kinds import Backends, DeviceTypes
-from harness.requirements.scheduling import CpuSlots, Exclusive, Memory, Timeout
+from harness.requirements.scheduling import CommunicationCheck, CpuSlots, Exclusive, Memory, Timeout
+from harness.settings import COMM_CHECKS
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
@@ -21,6 +22,16 @@ def timeout(seconds: float) -> Callable[[Test], Test]:
     """Gives the test a time limit in place of the run's default. A method's limit overrides its class's."""
     limit = argument_checks.check_seconds("seconds", seconds)
     return require(Timeout(seconds=limit, reason=f"takes up to {limit:g} s"))
+
+
+def communication_check(level: str) -> Callable[[Test], Test]:
+    """Takes what is wrong with the ranks' communication as "error" or as "warn", or with "off" ignores it.
+
+    For a test that means it: it gives ranks different arguments, loses a message, or writes to a tensor that
+    is under way. Overrides ``HARNESS_COMM_CHECK``. A method's level overrides its class's.
+    """
+    chosen = argument_checks.check_one_of("level", level, COMM_CHECKS)
+    return require(CommunicationCheck(level=chosen, reason=f"takes communication faults as {chosen!r}"))
 
 
 def exclusive(test: Test) -> Test:

@@ -15,7 +15,7 @@ from harness.requirements.kinds import (
     WorldSizeDemand,
 )
 from harness.requirements.machine import MachineFacts, Occasion
-from harness.requirements.scheduling import CpuSlots, Exclusive, Memory, Slow, Timeout
+from harness.requirements.scheduling import CommunicationCheck, CpuSlots, Exclusive, Memory, Slow, Timeout
 
 Kind = TypeVar("Kind", bound=Requirement)
 
@@ -37,6 +37,8 @@ class Requirements:
     """Whether the test occupies one accelerator for each rank."""
     slow: bool = False
     timeout_s: float | None = None
+    communication_check: str | None = None
+    """"off", "warn" or "error"; None leaves it to the run."""
     exclusive: bool = False
     cpu_slots: int | None = None
     """The number of processors that the test keeps busy; None derives it from the number of ranks."""
@@ -55,8 +57,8 @@ class Requirements:
 def merge(on_method: Iterable[Requirement], on_class: Iterable[Requirement] = ()) -> Requirements:
     """Merges the requirements of a method and of its class, both given with the outermost first.
 
-    Of demands that exclude each other (world size, timeout), the outermost one of the method holds, else the
-    outermost one of the class. Of amounts the largest holds. Conditions all hold.
+    Of demands that exclude each other (world size, timeout, communication check), the outermost one of the
+    method holds, else the outermost one of the class. Of amounts the largest holds. Conditions all hold.
     """
     return _merged(tuple(on_method), tuple(on_class))
 
@@ -65,6 +67,7 @@ def merge(on_method: Iterable[Requirement], on_class: Iterable[Requirement] = ()
 def _merged(method: tuple[Requirement, ...], cls: tuple[Requirement, ...]) -> Requirements:
     nearest, items = method + cls, cls + method
     sizes, timeouts = _of(WorldSizeDemand, nearest), _of(Timeout, nearest)
+    checks = _of(CommunicationCheck, nearest)
     return Requirements(
         items=items,
         world_size=sizes[0].size if sizes else None,
@@ -72,6 +75,7 @@ def _merged(method: tuple[Requirement, ...], cls: tuple[Requirement, ...]) -> Re
         gpu_per_rank=bool(sizes) or bool(_of(AcceleratorPerRank, items)),
         slow=bool(_of(Slow, items)),
         timeout_s=timeouts[0].seconds if timeouts else None,
+        communication_check=checks[0].level if checks else None,
         exclusive=bool(_of(Exclusive, items)),
         cpu_slots=max((item.count for item in _of(CpuSlots, items)), default=None),
         memory_mb=max((item.mebibytes for item in _of(Memory, items)), default=None),

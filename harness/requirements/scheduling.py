@@ -24,6 +24,13 @@ class Timeout(Requirement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommunicationCheck(Requirement):
+    """What is wrong with the communication of the test's ranks is an error, a warning or not looked for."""
+
+    level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusive(Requirement):
     """No other test runs on the machine at the same time."""
 

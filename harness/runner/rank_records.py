@@ -13,6 +13,7 @@ def rank_records(outcome: TestOutcome) -> tuple[RankRecord, ...]:
     keep_output = outcome.status not in (Status.PASSED, Status.SKIPPED)
     return tuple(_rank(rank, keep_output) for rank in outcome.ranks)
 
+
 # Of a rank's calls, those that stand in its record: the last ones, enough for a page of the report.
 MOST_CALLS = 64
 

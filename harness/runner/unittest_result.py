@@ -122,7 +122,7 @@ class RunningTest:
             mode=outcome.mode if outcome is not None else "",
             reason=elide(reason, REASON_MAX),
             details=elide("\n\n".join(t.details for t in self.troubles), DETAILS_MAX),
-            warnings=(*self.warnings, *outcome.warnings) if outcome is not None else self.warnings,
+            warnings=(*self.warnings, *_told(outcome)),
             file=self.file,
             line=self.line,
             ranks=rank_records(outcome) if outcome is not None else (),
@@ -130,6 +130,11 @@ class RunningTest:
             subtests_run=self.subtests_run,
             extra={"fixtures_s": self.fixtures} if self.fixtures else {},
         )
+
+
+def _told(outcome: TestOutcome | None) -> tuple[str, ...]:
+    """The lines about what a test left behind, and about its ranks' communication."""
+    return (*outcome.warnings, *outcome.communication) if outcome is not None else ()
 
 
 class RecordingResult(unittest.TestResult):

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import select
+import signal
 import sys
 import time
 from collections.abc import Iterable
@@ -127,6 +128,37 @@ def is_working(pid: int) -> bool:
 def is_stopped(pid: int) -> bool:
     """Whether a signal has stopped the process (SIGSTOP, Ctrl-Z); not so where a debugger holds it."""
     return _state(pid) == "T"
+
+
+def could_run(pid: int) -> bool:
+    """Whether a thread of the process runs, could run, or is stopped, or an alarm can wake the process.
+
+    False for a process of which every thread sleeps, and for one that is gone.
+    """
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            stat = Path(f"/proc/{pid}/task/{task}/stat").read_text()
+            if stat.rsplit(")", 1)[1].split()[0] not in ("S", "I", "Z", "X"):
+                return True
+        return _catches(pid, signal.SIGALRM)
+    except (FileNotFoundError, ProcessLookupError):
+        return os.path.exists(f"/proc/{pid}")  # a thread ended meanwhile: so the process has just moved
+
+
+def _catches(pid: int, signum: int) -> bool:
+    """Whether the process has a handler for a signal."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (signum - 1) & 1)
+    return False
+
+
+def has_children(pid: int) -> bool:
+    """Whether a process's main thread has started processes that still exist."""
+    try:
+        return bool(Path(_CHILDREN.format(pid=pid)).read_text().strip())
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _state(pid: int) -> str:

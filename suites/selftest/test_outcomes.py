@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from harness.merging import MergeRules, merge, skip_reason
 from harness.outcomes import (
-    CollectiveRecord,
     ErrorInfo,
-    MergeRules,
     RankOutcome,
     Status,
     SubtestOutcome,
@@ -19,9 +18,7 @@ from harness.outcomes import (
     exit_text,
     group_errors,
     lost_a_peer,
-    merge,
     ranks_text,
-    skip_reason,
 )
 from suites.selftest.properties import given
 

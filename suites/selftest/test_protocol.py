@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from harness import protocol
 from harness.errors import ProtocolError
-from harness.outcomes import CollectiveRecord, ErrorInfo, RankOutcome, Status, SubtestOutcome
+from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.plain_fields import LARGEST_S
 from suites.selftest.properties import given
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness import record
 from harness.errors import ProtocolError
-from harness.outcomes import CollectiveRecord, Status
+from harness.outcomes import Status
 from harness.plain_fields import LARGEST_S
 from harness.record import RankRecord, SubtestRecord, TestRecord
 from suites.selftest.properties import given

@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from harness.outcomes import DEFAULT_RULES, MergeRules, RankOutcome, Status, apply_rules
+from harness.merging import DEFAULT_RULES, MergeRules, apply_rules
+from harness.outcomes import RankOutcome, Status
 from harness.ranks.deadlines import Action, EndReason, Limits, SupervisorView, decide
 from harness.ranks.exit_rules import ended_as
 from harness.ranks.external.rank import InProcessRank

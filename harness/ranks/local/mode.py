@@ -12,7 +12,8 @@ from time import monotonic
 from typing import Any, Protocol
 
 from harness.errors import UsageError
-from harness.outcomes import MergeRules, RankOutcome, merge
+from harness.merging import MergeRules, merge
+from harness.outcomes import RankOutcome
 from harness.ranks.job import Job, JobResult, RunningRanks
 from harness.ranks.local.rank import ARGUMENT
 from harness.ranks.second_attempt import second_attempt

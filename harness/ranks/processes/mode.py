@@ -10,11 +10,12 @@ from dataclasses import replace
 from time import monotonic
 
 from harness import environment
-from harness.outcomes import DEFAULT_RULES, MergeRules
+from harness.merging import DEFAULT_RULES, MergeRules
 from harness.ranks.deadlines import Limits, timeout_of
 from harness.ranks.debugger import give_back_terminal
 from harness.ranks.job import UNSWEPT, Job, JobResult
 from harness.ranks.processes import choose_launcher, pool
+from harness.ranks.processes.deadlock_watch import LOOK_EVERY_S
 from harness.ranks.processes.fast_path import await_passes
 from harness.ranks.processes.launcher import Launcher
 from harness.ranks.processes.output import Output, log_file
@@ -164,7 +165,8 @@ def supervise(
     debugged = settings.pdb_rank
     heard = None
     if keep and debugged is None:
-        heard = await_passes(ranks, begun + limits.timeout_s)
+        # Beyond the time for a first look, ranks that wait for ever are found by the supervisor.
+        heard = await_passes(ranks, min(begun + limits.timeout_s, monotonic() + LOOK_EVERY_S))
         if heard.outcomes is not None:
             return JobResult(heard.outcomes)
     stream = settings.rank_output == "stream"

@@ -17,7 +17,8 @@ from functools import partial
 from harness.calls import Call
 from harness.communication import call_log
 from harness.errors import ProtocolError
-from harness.outcomes import DEFAULT_RULES, MergeRules, RankOutcome, Status, SubtestOutcome
+from harness.merging import DEFAULT_RULES, MergeRules
+from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.protocol import Exited, Message, Report, SubtestFailed, Swept, decode
 from harness.ranks.deadlines import (
     STACKS_QUIET_S,
@@ -32,6 +33,7 @@ from harness.ranks.exit_rules import ended_as, exited_wrongly, hung_at_exit, rep
 from harness.ranks.job import UNSWEPT, JobResult
 from harness.ranks.processes import stacks
 from harness.ranks.processes.channel import MOST_SUBTESTS
+from harness.ranks.processes.deadlock_watch import LOOK_EVERY_S, DeadlockWatch, WatchedRank
 from harness.ranks.processes.fast_path import CollectedReports
 from harness.ranks.processes.output import Output
 from harness.ranks.processes.rank_set import RankLink, RankSet
@@ -68,6 +70,7 @@ class _Watched:
     ended_for: EndReason | None = None  # fixes the outcome of a rank without a report, before any signal
     too_late: str = ""  # what it reported after that
     calls: tuple[Call, ...] = ()  # its communication calls until then
+    deadlocked: bool = False  # when it was to be ended: it waited, and could never go on
     ended_by_supervisor: bool = False
     dump: bytearray = field(default_factory=bytearray)
     protocol_error: str = ""
@@ -120,6 +123,8 @@ class Supervisor:
             interrupted=self._heard.interrupted,
         )
         self._selector = selectors.DefaultSelector()
+        self._deadlocks = DeadlockWatch()
+        self._look_at = started + LOOK_EVERY_S
 
     def run(self) -> JobResult:
         """Watches until all ranks are gone and swept, or with ``keep`` until all have reported."""
@@ -163,7 +168,7 @@ class Supervisor:
     def _wait_s(self, step: NextStep) -> float | None:
         if step.action is not Action.WAIT:
             return 0.0
-        until = step.until
+        until = min(step.until, self._look_at) if self._looks_for_deadlocks() else step.until
         awaited = any(w.ended_for is not None and not w.gone and not w.dump for w in self._watched)
         if (
             self._view.stacks_since is not None
@@ -210,6 +215,7 @@ class Supervisor:
         """Gives a rank that ended without a report an outcome: it crashed, or the supervisor ended it."""
         if watched.report is None:
             status = ended_as(watched.ended_for) or Status.CRASHED
+            status = Status.DEADLOCKED if watched.deadlocked else status
             self._note(watched, self._unreported(watched, status, watched.why_unreported))
 
     def _unreported(self, watched: _Watched, status: Status, note: str) -> RankOutcome:
@@ -337,7 +343,26 @@ class Supervisor:
         )
         if self._debugging():
             return NextStep(Action.WAIT)
+        if self._looks_for_deadlocks() and now >= self._look_at:
+            self._look_at = now + LOOK_EVERY_S
+            self._look_for_deadlocks(now)
         return decide(self._view, self._limits, now)
+
+    def _looks_for_deadlocks(self) -> bool:
+        """Whether a deadlock would be news: ranks still run, and nothing else has gone wrong."""
+        view = self._view
+        reasons = (view.first_bad, view.first_skip, view.stacks_since, view.interrupted, view.ended)
+        return view.unsettled > 0 and view.deadlocked is None and all(at is None for at in reasons)
+
+    def _look_for_deadlocks(self, now: float) -> None:
+        ranks = [WatchedRank(w.link.rank, w.link.log, self._pid(w), w.settled) for w in self._watched]
+        stuck = {
+            each.rank for each in self._deadlocks.look(ranks, self._view.started + self._limits.timeout_s)
+        }
+        if stuck:
+            self._view = replace(self._view, deadlocked=now)
+            for watched in self._watched:
+                watched.deadlocked = watched.link.rank in stuck
 
     def _began(self, now: float) -> float:
         """When the test began in the last of its ranks: not before now where one of them has yet to begin."""

@@ -7,18 +7,17 @@ import ctypes
 import functools
 import mmap
 import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from harness.communication.call_log import LOG_BYTES, CallLog
-from harness.communication.matching import PendingCollective
 from harness.communication.recorder import Recorder
 from harness.communication.taps import members_of
 from harness.outcomes import SubtestOutcome
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.thread_stack import stack_of
+from harness.ranks.threads.meeting import PendingCollective
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 

@@ -29,10 +29,11 @@ from typing import Any
 
 from harness.communication import call_log
 from harness.communication.arguments import Arguments
-from harness.communication.matching import CollectiveMatcher, PendingCollective
+from harness.communication.recorder import key_and_arguments
 from harness.outcomes import RankOutcome, SubtestOutcome
 from harness.protocol import SubtestFailed
 from harness.ranks.result import final_result
+from harness.ranks.threads.meeting import CollectiveMatcher, PendingCollective
 from harness.ranks.threads.rank import Body, RankThread, ThreadEnded
 from harness.ranks.threads.rank_state import RankStates
 from harness.ranks.threads.run_token import RunToken
@@ -292,7 +293,7 @@ class RankThreads:
         if call is None or call.token is not None:
             return
         thread, name = call.thread, str(call.group.group_name)
-        call.token = thread.recorder.began(call.group, call.operation, call.arguments)
+        call.token = thread.recorder.began(call.group, call.operation, *key_and_arguments(call.arguments))
         thread.log.wait(call.token)
         number, size = thread.next_number(name), call.group.size()
         pending = self._matcher.arrive(thread.rank, name, number, call.operation, size)

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from harness.communication import call_log
-from harness.outcomes import DEFAULT_RULES, MergeRules, RankOutcome, Status, SubtestOutcome
+from harness.merging import DEFAULT_RULES, MergeRules
+from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
 from harness.ranks.deadlines import TERM_WAIT_S, Action, EndReason, Limits, NextStep, SupervisorView, decide
 from harness.ranks.exit_rules import ended_as, hung_at_exit

@@ -17,8 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from harness import RankOutcome, Status
 from harness.communication.collective_log import PAGE_BYTES
+
+from harness import RankOutcome, Status
 from harness.outcomes import ErrorInfo, SubtestOutcome
 from harness.protocol import Report, SubtestFailed, encode
 from harness.wire import framed

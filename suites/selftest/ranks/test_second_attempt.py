@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.errors import LaunchError
-from harness.outcomes import DEFAULT_RULES, MergeRules, RankOutcome, Status
+from harness.merging import DEFAULT_RULES, MergeRules
+from harness.outcomes import RankOutcome, Status
 from harness.ranks.job import JobResult, RunningRanks
 from harness.ranks.second_attempt import SecondAttempt, second_attempt, time_for_another
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.outcomes import RankOutcome, Status, TestOutcome, merge
+from harness.merging import merge
+from harness.outcomes import RankOutcome, Status, TestOutcome
 from harness.record import RankRecord, SubtestRecord, TestRecord
 from harness.report.base import RunInfo, TestStarted
 from harness.report.failure import failure_text

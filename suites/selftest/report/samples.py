@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.outcomes import CollectiveRecord, ErrorInfo, RankOutcome, Status
+from harness.outcomes import ErrorInfo, RankOutcome, Status
 
 TORCH = "/opt/venv/lib/python3.11/site-packages/torch/distributed"
 TEST_ID = "suites.c10d.test_sum.SumTest.test_sum"

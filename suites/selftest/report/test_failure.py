@@ -5,14 +5,8 @@ from __future__ import annotations
 import unittest
 from dataclasses import replace
 
-from harness.outcomes import (
-    ErrorInfo,
-    RankOutcome,
-    Status,
-    SubtestOutcome,
-    TestOutcome,
-    merge,
-)
+from harness.merging import merge
+from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome, TestOutcome
 from harness.report.failure import failure_text
 from suites.selftest.report.samples import (
     ASSERTION,

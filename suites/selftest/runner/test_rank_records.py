@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from harness.outcomes import (
-    CollectiveRecord,
-    ErrorInfo,
-    MergedSubtest,
-    RankOutcome,
-    Status,
-    SubtestOutcome,
-    TestOutcome,
-)
+from harness.outcomes import ErrorInfo, MergedSubtest, RankOutcome, Status, SubtestOutcome, TestOutcome
 from harness.runner.rank_records import rank_records, subtest_records
 
 ERROR = ErrorInfo("ValueError", "3", "Traceback\nValueError: 3")

@@ -10,7 +10,7 @@ from typing import cast
 from unittest import mock
 
 from harness import RankOutcome, Status
-from harness.outcomes import MergeRules
+from harness.merging import MergeRules
 from harness.ranks.deadlines import Limits
 from harness.ranks.external import supervisor
 from harness.ranks.external.rank import InProcessRank

@@ -9,7 +9,7 @@ from typing import Any
 from harness import RankOutcome, Status, UsageError
 from harness.cases.dtensor import LocalDTensorTestBase
 from harness.errors import LaunchError
-from harness.outcomes import DEFAULT_RULES, MergeRules
+from harness.merging import DEFAULT_RULES, MergeRules
 from harness.protocol import Launch, ModuleRef
 from harness.ranks.job import Job, JobResult
 from harness.ranks.local import rank as local

@@ -14,7 +14,8 @@ from typing import Any
 from unittest import mock
 
 from harness.communication import collective_log
-from harness.outcomes import ErrorInfo, MergeRules, RankOutcome, Status, SubtestOutcome, merge
+from harness.merging import MergeRules, merge
+from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.protocol import Report, SubtestFailed, encode
 from harness.ranks.deadlines import Limits
 from harness.ranks.job import UNSWEPT, JobResult

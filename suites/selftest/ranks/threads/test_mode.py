@@ -7,7 +7,8 @@ import unittest
 from typing import Any, ClassVar
 from unittest import mock
 
-from harness.outcomes import DEFAULT_RULES, Status
+from harness.merging import DEFAULT_RULES
+from harness.outcomes import Status
 from harness.protocol import Launch, ModuleRef
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.job import Job

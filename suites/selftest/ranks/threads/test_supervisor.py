@@ -6,7 +6,8 @@ import unittest
 from collections.abc import Sequence
 from typing import cast
 
-from harness.outcomes import CollectiveRecord, MergeRules, RankOutcome, Status, SubtestOutcome, merge
+from harness.merging import MergeRules, merge
+from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
 from harness.ranks.deadlines import TERM_WAIT_S, Limits
 from harness.ranks.threads.rank import ThreadEnded

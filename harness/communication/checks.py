@@ -1,0 +1,133 @@
+"""``findings``: what the calls of all ranks of a test have wrong although every rank may have passed. Pure.
+
+Arguments that differ between ranks give wrong numbers without an error. What else is found may be meant, or
+be harmless with this backend, and is a warning. The README has the table.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from harness.calls import Call, Kind
+from harness.communication.call_log import ENTRIES
+from harness.communication.explain import difference_text
+from harness.communication.matching import CallsByRank, Messages, differences, messages, unequal_messages
+
+
+class Check(str, enum.Enum):
+    """What is checked."""
+
+    ARGUMENTS = "arguments"  # of one call, which must agree between ranks
+    WRITTEN = "written"  # a tensor changed while a call used it
+    OVERLAP = "overlap"  # two pending calls on the same memory, one of which writes
+    UNWAITED = "unwaited"  # a work handle that nobody waited for
+    LOST = "lost"  # a message that nobody received
+    RACE = "race"  # a receive from any source that several senders could match
+
+    @property
+    def error(self) -> bool:
+        """Whether it is an error by default, and not a warning."""
+        return self is Check.ARGUMENTS
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, in a line, and the ranks to which it is due."""
+
+    check: Check
+    text: str
+    ranks: tuple[int, ...] = ()
+
+
+# The most findings of one kind that are told of a test.
+MOST_OF_A_KIND = 4
+
+
+def findings(calls: CallsByRank) -> tuple[Finding, ...]:
+    """All that is wrong, arguments first; at most ``MOST_OF_A_KIND`` of a kind.
+
+    What needs all calls of a test is left out where a rank made more than its log holds.
+    """
+    if not any(calls.values()):
+        return ()
+    found = [*_arguments(calls), *_told_by_ranks(calls)]
+    if all(len(mine) < ENTRIES for mine in calls.values()):
+        found += [*_unwaited(calls), *_messages(calls)]
+    by_check: dict[Check, list[Finding]] = defaultdict(list)
+    for each in found:
+        by_check[each.check].append(each)
+    return tuple(each for check in Check for each in by_check[check][:MOST_OF_A_KIND])
+
+
+def _arguments(calls: CallsByRank) -> Iterator[Finding]:
+    for difference in differences(calls):
+        if any(call.raised for call in difference.row.calls.values()):
+            continue  # so the test has seen it
+        said = difference_text(difference)
+        yield Finding(Check.ARGUMENTS, said.text, said.ranks)
+
+
+def _told_by_ranks(calls: CallsByRank) -> Iterator[Finding]:
+    """What ranks saw in their own memory, and wrote into their logs."""
+    for rank, mine in calls.items():
+        for call in mine:
+            if call.kind is Kind.FINDING:
+                check = Check(call.signature.operation)
+                yield Finding(check, f"rank {rank}: {call.signature.key}", (rank,))
+
+
+def _unwaited(calls: CallsByRank) -> Iterator[Finding]:
+    alike: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for rank, mine in calls.items():
+        for call in mine:
+            if call.own_work and call.ended_s is None and call.waiting_s is None and call.place:
+                alike[str(call), call.at].append(rank)
+    for (name, at), ranks in alike.items():
+        who = ", ".join(map(str, ranks))
+        text = f"nobody waited for the work of {name}{at} on rank{'s' if len(ranks) > 1 else ''} {who}"
+        yield Finding(Check.UNWAITED, text, tuple(ranks))
+
+
+def _messages(calls: CallsByRank) -> Iterator[Finding]:
+    found = messages(calls)
+    for channel, send, receive in unequal_messages(found):
+        yield Finding(
+            Check.ARGUMENTS,
+            f"rank {channel.sender} sends {send.signature.tensors}{send.at}, and rank {channel.receiver} "
+            f"receives {receive.signature.tensors} from it{receive.at}",
+            (channel.sender, channel.receiver),
+        )
+    yield from _lost(found)
+    yield from _races(found)
+
+
+def _lost(found: Messages) -> Iterator[Finding]:
+    for channel, sends in found.sends.items():
+        receives = len(found.receives.get(channel, ()))
+        receives += len(found.from_any.get((channel.group, channel.receiver, channel.tag), ()))
+        for send in sends[receives:]:
+            text = f"rank {channel.sender}: {send}{send.at} was never received"
+            yield Finding(Check.LOST, text, (channel.sender, channel.receiver))
+
+
+def _races(found: Messages) -> Iterator[Finding]:
+    """The first receive from any source, by group, rank and tag, that more than one sender could match."""
+    for (group, receiver, tag), receives in found.from_any.items():
+        sends = found.sends_to(group, receiver, tag)
+        for place, receive in enumerate(receives):
+            senders = _candidates(sends, receive, taken=place)
+            if len(senders) > 1:
+                who = " and ".join(map(str, senders))
+                text = f"rank {receiver}: {receive}{receive.at} could match messages of ranks {who}"
+                yield Finding(Check.RACE, text, (receiver,))
+                break
+
+
+def _candidates(sends: Iterable[tuple[int, Call]], receive: Call, taken: int) -> list[int]:
+    """The senders whose messages were on their way before the receive ended, if more than ``taken``."""
+    until = receive.ended_s
+    pending = [sender for sender, call in sends if until is None or call.started_s <= until]
+    return sorted(set(pending)) if len(pending) > taken + 1 else []

@@ -1,0 +1,83 @@
+"""``Places``: finds the user's line above a communication call, and the object collective around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import CodeType, FrameType
+
+from harness.communication.call_log import CallLog
+from harness.frames import Frame
+
+# Functions of torch.distributed of which one call makes several calls of the backend.
+OBJECT_COLLECTIVES = frozenset(
+    {"all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"}
+    | {"send_object_list", "recv_object_list"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCall:
+    """A running call of a function that makes several calls of the backend: which, and how far it is."""
+
+    name: str
+    frame: int
+    instruction: int
+
+    def continues(self, earlier: ObjectCall | None) -> bool:
+        """Whether this is the same running function as ``earlier``, further on."""
+        if earlier is None or (self.name, self.frame) != (earlier.name, earlier.frame):
+            return False
+        return self.instruction > earlier.instruction
+
+
+class Places:
+    """The places of one rank's calls, as numbers of texts in its log."""
+
+    def __init__(self, log: CallLog) -> None:
+        self._log = log
+        self._inside: dict[CodeType, str | None] = {}  # by code: "" or an object collective; None: the user's
+        self._texts: dict[tuple[CodeType, int], tuple[int, str]] = {}
+        self.last = ""
+
+    def forget_texts(self) -> None:
+        """Forgets the numbers of texts, because the log has forgotten them."""
+        self._texts.clear()
+
+    def find(self, frame: FrameType | None) -> tuple[int, ObjectCall | None]:
+        """The number of the place's text, and the object collective around the call.
+
+        ``last`` is then the text: "t.py:20 in test_x", the innermost frame that is of the user's code; ""
+        where there is none.
+        """
+        around: ObjectCall | None = None
+        inside = self._inside
+        while frame is not None:
+            code = frame.f_code
+            name = inside.get(code, _UNKNOWN)
+            if name is _UNKNOWN:
+                name = inside[code] = self._kind(code)
+            if name is None:
+                known = self._texts.get((code, frame.f_lasti))
+                if known is None:
+                    known = self._text(frame)
+                number, self.last = known
+                return number, around
+            if name:
+                around = ObjectCall(name, id(frame), frame.f_lasti)
+            frame = frame.f_back
+        self.last = ""
+        return 0, around
+
+    def _kind(self, code: CodeType) -> str | None:
+        if Frame(code.co_filename, 0, code.co_name).users:
+            return None
+        return code.co_name if code.co_name in OBJECT_COLLECTIVES else ""
+
+    def _text(self, frame: FrameType) -> tuple[int, str]:
+        code = frame.f_code
+        place = Frame(code.co_filename, frame.f_lineno or 0, code.co_name).place
+        known = self._texts[code, frame.f_lasti] = (self._log.text(place), place)
+        return known
+
+
+_UNKNOWN = "?"

@@ -1,0 +1,30 @@
+"""``count``: how many Python threads of this process could do something while one of them waits."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from concurrent.futures import thread as executors
+from types import FrameType
+from typing import Any
+
+_live: dict[int, Any] = threading._active  # type: ignore[attr-defined]  # its length can be read without a lock
+
+
+def count() -> int:
+    """The number of threads, without bystanders such as those that the compiler starts."""
+    if len(_live) == 1:
+        return 1
+    frames = sys._current_frames()
+    return sum(not _is_bystander(t, frames.get(t.ident or 0)) for t in list(_live.values()))
+
+
+def _is_bystander(thread: threading.Thread, frame: FrameType | None) -> bool:
+    """Whether the thread is a progress bar's, or an executor's that has nothing to do.
+
+    An executor's thread that has nothing to do is in the executor's own function; while it works, that
+    function is further out.
+    """
+    if type(thread).__module__.partition(".")[0] == "tqdm":
+        return True
+    return frame is not None and frame.f_code is executors._worker.__code__
