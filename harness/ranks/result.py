@@ -151,6 +151,9 @@ class _ResultCollector(unittest.TestResult):
         """Stores a pass: the parent's unittest decides whether a failure was expected."""
         self.succeeded = True
 
+    def addDuration(self, test: unittest.TestCase, elapsed: float) -> None:
+        """Does nothing: from Python 3.12 on, unittest calls this while builtins may be replaced."""
+
     def addSuccess(self, test: unittest.TestCase) -> None:
         """Stores that unittest calls the test passed."""
         self.succeeded = True
@@ -212,8 +215,10 @@ def run_body(
     collector = _ResultCollector(case.failureException, getattr(case, "rank", None), subtest_failed)
     case.setUp = set_up  # type: ignore[method-assign]  # this instance is used in the rank only
     case.tearDown = tear_down  # type: ignore[method-assign]
-    _run_by_unittest(case, collector)
-    patches = originals.restore()
+    try:
+        _run_by_unittest(case, collector)
+    finally:
+        patches = originals.restore()
     result = _result(collector, watched)
     return replace(result, patches=patches) if patches else result
 

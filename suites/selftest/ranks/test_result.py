@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import json
 import sys
 import unittest
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from unittest import mock
 
 from harness.outcomes import Status
 from harness.ranks.result import RankResult, final_result, run_body
+from harness.system import originals
 
 
 class Body(unittest.TestCase):
@@ -246,6 +249,22 @@ class RunBodyTest(unittest.TestCase):
         """KeyboardInterrupt is passed on."""
         with self.assertRaises(KeyboardInterrupt):
             result_of(lambda case: interrupt())
+
+    def test_originals(self) -> None:
+        """What the body leaves replaced is told and put back, also where an exception ends it."""
+        self.addCleanup(originals.restore)
+
+        def body(case: unittest.TestCase) -> None:
+            json.dumps, builtins.str, builtins.hasattr = replaced  # type: ignore[misc]
+
+        replaced = [mock.Mock(side_effect=ZeroDivisionError) for _ in range(3)]
+        result = result_of(body)
+        self.assertEqual(result.status, Status.PASSED, result.error)
+        self.assertEqual({str(patch) for patch in result.patches}, {"json.dumps", "str", "hasattr"})
+        self.assertEqual(originals.patched(), ())
+        with self.assertRaises(KeyboardInterrupt):
+            result_of(body, tear_down=interrupt)
+        self.assertEqual(originals.patched(), ())
 
 
 def exit_with(code: int) -> None:
