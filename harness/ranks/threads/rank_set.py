@@ -37,6 +37,7 @@ from harness.ranks.threads.meeting import CollectiveMatcher, PendingCollective
 from harness.ranks.threads.rank import Body, RankThread, ThreadEnded
 from harness.ranks.threads.rank_state import RankStates
 from harness.ranks.threads.run_token import RunToken
+from harness.system import originals
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -48,6 +49,12 @@ UNWATCHED_S = 0.5
 # Seconds between two interruptions of ranks that have to end: several times what a thread may wait for its
 # turn (``sys.getswitchinterval``), and a fraction of the time that ranks have to end.
 INTERRUPT_EVERY_S = 0.02
+# Seconds for which the parent, which needs builtins, lets a rank go on that has replaced some: far more than
+# a rank takes from there to its end. What the supervisor does may be so much late.
+PATCHED_S = 0.1
+
+# Bound now, because a rank may have them replaced for long.
+_open, _exists = open, os.path.exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,7 @@ class RankThreads:
         self.abandoned: tuple[int, ...] = ()
         self._body = body
         self._timeout_s = timeout_s
+        self._patches = originals.patched()
         self._states = RankStates(world_size)
         self._token = RunToken(self._states)
         if not turns:
@@ -114,17 +122,25 @@ class RankThreads:
             raise
 
     def next_event(self, timeout_s: float | None) -> SubtestFailed | RankOutcome | ThreadEnded | None:
-        """The next event of any rank; None where there is none within ``timeout_s`` seconds."""
+        """The next event of any rank; None where there is none within ``timeout_s`` seconds.
+
+        A rank that runs and has a builtin or a standard function replaced comes to the end of its turn first,
+        unless that takes it longer than ``PATCHED_S``.
+        """
         try:
-            return self._events.get(timeout=timeout_s)
+            event = self._events.get(timeout=timeout_s)
         except queue.Empty:
-            return None
+            event = None
+        if originals.patched() != self._patches:
+            self._token.await_handover(PATCHED_S)
+        return event
 
     def release(self) -> None:
         """Lets the ranks that have reported end."""
         for thread in self.threads:
             thread.released.set()
 
+    @originals.harness_code
     def wake(self) -> None:
         """Marks the test as over, and ends every wait for the run token or in a threaded collective."""
         from harness.ranks.threads import torch_groups
@@ -163,6 +179,7 @@ class RankThreads:
         if self._closed:
             return self.abandoned
         self._closed = True
+        originals.restore()
         ended = self.over
         if not ended:
             self.wake()
@@ -324,8 +341,8 @@ def _ticks_asleep(thread: RankThread) -> int | None:
     Where the system has no /proc, a thread counts as asleep.
     """
     try:
-        with open(f"/proc/self/task/{thread.native_id}/stat", "rb") as stat:
+        with _open(f"/proc/self/task/{thread.native_id}/stat", "rb") as stat:
             fields = stat.read().rpartition(b")")[2].split()
     except OSError:
-        return None if os.path.exists("/proc/self/task") else 0
+        return None if _exists("/proc/self/task") else 0
     return int(fields[11]) + int(fields[12]) if fields[0] == b"S" else None

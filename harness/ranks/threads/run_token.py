@@ -30,6 +30,7 @@ class RunToken:
         self._lock = threading.Lock()
         self._waiting: deque[tuple[int, threading.Lock]] = deque()
         self._disabled = False
+        self._parents_gate: threading.Lock | None = None
         self.holder: int | None = None
         self.handovers = 0  # lets a caller that checks twice see whether the token has moved
 
@@ -57,6 +58,18 @@ class RunToken:
             if self.holder == rank:
                 self._next()
 
+    def await_handover(self, timeout_s: float) -> None:
+        """For the parent: returns when the holder has released the token, or after ``timeout_s`` seconds.
+
+        At once where no rank holds it.
+        """
+        with self._lock:
+            if self.holder is None:
+                return
+            gate = self._parents_gate = threading.Lock()
+            gate.acquire()
+        gate.acquire(timeout=timeout_s)
+
     def pass_on(self) -> bool:
         """Takes the token from a holder that has not released it and gives it to the next rank.
 
@@ -82,6 +95,9 @@ class RunToken:
             rank, gate = self._waiting.popleft()
             self._hand_to(rank)
             gate.release()
+        if self._parents_gate is not None:
+            self._parents_gate.release()
+            self._parents_gate = None
 
     def _hand_to(self, rank: int) -> None:
         self._state.switch(rank)

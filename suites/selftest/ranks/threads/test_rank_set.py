@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import queue
 import threading
 import time
@@ -14,9 +15,12 @@ import torch.distributed as dist
 from harness.outcomes import RankOutcome, Status
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.result import RankResult
+from harness.ranks.thread_stack import stack_of
 from harness.ranks.threads import torch_groups
 from harness.ranks.threads.rank import RankEnded, current
 from harness.ranks.threads.rank_set import RankThreads
+from harness.system import originals
+from suites.selftest.faults.patches import refuse
 from suites.selftest.ranks.threads.running import ARRIVAL_S, run_to_end
 
 
@@ -116,6 +120,70 @@ class RankThreadsTest(unittest.TestCase):
         go.set()
         ranks.threads[0].join(ARRIVAL_S)
         self.assertIsInstance(raised[0], RankEnded)
+
+    def test_event_while_builtins_are_replaced(self) -> None:
+        """The parent gets an event once the rank that has a builtin replaced has come to its turn's end."""
+        self.addCleanup(originals.restore)
+        parent, over, original = threading.get_ident(), threading.Event(), builtins.input
+        came = queue.SimpleQueue[None]()
+
+        def body(rank: int, channel: DirectChannel) -> None:
+            if rank == 1:
+                builtins.input = refuse
+                came.put(None)
+                while "in await_handover" not in stack_of(parent) and not over.is_set():
+                    pass
+                builtins.input = original
+
+        ranks = RankThreads(2, body, timeout_s=ARRIVAL_S)
+        ranks.start()
+        try:
+            came.get(timeout=ARRIVAL_S)
+            ranks.next_event(ARRIVAL_S)
+            self.assertEqual(originals.patched(), ())
+        finally:
+            over.set()
+            ranks.interrupt_all()
+
+    def test_originals_after_the_end(self) -> None:
+        """Ranks are ended whatever they have replaced, and it is the original again."""
+        self.addCleanup(originals.restore)
+        came = queue.SimpleQueue[None]()
+
+        def body(rank: int, channel: DirectChannel) -> None:
+            builtins.isinstance = refuse
+            try:
+                came.put(None)
+                while True:
+                    pass
+            finally:
+                originals.restore()
+
+        ranks = RankThreads(1, body, timeout_s=ARRIVAL_S)
+        ranks.start()
+        came.get(timeout=ARRIVAL_S)
+        ranks.interrupt_all()
+        self.assertEqual(originals.patched(), ())
+
+    def test_asleep_while_open_is_replaced(self) -> None:
+        """A rank that sleeps with the run token loses it, also where ``open`` is replaced."""
+        came, go = queue.SimpleQueue[int](), threading.Event()
+
+        def body(rank: int, channel: DirectChannel) -> None:
+            with mock.patch("builtins.open", mock.mock_open(read_data="a test's")):
+                came.put(rank)
+                go.wait(ARRIVAL_S)
+
+        ranks = RankThreads(2, body, timeout_s=ARRIVAL_S)
+        ranks.start()
+        try:
+            first = came.get(timeout=ARRIVAL_S)
+            while came.empty():
+                self.assertFalse(ranks.check_for_stall())
+            self.assertEqual(came.get(), 1 - first)
+        finally:
+            go.set()
+            ranks.interrupt_all()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import queue
 import threading
 import unittest
 
+from harness.ranks.thread_stack import stack_of
 from harness.ranks.threads.run_token import RunToken
 
 # Seconds for another thread to reach a point; only a broken test waits this long.
@@ -43,6 +44,23 @@ class RunTokenTest(unittest.TestCase):
         while self.token.waiting == before:
             thread.join(0.001)
         return thread
+
+    def test_parent_awaits_a_handover(self) -> None:
+        """The parent's wait ends as the holder gives the run token up, or with its time."""
+        self.token.await_handover(ARRIVAL_S)
+        self.token.acquire(0)
+        self.token.await_handover(0.0)
+        other = self.waiter(1)
+        parent = threading.get_ident()
+
+        def release() -> None:
+            while "in await_handover" not in stack_of(parent):
+                other.join(0.001)
+            self.token.release(0)
+
+        threading.Thread(target=release, daemon=True).start()
+        self.token.await_handover(ARRIVAL_S)
+        self.assertEqual(self.token.holder, 1)
 
     def test_one_at_a_time(self) -> None:
         """Ranks get the run token one at a time in order of arrival, and its holder may take it again."""
