@@ -252,6 +252,7 @@ class RunBodyTest(unittest.TestCase):
 
     def test_originals(self) -> None:
         """What the body leaves replaced is told and put back, also where an exception ends it."""
+        self.addCleanup(originals.apply, originals.restore())
         self.addCleanup(originals.restore)
 
         def body(case: unittest.TestCase) -> None:

@@ -123,6 +123,7 @@ class RankThreadsTest(unittest.TestCase):
 
     def test_event_while_builtins_are_replaced(self) -> None:
         """The parent gets an event once the rank that has a builtin replaced has come to its turn's end."""
+        self.addCleanup(originals.apply, originals.restore())
         self.addCleanup(originals.restore)
         parent, over, original = threading.get_ident(), threading.Event(), builtins.input
         came = queue.SimpleQueue[None]()
@@ -147,6 +148,7 @@ class RankThreadsTest(unittest.TestCase):
 
     def test_originals_after_the_end(self) -> None:
         """Ranks are ended whatever they have replaced, and it is the original again."""
+        self.addCleanup(originals.apply, originals.restore())
         self.addCleanup(originals.restore)
         came = queue.SimpleQueue[None]()
 
