@@ -122,18 +122,21 @@ class RankThreads:
             raise
 
     def next_event(self, timeout_s: float | None) -> SubtestFailed | RankOutcome | ThreadEnded | None:
-        """The next event of any rank; None where there is none within ``timeout_s`` seconds.
-
-        A rank that runs and has a builtin or a standard function replaced comes to the end of its turn first,
-        unless that takes it longer than ``PATCHED_S``.
-        """
+        """The next event of any rank, or None after ``timeout_s`` seconds; then calls ``settle``."""
         try:
             event = self._events.get(timeout=timeout_s)
         except queue.Empty:
             event = None
+        self.settle()
+        return event
+
+    def settle(self) -> None:
+        """Lets a rank that has a builtin or a standard function replaced come to the end of its turn.
+
+        Called by the parent, before it does what needs builtins. Returns after ``PATCHED_S`` seconds at most.
+        """
         if originals.patched() != self._patches:
             self._token.await_handover(PATCHED_S)
-        return event
 
     def release(self) -> None:
         """Lets the ranks that have reported end."""

@@ -213,5 +213,6 @@ def supervise_threads(
     rules: MergeRules = DEFAULT_RULES,
 ) -> JobResult:
     """Supervises started ranks until they end. Durations in seconds; ``started`` on the monotonic clock."""
+    ranks.settle()
     limits = Limits.of(settings, timeout_s, no_grace_in_debugger=True)
     return ThreadSupervisor(ranks, limits, started, rules).run()

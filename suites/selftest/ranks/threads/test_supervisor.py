@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unittest
 from collections.abc import Sequence
 from typing import cast
@@ -12,7 +13,14 @@ from harness.protocol import SubtestFailed
 from harness.ranks.deadlines import TERM_WAIT_S, Limits
 from harness.ranks.threads.rank import ThreadEnded
 from harness.ranks.threads.rank_set import RankThreads
-from harness.ranks.threads.supervisor import ABANDONED, DEADLOCK, LEAST_INTERRUPTIONS, ThreadSupervisor
+from harness.ranks.threads.supervisor import (
+    ABANDONED,
+    DEADLOCK,
+    LEAST_INTERRUPTIONS,
+    ThreadSupervisor,
+    supervise_threads,
+)
+from harness.settings import Settings
 
 LIMITS = Limits(timeout_s=60.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
 
@@ -59,6 +67,9 @@ class ScriptedRanks:
         self.now += timeout_s + self.late_s
         return None
 
+    def settle(self) -> None:
+        self.did.append("settle")
+
     def check_for_stall(self) -> bool:
         return self.deadlocked
 
@@ -102,6 +113,12 @@ class ThreadSupervisorTest(unittest.TestCase):
         self.assertEqual(self.run_on(ranks), [Status.PASSED] * 2)
         self.assertEqual(ranks.did, ["release", "close"])
         self.assertEqual([o.order for o in self.outcomes], [1, 0])
+
+    def test_settles_first(self) -> None:
+        """Nothing is done while a rank has builtins replaced that it may put back."""
+        ranks = ScriptedRanks(1, [said(0, Status.PASSED)])
+        supervise_threads(cast(RankThreads, ranks), Settings(), started=time.monotonic(), timeout_s=60.0)
+        self.assertEqual(ranks.did, ["settle", "release", "close"])
 
     def test_failure_and_grace(self) -> None:
         """After a failure and its grace, peers are collateral and their stacks are taken."""
