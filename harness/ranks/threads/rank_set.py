@@ -117,6 +117,7 @@ class RankThreads:
         try:
             for thread in self.threads:
                 thread.start()
+            self.settle()
         except BaseException:  # the system may refuse a thread: those that were started must end
             self.close()
             raise

@@ -121,6 +121,31 @@ class RankThreadsTest(unittest.TestCase):
         ranks.threads[0].join(ARRIVAL_S)
         self.assertIsInstance(raised[0], RankEnded)
 
+    def test_start_while_builtins_are_replaced(self) -> None:
+        """The start returns once a rank that already has a builtin replaced has come to its turn's end."""
+        self.addCleanup(originals.apply, originals.restore())
+        self.addCleanup(originals.restore)
+        parent, over, original = threading.get_ident(), threading.Event(), builtins.input
+        came = queue.SimpleQueue[None]()
+
+        def body(rank: int, channel: DirectChannel) -> None:
+            if rank == 0:
+                builtins.input = refuse
+                came.put(None)
+                while "in await_handover" not in stack_of(parent) and not over.is_set():
+                    pass
+                builtins.input = original
+
+        ranks = RankThreads(2, body, timeout_s=ARRIVAL_S)
+        start = ranks.threads[1].start
+        with mock.patch.object(ranks.threads[1], "start", lambda: (came.get(timeout=ARRIVAL_S), start())):
+            ranks.start()
+        try:
+            self.assertEqual(originals.patched(), ())
+        finally:
+            over.set()
+            ranks.interrupt_all()
+
     def test_event_while_builtins_are_replaced(self) -> None:
         """The parent gets an event once the rank that has a builtin replaced has come to its turn's end."""
         self.addCleanup(originals.apply, originals.restore())
