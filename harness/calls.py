@@ -70,6 +70,8 @@ class Signature:
         """The group as its user would name it."""
         if self.default:
             return "the default group"
+        if self.kind is Kind.LAYOUT:
+            return f"the mesh of ranks {', '.join(map(str, self.members))}"
         if not self.members:
             return f"group {self.group}"
         made = f" made at {self.made_at}" if self.made_at else ""
@@ -87,7 +89,8 @@ class Call:
     is None where it has not ended. ``threads`` is how many Python threads the rank had. ``own_work``: the
     caller got a work handle that it has to wait for. ``unseen``: it was started in C++, where its end is not
     seen. ``bounded``: the rank waits for it no longer than a timeout of the wait's own. ``raised``:
-    it ended by an exception.
+    it ended by an exception, and with ``refused`` before it communicated. ``by_library``: not the user's code
+    made the call, but a library that it called.
     """
 
     signature: Signature
@@ -102,6 +105,8 @@ class Call:
     unseen: bool = False
     bounded: bool = False
     raised: bool = False
+    refused: bool = False
+    by_library: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -123,7 +128,7 @@ class Call:
             return f"recv from {'any rank' if s.peer is None else f'rank {s.peer}'}{_tag(s.tag)}"
         if s.kind in (Kind.STORE, Kind.SETTING):
             return f"{s.operation}({s.key!r})"
-        if s.kind is Kind.COLLECTIVE:
+        if s.kind in (Kind.COLLECTIVE, Kind.LAYOUT):
             return f"{s.operation} #{self.number}"
         return s.operation
 
@@ -136,6 +141,8 @@ class Call:
         s = self.signature
         if s.kind is Kind.COLLECTIVE:
             return f"{self.name} of {s.group_text}"
+        if s.kind is Kind.LAYOUT:
+            return f"{self.name} on {s.group_text}"
         if s.kind is Kind.MAKING:
             return f"{self.name}, for {'all ranks' if s.default else f'the other ranks of {s.group_text}'}"
         if s.kind in (Kind.SEND, Kind.RECEIVE) and not s.default:

@@ -138,8 +138,11 @@ def _explained(ranks: Sequence[RankOutcome], cause: RankOutcome) -> tuple[int, s
         return None
     if found is None:
         return None
-    text = found.text if cause.status in _WAITED else f"{found.text}; {describe(cause)}"
-    return (found.ranks[0] if found.ranks else cause.rank), text
+    blamed = found.ranks[0] if found.ranks else cause.rank
+    if cause.status not in _WAITED:
+        return blamed, f"{found.text}; {describe(cause)}"
+    note = next(o.note for o in ranks if o.rank == blamed)
+    return blamed, f"{found.text} ({note})" if note else found.text
 
 
 _WAITED = frozenset({Status.DEADLOCKED, Status.TIMED_OUT})

@@ -32,7 +32,7 @@ _ENTRY = Struct("<IIIIHHddd")
 _SIZE = _ENTRY.size
 _pack, _pack_counts, _pack_time = _ENTRY.pack_into, _COUNTS.pack_into, Struct("<d").pack_into
 _WAIT_AT, _END_AT = _ENTRY.size - 16, _ENTRY.size - 8
-_OWN_WORK, _UNSEEN, _BOUNDED, _RAISED = 1, 2, 4, 8
+_OWN_WORK, _UNSEEN, _BOUNDED, _RAISED, _REFUSED, _BY_LIBRARY = 1, 2, 4, 8, 16, 32
 _FLAGS_AT = 16
 _LENGTH = Struct("<I")
 _FIRST = 64
@@ -108,6 +108,7 @@ class CallLog:
         waits: bool = False,
         own_work: bool = False,
         unseen: bool = False,
+        by_library: bool = False,
     ) -> int:
         """Records that a call starts; returns its token for ``wait`` and ``end``.
 
@@ -115,7 +116,7 @@ class CallLog:
         """
         token = self._count
         now = monotonic()
-        flags = own_work * _OWN_WORK | unseen * _UNSEEN
+        flags = own_work * _OWN_WORK | unseen * _UNSEEN | by_library * _BY_LIBRARY
         waiting = now if waits else 0.0
         number = number or sequence
         at = _FIRST + (token % ENTRIES) * _SIZE
@@ -135,9 +136,9 @@ class CallLog:
         """Records that a call has ended."""
         self._mark(token, _END_AT)
 
-    def raised(self, token: int) -> None:
-        """Records that a call has ended by an exception."""
-        self._add_flag(token, _RAISED)
+    def raised(self, token: int, *, refused: bool = False) -> None:
+        """Records that a call has ended by an exception; ``refused``: before it communicated."""
+        self._add_flag(token, _RAISED | (_REFUSED if refused else 0))
         self.end(token)
 
     def _add_flag(self, token: int, flag: int) -> None:
@@ -209,6 +210,8 @@ def _call(entry: tuple[int, int, int, int, int, int, float, float, float], texts
         bool(flags & _UNSEEN),
         bool(flags & _BOUNDED),
         bool(flags & _RAISED),
+        bool(flags & _REFUSED),
+        bool(flags & _BY_LIBRARY),
     )
 
 

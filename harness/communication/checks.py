@@ -15,6 +15,7 @@ from harness.calls import Call, Kind
 from harness.communication.call_log import ENTRIES
 from harness.communication.explain import difference_text
 from harness.communication.matching import CallsByRank, Messages, differences, messages, unequal_messages
+from harness.outcomes import ranks_text
 
 
 class Check(str, enum.Enum):
@@ -83,11 +84,11 @@ def _unwaited(calls: CallsByRank) -> Iterator[Finding]:
     alike: dict[tuple[str, str], list[int]] = defaultdict(list)
     for rank, mine in calls.items():
         for call in mine:
-            if call.own_work and call.ended_s is None and call.waiting_s is None and call.place:
+            unwaited = call.own_work and call.ended_s is None and call.waiting_s is None
+            if unwaited and call.place and not call.by_library:
                 alike[str(call), call.at].append(rank)
     for (name, at), ranks in alike.items():
-        who = ", ".join(map(str, ranks))
-        text = f"nobody waited for the work of {name}{at} on rank{'s' if len(ranks) > 1 else ''} {who}"
+        text = f"nobody waited for the work of {name}{at} on {ranks_text(ranks)}"
         yield Finding(Check.UNWAITED, text, tuple(ranks))
 
 

@@ -174,6 +174,7 @@ _TENSOR_VERBS = {
     "all_reduce": ("reduces", "reduce"),
     "reduce": ("reduces", "reduce"),
     "broadcast": ("broadcasts", "broadcast"),
+    "redistribute": ("redistributes to", "redistribute to"),
 }
 
 

@@ -187,6 +187,8 @@ def messages(calls: CallsByRank) -> Messages:
     for rank, mine in calls.items():
         for call in mine:
             s = call.signature
+            if call.refused:
+                continue
             if s.kind is Kind.SEND and s.peer is not None:
                 sends[Channel(s.group_key, rank, s.peer, s.tag)].append(call)
             elif s.kind is Kind.RECEIVE and s.peer is not None:

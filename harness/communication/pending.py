@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.communication.arguments import Arguments
+from harness.communication.arguments import Arguments, reduce_name
 
 # Calls that are watched at a time; each keeps its tensors alive until it is waited for.
 MOST = 64
@@ -21,13 +21,18 @@ _WRITES_INPUTS = frozenset({"all_reduce", "all_reduce_coalesced", "reduce", "bro
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A tensor that a call uses: its version at the start, where its bytes are, whether it is written."""
+    """A tensor that a call uses: its version at the start (None: of no use), its bytes, if it is written."""
 
     tensor: Any
-    version: int
+    version: int | None
     start: int
     end: int
     writes: bool
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether the tensor was written since, as far as its version can tell."""
+        return self.version is not None and bool(self.tensor._version != self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,9 @@ class PendingCalls:
     def began(self, name: str, operation: str, arguments: Arguments, work: Any) -> Iterator[str]:
         """Watches a call; yields a line for each call under way on whose memory it writes, or the reverse."""
         writes = operation in _WRITES_INPUTS
-        inputs = tuple(_uses(arguments.inputs, writes=writes))
+        inputs = tuple(
+            _uses(arguments.inputs, writes=writes, versioned=not _touches_versions(operation, arguments))
+        )
         call = _Pending(name, work, inputs, tuple(_uses(arguments.outputs, writes=True)))
         for other in self._pending.values():
             if _overlap(call, other) and not other.work.is_completed():
@@ -65,7 +72,7 @@ class PendingCalls:
     def waited(self, work: Any) -> Iterator[str]:
         """Ends the watch of a call; yields a line where one of its inputs was written meanwhile."""
         call = self._pending.pop(id(work), None)
-        if call is not None and any(use.tensor._version != use.version for use in call.inputs):
+        if call is not None and any(use.rewritten for use in call.inputs):
             yield f"a tensor of {call.name} was written before the wait for it"
 
     def forget(self, work: Any) -> None:
@@ -73,13 +80,19 @@ class PendingCalls:
         self._pending.pop(id(work), None)
 
 
-def _uses(tensors: Sequence[Any], *, writes: bool) -> Iterator[_Use]:
+def _touches_versions(operation: str, arguments: Arguments) -> bool:
+    """Whether the backend itself writes to the inputs by operators: it divides, or copies a flat buffer."""
+    return operation == "all_reduce_coalesced" or reduce_name(arguments.reduce_op) in ("AVG", "PREMUL_SUM")
+
+
+def _uses(tensors: Sequence[Any], *, writes: bool, versioned: bool = False) -> Iterator[_Use]:
     for tensor in tensors:
         if tensor.is_inference() or tensor.layout != _strided() or not tensor.numel():
             continue
         start = tensor.data_ptr()
         last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-        yield _Use(tensor, tensor._version, start, start + (last + 1) * tensor.element_size(), writes)
+        end = start + (last + 1) * tensor.element_size()
+        yield _Use(tensor, tensor._version if versioned else None, start, end, writes)
 
 
 def _strided() -> Any:

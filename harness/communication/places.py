@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
@@ -38,6 +39,7 @@ class Places:
         self._inside: dict[CodeType, str | None] = {}  # by code: "" or an object collective; None: the user's
         self._texts: dict[tuple[CodeType, int], tuple[int, str]] = {}
         self.last = ""
+        self.by_library = False
 
     def forget_texts(self) -> None:
         """Forgets the numbers of texts, because the log has forgotten them."""
@@ -47,9 +49,10 @@ class Places:
         """The number of the place's text, and the object collective around the call.
 
         ``last`` is then the text: "t.py:20 in test_x", the innermost frame that is of the user's code; ""
-        where there is none.
+        where there is none. ``by_library`` is whether a library stands between that and torch's own function.
         """
         around: ObjectCall | None = None
+        self.by_library = False
         inside = self._inside
         while frame is not None:
             code = frame.f_code
@@ -62,7 +65,9 @@ class Places:
                     known = self._text(frame)
                 number, self.last = known
                 return number, around
-            if name:
+            if name == _LIBRARY:
+                self.by_library = True
+            elif name:
                 around = ObjectCall(name, id(frame), frame.f_lasti)
             frame = frame.f_back
         self.last = ""
@@ -71,7 +76,9 @@ class Places:
     def _kind(self, code: CodeType) -> str | None:
         if Frame(code.co_filename, 0, code.co_name).users:
             return None
-        return code.co_name if code.co_name in OBJECT_COLLECTIVES else ""
+        if code.co_name in OBJECT_COLLECTIVES:
+            return code.co_name
+        return "" if code.co_filename.startswith(_HARNESS) or _C10D.search(code.co_filename) else _LIBRARY
 
     def _text(self, frame: FrameType) -> tuple[int, str]:
         code = frame.f_code
@@ -81,3 +88,7 @@ class Places:
 
 
 _UNKNOWN = "?"
+_LIBRARY = "a library"
+_HARNESS = __file__.rpartition("/communication/")[0] + "/"
+# Where the public functions are, which a user's code calls.
+_C10D = re.compile(r"torch/distributed/(?:distributed_c10d|c10d_logger|_functional_collectives)\.py$|^<")

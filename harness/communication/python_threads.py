@@ -16,15 +16,17 @@ def count() -> int:
     if len(_live) == 1:
         return 1
     frames = sys._current_frames()
-    return sum(not _is_bystander(t, frames.get(t.ident or 0)) for t in list(_live.values()))
+    found = sum(not _is_bystander(t, frames.get(t.ident or 0)) for t in list(_live.values()))
+    frames.clear()  # it has this frame too, and what its callers hold would live until the next collection
+    return found
 
 
 def _is_bystander(thread: threading.Thread, frame: FrameType | None) -> bool:
-    """Whether the thread is a progress bar's, or an executor's that has nothing to do.
+    """Whether the thread is a progress bar's, one of the harness, or an executor's that has nothing to do.
 
     An executor's thread that has nothing to do is in the executor's own function; while it works, that
     function is further out.
     """
-    if type(thread).__module__.partition(".")[0] == "tqdm":
+    if type(thread).__module__.partition(".")[0] in ("harness", "tqdm"):
         return True
     return frame is not None and frame.f_code is executors._worker.__code__

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.calls import Kind, Signature
-from harness.communication.arguments import Arguments, are_real, key_of, signature_of
+from harness.communication.arguments import KINDS, Arguments, are_real, key_of, signature_of
 from harness.communication.call_log import ENTRIES, CallLog
 from harness.communication.checks import Check
 from harness.communication.pending import PendingCalls
@@ -55,10 +55,13 @@ class Recorder:
         self._not_waited: dict[int, int] = {}  # those of them that the rank does not wait for yet
         self._pending = PendingCalls()
         self._unseen: dict[int, int] = {}  # address of a tensor -> token of the log
+        self._layouts: dict[
+            tuple[int, ...], int
+        ] = {}  # members of a mesh -> placements given to tensors on it
 
     def restart(self) -> None:
         """Makes the numbers start from 1 again, because the groups are new ones."""
-        for kept in (self._groups, self._by_name, self._made):
+        for kept in (self._groups, self._by_name, self._made, self._layouts):
             kept.clear()
         self.forget_calls()
 
@@ -99,22 +102,39 @@ class Recorder:
         if found == NOT_RECORDED:
             return NOT_RECORDED
         place, object_call = self._places.find(sys._getframe(1))
-        known.sequence += 1
-        if object_call is None or not object_call.continues(known.object_call):
-            known.number += 1
-        known.object_call = object_call
+        if operation in KINDS:  # messages are counted by nobody, because only two ranks know of one
+            sequence = number = 1
+        else:
+            sequence, number = self._numbers(known, object_call)
         if object_call is not None:
             found = self._named(known, operation, key, object_call.name, arguments)
         return self._log.begin(
             found,
             place,
-            known.sequence,
-            known.number,
+            sequence,
+            number,
             python_threads(),
             not (own_work or unseen),
             own_work,
             unseen,
+            self._places.by_library,
         )
+
+    def _numbers(self, group: _Group, object_call: ObjectCall | None) -> tuple[int, int]:
+        """The numbers of a collective in its group: by the backend's calls and by the user's."""
+        group.sequence += 1
+        if object_call is None or not object_call.continues(group.object_call):
+            group.number += 1
+        group.object_call = object_call
+        return group.sequence, group.number
+
+    def lays_out(self, operation: str, members: tuple[int, ...], placements: str) -> int:
+        """Records that the rank gives a distributed tensor new placements on a mesh of these ranks."""
+        name = "the mesh"
+        sequence = self._layouts[members] = self._layouts.get(members, 0) + 1
+        signature = Signature(operation, name, Kind.LAYOUT, members, tensors=placements, agreed=placements)
+        place, _ = self._places.find(sys._getframe(1))
+        return self._log.begin(self._log.text(signature), place, sequence, sequence, python_threads())
 
     def _signature(self, group: _Group, operation: str, key: Hashable, arguments: Arguments) -> int:
         if not are_real(arguments):
@@ -174,16 +194,19 @@ class Recorder:
         if own_work:
             self._not_waited[id(work)] = token
 
-    def refused(self, token: int, group: Any, error: BaseException) -> None:
+    def refused(self, token: int, group: Any, operation: str, error: BaseException) -> None:
         """Records that a call raised. One that was refused for its arguments gets no number in its group."""
-        self._log.raised(token)
+        refused = isinstance(error, REFUSALS)
+        self._log.raised(token, refused=refused)
         known = self._groups.get(id(group))
-        if known is not None and token != NOT_RECORDED and isinstance(error, REFUSALS):
+        if known is not None and refused and token != NOT_RECORDED and operation not in KINDS:
             known.sequence -= 1
             known.number -= 1
 
     def watches(self, operation: str, arguments: Arguments, work: Any) -> None:
         """Watches the memory of a call that has returned its work handle to the test."""
+        if self._places.by_library:
+            return
         place = self._places.last
         name = f"{operation} ({place})" if place else operation
         self._tell(Check.OVERLAP, self._pending.began(name, operation, arguments, work))
@@ -192,8 +215,8 @@ class Recorder:
         """Writes findings into the log."""
         for line in lines:
             place, _ = self._places.find(sys._getframe(1))
-            text = f"{line} ({self._places.last})" if self._places.last else line
-            finding = Signature(check.value, kind=Kind.FINDING, key=text)
+            at = f" ({self._places.last})" if self._places.last and check is Check.WRITTEN else ""
+            finding = Signature(check.value, kind=Kind.FINDING, key=f"{line}{at}")
             self._log.end(self._log.begin(self._log.text(finding), place, 1))
 
     def learns_of(self, work: Any) -> None:
@@ -258,7 +281,9 @@ class Recorder:
         """Records that the rank begins to make a group; ``waits``: as a member, for the others."""
         self._places.find(sys._getframe(1))
         line = self._places.last.partition(" in ")[0]
-        generation = self._made.get(name, (-1, ""))[0] + 1
+        known = self._by_name.get(name)
+        earlier = -1 if known is None else known.signature.generation
+        generation = max(earlier, self._made.get(name, (-1, ""))[0]) + 1
         self._made[name] = (generation, line)
         self._by_name.pop(name, None)
         self._groups.clear()

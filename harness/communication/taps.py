@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.calls import Kind
@@ -47,6 +47,7 @@ class Taps:
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
         self.libraries: dict[str, Any] = {}  # by namespace; torch drops the kernels of one that is not kept
+        self.layouts = False  # whether DTensor is wrapped
         self.seen = _Seen()
 
     def add_kernel(self, namespace: str, name: str, record: Callable[..., Any]) -> None:
@@ -80,6 +81,7 @@ def install(log: CallLog, *, restart: bool = True) -> bool:
     taps = prepare()
     if taps is None:
         return False
+    _tap_layouts(taps)
     if taps.recorder is None:
         taps.recorder = Recorder(log, members_of)
     elif restart:
@@ -97,26 +99,45 @@ def prepare() -> Taps | None:
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available():
         return None
-    group, work = distributed.ProcessGroup, distributed.Work
+    group = distributed.ProcessGroup
     earlier: Taps | None = getattr(group.allreduce, _MARK, None)
     if earlier is not None:
         return earlier
     taps = Taps()
+    for owner, name, wrapper in wrappers(taps):
+        setattr(owner, name, wrapper)
+    setattr(group.allreduce, _MARK, taps)
+    _tap_functional(taps)
+    _tap_reducer(distributed, taps)
+    _tap_backward(taps)
+    return taps
+
+
+def leave_this_thread_out() -> None:
+    """Records nothing of what the calling thread does: it is one of the harness, and no rank's."""
+    taps = prepare()
+    if taps is not None:
+        taps.seen.now = True
+
+
+def wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    """What records the calls of Python: owners, names, and the functions to put there."""
+    distributed: Any = sys.modules["torch.distributed"]
+    group, work, c10d = distributed.ProcessGroup, distributed.Work, distributed.distributed_c10d
     for method, operation in METHODS.items():
         original = getattr(group, method, None)
         if original is not None:
-            setattr(group, method, _recorded(original, method, operation, taps))
-    setattr(group.allreduce, _MARK, taps)
-    work.wait = _waiting(work.wait, taps)
+            yield group, method, _recorded(original, method, operation, taps)
+    yield work, "wait", _waiting(work.wait, taps)
     for name in _ASKING:
         if hasattr(work, name):
-            setattr(work, name, _asking(getattr(work, name), taps, answers=name == "is_completed"))
-    _tap_functional(taps)
-    _tap_reducer(distributed, taps)
-    _tap_groups(distributed.distributed_c10d, taps)
-    _tap_stores(distributed, taps)
-    _tap_backward(taps)
-    return taps
+            yield work, name, _asking(getattr(work, name), taps, answers=name == "is_completed")
+    yield c10d, "_new_process_group_helper", _making(c10d._new_process_group_helper, c10d, taps)
+    for store in (getattr(distributed, name) for name in _STORES if hasattr(distributed, name)):
+        for names, kind in ((_GETTERS, Kind.STORE), (_SETTERS, Kind.SETTING)):
+            for name in names:
+                if name in vars(store):
+                    yield store, name, _store_call(getattr(store, name), f"store.{name}", kind, taps)
 
 
 def members_of(group: Any) -> tuple[int, ...]:
@@ -143,14 +164,15 @@ def _recorded(original: Callable[..., Any], method: str, operation: str, taps: T
 
         try:
             told, own_work = key(args, kwargs)
-        except (AttributeError, TypeError, ValueError):  # torch says what is wrong with such arguments
+            token = recorder.began(self, operation, told, arguments, own_work)
+        except (AttributeError, TypeError, ValueError):
+            # Symbolic shapes, or arguments that are wrong: torch says in what.
             return original(self, *args, **kwargs)
-        token = recorder.began(self, operation, told, arguments, own_work)
         taps.seen.now = True
         try:
             work = original(self, *args, **kwargs)
         except BaseException as error:
-            recorder.refused(token, self, error)
+            recorder.refused(token, self, operation, error)
             raise
         finally:
             taps.seen.now = False
@@ -329,12 +351,41 @@ def _tap_backward(taps: Taps) -> None:
     autograd._engine_run_backward = graph._engine_run_backward = uncompiled(run_backward)
 
 
+def _tap_layouts(taps: Taps) -> None:
+    """Records the placements that tensors are redistributed to, which may need no communication at all."""
+    module = sys.modules.get("torch.distributed.tensor")
+    if module is None or taps.layouts:
+        return
+    taps.layouts = True
+    tensor: Any = module.DTensor
+    original = tensor.redistribute
+
+    @functools.wraps(original)
+    def redistribute(
+        self: Any, device_mesh: Any = None, placements: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        recorder = taps.recorder
+        token = None
+        if recorder is not None and placements is not None:
+            mesh = device_mesh or self.device_mesh
+            token = recorder.lays_out("redistribute", _members_of_mesh(mesh), str(tuple(placements)))
+        try:
+            return original(self, device_mesh, placements, *args, **kwargs)
+        finally:
+            if token is not None and recorder is not None:
+                recorder.ended(token)
+
+    tensor.redistribute = uncompiled(redistribute)
+
+
+def _members_of_mesh(mesh: Any) -> tuple[int, ...]:
+    return tuple(sorted(mesh.mesh.flatten().tolist()))
+
+
 # -- making groups, and stores
 
 
-def _tap_groups(c10d: Any, taps: Taps) -> None:
-    original = c10d._new_process_group_helper
-
+def _making(original: Callable[..., Any], c10d: Any, taps: Taps) -> Callable[..., Any]:
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder
@@ -356,20 +407,12 @@ def _tap_groups(c10d: Any, taps: Taps) -> None:
         finally:
             recorder.ended(token)
 
-    c10d._new_process_group_helper = uncompiled(make)
+    return uncompiled(make)
 
 
 _STORES = ("Store", "FileStore", "HashStore", "TCPStore", "PrefixStore")
-
-
-def _tap_stores(distributed: Any, taps: Taps) -> None:
-    for store in (getattr(distributed, name) for name in _STORES if hasattr(distributed, name)):
-        for name in ("get", "wait"):
-            if name in vars(store):
-                setattr(store, name, _store_call(getattr(store, name), f"store.{name}", Kind.STORE, taps))
-        for name in ("set", "add", "append", "compare_set", "multi_set"):
-            if name in vars(store):
-                setattr(store, name, _store_call(getattr(store, name), f"store.{name}", Kind.SETTING, taps))
+_GETTERS = ("get", "wait")
+_SETTERS = ("set", "add", "append", "compare_set", "multi_set")
 
 
 def _store_call(original: Callable[..., Any], operation: str, kind: Kind, taps: Taps) -> Callable[..., Any]:

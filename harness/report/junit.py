@@ -3,8 +3,8 @@
 * There is one suite for each module, and one test case for each repeat of a test. Suites also have what the
   schema of Ant's JUnit task demands (package, id, host name, time stamp without zone, properties first,
   streams last).
-* FAILED and unexpected successes are ``failure``; ERROR, CRASHED and TIMED_OUT are ``error``, with the
-  verdict as type.
+* FAILED and unexpected successes are ``failure``; ERROR, CRASHED, TIMED_OUT and DEADLOCKED are ``error``,
+  with the verdict as type.
 * Each failing or skipped sub-test is a test case of its own, after its test, named ``test (parameters)``.
 * Reruns follow Maven Surefire: the failed attempts of a test that passed at last are ``flakyFailure`` or
   ``flakyError``; those of a test that failed again are ``rerunFailure`` or ``rerunError``.

@@ -142,6 +142,7 @@ class Summary:
         numbers = {
             "flaky": len(self.flaky),
             "crashed": self.counts.get(Status.CRASHED, 0),
+            "deadlocked": self.counts.get(Status.DEADLOCKED, 0),
             "timed out": self.counts.get(Status.TIMED_OUT, 0),
             "failed as expected": self.counts.get(Status.XFAILED, 0),
             "passed unexpectedly": self.counts.get(Status.XPASSED, 0),

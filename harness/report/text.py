@@ -15,6 +15,7 @@ VERDICTS = {
     Status.ERROR: "ERROR",
     Status.CRASHED: "CRASH",
     Status.TIMED_OUT: "TIMEOUT",
+    Status.DEADLOCKED: "DEADLOCK",
     Status.ENDED: "ENDED",
     Status.XFAILED: "xfail",
     Status.XPASSED: "XPASS",

@@ -130,13 +130,16 @@ def is_stopped(pid: int) -> bool:
     return _state(pid) == "T"
 
 
-def could_run(pid: int) -> bool:
+def could_run(pid: int | str, *, without: int | None = None) -> bool:
     """Whether a thread of the process runs, could run, or is stopped, or an alarm can wake the process.
 
-    False for a process of which every thread sleeps, and for one that is gone.
+    False for a process of which every thread sleeps, and for one that is gone. ``pid`` may be "self", then
+    ``without`` is the calling thread's native id.
     """
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
+            if task == str(without):
+                continue
             stat = Path(f"/proc/{pid}/task/{task}/stat").read_text()
             if stat.rsplit(")", 1)[1].split()[0] not in ("S", "I", "Z", "X"):
                 return True
@@ -145,7 +148,7 @@ def could_run(pid: int) -> bool:
         return os.path.exists(f"/proc/{pid}")  # a thread ended meanwhile: so the process has just moved
 
 
-def _catches(pid: int, signum: int) -> bool:
+def _catches(pid: int | str, signum: int) -> bool:
     """Whether the process has a handler for a signal."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("SigCgt:"):

@@ -40,6 +40,8 @@ VALUES = (
         "protocol",
         "wire",
         "tracebacks",
+        "calls",
+        "frames",
     ),
     "tolerances",  # of dtypes by name
 )
@@ -49,7 +51,7 @@ TEST_CASE = (
 )
 LOW = ("values", "process state")
 RANK_MODES = ("ranks.processes", "ranks.threads", "ranks.external", "ranks.local")
-FOR_RANKS = (*LOW, "system", "communication")
+FOR_RANKS = (*LOW, "system", "communication", "merging")
 
 # The floors from the bottom up: a part may use only what stands above it in this list.
 TABLE = (
@@ -65,7 +67,9 @@ TABLE = (
     # As low as this, because the text of a failure is a report and is also what a test raises.
     Part("report", ("report",), ("values",)),
     Part("requirements", ("requirements",), ("values",)),
-    Part("communication", ("communication",), (*LOW, "system")),
+    Part("communication", ("communication",), LOW),
+    # How the outcomes of ranks become a test's: what they communicated is a part of that.
+    Part("merging", ("merging",), ("values", "communication")),
     # What all rank modes share, then the modes, none of which knows another, then the file that chooses.
     Part("ranks", ("ranks",), FOR_RANKS),
     Part("ranks.processes", ("ranks.processes",), (*FOR_RANKS, "ranks")),

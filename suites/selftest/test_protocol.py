@@ -15,9 +15,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from harness import protocol
+from harness.calls import Call, Signature
 from harness.errors import ProtocolError
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.plain_fields import LARGEST_S
+from suites.selftest.call_strategies import CALLS
 from suites.selftest.properties import given
 
 # Any text a test could print, lone surrogates too: str() of an exception may hold them.
@@ -40,9 +42,6 @@ SUBTESTS = st.builds(
     error=st.none() | ERRORS,
     skip_reason=st.none() | TEXT,
 )
-COLLECTIVES = st.builds(
-    CollectiveRecord, TEXT, TEXT, st.integers(1, 2**31), started_s=SECONDS, ended_s=st.none() | SECONDS
-)
 OUTCOMES = st.builds(
     RankOutcome,
     rank=st.integers(0, 2**16),
@@ -55,7 +54,7 @@ OUTCOMES = st.builds(
     started_s=st.none() | SECONDS,
     peak_memory=st.none() | st.integers(0, 2**50),
     output=TEXT,
-    collectives=st.lists(COLLECTIVES, max_size=3).map(tuple),
+    calls=st.lists(CALLS, max_size=3).map(tuple),
     stack=TEXT,
     phase=st.sampled_from(["start", "test", "cleanup", "exit"]),
     order=st.integers(0, 2**16),
@@ -181,7 +180,7 @@ class RoundTripTest(unittest.TestCase):
             started_s=2.5,
             peak_memory=1,
             output="printed",
-            collectives=(CollectiveRecord("all_reduce", "0", 1, 1.0, None),),
+            calls=(Call(Signature("all_reduce", "0"), 1, 1, 1.0),),
             stack="stack",
             phase="exit",
             order=1,
@@ -243,7 +242,7 @@ class RefusalTest(unittest.TestCase):
             "error": error,
             "skip_reason": None,
         }
-        collective = {"operation": "send", "group": "0", "sequence": 1, "started_s": 1.0, "ended_s": None}
+        call = {"signature": {"operation": "send", "group": "0"}, "sequence": 1, "started_s": 1.0}
         rows: dict[str, list[Any]] = {
             "status": ["fine", 1, None, []],
             "rank": [True, 1.0, "1", None, 10**4000],
@@ -254,7 +253,7 @@ class RefusalTest(unittest.TestCase):
             "colour": ["blue"],
             "error": [5, {}, *_spoilt(error, type_name=1, message=None, traceback=[], pickled=1)],
             "subtests": [5, [5], *([each] for each in _spoilt(subtest, message=1, params=[["a", 1]]))],
-            "collectives": [5, [5], *([each] for each in _spoilt(collective, operation=1, started_s="x"))],
+            "calls": [5, [5], *([each] for each in _spoilt(call, signature=1, started_s="x"))],
         }
         rows["subtests"] += [[each] for each in _spoilt(subtest, status="crashed", skip_reason=4, error=5)]
         fine = {
@@ -262,7 +261,7 @@ class RefusalTest(unittest.TestCase):
             "status": "failed",
             "error": error,
             "subtests": [subtest],
-            "collectives": [collective],
+            "calls": [call],
         }
         protocol.decode(_report(fine))
         for name, values in rows.items():

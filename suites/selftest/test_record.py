@@ -10,10 +10,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from harness import record
+from harness.calls import Call, Signature, to_json
 from harness.errors import ProtocolError
 from harness.outcomes import Status
 from harness.plain_fields import LARGEST_S
 from harness.record import RankRecord, SubtestRecord, TestRecord
+from suites.selftest.call_strategies import CALLS
 from suites.selftest.properties import given
 
 # Whatever a test prints, except what no UTF-8 file can hold.
@@ -33,9 +35,7 @@ RANKS = st.builds(
     output=TEXT,
     log=st.none() | TEXT,
     pid=st.none() | COUNT,
-    collectives=st.lists(
-        st.builds(CollectiveRecord, TEXT, TEXT, COUNT, SECONDS, st.none() | SECONDS), max_size=2
-    ).map(tuple),
+    calls=st.lists(CALLS, max_size=2).map(tuple),
 )
 SUBTESTS = st.builds(
     SubtestRecord, TEXT, st.sampled_from(Status), TEXT, st.lists(st.integers(0, 9), max_size=3).map(tuple)
@@ -83,14 +83,14 @@ class RecordTest(unittest.TestCase):
         self.assertEqual((value["schema"], value["kind"], value["status"]), (record.SCHEMA, "test", "passed"))
 
     def test_shape(self) -> None:
-        """Scripts read these lines: a status is its text, and a collective the list of its fields."""
-        call = CollectiveRecord("all_reduce", "default", 3, 1.5)
-        rank = RankRecord(1, Status.TIMED_OUT, collectives=(call,))
+        """Scripts read these lines: a status is its text, a call has what is not its default."""
+        call = Call(Signature("all_reduce", "default"), 3, 3, 1.5)
+        rank = RankRecord(1, Status.TIMED_OUT, calls=(call,))
         subtest = SubtestRecord("(x=1)", Status.FAILED, "text", (0, 1))
         line = json.loads(record.dumps(TestRecord("a.b", Status.ERROR, ranks=(rank,), subtests=(subtest,))))
         self.assertEqual(line["status"], "error")
         self.assertEqual(line["ranks"][0]["status"], "timed out")
-        self.assertEqual(line["ranks"][0]["collectives"], [["all_reduce", "default", 3, 1.5, None]])
+        self.assertEqual(line["ranks"][0]["calls"], [to_json(call)])
         expected = {"description": "(x=1)", "status": "failed", "details": "text", "ranks": [0, 1]}
         self.assertEqual(line["subtests"], [expected])
 
@@ -104,6 +104,13 @@ class RecordTest(unittest.TestCase):
         """Fields that it lacks are filled in, those that nobody knows any more are left out."""
         value = {"id": "a.b", "status": "failed", "colour_of_the_time": "sepia"}
         self.assertEqual(record.from_json(value), TestRecord("a.b", Status.FAILED))
+
+    def test_first_schema(self) -> None:
+        """Its calls were lists: operation, group, number, start and end."""
+        rank = {"rank": 0, "status": "passed", "collectives": [["barrier", "0", 2, 1.0, None]]}
+        value = {"schema": 1, "id": "a", "status": "passed", "ranks": [rank]}
+        call = Call(Signature("barrier", "0"), 2, 2, 1.0)
+        self.assertEqual(record.from_json(value).ranks, (RankRecord(0, Status.PASSED, calls=(call,)),))
 
     def test_nonsense(self) -> None:
         """A value that is no record is a ProtocolError."""
@@ -120,7 +127,7 @@ class RecordTest(unittest.TestCase):
 
     def test_wrong_values(self) -> None:
         """A field that does not hold what its annotation says is a ProtocolError."""
-        rank = RankRecord(0, Status.PASSED, collectives=(CollectiveRecord("send", "0", 1, 1.0),))
+        rank = RankRecord(0, Status.PASSED, calls=(Call(Signature("send", "0"), 1, 1, 1.0),))
         whole = TestRecord("a", Status.PASSED, ranks=(rank,), subtests=(SubtestRecord("b", Status.FAILED),))
         self.assertEqual(record.from_json(record.to_json(whole)), whole)
         nan = float("nan")
@@ -135,7 +142,7 @@ class RecordTest(unittest.TestCase):
             {"warnings": (3,)},
             {"extra": []},
             {"ranks": (RankRecord(0, Status.PASSED, pid=2**70),)},
-            {"ranks": (replace(rank, collectives=(CollectiveRecord("send", "0", 1, nan),)),)},
+            {"ranks": (replace(rank, calls=(Call(Signature("send", "0"), 1, 1, nan),)),)},
             {"subtests": (SubtestRecord("b", Status.FAILED, ranks=("x",)),)},  # type: ignore[arg-type]  # wrong
         ]
         for changes in wrong:

@@ -120,7 +120,7 @@ def _listener(
     """Makes and starts a test's ``ExternalSupervisor``."""
     end = functools.partial(_end_process, ours, test_id, settings.exit_grace_s, own)
     limits = Limits.of(settings, timeout_s, no_grace_in_debugger=True)
-    made = ExternalSupervisor(log, world_size, limits, own, end, rules)
+    made = ExternalSupervisor(log, ours.launched.rank, world_size, limits, own, end, rules)
     made.start()
     return made
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
+from harness.calls import Call
 from harness.communication import call_log, taps
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.ranks import guard, process_groups
@@ -74,6 +75,7 @@ class InProcessRank:
         self._raised = False
         self._ended_as: Status | None = None
         self._stack = ""
+        self._calls: tuple[Call, ...] = ()  # when it was stopped
         self._failed: list[SubtestOutcome] = []  # sub-tests that failed before the test was stopped
 
     def run(self) -> RankOutcome:
@@ -142,10 +144,16 @@ class InProcessRank:
         """
         if not self._inside:
             return
+        self._calls = call_log.read(_log_page.get().memory)
         self._stack = stack_of(self._thread, InProcessRank._ending.__code__)
         self._ended_as = status
         if self._thread == threading.main_thread().ident:
             self._interrupt()
+
+    def log(self) -> tuple[call_log.Head, tuple[Call, ...]]:
+        """The head of the rank's call log, and its calls."""
+        memory = _log_page.get().memory
+        return call_log.read_head(memory), call_log.read(memory)
 
     def _interrupt(self) -> None:
         """Signals the main thread until Python has handled the signal.
@@ -168,7 +176,7 @@ class InProcessRank:
             self.rank,
             self._started,
             exit_code=final.exit_code,
-            calls=call_log.read(_log_page.get().memory),
+            calls=self._calls or call_log.read(_log_page.get().memory),
             left=left,
         )
         if self._ended_as is None:

@@ -41,13 +41,16 @@ from typing import Any
 from harness.errors import HarnessError, LaunchError
 from harness.outcomes import RankOutcome, ranks_text
 from harness.protocol import Lost, Report, decode, encode
+from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch
 from harness.ranks.external.launcher_environment import LauncherEnvironment, launcher_environment
 from harness.settings import LONGEST_S
 from harness.system.per_process import PerProcess
 
-# Seconds between two checks for an outcome that is appended soon or never. A check takes some 0.1 ms, and
-# they end with the grace that follows a failure.
-ASK_EVERY_S = 0.01
+# Between two checks for an outcome passes a part of the time that was waited for it already, within these
+# seconds. A check takes some 0.1 ms.
+ASK_AGAIN_AFTER = 0.1
+ASK_SOONEST_S = 0.001
+ASK_LATEST_S = 0.05
 # The value of a process's "here" key after it has given up waiting for the other ranks.
 _GAVE_UP = "gave up"
 
@@ -72,6 +75,10 @@ class OutcomeLog:
         self._reader = reader
         self._key = key
 
+    def watch(self, rank: int, until_s: float) -> ExternalDeadlockWatch:
+        """The watch over this test's ranks for the thread that reads; ``until_s`` is the test's deadline."""
+        return ExternalDeadlockWatch(self._reader, self._key, rank, until_s)
+
     def append(self, outcome: RankOutcome, *, lost: bool = False) -> None:
         """Appends an outcome; ``lost`` says that the rank's process will not take part in later tests."""
         word = encode((Lost if lost else Report)(outcome)).decode()
@@ -79,14 +86,10 @@ class OutcomeLog:
         while self._writer.compare_set(f"{self._key}/{number}", "", word) != word.encode():
             number += 1
 
-    def read(self, number: int, timeout_s: float, *, soon: bool = False) -> LoggedOutcome | None:
-        """The outcome at that place of the log, from 0; None where ``timeout_s`` seconds pass without.
-
-        ``soon`` polls instead of waiting, for an outcome that is appended soon or never: torch prints a
-        warning for each wait that ends without the key.
-        """
+    def read(self, number: int, timeout_s: float) -> LoggedOutcome | None:
+        """The outcome at that place of the log, from 0; None where ``timeout_s`` seconds pass without."""
         key = f"{self._key}/{number}"
-        if not (_asked_for if soon else _there)(self._reader, key, timeout_s):
+        if not _asked_for(self._reader, key, timeout_s):
             return None
         message = decode(self._reader.get(key))
         assert isinstance(message, Report | Lost), message
@@ -116,12 +119,13 @@ def _there(store: Any, key: str, timeout_s: float) -> bool:
 
 
 def _asked_for(store: Any, key: str, timeout_s: float) -> bool:
-    """Does the same as ``_there``, but by polling, without a wait in torch."""
-    until = monotonic() + timeout_s
+    """Does the same as ``_there``, but by polling: torch prints a warning for each wait without success."""
+    begun = monotonic()
     while not store.check([key]):
-        if monotonic() >= until:
+        waited = monotonic() - begun
+        if waited >= timeout_s:
             return False
-        sleep(ASK_EVERY_S)
+        sleep(min(max(waited * ASK_AGAIN_AFTER, ASK_SOONEST_S), ASK_LATEST_S))
     return True
 
 

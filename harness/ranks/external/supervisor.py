@@ -18,10 +18,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from harness.communication import taps
 from harness.merging import DEFAULT_RULES, MergeRules, apply_rules
 from harness.outcomes import RankOutcome, Status
 from harness.ranks.deadlines import Action, EndReason, Limits, SupervisorView, decide
 from harness.ranks.exit_rules import ended_as
+from harness.ranks.external.deadlock_watch import LOOK_EVERY_S
 from harness.ranks.external.rank import InProcessRank
 from harness.ranks.external.rank_set import LoggedOutcome, OutcomeLog
 from harness.ranks.job import JobResult
@@ -42,15 +44,16 @@ assert CLOSE_S < UNWIND_S < DECLARE_LOST_S
 class ExternalSupervisor(threading.Thread):
     """Reads the outcomes of one test's ranks, from ``start`` until each rank has one.
 
-    ``own`` is None in a process whose rank the test does not need. ``end_process`` is called with this
-    listener where the own test, or its process groups, can be ended in no other way. ``released`` is set when
-    no rank needs the own rank's groups any more; the thread that runs the test sets ``cleaned`` when they are
-    destroyed. ``failure`` is the error that ended the listening, if there was one.
+    ``rank`` is this process's; ``own`` is None where the test does not need it. ``end_process`` is called
+    with this listener where the own test, or its process groups, can be ended in no other way. ``released``
+    is set when no rank needs the own rank's groups any more; the thread that runs the test sets ``cleaned``
+    when they are destroyed. ``failure`` is the error that ended the listening, if there was one.
     """
 
     def __init__(
         self,
         log: OutcomeLog,
+        rank: int,
         world_size: int,
         limits: Limits,
         own: InProcessRank | None,
@@ -76,6 +79,10 @@ class ExternalSupervisor(threading.Thread):
         self._why: EndReason | None = None
         self._gave_up = 0.0
         self._stuck = False
+        self._rank = rank
+        self._watch = log.watch(rank, self._view.started + limits.timeout_s)
+        self._look_at = self._view.started + LOOK_EVERY_S
+        self._deadlocked: tuple[int, ...] = ()
 
     @property
     def watch(self) -> JobResult:
@@ -84,6 +91,7 @@ class ExternalSupervisor(threading.Thread):
 
     def run(self) -> None:
         """Reads outcomes until every rank has one, then ends the own rank if it still runs."""
+        taps.leave_this_thread_out()
         try:
             while self._silent:
                 self._step()
@@ -105,11 +113,26 @@ class ExternalSupervisor(threading.Thread):
             until = step.until
         else:
             until = self._due(now)
-        soon = self._why is not None or self._view.first_bad is not None or self._view.first_skip is not None
-        word = self._log.read(self._read, until - now, soon=soon)
+        word = self._log.read(self._read, min(until, self._look_at) - now)
         if word is not None:
             self._read += 1
             self._note(word)
+        if self._clock() >= self._look_at:
+            self._look_at = self._clock() + LOOK_EVERY_S
+            self._look_for_deadlocks()
+
+    def _look_for_deadlocks(self) -> None:
+        """Tells whether the own rank waits, and hears whether ranks can never go on."""
+        reasons = (self._view.first_bad, self._view.first_skip, self._view.deadlocked)
+        if self._why is not None or any(at is not None for at in reasons):
+            return
+        if self._own is not None and self._own.rank in self._silent:
+            self._watch.tell(*self._own.log())
+        if self._rank == 0:
+            self._watch.judge(self._silent, {o.rank: o.calls for o in self._words})
+        self._deadlocked = self._watch.deadlocked()
+        if self._deadlocked:
+            self._view = replace(self._view, deadlocked=self._clock())
 
     def _note(self, word: LoggedOutcome) -> None:
         outcome = word.outcome
@@ -130,7 +153,8 @@ class ExternalSupervisor(threading.Thread):
     def _give_up(self, why: EndReason) -> None:
         self._why, self._gave_up = why, self._clock()
         if self._own is not None and self._own.rank in self._silent:
-            self._own.stop(ended_as(why) or Status.ENDED)
+            stuck = self._own.rank in self._deadlocked
+            self._own.stop(Status.DEADLOCKED if stuck else ended_as(why) or Status.ENDED)
 
     def _due(self, now: float) -> float:
         """Does what is due since silent ranks were given up; returns when the next thing is due."""

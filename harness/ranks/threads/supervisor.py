@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from harness.calls import Call
 from harness.communication import call_log
 from harness.merging import DEFAULT_RULES, MergeRules
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
@@ -35,7 +36,6 @@ assert INTERRUPT_EVERY_S < WAKE_WAIT_S < TERM_WAIT_S
 LEAST_INTERRUPTIONS = 20
 assert WAKE_WAIT_S + LEAST_INTERRUPTIONS * INTERRUPT_EVERY_S < TERM_WAIT_S
 
-DEADLOCK = "deadlock: every rank waits for another"
 ABANDONED = "abandoned: it waits where no thread can be ended, or takes every interruption and goes on"
 
 
@@ -61,8 +61,8 @@ class ThreadSupervisor:
         self._gone: set[int] = set()
         self._ended: dict[int, EndReason] = {}
         self._stacks: dict[int, str] = {}
+        self._calls: dict[int, tuple[Call, ...]] = {}  # of ranks that had to be ended, until then
         self._waiting: set[int] = set()
-        self._note = ""
         self._interrupt_at = math.inf
         self._interruptions = 0
         self._view = SupervisorView(started, unsettled=self._size, alive=self._size)
@@ -98,7 +98,6 @@ class ThreadSupervisor:
         if event is not None:
             self._take(event)
         elif self._view.stacks_since is None and self._working() and self._ranks.check_for_stall():
-            self._note = DEADLOCK
             self._look(self._why_deadlocked())
 
     def _wait_s(self, step: NextStep) -> float | None:
@@ -115,7 +114,7 @@ class ThreadSupervisor:
     def _why_deadlocked(self) -> EndReason:
         if self._view.first_bad is not None:
             return EndReason.FAILURE
-        return EndReason.DIVERGENCE if self._view.first_skip is not None else EndReason.TIMEOUT
+        return EndReason.DIVERGENCE if self._view.first_skip is not None else EndReason.DEADLOCK
 
     def _take(self, event: SubtestFailed | RankOutcome | ThreadEnded) -> None:
         now = self._clock()
@@ -168,6 +167,7 @@ class ThreadSupervisor:
             if rank not in self._gone and (why is EndReason.EXIT or rank not in self._reports):
                 self._ended[rank] = why
                 self._stacks[rank] = self._ranks.threads[rank].stack()
+                self._calls[rank] = call_log.read(self._ranks.threads[rank].calls)
                 if self._ranks.threads[rank].waits:
                     self._waiting.add(rank)
         self._view = replace(self._view, stacks_since=self._clock(), stacks_taken=True)
@@ -178,12 +178,16 @@ class ThreadSupervisor:
         why = self._ended.get(rank)
         report = self._reports.get(rank) or self._missing(rank)
         if why is not None:
-            notes = [self._note if why is EndReason.TIMEOUT else "", ABANDONED if abandoned else ""]
-            report = replace(report, note="; ".join(n for n in notes if n))
+            report = replace(report, note=ABANDONED if abandoned else "")
         if why is EndReason.EXIT:
             report = hung_at_exit(report)
-        calls = call_log.read(self._ranks.threads[rank].calls)
+        calls = self._calls.get(rank) or call_log.read(self._ranks.threads[rank].calls)
         return replace(report, stack=self._stacks.get(rank, ""), calls=calls)
+
+    def _status(self, rank: int) -> Status:
+        """How a rank without a report ended; where ranks are deadlocked, all that have not reported are."""
+        why = self._ended.get(rank)
+        return Status.DEADLOCKED if why is EndReason.DEADLOCK else ended_as(why) or Status.CRASHED
 
     def _missing(self, rank: int) -> RankOutcome:
         """The outcome of a rank that has not reported.
@@ -195,7 +199,7 @@ class ThreadSupervisor:
         late = rank + self._size * (2 if rank in self._waiting else 1)
         return RankOutcome(
             rank,
-            ended_as(self._ended.get(rank)) or Status.CRASHED,
+            self._status(rank),
             subtests=tuple(self._failed.get(rank, ())),
             order=self._order.get(rank, late),
             at_s=now,

@@ -23,6 +23,7 @@ from torch._C import _distributed_c10d
 from torch.distributed import distributed_c10d as c10d
 from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
+from harness.communication import taps
 from harness.communication.arguments import METHODS, Arguments, of_method
 from harness.compiler_state import uncompiled
 from harness.ranks.threads.rank import ThreadOwner, current
@@ -122,6 +123,22 @@ def _methods() -> dict[str, Callable[..., Any]]:
 ThreadedGroup: Any = type("ThreadedGroup", (threaded.ProcessLocalGroup,), _methods())
 
 
+class _ThreadTaps(taps.Taps):
+    """Records each call in the log of the rank whose thread makes it."""
+
+    @property
+    def recorder(self) -> Any:
+        """The recorder of the calling thread's rank; None for a thread that is no rank, and in a trace."""
+        if torch.compiler.is_compiling():  # dynamo is tracing, and goes into the original
+            return None
+        rank = current()
+        return rank.recorder if rank is not None else None
+
+    @recorder.setter
+    def recorder(self, value: Any) -> None:
+        assert value is None, "each rank has its own"
+
+
 # -- other calls in which a rank waits
 
 
@@ -201,6 +218,8 @@ def installed(ranks: ThreadOwner, timeout_s: float) -> Iterator[None]:
     most = timedelta(seconds=timeout_s)
     with ExitStack() as stack:
         stack.enter_context(_one_device_guard())
+        for owner, name, wrapper in taps.wrappers(_ThreadTaps()):
+            stack.enter_context(replaced(owner, name, wrapper))
         for owner, name in waiting_calls():
             if name in vars(owner):
                 stack.enter_context(replaced(owner, name, _waits(getattr(owner, name))))

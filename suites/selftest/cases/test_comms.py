@@ -31,7 +31,7 @@ class WithCommsTest(unittest.TestCase):
         result, outcome = bodies.play(bodies.Faulty, "test_one_rank_raises")
         self.assertEqual(outcome.root_cause, 2, bodies.said(result))
         self.assertIn("ValueError: rank 2's own error", bodies.said(result))
-        self.assertIn("all_reduce #1 of group 0", bodies.said(result))
+        self.assertIn("all_reduce #1 of the default group", bodies.said(result))
         self.assertNotIn("closed by peer", bodies.said(result))
 
     def test_unknown_backend(self) -> None:

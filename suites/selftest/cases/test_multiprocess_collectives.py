@@ -24,8 +24,8 @@ class CollectiveRows(Rows):
         """Checks a verdict for which rank 0 is found waiting in its all-reduce."""
         played = self.play(collectives.Collectives, method, **GRACES)
         self.check(played, verdict, status, *said, "all_reduce", collateral=(0,))
-        self.assertEqual(played.rank(0).collectives[-1].operation, "all_reduce")
-        self.assertIsNone(played.rank(0).collectives[-1].ended_s)
+        self.assertEqual(played.rank(0).calls[-1].signature.operation, "all_reduce")
+        self.assertIsNone(played.rank(0).calls[-1].ended_s)
 
     def test_fails(self) -> None:
         """A failing rank is the cause, and its peer waits in all_reduce #2."""
@@ -77,7 +77,7 @@ class CollectivesOnForkServer(CollectiveRows, OnForkServer):
         """Ranks in different collectives are an error that says who was in which one."""
         played = self.play(collectives.Hangs, "test_mismatch")
         self.assertEqual(played.verdict, "ERROR", played.text)
-        last = [o.collectives[-1].operation for o in played.outcome.ranks]
+        last = [o.calls[-1].signature.operation for o in played.outcome.ranks]
         self.assertEqual(last, ["barrier", "broadcast"], played.text)
         self.assertIn("barrier #2", played.text)
         self.assertIn("broadcast #2", played.text)

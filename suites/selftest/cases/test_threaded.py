@@ -98,7 +98,11 @@ class VerdictTest(ThreadRows):
 
     def test_fails(self) -> None:
         """A failing rank is the cause; the verdict says where its peers wait, which are collateral."""
-        words = ("rank 1 failed", "rank 1 will not play", "ranks 0, 2 wait in barrier #1 of group 0")
+        words = (
+            "rank 1 failed",
+            "rank 1 will not play",
+            "ranks 0, 2 wait in barrier #1 of the default group",
+        )
         self.bad("test_fails", "FAIL", Status.FAILED, *words, collateral=(0, 2))
 
     def test_raises(self) -> None:
@@ -174,21 +178,23 @@ class HangTest(ThreadRows):
     def test_deadlock(self) -> None:
         """A collective that can never complete ends the test long before the deadline of a minute."""
         played = self.on_threads(threaded.Faulty, "test_leaves_early")
-        self.assertEqual((played.verdict, played.outcome.status), ("ERROR", Status.TIMED_OUT), played.text)
-        self.assertIn("deadlock: every rank waits for another", played.text)
+        self.assertEqual((played.verdict, played.outcome.status), ("ERROR", Status.DEADLOCKED), played.text)
+        self.assertIn("cause: rank 1 left the test; ranks 0, 2 wait in barrier #1", played.text)
         self.assertIn("rank 1 had passed", played.text)
         self.assertIn("in test_leaves_early", played.rank(0).stack)
 
     def test_deadlock_in_new_group(self) -> None:
         """A deadlock in new_group is found as well."""
         played = self.on_threads(threaded.Faulty, "test_makes_no_group")
-        self.assertIn("deadlock", played.text)
-        self.assertIn("new_group, for the group's other ranks", played.text)
+        self.assertEqual(played.outcome.status, Status.DEADLOCKED)
+        self.assertIn("rank 1 left the test; ranks 0, 2 wait in new_group", played.text)
 
     def test_loop(self) -> None:
         """At the deadline, the rank that waits for no other is the cause, and its thread is ended."""
         played = self.on_threads(threaded.Faulty, "test_loops", HARNESS_TIMEOUT=DEADLINE)
-        self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", "in test_loops")
+        self.check(
+            played, "ERROR", Status.TIMED_OUT, "rank 1 never came to barrier #1: it is at", "in test_loops"
+        )
         self.assertNotIn("abandoned", played.text)
 
     def test_interrupted_until_it_ends(self) -> None:
@@ -205,7 +211,7 @@ class HangTest(ThreadRows):
         self.addCleanup(threaded.GATE.set)
         before = set(threading.enumerate())
         played = self.on_threads(threaded.Faulty, "test_takes_interruptions", HARNESS_TIMEOUT=DEADLINE)
-        self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", ABANDONED)
+        self.check(played, "ERROR", Status.TIMED_OUT, "cause: rank 1", ABANDONED)
         threaded.GATE.set()
         for thread in set(threading.enumerate()) - before:
             thread.join(END_S)
@@ -217,7 +223,7 @@ class HangTest(ThreadRows):
         self.addCleanup(threaded.GATE.set)
         before = set(threading.enumerate())
         played = self.on_threads(threaded.Faulty, "test_sticks", HARNESS_TIMEOUT=DEADLINE)
-        self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 timed out", "abandoned", "in test_sticks")
+        self.check(played, "ERROR", Status.TIMED_OUT, "rank 1 never came to barrier #1", "abandoned", "in test_sticks")
         (stuck,) = set(threading.enumerate()) - before
         self.assertTrue(stuck.daemon)
         self.passes(threaded.CollectivesOnThreads, "test_moves")
@@ -305,8 +311,8 @@ class SameBodiesTest(ThreadRows):
         played = self.on_threads(threaded.CollectivesOnThreads, "test_refused_call")
         self.assertEqual(played.verdict, "pass", played.text)
         for rank in (0, 1, 2):
-            noted = [str(c) for c in played.rank(rank).collectives]
-            self.assertEqual(noted, [f"broadcast #{n} of group 0" for n in (1, 2, 3)])
+            noted = [str(c) for c in played.rank(rank).calls]
+            self.assertEqual(noted[1:], [f"broadcast #{n} of the default group" for n in (1, 2, 3)])
 
     def test_fails_with_peers_in_gloo(self) -> None:
         """Peers in gloo's barrier are woken after the grace by connections that close."""

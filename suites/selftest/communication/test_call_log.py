@@ -1,4 +1,4 @@
-"""Tests the collective log: what a rank notes about its collectives is what the parent reads."""
+"""Tests the call log: what a rank writes about its calls is what the parent reads."""
 
 from __future__ import annotations
 
@@ -11,131 +11,186 @@ import unittest
 
 from hypothesis import strategies as st
 
-from harness.communication import collective_log
+from harness.calls import Kind, Signature
+from harness.communication import call_log
+from harness.communication.call_log import CallLog
 from suites.selftest.properties import given
 
-# The first entry of a page, as it is documented: two names, a number and two times, behind the count.
-FIRST_ENTRY = struct.Struct("<Q8x28s32sIdd")
+ALL_REDUCE = Signature("all_reduce", "0", members=(0, 1), tensors="(2,) float32")
+# The first entry: offsets of signature and place, two numbers, flags, threads, and three times.
+FIRST_ENTRY = struct.Struct("<IIIIHHddd")
+FIRST_AT = 64
 
 
 def memory() -> mmap.mmap:
     """A log's memory, private to this test."""
-    return mmap.mmap(-1, collective_log.PAGE_BYTES)
+    return mmap.mmap(-1, call_log.LOG_BYTES)
 
 
 class LogTest(unittest.TestCase):
     """A log that a rank writes and the parent reads."""
 
+    def setUp(self) -> None:
+        self.memory = memory()
+        self.addCleanup(self.memory.close)
+        self.log = CallLog(self.memory)
+
+    def begin(self, sequence: int = 1, signature: Signature = ALL_REDUCE, place: str = "t.py:3 in f") -> int:
+        """Begins a call and returns its token."""
+        return self.log.begin(self.log.text(signature), self.log.text(place), sequence)
+
     def test_empty(self) -> None:
-        """An empty log has no records."""
-        with memory() as page:
-            self.assertEqual(collective_log.read(page), ())
+        """An empty log has no calls."""
+        self.assertEqual(call_log.read(self.memory), ())
 
     def test_round_trip(self) -> None:
-        """Ended and open collectives come back oldest first, with their times in order."""
-        with memory() as page:
-            book = collective_log.CollectiveLog(page)
-            first = book.begin("all_reduce", "0", 1)
-            book.begin("broadcast", "1", 1)
-            book.end(first)
-            done, waiting = collective_log.read(page)
-            self.assertEqual(str(done), "all_reduce #1 of group 0")
-            self.assertEqual(str(waiting), "broadcast #1 of group 1")
-            assert done.ended_s is not None
-            self.assertLessEqual(done.started_s, waiting.started_s)
-            self.assertLessEqual(waiting.started_s, done.ended_s)
-            self.assertIsNone(waiting.ended_s)
+        """Ended, awaited and open calls come back oldest first, with signature, place and times in order."""
+        first, second = self.begin(1), self.begin(2)
+        self.begin(1, Signature("recv", kind=Kind.RECEIVE, peer=3), "")
+        self.log.end(first)
+        self.log.wait(second)
+        ended, awaited, open_one = call_log.read(self.memory)
+        self.assertEqual([c.signature for c in (ended, awaited)], [ALL_REDUCE] * 2)
+        self.assertEqual((ended.sequence, awaited.sequence), (1, 2))
+        self.assertEqual((ended.place, open_one.place), ("t.py:3 in f", ""))
+        self.assertEqual(open_one.signature.peer, 3)
+        assert ended.ended_s is not None and awaited.waiting_s is not None
+        self.assertLessEqual(ended.started_s, awaited.started_s)
+        self.assertLessEqual(ended.ended_s, awaited.waiting_s)
+        self.assertEqual((awaited.waits, open_one.waits, ended.waits), (True, False, False))
 
-    @given(st.lists(st.booleans(), max_size=2 * collective_log.ENTRIES + 5))
+    def test_flags(self) -> None:
+        """Each flag comes back, also those that are set later."""
+        text = self.log.text(ALL_REDUCE)
+        token = self.log.begin(text, 0, 1, 4, 3, own_work=True)
+        self.log.wait(token, bounded=True)
+        self.log.raised(token)
+        self.log.begin(text, 0, 2, 2, 1, True, unseen=True)
+        first, second = call_log.read(self.memory)
+        told = (first.number, first.threads, first.own_work, first.bounded, first.raised, first.unseen)
+        self.assertEqual(told, (4, 3, True, True, True, False))
+        self.assertEqual((second.waits, second.own_work, second.unseen), (True, False, True))
+
+    @given(st.lists(st.booleans(), max_size=call_log.ENTRIES + 20))
     def test_ring(self, ends: list[bool]) -> None:
-        """Of any number of collectives the last ENTRIES are kept, each with whether it has ended."""
-        with memory() as page:
-            book = collective_log.CollectiveLog(page)
-            for number, over in enumerate(ends, start=1):
-                token = book.begin("send", "0", number)
-                if over:
-                    book.end(token)
-            expected = list(enumerate(ends, start=1))[-collective_log.ENTRIES :]
-            self.assertEqual(
-                [(r.sequence, r.ended_s is not None) for r in collective_log.read(page)], expected
-            )
-
-    def test_beginning(self) -> None:
-        """A rank that begins its test notes when, and forgets it with the entries of that test."""
-        file = collective_log.memory_file()
-        self.addCleanup(os.close, file)
-        with mmap.mmap(file, collective_log.PAGE_BYTES) as page:
-            book = collective_log.CollectiveLog(page)
-            self.assertIsNone(collective_log.began_s(file))
-            before = time.monotonic()
-            book.begin_test()
-            began = collective_log.began_s(file)
-            assert began is not None
-            self.assertLessEqual(before, began)
-            book.begin("send", "0", 1)
-            self.assertEqual(collective_log.began_s(file), began)
-            book.clear()
-            self.assertIsNone(collective_log.began_s(file))
+        """Of any number of calls the last ENTRIES are kept, each with whether it has ended."""
+        self.log.clear()
+        for number, over in enumerate(ends, start=1):
+            token = self.begin(number)
+            if over:
+                self.log.end(token)
+        expected = list(enumerate(ends, start=1))[-call_log.ENTRIES :]
+        self.assertEqual([(c.sequence, c.ended_s is not None) for c in call_log.read(self.memory)], expected)
 
     def test_late_end(self) -> None:
-        """The end of a collective that has left the ring does not change the record that took its place."""
-        with memory() as page:
-            book = collective_log.CollectiveLog(page)
-            old = book.begin("recv", "0", 0)
-            for number in range(collective_log.ENTRIES):
-                book.begin("send", "0", number)
-            book.end(old)
-            self.assertEqual({r.ended_s for r in collective_log.read(page)}, {None})
+        """The end of a call that has left the ring does not change the one that took its place."""
+        old = self.begin()
+        for number in range(call_log.ENTRIES):
+            self.begin(number + 2)
+        self.log.end(old)
+        self.assertEqual({c.ended_s for c in call_log.read(self.memory)}, {None})
 
-    def test_long_names(self) -> None:
-        """A long name is cut, even in the middle of a character."""
-        with memory() as page:
-            collective_log.CollectiveLog(page).begin("ä" * 40, "group " * 20, 1)
-            (record,) = collective_log.read(page)
-            self.assertTrue(record.operation.startswith("ä" * 13))
-            self.assertEqual(record.group, ("group " * 20)[:32])
+    def test_head_moves(self) -> None:
+        """A call that begins or ends changes the head; nothing else does."""
+        heads = [call_log.read_head(self.memory)]
+        token = self.begin()
+        heads.append(call_log.read_head(self.memory))
+        self.log.end(token)
+        heads.append(call_log.read_head(self.memory))
+        self.assertEqual(len(set(heads)), 3)
+        self.assertEqual(call_log.read_head(self.memory), heads[-1])
 
-    @given(st.binary(max_size=collective_log.PAGE_BYTES))
+    def test_texts_are_kept(self) -> None:
+        """A cleared log knows its texts, until they fill half of their room."""
+        first = self.log.text("a place")
+        self.log.clear()
+        self.assertEqual((self.log.text("a place"), self.log.edition), (first, 0))
+        for number in range(40):
+            self.log.text(f"{number}" * 3000)
+        self.log.clear()
+        self.assertEqual(self.log.edition, 1)
+        self.begin(1, place="a place")
+        self.assertEqual([c.place for c in call_log.read(self.memory)], ["a place"])
+
+    def test_no_room_for_texts(self) -> None:
+        """Where there is no room left, a call is noted without them."""
+        self.log.text("x" * (call_log.LOG_BYTES - 5000 - call_log.ENTRIES * FIRST_ENTRY.size - FIRST_AT))
+        self.begin(1, place="y" * 6000)
+        (call,) = call_log.read(self.memory)
+        self.assertEqual((call.signature, call.place), (ALL_REDUCE, ""))
+
+    def test_unprintable(self) -> None:
+        """What could not be printed is shown as question marks."""
+        self.begin(1, Signature("store.get", kind=Kind.STORE, key="a\x1b\ud800"), "t\n.py")
+        (call,) = call_log.read(self.memory)
+        self.assertTrue(call.signature.key.isprintable() and call.place.isprintable())
+
+    @given(st.binary(max_size=2000))
     def test_overwritten(self, garbage: bytes) -> None:
-        """Whatever a test wrote over the page, what is read of it can be shown and computed with."""
-        for record in collective_log.read(garbage.ljust(collective_log.PAGE_BYTES, b"\xff")):
-            self.assertTrue(record.operation.isprintable() and record.group.isprintable())
-            ended = record.ended_s if record.ended_s is not None else record.started_s
-            self.assertTrue(0.0 < record.started_s <= ended < math.inf)
+        """Whatever a test wrote over the log, what is read of it can be shown and computed with."""
+        self.memory[:] = garbage.ljust(call_log.LOG_BYTES, b"\xff")
+        for call in call_log.read(self.memory):
+            self.assertTrue(str(call).isprintable() and call.place.isprintable())
+            ended = call.ended_s if call.ended_s is not None else call.started_s
+            self.assertTrue(0.0 < call.started_s <= ended < math.inf)
+        self.memory[:] = bytes(call_log.LOG_BYTES)
 
     def test_impossible_times(self) -> None:
-        """An entry with times that no clock shows is no collective."""
+        """An entry with times that no clock shows is no call."""
+        self.begin()
         times = [(1.0, 0.0, 1), (1.0, 2.0, 1), (2.0, 1.0, 0), (0.0, 0.0, 0), (math.nan, 0.0, 0)]
         times += [(1.0, math.nan, 0), (1.0, math.inf, 0), (-math.inf, 0.0, 0)]
         for started, ended, expected in times:
-            with self.subTest(started=started, ended=ended), memory() as page:
-                FIRST_ENTRY.pack_into(page, 0, 1, b"send", b"0", 1, started, ended)
-                self.assertEqual(len(collective_log.read(page)), expected)
+            with self.subTest(started=started, ended=ended):
+                FIRST_ENTRY.pack_into(self.memory, FIRST_AT, 4, 0, 1, 1, 0, 1, started, 0.0, ended)
+                self.assertEqual(len(call_log.read(self.memory)), expected)
+
+    def test_signature_that_is_none(self) -> None:
+        """A text that is no signature is an unknown call."""
+        self.log.begin(self.log.text("[1, 2"), 0, 1)
+        self.assertEqual(call_log.read(self.memory)[0].signature, Signature("?"))
 
 
 class MemoryFileTest(unittest.TestCase):
     """The memory file of a log, which the parent reads while the rank may do anything to it."""
 
     def setUp(self) -> None:
-        self.file = collective_log.memory_file()
+        self.file = call_log.memory_file()
         self.addCleanup(os.close, self.file)
-        with mmap.mmap(self.file, collective_log.PAGE_BYTES) as page:
-            collective_log.CollectiveLog(page).begin("barrier", "0", 1)
+        with mmap.mmap(self.file, call_log.LOG_BYTES) as mapped:
+            log = CallLog(mapped)
+            log.begin(log.text(ALL_REDUCE), 0, 1)
 
     def test_round_trip(self) -> None:
         """What the rank noted is what is read."""
-        self.assertEqual([str(r) for r in collective_log.read_file(self.file)], ["barrier #1 of group 0"])
+        self.assertEqual([c.signature for c in call_log.read(self.file)], [ALL_REDUCE])
+
+    def test_beginning(self) -> None:
+        """A rank that begins its test notes when, and forgets it with the calls of that test."""
+        with mmap.mmap(self.file, call_log.LOG_BYTES) as mapped:
+            log = CallLog(mapped)
+            log.clear()
+            self.assertIsNone(call_log.read_head(self.file).began_s)
+            before = time.monotonic()
+            log.begin_test()
+            began = call_log.read_head(self.file).began_s
+            assert began is not None
+            self.assertLessEqual(before, began)
+            log.begin(log.text(ALL_REDUCE), 0, 1)
+            self.assertEqual(call_log.read_head(self.file).began_s, began)
+            log.clear()
+            self.assertIsNone(call_log.read_head(self.file).began_s)
 
     def test_cut_off(self) -> None:
         """A file that was shrunk is an empty log, or as much of it as there still is."""
         copy = os.memfd_create("unsealed")
         self.addCleanup(os.close, copy)
-        os.write(copy, os.pread(self.file, collective_log.PAGE_BYTES, 0))
-        for size in (collective_log.PAGE_BYTES - 1, 100, 7, 0):
+        os.write(copy, os.pread(self.file, call_log.LOG_BYTES, 0))
+        for size in (call_log.LOG_BYTES - 1, 100, 7, 0):
             with self.subTest(size=size):
                 os.ftruncate(copy, size)
-                self.assertLessEqual(len(collective_log.read_file(copy)), 1)
-        self.assertEqual(collective_log.read_file(copy), ())
+                self.assertLessEqual(len(call_log.read(copy)), 1)
+        self.assertEqual(call_log.read(copy), ())
 
 
 if __name__ == "__main__":

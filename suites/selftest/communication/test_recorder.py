@@ -1,119 +1,200 @@
-"""Tests the recorder in ranks: it notes collectives by their public names, unseen by the compiler."""
+"""Tests the recorder: numbers, groups, waits and findings of one rank, as its log has them."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
+import mmap
 import unittest
-from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import torch
-import torch.distributed as dist
-from torch import nn
-from torch._dynamo.utils import counters
-from torch.distributed.fsdp import FullyShardedDataParallel
 
-from harness import DynamoDistributedMultiProcTestCase, MultiProcessTestCase
-from harness.cases.dynamo import _dynamo_dist_per_rank_init
-from harness.communication import recorder
+from harness.calls import Call, Kind
+from harness.communication import call_log
+from harness.communication.arguments import Arguments
+from harness.communication.call_log import LOG_BYTES, CallLog
+from harness.communication.recorder import NOT_RECORDED, Recorder, key_and_arguments
 
-ONE = torch.ones(1)
-# What a user calls, on two ranks.
-CALLS: dict[str, Callable[[], object]] = {
-    "all_reduce": lambda: dist.all_reduce(ONE.clone()),
-    "broadcast": lambda: dist.broadcast(ONE.clone(), 0),
-    "reduce": lambda: dist.reduce(ONE.clone(), 0),
-    "all_gather": lambda: dist.all_gather([torch.empty(1), torch.empty(1)], ONE),
-    "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(torch.empty(2), ONE),
-    "reduce_scatter": lambda: dist.reduce_scatter(torch.empty(1), [ONE, ONE]),
-    "reduce_scatter_tensor": lambda: dist.reduce_scatter_tensor(torch.empty(1), torch.ones(2)),
-    "all_to_all_single": lambda: dist.all_to_all_single(torch.empty(2), torch.ones(2)),
-    "barrier": dist.barrier,
-}
+TENSOR = Arguments((torch.ones(2),))
 
 
-class NamesTest(MultiProcessTestCase):
-    """Names of collectives, whatever the process group's method is called in this version of torch."""
+class Group:
+    """A process group as the recorder looks at it."""
 
-    world_size = 2
+    def __init__(self, name: str = "0", desc: str = "default_pg") -> None:
+        self.group_name = name
+        self.group_desc = desc
 
-    def test_names(self) -> None:
-        """Each call is noted once, by the name that the user knows."""
-        store = dist.FileStore(self.file_name, self.world_size)
-        dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.world_size)
-        tap = recorder.prepare()
-        assert tap is not None and tap.recorder is not None
-        for name, call in CALLS.items():
-            noted: list[str] = []
-
-            def began(group: Any, operation: str, noted: list[str] = noted) -> int:
-                noted.append(operation)
-                return 0
-
-            with self.subTest(name), mock.patch.object(tap.recorder, "began", began):
-                call()
-                self.assertEqual(noted, [name])
+    def name(self) -> str:
+        """The backend's name."""
+        return "gloo"
 
 
-class Doubled(nn.Module):  # type: ignore[misc]  # torch is not followed
-    """A layer whose output is doubled."""
+class Work:
+    """A work handle that is not over."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-
-    def forward(self, x: torch.Tensor) -> Any:
-        """Returns twice the layer's output for rows of four."""
-        return self.layer(x) * 2
+    def is_completed(self) -> bool:
+        """Says that the call is under way."""
+        return False
 
 
-class CompiledTest(DynamoDistributedMultiProcTestCase):
-    """Dynamo on FSDP1, whose frames it traces down to the collectives."""
+class RecorderTest(unittest.TestCase):
+    """What ``Recorder`` writes into its log."""
 
-    world_size = 2
+    def setUp(self) -> None:
+        self.memory = mmap.mmap(-1, LOG_BYTES)
+        self.addCleanup(self.memory.close)
+        self.recorder = Recorder(CallLog(self.memory), lambda group: (0, 1))
+        self.group = Group()
 
-    def test_the_compiler_does_not_notice(self) -> None:
-        """Dynamo counts the same frames and the same graph breaks with the recorder as without it."""
-        with _dynamo_dist_per_rank_init(self.rank, self.world_size):
-            self.counted()  # frames that dynamo has given up are skipped from then on
-            recorded = self.counted()
-            with without_recorder():
-                self.assertEqual(recorded, self.counted())
-            self.assertEqual(len(recorded["graph_break"]), 1)
+    def calls(self) -> tuple[Call, ...]:
+        """What the log has."""
+        return call_log.read(self.memory)
 
-    def counted(self) -> dict[str, dict[str, int]]:
-        """Returns dynamo's counters after two training steps."""
-        torch._dynamo.reset()
-        counters.clear()
-        device_id = torch.device(self.device_type, None if self.device_type == "cpu" else self.rank)
-        sharded = FullyShardedDataParallel(Doubled(), use_orig_params=True, device_id=device_id)
-        compiled = torch.compile(sharded, backend="eager")
+    def begin(self, operation: str = "all_reduce", group: Any = None, **fields: Any) -> int:
+        """Begins a call."""
+        key = key_and_arguments(fields.pop("arguments", TENSOR))
+        return self.recorder.began(group or self.group, operation, *key, **fields)
+
+    def test_numbers(self) -> None:
+        """Collectives are numbered in each group; messages are not."""
+        other = Group("1", "undefined")
+        self.begin()
+        self.begin("send", arguments=Arguments((torch.ones(1),), peer=1))
+        self.begin("barrier", other)
+        self.begin("barrier")
+        told = [(c.signature.operation, c.signature.group, c.number) for c in self.calls()]
+        self.assertEqual(told[0], ("all_reduce", "0", 1))
+        self.assertEqual(told[2:], [("barrier", "1", 1), ("barrier", "0", 2)])
+
+    def test_waits(self) -> None:
+        """A synchronous call is waited for at once; one with a work handle of the caller's by its wait."""
+        works = [Work(), Work()]
+        for work, own in zip(works, (False, True), strict=True):
+            self.recorder.returned(self.begin(own_work=own), work, own)
+        self.assertEqual([c.waits for c in self.calls()], [True, False])
+        for work in works:
+            self.recorder.waits(work)
+        self.assertEqual([c.waits for c in self.calls()], [True, True])
+        for work in works:
+            self.recorder.waited(work)
+        self.assertTrue(all(c.ended_s is not None for c in self.calls()))
+
+    def test_bounded(self) -> None:
+        """A wait with a timeout of its own."""
+        work = Work()
+        self.recorder.returned(self.begin(own_work=True), work, True)
+        self.recorder.waits(work, bounded=True)
+        self.recorder.waited(work, raised=True)
+        (call,) = self.calls()
+        self.assertEqual((call.bounded, call.raised), (True, True))
+
+    def test_refused(self) -> None:
+        """A call that was refused for its arguments has no number; one that failed otherwise keeps its."""
+        self.recorder.refused(self.begin(), self.group, "all_reduce", ValueError())
+        self.recorder.refused(self.begin(), self.group, "all_reduce", RuntimeError())
+        self.begin()
+        self.assertEqual([c.number for c in self.calls()], [1, 1, 2])
+        self.assertEqual([c.refused for c in self.calls()], [True, False, False])
+
+    def test_groups_made_again(self) -> None:
+        """A group of the same name begins anew, with its own members and where it was made."""
+        self.begin()
+        token = self.recorder.makes_group("0", (0, 1), default=True, waits=True, timeout_s=9.0)
+        self.recorder.ended(token)
+        self.begin(group=Group())
+        first, making, second = self.calls()
+        self.assertEqual((first.number, second.number), (1, 1))
+        self.assertNotEqual(first.signature.group_key, second.signature.group_key)
+        self.assertEqual((making.kind, making.signature.timeout_s), (Kind.MAKING, 9.0))
+
+    def test_another_group_at_the_same_address(self) -> None:
+        """A group is known by its object, and not by the address of one that is gone."""
+        for name in map(str, range(5)):
+            self.begin(group=Group(name, "undefined"))
+        self.assertEqual([c.signature.group for c in self.calls()], [*map(str, range(5))])
+
+    def test_where_it_was_made(self) -> None:
+        """The line that made a group, for its calls."""
+        self.recorder.ended(self.recorder.makes_group("7", (0, 1), default=False, waits=True, timeout_s=None))
+        self.begin(group=Group("7", "undefined"))
+        self.assertRegex(self.calls()[1].signature.made_at, r"^test_recorder.py:\d+$")
+
+    def test_traced(self) -> None:
+        """A call with stand-ins for tensors is not recorded."""
+        stand_in = Arguments((torch.ones(2, device="meta"),))
         for _ in range(2):
-            compiled(torch.ones(2, 4, device=device_id)).sum().backward()
-        return {kind: dict(counters[kind]) for kind in ("frames", "graph_break")}
+            self.assertEqual(self.begin(arguments=stand_in), NOT_RECORDED)
+        self.recorder.ended(NOT_RECORDED)
+        self.assertEqual(self.calls(), ())
 
+    def test_in_cpp(self) -> None:
+        """A call of C++'s ends with the wait for a tensor that it fills, or with the backward pass."""
+        first, second = self.begin(unseen=True), self.begin(unseen=True)
+        self.recorder.fills(first, [100])
+        self.recorder.fills(second, [200])
+        token = self.recorder.waits_for_tensor(100)
+        assert token is not None
+        self.assertTrue(self.calls()[0].waits)
+        self.recorder.ended(token)
+        self.assertIsNone(self.recorder.waits_for_tensor(100))
+        backward = self.recorder.backward_begins()
+        self.recorder.backward_ended(backward)
+        self.assertTrue(all(c.ended_s is not None for c in self.calls()))
 
-@contextlib.contextmanager
-def without_recorder() -> Iterator[None]:
-    """Restores the process group's own methods, without the recorder."""
-    with contextlib.ExitStack() as undo:
-        for name in recorder.OPERATIONS:
-            method = getattr(dist.ProcessGroup, name, None)
-            if method is not None:
-                undo.enter_context(mock.patch.object(dist.ProcessGroup, name, bindable(method.__wrapped__)))
-        undo.enter_context(mock.patch.object(dist.Work, "wait", bindable(dist.Work.wait.__wrapped__)))
-        yield
+    def test_stores(self) -> None:
+        """A rank waits for a key; it does not wait where it sets one."""
+        self.recorder.uses_store("store.get", "a", Kind.STORE, 30.0)
+        self.recorder.uses_store("store.set", "a", Kind.SETTING, 30.0)
+        self.assertEqual([(c.waits, c.signature.key) for c in self.calls()], [(True, "a"), (False, "a")])
 
+    def test_findings(self) -> None:
+        """What is wrong in the rank's own memory stands in the log."""
+        tensor, work = torch.ones(2), Work()
+        self.recorder.returned(self.begin(own_work=True), work, True)
+        self.recorder.watches("all_reduce", Arguments((tensor,)), work)
+        tensor.add_(1)
+        self.recorder.waited(work)
+        (told,) = [c for c in self.calls() if c.kind is Kind.FINDING]
+        self.assertIn("was written before the wait", told.signature.key)
 
-def bindable(builtin: object) -> Any:
-    """Wraps a builtin so that it binds to an instance as pybind11's methods do; a class returns plain
-    functions.
-    """
-    wrap = ctypes.pythonapi.PyInstanceMethod_New
-    wrap.restype, wrap.argtypes = ctypes.py_object, [ctypes.py_object]
-    return wrap(builtin)
+    def test_asked(self) -> None:
+        """A test that has asked may write the tensor."""
+        tensor, work = torch.ones(2), Work()
+        self.recorder.returned(self.begin(own_work=True), work, True)
+        self.recorder.watches("all_reduce", Arguments((tensor,)), work)
+        self.recorder.learns_of(work)
+        tensor.add_(1)
+        self.recorder.waited(work)
+        self.assertEqual([c.kind for c in self.calls()], [Kind.COLLECTIVE])
+        self.assertIsNotNone(self.calls()[0].ended_s)
+
+    def test_layouts(self) -> None:
+        """Placements are numbered by mesh."""
+        for members in ((0, 1), (0, 1), (0, 2)):
+            self.recorder.ended(self.recorder.lays_out("redistribute", members, "(Shard(dim=0),)"))
+        self.assertEqual([c.number for c in self.calls()], [1, 2, 1])
+
+    def test_restart(self) -> None:
+        """New groups are numbered from 1; the calls of kept groups go on."""
+        self.begin()
+        self.recorder.forget_calls()
+        self.begin()
+        self.recorder.restart()
+        self.begin()
+        self.assertEqual([c.number for c in self.calls()], [1, 2, 1])
+
+    def test_texts_forgotten(self) -> None:
+        """After the log has forgotten its texts, calls have theirs again."""
+        log = CallLog(self.memory)
+        recorder = Recorder(log, lambda group: (0, 1))
+        recorder.began(self.group, "barrier", *key_and_arguments(TENSOR))
+        log.text("x" * 150_000)
+        log.clear()
+        recorder.forget_calls()
+        recorder.began(self.group, "barrier", *key_and_arguments(TENSOR))
+        (call,) = self.calls()
+        self.assertEqual(call.signature.operation, "barrier")
+        self.assertIn("test_recorder.py", call.place)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.communication.collective_log import PAGE_BYTES
-
 from harness import RankOutcome, Status
+from harness.communication.call_log import LOG_BYTES
 from harness.outcomes import ErrorInfo, SubtestOutcome
 from harness.protocol import Report, SubtestFailed, encode
 from harness.wire import framed
@@ -90,7 +89,7 @@ def channel() -> socket.socket:
 
 
 def log() -> int:
-    """The memory file of the rank's collective log."""
+    """The memory file of the rank's call log."""
     return find("/memfd:harness-collectives")
 
 
@@ -166,7 +165,7 @@ def _over_the_channel(case: Abuses) -> None:
 
 
 def _overwrites_log(case: Abuses) -> None:
-    os.pwrite(log(), b"\xff" * PAGE_BYTES, 0)
+    os.pwrite(log(), b"\xff" * LOG_BYTES, 0)
 
 
 def _floods_output(case: Abuses) -> None:
@@ -234,10 +233,10 @@ ABUSES: dict[str, Abuse] = {
     "floods its channel with empty messages": Abuse("channel", _floods(bytes(4)), _NO_REPORT),
     "floods its channel with failed sub-tests": Abuse("channel", _floods(_SUBTEST), _NO_REPORT),
     "floods its channel with reports": Abuse("channel", _floods(_report(1)), _NO_REPORT, hangs=True),
-    "shrinks its log": Abuse("collective log", lambda case: os.ftruncate(log(), 0), _FORBIDDEN),
-    "grows its log": Abuse("collective log", lambda case: os.ftruncate(log(), 1 << 40), _FORBIDDEN),
-    "overwrites its log": Abuse("collective log", _overwrites_log),
-    "closes its log": Abuse("collective log", lambda case: os.close(log())),
+    "shrinks its log": Abuse("call log", lambda case: os.ftruncate(log(), 0), _FORBIDDEN),
+    "grows its log": Abuse("call log", lambda case: os.ftruncate(log(), 1 << 40), _FORBIDDEN),
+    "overwrites its log": Abuse("call log", _overwrites_log),
+    "closes its log": Abuse("call log", lambda case: os.close(log())),
     "floods its output": Abuse("output pipe", _floods_output),
     "closes its output": Abuse("output pipe", _closes_output),
     "floods its stack pipe": Abuse("stack-dump pipe", _garbles_stack),

@@ -21,7 +21,7 @@ NASTY = 'esc \x1b[31mred\x1b[0m nul \x00 bell \x07 </pre><script>alert("&")</scr
 def rank_record(outcome: RankOutcome, started_s: float) -> RankRecord:
     """The record of one rank, as reports get it."""
     collectives = []
-    for n, call in enumerate(outcome.collectives):
+    for n, call in enumerate(outcome.calls):
         began_s = started_s + 0.01 * n
         ended_s = None if call.ended_s is None else began_s + 0.008
         collectives.append(replace(call, started_s=began_s, ended_s=ended_s))
@@ -37,7 +37,7 @@ def rank_record(outcome: RankOutcome, started_s: float) -> RankRecord:
         output=outcome.output,
         log=outcome.log,
         pid=4000 + outcome.rank,
-        collectives=tuple(collectives),
+        calls=tuple(collectives),
     )
 
 
@@ -78,7 +78,7 @@ def single(name: str, status: Status, at_s: float, **fields: object) -> TestReco
 
 def records() -> list[TestRecord]:
     """Records with every kind of result, in the order in which the tests finished."""
-    good = tuple(RankOutcome(r, Status.PASSED, collectives=waiting(r).collectives[:4]) for r in range(2))
+    good = tuple(RankOutcome(r, Status.PASSED, calls=waiting(r).calls[:4]) for r in range(2))
     crash = RankOutcome(1, Status.CRASHED, exit_code=-11, output="Fatal Python error: Segmentation fault\n")
     hang = tuple(
         waiting(r, "broadcast" if r == 1 else "all_reduce", status=Status.TIMED_OUT) for r in range(4)

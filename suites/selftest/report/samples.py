@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.calls import Call, Signature
 from harness.outcomes import ErrorInfo, RankOutcome, Status
 
 TORCH = "/opt/venv/lib/python3.11/site-packages/torch/distributed"
@@ -34,9 +35,9 @@ def stack(function: str, line: int, *, file: str = f"{TORCH}/distributed_c10d.py
     )
 
 
-def call(operation: str, sequence: int, *, back: bool = False, group: str = "0") -> CollectiveRecord:
+def call(operation: str, sequence: int, *, back: bool = False, group: str = "0") -> Call:
     """A collective; the rank has returned from it only with ``back``."""
-    return CollectiveRecord(operation, group, sequence, 1.0, 2.0 if back else None)
+    return Call(Signature(operation, group), sequence, sequence, 1.0, ended_s=2.0 if back else None)
 
 
 HISTORY = tuple(call("all_reduce", n, back=True) for n in range(1, 5))
@@ -48,7 +49,7 @@ def waiting(rank: int, operation: str = "all_reduce", *, status: Status = Status
     return RankOutcome(
         rank,
         status,
-        collectives=(*HISTORY, call(operation, 5)),
+        calls=(*HISTORY, call(operation, 5)),
         stack=stack(operation, line),
         order=10 + rank,
         log=f"/tmp/run/rank{rank}.log",
@@ -60,4 +61,4 @@ def failing(rank: int, *, order: int = 0, error: ErrorInfo = ASSERTION) -> RankO
     """A rank that raised after its fourth collective."""
     status = Status.FAILED if error.is_assertion else Status.ERROR
     log = f"/tmp/run/rank{rank}.log"
-    return RankOutcome(rank, status, error, collectives=HISTORY, order=order, log=log, duration_s=0.1)
+    return RankOutcome(rank, status, error, calls=HISTORY, order=order, log=log, duration_s=0.1)

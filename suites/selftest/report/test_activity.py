@@ -1,4 +1,4 @@
-"""Self-tests of harness.report.activity: the phrase about each rank, and collectives that differ."""
+"""Self-tests of harness.report.activity: the phrase about each rank."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from harness import cases
 from harness.outcomes import RankOutcome, Status
-from harness.report.activity import activities, doing, mismatch
+from harness.report.activity import activities, doing
 from suites.selftest.report import samples
 from suites.selftest.report.samples import HISTORY, TORCH, call, failing, stack, waiting
 
@@ -25,10 +25,10 @@ class DoingTest(unittest.TestCase):
         inner = user.replace("/home/me/t.py", cases.__file__).replace("spin", "collect")
         table = {
             "waits in all_reduce #5 of group 0 (test_sum.py:21 in test_sum)": waiting(0),
-            "waits in barrier #1 of group dp": RankOutcome(
-                0, ended, collectives=(call("barrier", 1, group="dp"),)
+            "waits in barrier #1 of group dp": RankOutcome(0, ended, calls=(call("barrier", 1, group="dp"),)),
+            "waits in barrier #1 of group 0 (t.py:3 in test_x)": RankOutcome(
+                0, ended, calls=(replace(call("barrier", 1), place="t.py:3 in test_x"),)
             ),
-            "waits in barrier (test_sum.py:3 in test_sum)": RankOutcome(0, ended, stack=stack("barrier", 3)),
             f"waits in init_process_group, for the other ranks to join {HERE}": RankOutcome(
                 0, Status.TIMED_OUT, stack=stack("init_process_group", 3)
             ),
@@ -37,16 +37,16 @@ class DoingTest(unittest.TestCase):
             ),
             "is at t.py:7 in spin": RankOutcome(0, ended, stack=user),
             "is at t.py:7 in spin after all_reduce #4 of group 0": RankOutcome(
-                0, ended, stack=user, collectives=HISTORY
+                0, ended, stack=user, calls=HISTORY
             ),
             "is at __init__.py:7 in collect, outside the test's code": RankOutcome(0, ended, stack=inner),
             "was in phase 'start', without a stack": RankOutcome(0, ended, phase="start"),
             "had passed": RankOutcome(0, Status.PASSED),
-            "had passed after all_reduce #4 of group 0": RankOutcome(0, Status.PASSED, collectives=HISTORY),
+            "had passed after all_reduce #4 of group 0": RankOutcome(0, Status.PASSED, calls=HISTORY),
             "skipped (no GPU)": RankOutcome(0, Status.SKIPPED, skip_reason="no GPU"),
             "failed AssertionError: 3 != 4 after all_reduce #4 of group 0": failing(0),
             f"raised {samples.LOST_PEER.headline} in all_reduce #5 of group 0": replace(
-                failing(0, error=samples.LOST_PEER), collectives=waiting(0).collectives
+                failing(0, error=samples.LOST_PEER), calls=waiting(0).calls
             ),
             "crashed with signal SIGSEGV in all_reduce #5 of group 0": replace(
                 waiting(0), status=Status.CRASHED, exit_code=-11
@@ -60,7 +60,7 @@ class DoingTest(unittest.TestCase):
     def test_a_collective_that_encloses_others_is_the_one_waited_for(self) -> None:
         """Of nested collectives, the outer one that has not returned is named."""
         records = (call("all_gather_object", 1), call("all_gather", 1, back=True, group="1"))
-        outcome = RankOutcome(0, Status.ENDED, collectives=records)
+        outcome = RankOutcome(0, Status.ENDED, calls=records)
         self.assertEqual(doing(outcome), "waits in all_gather_object #1 of group 0")
 
 
@@ -74,46 +74,6 @@ class ActivitiesTest(unittest.TestCase):
             "ranks 0, 2, 3 wait in all_reduce #5 of group 0 (test_sum.py:21 in test_sum); "
             "rank 1 waits in broadcast #5 of group 0 (test_sum.py:23 in test_sum)",
         )
-
-
-class MismatchTest(unittest.TestCase):
-    """``mismatch``: where ranks of a group called different collectives."""
-
-    def test_different_operations(self) -> None:
-        self.assertEqual(
-            mismatch([waiting(0), waiting(1, "broadcast"), waiting(2)]),
-            "collectives differ at #5 of group 0: all_reduce on ranks 0, 2, broadcast on rank 1",
-        )
-
-    def test_first_difference_is_told(self) -> None:
-        early = RankOutcome(1, Status.ENDED, collectives=(call("barrier", 4),))
-        said = mismatch([waiting(0), early, waiting(2, "broadcast")])
-        self.assertEqual(
-            said, "collectives differ at #4 of group 0: all_reduce on ranks 0, 2, barrier on rank 1"
-        )
-
-    def test_rank_that_left_early(self) -> None:
-        """A rank that never called a collective in which others wait is named."""
-        left = RankOutcome(1, Status.PASSED, collectives=HISTORY)
-        self.assertEqual(mismatch([waiting(0), left]), "rank 1 never called all_reduce #5 of group 0")
-
-    def test_nothing_to_say(self) -> None:
-        """Ranks whose collectives agree give no line."""
-        other_group = RankOutcome(1, Status.PASSED, collectives=(call("barrier", 1, back=True, group="1"),))
-        table: dict[str, list[RankOutcome]] = {
-            "no collectives": [RankOutcome(0, Status.PASSED), RankOutcome(1, Status.CRASHED)],
-            "same call": [waiting(0), waiting(1)],
-            "another group": [waiting(0), other_group],
-            "point to point": [waiting(0, "send"), waiting(1, "recv")],
-            "it said itself why": [waiting(0), failing(1)],
-            "long past": [
-                RankOutcome(0, Status.PASSED, collectives=(call("barrier", 1, back=True), *HISTORY[1:])),
-                RankOutcome(1, Status.PASSED, collectives=HISTORY),
-            ],
-        }
-        for name, ranks in table.items():
-            with self.subTest(name):
-                self.assertEqual(mismatch(ranks), "")
 
 
 if __name__ == "__main__":

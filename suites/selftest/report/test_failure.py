@@ -86,7 +86,7 @@ class CrashTest(unittest.TestCase):
         self.assertIn("output of rank 1, last 2 of 50 lines:\n  line 48\n  line 49\n", said)
 
     def test_collective_of_the_crash(self) -> None:
-        crash = RankOutcome(1, Status.CRASHED, exit_code=3, collectives=(call("broadcast", 5),))
+        crash = RankOutcome(1, Status.CRASHED, exit_code=3, calls=(call("broadcast", 5),))
         said = text(waiting(0), crash)
         self.assertIn("rank 1 crashed with exit code 3 in broadcast #5 of group 0", said)
         self.assertIn(

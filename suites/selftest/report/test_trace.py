@@ -74,7 +74,7 @@ class StructureTest(unittest.TestCase):
     def test_clock_of_another_boot(self) -> None:
         """Records of a resumed run are ordered by the epoch, since their monotonic clocks differ."""
         first = runs.records()[0]
-        ranks = tuple(replace(r, started_s=(r.started_s or 0) - 900, collectives=()) for r in first.ranks)
+        ranks = tuple(replace(r, started_s=(r.started_s or 0) - 900, calls=()) for r in first.ranks)
         later = replace(first, started_s=first.started_s - 900, started_at=first.started_at + 10, ranks=ranks)
         slices = [e for e in trace([first, later])["traceEvents"] if e["ph"] == "X" and e["cat"] == "rank"]
         self.assertEqual(sorted({round(e["ts"] / 1e6, 2) for e in slices}), [0.02, 10.02])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unittest
 
+from harness.calls import Call, Signature
 from harness.outcomes import ErrorInfo, MergedSubtest, RankOutcome, Status, SubtestOutcome, TestOutcome
 from harness.runner.rank_records import rank_records, subtest_records
 
@@ -15,7 +16,7 @@ class RankRecordsTest(unittest.TestCase):
 
     def test_fields(self) -> None:
         """All that a report shows of a rank is in its record, and an error is its traceback."""
-        call = CollectiveRecord("all_reduce", "0", 1, 1.0, 2.0)
+        call = Call(Signature("all_reduce", "0"), 1, 1, 1.0, ended_s=2.0)
         rank = RankOutcome(
             1,
             Status.ERROR,
@@ -27,14 +28,14 @@ class RankRecordsTest(unittest.TestCase):
             stack="a stack",
             pid=77,
             log="/logs/rank1",
-            collectives=(call,),
+            calls=(call,),
         )
         passed, failed = rank_records(TestOutcome(Status.ERROR, (RankOutcome(0, Status.PASSED), rank)))
         self.assertEqual((passed.rank, passed.status, passed.error), (0, Status.PASSED, ""))
         self.assertEqual((failed.rank, failed.status, failed.error), (1, Status.ERROR, ERROR.traceback))
         self.assertEqual((failed.exit_code, failed.peak_memory, failed.pid), (-9, 4096, 77))
         self.assertEqual((failed.duration_s, failed.started_s), (2.5, 7.0))
-        self.assertEqual((failed.stack, failed.log, failed.collectives), ("a stack", "/logs/rank1", (call,)))
+        self.assertEqual((failed.stack, failed.log, failed.calls), ("a stack", "/logs/rank1", (call,)))
 
     def test_output(self) -> None:
         """The output of every rank is kept, unless the test passed or was skipped."""

@@ -85,7 +85,7 @@ class LivingTest(unittest.TestCase):
             "Three.test_fails_on_1",
             "FAIL",
             "cause: rank 1 failed",
-            "ranks 0, 2 wait in barrier #1 of group 0",
+            "ranks 0, 2 wait in barrier #1 of the default group",
             "on each rank",
         )
 

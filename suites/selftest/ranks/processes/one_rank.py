@@ -12,7 +12,7 @@ import socket
 import sys
 from typing import Any
 
-from harness.communication import collective_log
+from harness.communication import call_log
 from harness.outcomes import RankOutcome, Status
 from harness.protocol import Assignment, Launch, Release, RepeatLaunch, Report, encode, expect
 from harness.ranks.processes import module_import
@@ -141,8 +141,8 @@ class RankCase(CleanTestCase):
         self.channel.settimeout(ARRIVAL_S)
         self.output, output = os.pipe()
         self.stack, stack = os.pipe()
-        memory = collective_log.memory_file()
-        self.log = mmap.mmap(memory, collective_log.PAGE_BYTES)
+        memory = call_log.memory_file()
+        self.log = mmap.mmap(memory, call_log.LOG_BYTES)
         self.addCleanup(self.log.close)
         own = (self.channel.fileno(), self.output, self.stack)
         given = {"channel": channel.detach(), "output": output, "stack": stack, "log": memory}

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from harness.communication import collective_log
+from harness.communication import call_log
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.protocol import Exited, Report, SubtestFailed, Swept, encode
 from harness.ranks.processes.rank_set import RankLink, make_poller
@@ -45,7 +45,7 @@ class Played:
         near.setblocking(False)
         os.set_blocking(output, False)
         os.set_blocking(stack, False)
-        self.links.append(RankLink(rank, near, output, stack, collective_log.memory_file()))
+        self.links.append(RankLink(rank, near, output, stack, call_log.memory_file()))
         self._channels.append(far)
         self._outputs.append(output_far)
         self._stacks.append(stack_far)

@@ -8,7 +8,8 @@ import unittest
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.communication import collective_log
+from harness.calls import Signature
+from harness.communication import call_log
 from harness.outcomes import RankOutcome, Status
 from harness.protocol import Launch, ModuleRef, Release, RepeatLaunch
 from harness.ranks.processes.spawn import exec_rank
@@ -95,16 +96,17 @@ class PooledTest(RankCase):
         self.assertEqual([o.left for o in outcomes], [()] * 4)
         self.assertEqual(self.read(self.output).split(), ["None", "now", "now", "None"])
 
-    def test_collective_log(self) -> None:
-        """A test starts with an empty collective log."""
+    def test_call_log(self) -> None:
+        """A test starts with an empty call log."""
         self.start(launch("", pooled=True))
 
         def note() -> None:
-            collective_log.CollectiveLog(self.log).begin("barrier", "0", 1)
-            self.assertEqual(len(collective_log.read(self.log)), 1)
+            log = call_log.CallLog(self.log)
+            log.begin(log.text(Signature("barrier", "0")), 0, 1)
+            self.assertEqual(len(call_log.read(self.log)), 1)
 
         self.run_tests(launch("passes"), note, RepeatLaunch("passes", "g"))
-        self.assertEqual(collective_log.read(self.log), ())
+        self.assertEqual(call_log.read(self.log), ())
 
     def test_intra_op_threads(self) -> None:
         """Each request's thread count is set, also where torch is imported by the test's module only."""

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from harness.communication import collective_log
+from harness.calls import Signature
+from harness.communication import call_log
 from harness.merging import MergeRules, merge
 from harness.outcomes import ErrorInfo, RankOutcome, Status, SubtestOutcome
 from harness.protocol import Report, SubtestFailed, encode
@@ -165,16 +166,16 @@ class SupervisorTest(unittest.TestCase):
 
     def test_collective_after_the_deadline(self) -> None:
         """What a rank calls when the request for its stack wakes it is not what it was in at the deadline."""
-        logs = [mmap.mmap(link.log, collective_log.PAGE_BYTES) for link in self.ranks.links]
+        logs = [mmap.mmap(link.log, call_log.LOG_BYTES) for link in self.ranks.links]
         for log in logs:
             self.addCleanup(log.close)
-        books = [collective_log.CollectiveLog(log) for log in logs]
+        books = [call_log.CallLog(log) for log in logs]
         for book in books:
-            book.end(book.begin("barrier", "0", 1))
-        books[0].begin("all_reduce", "0", 2)
+            book.end(book.begin(book.text(Signature("barrier", "0")), 0, 1))
+        books[0].begin(books[0].text(Signature("all_reduce", "0")), 0, 2)
 
         def go_on() -> None:
-            books[1].begin("all_reduce", "0", 2)
+            books[1].begin(books[1].text(Signature("all_reduce", "0")), 0, 2)
 
         self.ranks.on[1, RANK_STACKS] = go_on
         for rank in (0, 1):
@@ -225,10 +226,10 @@ class SupervisorTest(unittest.TestCase):
         for rank, when in enumerate(began):
             self.dies_of(rank, signal.SIGTERM)
             with (
-                mock.patch.object(collective_log, "monotonic", return_value=float(when or 0)),
-                mmap.mmap(self.ranks.links[rank].log, collective_log.PAGE_BYTES) as page,
+                mock.patch.object(call_log, "monotonic", return_value=float(when or 0)),
+                mmap.mmap(self.ranks.links[rank].log, call_log.LOG_BYTES) as page,
             ):
-                collective_log.CollectiveLog(page).begin_test()
+                call_log.CallLog(page).begin_test()
         times = []
         advance = self.jumping_clock(lambda: None)
 
@@ -414,13 +415,30 @@ class SupervisorTest(unittest.TestCase):
 
     def test_collectives(self) -> None:
         """Read from the rank's memory file, of a rank that says nothing any more too."""
-        with mmap.mmap(self.ranks.links[1].log, collective_log.PAGE_BYTES) as page:
-            collective_log.CollectiveLog(page).begin("all_reduce", "0", 1)
+        self.calls(1, Signature("all_reduce", "0"))
         self.ranks.says(0, Status.PASSED)
         self.leaves_when_released(0)
         self.ranks.exits(1, -9)
         watched = self.watch()
-        self.assertEqual([str(c) for c in watched.outcomes[1].collectives], ["all_reduce #1 of group 0"])
+        self.assertEqual([str(c) for c in watched.outcomes[1].calls], ["all_reduce #1 of group 0"])
+
+    def calls(self, rank: int, signature: Signature) -> None:
+        """Has a rank wait in a call."""
+        with mmap.mmap(self.ranks.links[rank].log, call_log.LOG_BYTES) as page:
+            log = call_log.CallLog(page)
+            log.begin(log.text(signature), 0, 1, waits=True)
+
+    def test_deadlock(self) -> None:
+        """A rank that can never go on is ended long before the deadline, and the cause is who left it."""
+        self.calls(1, Signature("barrier", "1", members=(0, 1)))
+        self.ranks.says(0, Status.PASSED)
+        self.leaves_when_released(0)
+        self.dies_of(1, signal.SIGTERM)
+        watched = self.watch(Limits(timeout_s=600.0, grace_s=1.0, skip_grace_s=1.0, exit_grace_s=1.0))
+        self.assertEqual(self.statuses(watched), [Status.PASSED, Status.DEADLOCKED])
+        merged = merge(watched.outcomes)
+        self.assertEqual((merged.status, merged.root_cause), (Status.DEADLOCKED, 0))
+        self.assertIn("rank 0 left the test", merged.reason)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ class ThreadedGroupTest(unittest.TestCase):
                 assert tensor.item() == (expected if rank == 1 else 1.0), (operation, tensor)
 
         for outcome in self.passes(test):
-            self.assertEqual([c.operation for c in outcome.collectives], ["reduce"] * 2)
+            self.assertEqual([c.signature.operation for c in outcome.calls], ["reduce"] * 2)
 
     def test_timeout_of_a_new_group(self) -> None:
         """A group that a rank makes waits no longer than the test may take; a shorter timeout is kept."""

@@ -1,0 +1,72 @@
+"""Calls as ranks make them, for the tests of what is decided about them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from harness.calls import Call, Kind, Signature
+
+EVERYBODY = (0, 1, 2, 3)
+HERE = "t.py:20 in test_x"
+
+
+def call(
+    operation: str = "all_reduce",
+    number: int = 1,
+    *,
+    state: str = "waits",
+    members: tuple[int, ...] = EVERYBODY,
+    group: str = "0",
+    at: float = 0.0,
+    **fields: Any,
+) -> Call:
+    """A collective of the default group, or of another; ``state`` is "waits", "ended" or "begun"."""
+    signature = Signature(
+        operation,
+        group,
+        fields.pop("kind", Kind.COLLECTIVE),
+        members,
+        "" if group == "0" else "t.py:9",
+        default=group == "0",
+        backend="gloo",
+    )
+    of_call = {name: fields.pop(name) for name in _OF_CALL if name in fields}
+    started = 10.0 + number + at
+    return Call(
+        replace(signature, **fields),
+        number,
+        number,
+        started,
+        None if state == "begun" else started,
+        started + 0.5 if state == "ended" else None,
+        **{"place": HERE, **of_call},
+    )
+
+
+_OF_CALL = ("place", "threads", "own_work", "unseen", "bounded", "raised", "refused", "by_library")
+
+
+def send(peer: int, tag: int = 0, **fields: Any) -> Call:
+    """A message to a rank."""
+    return call("send", kind=Kind.SEND, peer=peer, tag=tag, **fields)
+
+
+def receive(peer: int | None, tag: int = 0, **fields: Any) -> Call:
+    """A message from a rank, or from any."""
+    return call("recv", kind=Kind.RECEIVE, peer=peer, tag=tag, **fields)
+
+
+def making(number: int, members: tuple[int, ...], **fields: Any) -> Call:
+    """The making of a group."""
+    return call("new_group", 1, kind=Kind.MAKING, members=members, group=str(number), **fields)
+
+
+def waits_for_key(key: str = "key", **fields: Any) -> Call:
+    """A wait on a store."""
+    return call("store.get", kind=Kind.STORE, key=key, members=(), **fields)
+
+
+def sets_key(key: str = "key") -> Call:
+    """A key that was set."""
+    return call("store.set", kind=Kind.SETTING, key=key, members=(), state="ended")

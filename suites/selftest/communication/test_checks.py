@@ -1,0 +1,71 @@
+"""Tests what is found wrong with calls of ranks that may all have passed."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Sequence
+from typing import Any
+
+from harness.calls import Call, Kind
+from harness.communication.call_log import ENTRIES
+from harness.communication.checks import MOST_OF_A_KIND, Check, findings
+from suites.selftest.communication.samples import call, receive, send
+
+
+def ended(*args: Any, **fields: Any) -> Call:
+    """A call that has ended."""
+    return call(*args, state="ended", **fields)
+
+
+class FindingsTest(unittest.TestCase):
+    """What ``findings`` finds in calls."""
+
+    def checks(self, *calls: Sequence[Call]) -> list[Check]:
+        """The kinds of what is found."""
+        return [found.check for found in findings(dict(enumerate(calls)))]
+
+    def test_table(self) -> None:
+        """Each kind of finding, and what is none."""
+        unwaited: dict[str, Any] = {"state": "begun", "own_work": True}
+        told = call("written", kind=Kind.FINDING, key="a tensor of ...")
+        table: dict[str, tuple[list[list[Call]], list[Check]]] = {
+            "nothing": ([[ended()], [ended()]], []),
+            "no calls": ([[], []], []),
+            "reduce operations": ([[ended(reduce_op="SUM")], [ended(reduce_op="MAX")]], [Check.ARGUMENTS]),
+            "the test has seen it": ([[ended(root=0)], [ended(root=1, raised=True)]], []),
+            "sizes of a message": ([[send(1, agreed="1")], [receive(0, agreed="2")]], [Check.ARGUMENTS]),
+            "not waited for": ([[call(**unwaited)], [ended()]], [Check.UNWAITED]),
+            "not waited for by torch": ([[call(**unwaited, by_library=True)], [ended()]], []),
+            "lost": ([[send(1, state="ended")], []], [Check.LOST]),
+            "received": ([[send(1, state="ended")], [receive(0, state="ended")]], []),
+            "received from any": ([[send(1, state="ended")], [receive(None, state="ended")]], []),
+            "refused": ([[send(1, refused=True, raised=True)], []], []),
+            "race": (
+                [[receive(None), receive(None)], [send(0, at=-1.0)], [send(0, at=-1.0)]],
+                [Check.RACE],
+            ),
+            "told by the rank": ([[told], []], [Check.WRITTEN]),
+        }
+        for name, (calls, expected) in table.items():
+            with self.subTest(name):
+                self.assertEqual(self.checks(*calls), expected)
+
+    def test_alike(self) -> None:
+        """What several ranks did not wait for is one line."""
+        (found,) = findings({r: [call(state="begun", own_work=True)] for r in range(3)})
+        self.assertEqual(found.ranks, (0, 1, 2))
+        self.assertIn("on ranks 0-2", found.text)
+
+    def test_most(self) -> None:
+        """A loop does not fill a page."""
+        calls = {r: [ended(number=n, reduce_op=str(r)) for n in range(1, 50)] for r in range(2)}
+        self.assertEqual(len(findings(calls)), MOST_OF_A_KIND)
+
+    def test_lost_calls(self) -> None:
+        """Where the log has dropped calls, nothing is said that needs them all."""
+        many = [send(1, state="ended")] * ENTRIES
+        self.assertEqual(self.checks(many, []), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,181 @@
+"""Tests the line about who did what differently: a table of ranks' calls, and what is said of them."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+from harness.calls import Call
+from harness.communication.explain import Explanation, RankState, explain, explain_failed_call
+from suites.selftest.communication.samples import call, making, receive, send, waits_for_key
+
+DONE = call(number=1, state="ended")
+NEXT = call(number=2)
+
+
+def left(rank: int, *calls: Call) -> RankState:
+    """A rank that has come to the end of its test."""
+    return RankState(rank, calls, finished=True)
+
+
+def waits(rank: int, *calls: Call) -> RankState:
+    """A rank that has not."""
+    return RankState(rank, calls)
+
+
+class ExplainTest(unittest.TestCase):
+    """The line that ``explain`` makes of calls."""
+
+    def check(self, states: list[RankState], text: str, *ranks: int) -> None:
+        """Checks the line and the ranks to blame."""
+        found = explain(states)
+        assert found is not None
+        self.assertEqual(found, Explanation(text, ranks))
+
+    def test_left_early(self) -> None:
+        """Who has left is the cause, and not who waits."""
+        self.check(
+            [left(0, DONE), *(waits(r, DONE, NEXT) for r in (1, 2, 3))],
+            "rank 0 left the test after all_reduce #1 of the default group; "
+            "ranks 1-3 wait in all_reduce #2 (t.py:20 in test_x)",
+            0,
+        )
+
+    def test_one_more(self) -> None:
+        """Where most have left, the one that waits does one thing more."""
+        self.check(
+            [*(left(r, DONE) for r in (0, 1, 2)), waits(3, DONE, NEXT)],
+            "rank 3 waits in all_reduce #2 (t.py:20 in test_x), for which nobody comes: "
+            "ranks 0-2 left the test after all_reduce #1 of the default group",
+            3,
+        )
+
+    def test_does_not_come(self) -> None:
+        """Who is elsewhere is the cause, with the place."""
+        self.check(
+            [RankState(0, [DONE], at="t.py:38 in step"), *(waits(r, DONE, NEXT) for r in (1, 2, 3))],
+            "rank 0 never came to all_reduce #2: it is at t.py:38 in step; "
+            "ranks 1-3 wait in all_reduce #2 (t.py:20 in test_x)",
+            0,
+        )
+
+    def test_gone(self) -> None:
+        """Who has died is the cause."""
+        states = [RankState(0, [DONE], gone="crashed with exit code 3"), waits(1, DONE, NEXT)]
+        found = explain([*states, waits(2, DONE, NEXT), waits(3, DONE, NEXT)])
+        assert found is not None
+        self.assertTrue(found.text.startswith("rank 0 crashed with exit code 3 after all_reduce #1"), found)
+
+    def test_differences(self) -> None:
+        """The odd rank comes first, with what it gave."""
+        odd: dict[str, Any] = {"agreed": "3", "tensors": "(3,) float32", "place": "t.py:30 in test_x"}
+        even: dict[str, Any] = {"agreed": "2", "tensors": "(2,) float32"}
+        self.check(
+            [waits(0, call(**even)), waits(1, call(**odd)), waits(2, call(**even)), waits(3, call(**even))],
+            "rank 1 reduces (3,) float32 in all_reduce #1 of the default group (t.py:30 in test_x), "
+            "ranks 0, 2, 3 (2,) float32",
+            1,
+        )
+        self.check(
+            [waits(r, call("broadcast", root=int(r == 2))) for r in range(4)],
+            "rank 2 takes rank 1 for the root, ranks 0, 1, 3 rank 0 for the root, in broadcast #1 of the "
+            "default group (t.py:20 in test_x)",
+            2,
+        )
+        self.check(
+            [waits(r, call("barrier" if r == 3 else "all_reduce")) for r in range(4)],
+            "rank 3 calls barrier #1 of the default group (t.py:20 in test_x), "
+            "ranks 0-2 call all_reduce #1 (t.py:20 in test_x)",
+            3,
+        )
+
+    def test_both_sides(self) -> None:
+        """Without a majority both sides are named."""
+        states = [waits(r, call("barrier" if r > 1 else "all_reduce")) for r in range(4)]
+        found = explain(states)
+        assert found is not None
+        self.assertEqual(found.ranks, (0, 1, 2, 3))
+
+    def test_cycle(self) -> None:
+        """A cycle of messages has nobody to blame."""
+        self.check(
+            [waits(r, receive((r + 1) % 3, members=(0, 1, 2))) for r in range(3)],
+            "ranks 0 -> 1 -> 2 -> 0 wait for each other in recv (t.py:20 in test_x)",
+        )
+
+    def test_tags(self) -> None:
+        """A message with another tag is told with both places."""
+        self.check(
+            [waits(0, send(1, 3, members=(0, 1))), waits(1, receive(0, 4, members=(0, 1)))],
+            "rank 1 waits for a message of rank 0 with tag 4 (t.py:20 in test_x), and rank 0 sends it one "
+            "with tag 3 (t.py:20 in test_x)",
+            0,
+            1,
+        )
+
+    def test_crossed_groups(self) -> None:
+        """Groups in another order: the odd rank, and what each side calls first."""
+        a: dict[str, Any] = {"members": (0, 1, 2), "group": "1"}
+        b: dict[str, Any] = {"members": (0, 1, 2), "group": "2"}
+        found = explain([waits(0, call(**a)), waits(1, call(**a)), waits(2, call(**b))])
+        assert found is not None
+        self.assertEqual(found.ranks, (2,))
+        self.assertIn(
+            "ranks call groups in different orders and wait for each other: rank 2 calls", found.text
+        )
+
+    def test_group_made_by_some(self) -> None:
+        """The ranks that did not come to make a group are named."""
+        self.check(
+            [waits(0, making(1, (0, 1))), left(1)],
+            "rank 1 left the test; rank 0 waits in new_group (t.py:20 in test_x)",
+            1,
+        )
+
+    def test_groups_in_other_orders(self) -> None:
+        """Ranks that make other groups at one place are told both."""
+        found = explain(
+            [waits(0, making(1, (0, 1))), waits(1, making(1, (0, 1, 2))), waits(2, making(1, (0, 1, 2)))]
+        )
+        assert found is not None
+        self.assertEqual(found.ranks, (0,))
+        self.assertIn("rank 0 makes group {0, 1}", found.text)
+
+    def test_key(self) -> None:
+        """A key that nobody sets has its waiting rank."""
+        self.check(
+            [waits(0, waits_for_key()), left(1)],
+            "rank 0 waits in store.get('key') (t.py:20 in test_x), for a key that nobody has set, "
+            "and nobody is left to set it",
+            0,
+        )
+
+    def test_nothing_to_say(self) -> None:
+        """Ranks that wait for nobody give no line."""
+        self.assertIsNone(explain([left(0), left(1)]))
+        self.assertIsNone(explain([RankState(0, at="t.py:3 in f"), RankState(1)]))
+        self.assertIsNone(explain([waits(r, NEXT) for r in range(4)]))
+
+
+class FailedCallTest(unittest.TestCase):
+    """The line about a call in which a rank failed."""
+
+    def test_the_rank_that_differs(self) -> None:
+        """It is the cause, and not the rank that the backend ended for it."""
+        sizes = [call(agreed=str(r == 1), tensors=str(r == 1)) for r in range(3)]
+        found = explain_failed_call(2, {r: [each] for r, each in enumerate(sizes)})
+        assert found is not None
+        self.assertEqual(found.ranks, (1,))
+
+    def test_earlier_differences(self) -> None:
+        """A difference in a call that was over long before is not the reason."""
+        calls = {r: [call(number=1, reduce_op=str(r)), call(number=2)] for r in range(2)}
+        self.assertIsNone(explain_failed_call(0, calls))
+
+    def test_without_calls(self) -> None:
+        """A rank that never communicated did not fail in a call."""
+        self.assertIsNone(explain_failed_call(0, {0: [], 1: [call()]}))
+
+
+if __name__ == "__main__":
+    unittest.main()

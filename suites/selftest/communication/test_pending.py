@@ -1,0 +1,109 @@
+"""Tests what a rank sees wrong in its own memory while calls are under way."""
+
+from __future__ import annotations
+
+import unittest
+
+import torch
+import torch.distributed as dist
+
+from harness.communication import pending
+from harness.communication.arguments import Arguments
+from harness.communication.pending import PendingCalls
+
+
+class Work:
+    """A work handle."""
+
+    def __init__(self, *, completed: bool = False) -> None:
+        self.completed = completed
+
+    def is_completed(self) -> bool:
+        """Whether the call is over."""
+        return self.completed
+
+
+class PendingTest(unittest.TestCase):
+    """What ``PendingCalls`` says of calls under way."""
+
+    def setUp(self) -> None:
+        self.calls = PendingCalls()
+
+    def begin(self, operation: str, tensor: torch.Tensor, work: Work, **fields: object) -> list[str]:
+        """Begins a call with one input, and returns what is found."""
+        arguments = Arguments((tensor,), **fields)  # type: ignore[arg-type]  # fields of Arguments
+        return list(self.calls.began(operation, operation, arguments, work))
+
+    def test_written(self) -> None:
+        """A tensor that was written before the wait is told once; one that was not is not."""
+        tensor, work = torch.ones(3), Work()
+        self.begin("all_reduce", tensor, work)
+        tensor.add_(1)
+        self.assertEqual(
+            list(self.calls.waited(work)), ["a tensor of all_reduce was written before the wait for it"]
+        )
+        self.assertEqual(list(self.calls.waited(work)), [])
+        self.begin("all_reduce", tensor, work)
+        self.assertEqual(list(self.calls.waited(work)), [])
+        self.assertFalse(self.calls)
+
+    def test_written_by_the_backend(self) -> None:
+        """Operations that the backend makes of operators say nothing by their versions."""
+        for operation, op in (("all_reduce", dist.ReduceOp.AVG), ("all_reduce_coalesced", dist.ReduceOp.SUM)):
+            tensor, work = torch.ones(3), Work()
+            self.begin(operation, tensor, work, reduce_op=op)
+            tensor.div_(2)
+            self.assertEqual(list(self.calls.waited(work)), [], operation)
+
+    def test_overlap(self) -> None:
+        """Two calls on the same bytes, one of which writes."""
+        whole = torch.zeros(8)
+        table = {
+            "both write": ("recv", whole[:5], "recv", whole[4:], 1),
+            "beside each other": ("recv", whole[:4], "recv", whole[4:], 0),
+            "both read": ("send", whole, "send", whole, 0),
+            "one writes": ("send", whole, "recv", whole[2:3], 1),
+        }
+        for name, (first, one, second, other, expected) in table.items():
+            with self.subTest(name):
+                self.calls.clear()
+                self.begin(first, one, Work())
+                self.assertEqual(len(self.begin(second, other, Work())), expected)
+
+    def test_overlap_with_what_is_over(self) -> None:
+        """A call that is over, waited for or asked about is in nobody's way."""
+        tensor = torch.zeros(2)
+        self.begin("recv", tensor, Work(completed=True))
+        self.assertEqual(self.begin("recv", tensor, Work()), [])
+        self.calls.clear()
+        for end in (lambda work: list(self.calls.waited(work)), self.calls.forget):
+            work = Work()
+            self.begin("recv", tensor, work)
+            end(work)
+            self.assertEqual(self.begin("recv", tensor, Work()), [])
+            self.calls.clear()
+
+    def test_outputs(self) -> None:
+        """What a call fills is written."""
+        tensor, other = torch.zeros(2), torch.zeros(2)
+        self.begin("all_gather", other, Work(), outputs=(tensor,))
+        self.assertEqual(len(self.begin("send", tensor, Work())), 1)
+        self.assertEqual(self.begin("send", other, Work()), [])
+
+    def test_unseen_tensors(self) -> None:
+        """Tensors without versions or bytes in a row are left out."""
+        with torch.inference_mode():
+            inferred = torch.ones(2)
+        for tensor in (inferred, torch.ones(2).to_sparse(), torch.ones(0)):
+            self.assertEqual(self.begin("recv", tensor, Work()), [])
+
+    def test_most(self) -> None:
+        """A program that never waits does not keep all its tensors alive."""
+        works = [Work() for _ in range(2 * pending.MOST)]
+        for work in works:
+            self.begin("send", torch.ones(1), work)
+        self.assertLessEqual(len(self.calls._pending), pending.MOST)
+
+
+if __name__ == "__main__":
+    unittest.main()

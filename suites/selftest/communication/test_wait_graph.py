@@ -1,0 +1,208 @@
+"""Tests the proof that ranks can never go on: tables of what ranks wait for, and what holds for any."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from harness.calls import Call, Kind, Signature
+from harness.communication.wait_graph import RankView, prove
+from suites.selftest.communication.samples import (
+    call,
+    making,
+    receive,
+    send,
+    sets_key,
+    waits_for_key,
+)
+from suites.selftest.properties import given
+
+UNTIL_S = 100.0
+
+
+def stuck(*ranks: RankView | Sequence[Call]) -> list[int]:
+    """The ranks that can never go on; a rank given by its calls alone runs on and cannot move."""
+    views = [r if isinstance(r, RankView) else RankView(0, r) for r in ranks]
+    numbered = [replace(view, rank=rank) for rank, view in enumerate(views)]
+    return [waiting.rank for waiting in prove(numbered, UNTIL_S)]
+
+
+def left(*calls: Call) -> RankView:
+    """A rank that has come to the end of its test."""
+    return RankView(0, calls, settled=True)
+
+
+def busy(*calls: Call) -> RankView:
+    """A rank that runs something else."""
+    return RankView(0, calls, can_move=True)
+
+
+DONE = call(state="ended")
+
+
+class CollectiveTest(unittest.TestCase):
+    """Ranks that wait in collectives."""
+
+    def test_table(self) -> None:
+        """Each row: the ranks, and who of them is stuck."""
+        second = call(number=2)
+        table: dict[str, tuple[list[Any], list[int]]] = {
+            "all have begun it": ([[second]] * 4, []),
+            "one has left": ([left(DONE), [second], [second], [second]], [1, 2, 3]),
+            "one is busy": ([busy(DONE), [second], [second], [second]], []),
+            "one that waits elsewhere for nobody of them": ([[waits_for_key()], [DONE], left(), left()], []),
+            "of three that wait, one is needed by a busy one": ([[second], busy(), [second], [second]], []),
+            "all wait in other collectives": (
+                [[call("barrier", 1)], [call("barrier", 1)], [call("broadcast", 1, root=0)], [call()]],
+                [0, 1, 2, 3],
+            ),
+            "other roots": ([[call("broadcast", root=0)]] * 3 + [[call("broadcast", root=1)]], [0, 1, 2, 3]),
+            "other sizes": (
+                [[call(agreed="2 x float32")]] * 3 + [[call(agreed="3 x float32")]],
+                [0, 1, 2, 3],
+            ),
+            "a member that does not exist here": ([[call(members=(0, 9))], left(), left(), left()], []),
+            "unknown members": ([[call(members=())], left(), left(), left()], []),
+            "gives up before the deadline": ([[call(timeout_s=50.0)], left(), left(), left()], []),
+            "gives up after the deadline": ([[call(timeout_s=500.0)], left(), left(), left()], [0]),
+            "waits with a timeout of its own": ([[call(bounded=True)], left(), left(), left()], []),
+            "another thread may serve it": ([[call(threads=2)], left(), left(), left()], []),
+            "begun and not waited for": ([[call(state="begun", own_work=True)], left(), left(), left()], []),
+        }
+        for name, (ranks, expected) in table.items():
+            with self.subTest(name):
+                self.assertEqual(stuck(*ranks), expected)
+
+    def test_roots(self) -> None:
+        """Who is not the root needs the root; the root of what it collects needs all."""
+        rows: tuple[tuple[str, int, str, list[int]], ...] = (
+            # operation, root, what ranks 0 to 3 do (w: they wait, l: they have left, b: they are busy), stuck
+            ("broadcast", 1, "wwbw", []),
+            ("broadcast", 0, "lwww", [1, 2, 3]),
+            ("broadcast", 0, "bwww", []),
+            ("scatter", 0, "lwww", [1, 2, 3]),
+            ("gather", 0, "wlbw", [0]),  # rank 3 may have sent its part
+            ("gather", 0, "lwww", [1, 2, 3]),
+            ("reduce", 2, "wlwb", [2]),
+        )
+        for operation, root, doing, expected in rows:
+            with self.subTest(operation=operation, root=root, doing=doing):
+                does: dict[str, Any] = {"w": [call(operation, root=root)], "l": left(), "b": busy()}
+                self.assertEqual(stuck(*(does[letter] for letter in doing)), expected)
+
+    def test_sub_groups(self) -> None:
+        """A rank outside of a group is nobody's hope."""
+        inner = call(members=(0, 1), group="1")
+        self.assertEqual(stuck([inner], left(), busy(), busy()), [0])
+        self.assertEqual(stuck([inner], busy(), left(), left()), [])
+
+    def test_crossed(self) -> None:
+        """Two groups with the same members, called in other orders."""
+        a, b = call(members=(0, 1), group="1"), call(members=(0, 1), group="2")
+        self.assertEqual(stuck([a], [b], left(), left()), [0, 1])
+
+    def test_backward(self) -> None:
+        """A backward pass waits for what it has started in C++, and for nothing before it."""
+        backward = Call(Signature("backward", kind=Kind.BACKWARD), 1, 1, 20.0, 20.0)
+        early, late = call(state="begun", unseen=True), call(number=15, state="begun", unseen=True)
+        self.assertEqual(stuck([early, backward, late], left(early), left(early), left(early)), [0])
+        self.assertEqual(stuck([early, backward], left(), left(), left()), [])
+
+
+class MessageTest(unittest.TestCase):
+    """Ranks that wait for messages, or for somebody to take theirs."""
+
+    def test_table(self) -> None:
+        """Each row: two ranks, and who of them is stuck."""
+        world: dict[str, Any] = {"members": (0, 1)}
+        table: dict[str, tuple[list[Any], list[int]]] = {
+            "both receive": ([[receive(1, **world)], [receive(0, **world)]], [0, 1]),
+            "both send": ([[send(1, **world)], [send(0, **world)]], [0, 1]),
+            "one sends, one receives": ([[send(1, **world)], [receive(0, **world)]], []),
+            "another tag": ([[send(1, 3, **world)], [receive(0, 4, **world)]], [0, 1]),
+            "the second message": (
+                [
+                    left(send(1, state="ended", **world)),
+                    [receive(0, state="ended", **world), receive(0, **world)],
+                ],
+                [1],
+            ),
+            "from any, who is busy": ([[receive(None, **world)], busy()], []),
+            "from any, who has left": ([[receive(None, **world)], left()], [0]),
+            "from any, who has sent": ([[receive(None, **world)], left(send(0, state="begun", **world))], []),
+            "to one that takes any": ([[send(1, **world)], busy(receive(None, **world))], []),
+            "a backend whose send returns": ([[send(1, backend="mpi", **world)], left()], []),
+        }
+        for name, (ranks, expected) in table.items():
+            with self.subTest(name):
+                self.assertEqual(stuck(*ranks), expected)
+
+
+class RendezvousTest(unittest.TestCase):
+    """Ranks that make groups, or wait for a key."""
+
+    def test_making(self) -> None:
+        """A group is made when all members make it."""
+        self.assertEqual(stuck([making(1, (0, 1))], left()), [0])
+        self.assertEqual(stuck([making(1, (0, 1))], [making(1, (0, 1))]), [])
+        self.assertEqual(stuck([making(1, (0, 1))], busy()), [])
+
+    def test_keys(self) -> None:
+        """Anybody who runs may set a key; one that was set is there."""
+        self.assertEqual(stuck([waits_for_key()], left()), [0])
+        self.assertEqual(stuck([waits_for_key()], busy()), [])
+        self.assertEqual(stuck([waits_for_key()], left(sets_key())), [])
+        self.assertEqual(stuck([waits_for_key()], left(sets_key("other"))), [0])
+        self.assertEqual(stuck([waits_for_key()]), [0])
+        self.assertEqual(stuck(RankView(0, [waits_for_key()], helped=True), left()), [])
+
+
+CALLS = st.sampled_from(
+    [
+        call(),
+        call(number=2),
+        call(state="ended"),
+        call("barrier", 2),
+        call("broadcast", root=1),
+        call(members=(0, 1), group="1"),
+        receive(0),
+        receive(1),
+        receive(None),
+        send(2),
+        making(2, (0, 1)),
+        waits_for_key(),
+        sets_key(),
+    ]
+)
+VIEWS = st.builds(
+    RankView, st.just(0), st.lists(CALLS, max_size=3), settled=st.booleans(), can_move=st.booleans()
+)
+
+
+class PropertyTest(unittest.TestCase):
+    """What holds for any ranks."""
+
+    @given(st.lists(VIEWS, min_size=4, max_size=4))
+    def test_only_waiting_ranks(self, views: list[RankView]) -> None:
+        """A rank that is done, can move or waits for nothing is never stuck."""
+        numbered = [replace(view, rank=rank) for rank, view in enumerate(views)]
+        for waiting in prove(numbered, UNTIL_S):
+            view = numbered[waiting.rank]
+            self.assertFalse(view.settled or view.can_move)
+            self.assertTrue(waiting.call.waits)
+
+    @given(st.lists(VIEWS, min_size=4, max_size=4), st.integers(0, 3))
+    def test_more_movement_frees(self, views: list[RankView], rank: int) -> None:
+        """If a rank can move that could not, no other rank becomes stuck by it."""
+        numbered = [replace(view, rank=number) for number, view in enumerate(views)]
+        before = {w.rank for w in prove(numbered, UNTIL_S)}
+        numbered[rank] = replace(numbered[rank], can_move=True, settled=False)
+        self.assertLessEqual({w.rank for w in prove(numbered, UNTIL_S)}, before)
+
+
+if __name__ == "__main__":
+    unittest.main()

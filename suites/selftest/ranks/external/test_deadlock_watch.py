@@ -1,0 +1,81 @@
+"""Tests the watch over external ranks, on a store that all of them share."""
+
+from __future__ import annotations
+
+import threading
+import time
+import unittest
+import unittest.mock
+from dataclasses import replace
+
+import torch.distributed as dist
+
+from harness.calls import Call, Signature
+from harness.communication.call_log import Head
+from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch
+from harness.system import posix
+
+BARRIER = Signature("barrier", "0", members=(0, 1, 2), default=True)
+
+
+def waits(**fields: object) -> Call:
+    """A barrier for which a rank waits since now."""
+    now = time.monotonic()
+    return Call(BARRIER, 1, 1, now, now, **fields)  # type: ignore[arg-type]  # fields of Call
+
+
+class WatchTest(unittest.TestCase):
+    """``ExternalDeadlockWatch`` of three ranks, of which rank 2 is done."""
+
+    def setUp(self) -> None:
+        store = dist.HashStore()
+        self.until_s = time.monotonic() + 60.0
+        self.watches = [ExternalDeadlockWatch(store, "t", rank, self.until_s) for rank in range(3)]
+        asleep = unittest.mock.patch.object(posix, "could_run", return_value=False)
+        self.could_run = asleep.start()
+        self.addCleanup(asleep.stop)
+
+    def look(self, *calls: Call, changes: int = 1, done: tuple[Call, ...] = ()) -> tuple[int, ...]:
+        """One look of each process; what rank 1 hears then. ``done`` are the calls of rank 2."""
+        for rank, call in enumerate(calls):
+            self.watches[rank].tell(Head(changes, changes), [call])
+        self.watches[0].judge([0, 1], {2: done})
+        return self.watches[1].deadlocked()
+
+    def test_stuck(self) -> None:
+        """All hear of ranks that wait for one that is done, once two looks prove it."""
+        call = waits()
+        heard = [self.look(call, call) for _ in range(5)]
+        self.assertEqual(heard[0], ())
+        self.assertEqual(heard[-1], (0, 1))
+        self.assertEqual(self.watches[2].deadlocked(), (0, 1))
+
+    def test_movement(self) -> None:
+        """Ranks that move are not stuck."""
+        for changes in range(6):
+            self.assertEqual(self.look(waits(), waits(), changes=changes), ())
+
+    def test_awake(self) -> None:
+        """Nor are ranks of which a thread runs."""
+        self.could_run.return_value = True
+        call = waits()
+        self.assertEqual([self.look(call, call) for _ in range(5)][-1], ())
+
+    def test_own_timeout(self) -> None:
+        """A call that gives up before the deadline is no proof, by the clock of its own host."""
+        short = replace(waits(), signature=replace(BARRIER, timeout_s=5.0))
+        self.assertEqual([self.look(short, short) for _ in range(5)][-1], ())
+
+    def test_waits_for_a_moving_rank(self) -> None:
+        """A rank that tells nothing of a wait may still come."""
+        call = waits()
+        self.assertEqual([self.look(call, done=(call,)) for _ in range(5)][-1], ())
+
+    def test_own_thread(self) -> None:
+        """The thread that looks runs, and is left out."""
+        self.look(waits(), waits())
+        self.could_run.assert_called_with("self", without=threading.get_native_id())
+
+
+if __name__ == "__main__":
+    unittest.main()
