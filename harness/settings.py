@@ -39,7 +39,7 @@ SEED = 1234
 LARGEST_SEED = 2**32 - 1
 
 LAUNCHERS = ("forkserver", "spawn", "external")
-RANK_OUTPUTS = ("capture", "stream")
+RANK_OUTPUTS = ("capture", "stream", "raw")
 COMM_CHECKS = ("off", "warn", "error")
 RANK_MODES = ("fresh", "pooled", "threads", "local")
 
@@ -102,7 +102,9 @@ VARIABLES = (
     ),
     Variable(EnvVar.RANKS, "|".join(RANK_MODES), "what ranks are, where the class allows it"),
     Variable(
-        EnvVar.RANK_OUTPUT, "|".join(RANK_OUTPUTS), "keep what ranks print, or pass it on with a prefix"
+        EnvVar.RANK_OUTPUT,
+        "|".join(RANK_OUTPUTS),
+        "keep what ranks print, show its lines with the rank in front, or show it as it comes",
     ),
     Variable(
         EnvVar.STRICT,

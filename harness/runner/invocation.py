@@ -59,7 +59,7 @@ class Invocation:
     @property
     def streams(self) -> bool:
         """True where tests write directly to this process's standard output."""
-        return self.debugger or self.settings.rank_output == "stream"
+        return self.debugger or self.settings.rank_output != "capture"
 
     @property
     def upstream_deadlines(self) -> bool:

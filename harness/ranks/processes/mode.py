@@ -18,6 +18,7 @@ from harness.ranks.processes import choose_launcher, pool
 from harness.ranks.processes.deadlock_watch import LOOK_EVERY_S
 from harness.ranks.processes.fast_path import await_passes
 from harness.ranks.processes.launcher import Launcher
+from harness.ranks.processes.live_output import Screen
 from harness.ranks.processes.output import Output, log_file
 from harness.ranks.processes.pool import PooledSet
 from harness.ranks.processes.rank_process import RankProcess
@@ -169,9 +170,9 @@ def supervise(
         heard = await_passes(ranks, min(begun + limits.timeout_s, monotonic() + LOOK_EVERY_S))
         if heard.outcomes is not None:
             return JobResult(heard.outcomes)
-    stream = settings.rank_output == "stream"
+    screen = Screen()
     outputs = [
-        Output(rank, stream=stream, log=log_file(settings.log_dir, test_id, rank))
+        Output(shown=screen.shown(rank, settings.rank_output), log=log_file(settings.log_dir, test_id, rank))
         for rank in range(ranks.world_size)
     ]
     try:

@@ -1,11 +1,12 @@
-"""Collects what a rank prints: the end of it in memory, all of it in a log file or on the terminal."""
+"""Collects what a rank prints: the end of it in memory, all of it in a log file where one is wanted."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import BinaryIO
+
+from harness.ranks.processes.live_output import Shown
 
 # How much of the end of each rank's output is kept; the output around a failure is far shorter.
 TAIL_BYTES = 64 * 1024
@@ -14,13 +15,15 @@ LOG_BYTES = 64 * 1024 * 1024
 
 
 class Output:
-    """The output of one rank. Owns the rank's log file, if there is one, which ``close`` closes."""
+    """The output of one rank, which ``shown`` shows as it comes.
 
-    def __init__(self, rank: int, *, stream: bool = False, log: Path | None = None) -> None:
+    Owns the rank's log file, if there is one, which ``close`` closes.
+    """
+
+    def __init__(self, *, shown: Shown | None = None, log: Path | None = None) -> None:
         self._tail = bytearray()
         self._total = 0
-        self._line = bytearray()
-        self._prefix = f"[rank {rank}] ".encode() if stream else None
+        self._shown = shown
         self.log_path = log
         self._log: BinaryIO | None = log.open("wb") if log is not None else None
 
@@ -32,21 +35,8 @@ class Output:
             del self._tail[:-TAIL_BYTES]
         if self._log is not None and self._total <= LOG_BYTES:
             self._log.write(data)
-        if self._prefix is not None:
-            self._stream(data)
-
-    def _stream(self, data: bytes) -> None:
-        self._line += data
-        if b"\n" not in data and len(self._line) < TAIL_BYTES:
-            return
-        *lines, rest = self._line.split(b"\n")
-        if not lines or len(rest) >= TAIL_BYTES:  # binary output may have no line end: memory is limited here
-            lines.append(rest)
-            rest = bytearray()
-        self._line = rest
-        if lines:
-            assert self._prefix is not None
-            _write_out(b"".join(self._prefix + line + b"\n" for line in lines))
+        if self._shown is not None:
+            self._shown.feed(data)
 
     def text(self) -> str:
         """The end of the output as text, with the number of bytes left out before it."""
@@ -56,26 +46,12 @@ class Output:
         return f"[... {left_out} bytes left out ...]\n{text}" if left_out else text
 
     def close(self) -> None:
-        """Ends the last line on the terminal and closes the log file."""
-        if self._prefix is not None and self._line:
-            self._stream(b"\n")
+        """Shows the rest of what the rank printed, and closes the log file."""
+        if self._shown is not None:
+            self._shown.close()
         if self._log is not None:
             self._log.close()
             self._log = None
-
-
-def _write_out(data: bytes) -> None:
-    """Writes bytes to this process's standard output, below its text layer where there is one."""
-    stream = sys.stdout
-    if stream is None:  # this process was started without standard output
-        return
-    raw = getattr(stream, "buffer", None)
-    if raw is None:
-        stream.write(data.decode("utf-8", errors="backslashreplace"))
-    else:
-        stream.flush()
-        raw.write(data)
-    stream.flush()
 
 
 def log_file(directory: str | None, test_id: str, rank: int) -> Path | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import tempfile
 import tracemalloc
@@ -24,7 +22,7 @@ class TailTest(unittest.TestCase):
     @given(st.lists(st.binary(max_size=3 * TAIL_BYTES // 2), max_size=4))
     def test_tail(self, chunks: list[bytes]) -> None:
         """The last 64 KiB of the output are kept, with the number of bytes before them."""
-        whole, kept = b"".join(chunks), Output(0)
+        whole, kept = b"".join(chunks), Output()
         for chunk in chunks:
             kept.feed(chunk)
         tail = whole[-TAIL_BYTES:].decode("utf-8", "backslashreplace")
@@ -34,7 +32,7 @@ class TailTest(unittest.TestCase):
 
     def test_memory(self) -> None:
         """A rank that prints for ever does not fill the memory."""
-        kept, chunk = Output(0), bytes(TAIL_BYTES)
+        kept, chunk = Output(), bytes(TAIL_BYTES)
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
         for _ in range(50):
@@ -44,53 +42,24 @@ class TailTest(unittest.TestCase):
 
     def test_undecodable(self) -> None:
         """Bytes that do not decode are shown as escapes."""
-        kept = Output(0)
+        kept = Output()
         kept.feed(b"a\xffb")
         self.assertEqual(kept.text(), "a\\xffb")
 
 
-class StreamTest(unittest.TestCase):
-    """Output that goes to the terminal line by line."""
+class ShownTest(unittest.TestCase):
+    """Output that is shown as it comes."""
 
-    def shown(self, *chunks: bytes) -> str:
-        """Returns what the terminal gets for these chunks."""
-        stream = io.StringIO()
-        with contextlib.redirect_stdout(stream):
-            out = Output(3, stream=True)
-            for chunk in chunks:
-                out.feed(chunk)
-            out.close()
-        return stream.getvalue()
-
-    def test_lines(self) -> None:
-        """Each line shows its rank, however the bytes were split."""
+    def test_all(self) -> None:
+        """Each piece is shown, and the end of the output is told."""
+        shown = mock.Mock()
+        out = Output(shown=shown)
+        out.feed(b"one")
+        out.feed(b"two\n")
+        out.close()
         self.assertEqual(
-            self.shown(b"on", b"e\ntwo\nth", b"ree"), "[rank 3] one\n[rank 3] two\n[rank 3] three\n"
+            shown.mock_calls, [mock.call.feed(b"one"), mock.call.feed(b"two\n"), mock.call.close()]
         )
-
-    def test_no_standard_output(self) -> None:
-        """A process that was started without standard output drops the lines."""
-        with mock.patch("sys.stdout", None):
-            output.Output(1, stream=True).feed(b"line\n")
-
-    def test_nothing(self) -> None:
-        """No output makes no line."""
-        self.assertEqual(self.shown(), "")
-
-    def test_split_character(self) -> None:
-        """A character that comes in two pieces is shown as one."""
-        ae = "ä".encode()
-        self.assertEqual(self.shown(ae[:1], ae[1:] + b"\n"), "[rank 3] ä\n")
-
-    def test_bytes(self) -> None:
-        """A stream with a buffer gets the bytes unchanged."""
-        raw = io.BytesIO()
-        text = io.TextIOWrapper(raw, encoding="ascii")
-        with contextlib.redirect_stdout(text):
-            out = Output(0, stream=True)
-            out.feed(b"\xff\n")
-            out.close()
-        self.assertEqual(raw.getvalue(), b"[rank 0] \xff\n")
 
 
 class LogTest(unittest.TestCase):
@@ -105,7 +74,7 @@ class LogTest(unittest.TestCase):
         """The file holds every byte, and its directory is made."""
         path = log_file(os.path.join(self.directory, "deep", "er"), "a.B.test_c", 2)
         assert path is not None
-        out = Output(2, log=path)
+        out = Output(log=path)
         out.feed(b"one\xff")
         out.feed(b"two")
         out.close()
@@ -115,7 +84,7 @@ class LogTest(unittest.TestCase):
     def test_bound(self) -> None:
         """The file stops growing at its limit."""
         path = Path(self.directory, "log")
-        out = Output(0, log=path)
+        out = Output(log=path)
         chunk = b"x" * (output.LOG_BYTES // 4)
         for _ in range(8):
             out.feed(chunk)
@@ -138,7 +107,7 @@ class LogTest(unittest.TestCase):
 
     def test_close_twice(self) -> None:
         """A second close does nothing."""
-        out = Output(0, log=Path(self.directory, "log"))
+        out = Output(log=Path(self.directory, "log"))
         out.close()
         out.close()
 

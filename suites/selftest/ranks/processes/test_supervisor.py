@@ -58,7 +58,7 @@ class SupervisorTest(unittest.TestCase):
     ) -> JobResult:
         """Supervises the ranks to their end."""
         clock = clock or patient_clock()
-        outputs = [Output(rank) for rank in range(2)]
+        outputs = [Output() for rank in range(2)]
         ranks: Any = self.ranks  # stands in for a RankSet
         return Supervisor(ranks, outputs, limits, clock(), clock=clock, **more).run()
 
