@@ -132,11 +132,8 @@ class Supervisor:
             self._register()
             for rank, data in self._heard.data.items():
                 self._take_reports(self._watched[rank], bytes(data))
-            while (step := self._decide()).action is not Action.DONE:
-                if step.action is Action.GIVE_UP:
-                    break
-                self._act(step)
-                self._see(self._wait_s(step))
+            while self._goes_on():
+                continue
         for watched in self._watched:
             self._drain(watched)
             watched.output.close()
@@ -144,6 +141,20 @@ class Supervisor:
         interrupted = self._view.interrupted is not None
         unswept = (UNSWEPT,) if self._waits_for_sweep() and all(w.gone for w in self._watched) else ()
         return JobResult(outcomes, tuple(self._ranks.swept or ()), self._server_lost, interrupted, unswept)
+
+    def _goes_on(self) -> bool:
+        """Decides, acts and waits once; False at the end. Ctrl-C counts wherever in this it comes."""
+        try:
+            step = self._decide()
+            if step.action in (Action.DONE, Action.GIVE_UP):
+                return False
+            self._act(step)
+            self._see(self._wait_s(step))
+        except KeyboardInterrupt:
+            if self._view.interrupted is not None:
+                raise  # the second Ctrl-C ends the wait at once
+            self._view = replace(self._view, interrupted=self._clock())
+        return True
 
     # -- seeing
 
@@ -157,13 +168,8 @@ class Supervisor:
         self._ranks.events.setblocking(False)
 
     def _see(self, timeout_s: float | None) -> None:
-        try:
-            for key, _ in self._selector.select(timeout_s):
-                key.data()
-        except KeyboardInterrupt:
-            if self._view.interrupted is not None:
-                raise  # the second Ctrl-C ends the wait at once
-            self._view = replace(self._view, interrupted=self._clock())
+        for key, _ in self._selector.select(timeout_s):
+            key.data()
 
     def _wait_s(self, step: NextStep) -> float | None:
         if step.action is not Action.WAIT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import mmap
@@ -44,6 +45,18 @@ def patient_clock() -> Callable[[], float]:
     """
     start, calls = time.monotonic(), itertools.count()
     return lambda: start if next(calls) < FIRST_LOOK else time.monotonic()
+
+
+def interrupted_clock(calls: tuple[int, ...]) -> Callable[[], float]:
+    """Returns a clock during whose calls of these numbers, counted from 1, Ctrl-C comes."""
+    numbers = itertools.count(1)
+
+    def clock() -> float:
+        if next(numbers) in calls:
+            raise KeyboardInterrupt
+        return time.monotonic()
+
+    return clock
 
 
 class SupervisorTest(unittest.TestCase):
@@ -102,6 +115,22 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual((watched.outcomes[1].output, watched.outcomes[1].peak_memory), ("hello", 1 << 20))
         self.assertEqual(sorted(o.order for o in watched.outcomes), [0, 1])
         self.assertEqual([o.pid for o in watched.outcomes], [1000, 1001])
+
+    def test_interrupted_anywhere(self) -> None:
+        """Ctrl-C counts while the supervisor decides and acts as while it waits; the second ends it."""
+        patient = replace(SHORT, timeout_s=300.0)
+        for places, calls in (("one", (2,)), ("another", (3,)), ("a third", (4,)), ("twice", (2, 4))):
+            with self.subTest(places), contextlib.ExitStack() as undo:
+                self.ranks = undo.enter_context(contextlib.closing(Played(2)))
+                for rank in (0, 1):
+                    self.dies_of(rank, signal.SIGTERM)
+                clock = interrupted_clock(calls)
+                if len(calls) == 2:
+                    self.assertRaises(KeyboardInterrupt, self.watch, patient, clock)
+                    continue
+                watched = self.watch(patient, clock)
+                self.assertTrue(watched.interrupted)
+                self.assertEqual(self.statuses(watched), [Status.ENDED] * 2)
 
     def test_no_word(self) -> None:
         """A rank that exits without a report has crashed, even with code 0."""
