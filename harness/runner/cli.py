@@ -6,6 +6,7 @@ The options are in ``options``; the steps of a run are in ``command``.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -15,11 +16,16 @@ from harness.runner.exit_codes import ExitCode
 from harness.runner.options import PROG, parse
 from harness.system import posix
 
+# The first word of a command line that is for a script in place of tests.
+RUN = "run"
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the runner with ``argv``, the process's arguments by default; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     _open_streams()
+    if words[:1] == [RUN]:
+        return _run_script(words[1:])
     try:
         options = parse(words)
         from harness.runner.command import execute  # imported late: --help and usage errors do not need it
@@ -39,6 +45,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         traceback.print_exc()
         return _fail("the harness itself failed; what had finished is in the run's journal", ExitCode.BROKEN)
+
+
+def _run_script(words: Sequence[str]) -> int:
+    """Runs ``torch-harness run``: a script on ranks in place of tests."""
+    program = os.path.basename(sys.argv[0])
+    prog = f"python {program} {RUN}" if program.endswith(".py") else f"torch-harness {RUN}"
+    code: int = importlib.import_module("harness.run.cli").main(words, prog)
+    return code
 
 
 def _fail(text: str, code: ExitCode) -> int:

@@ -22,7 +22,10 @@ Runs the conformance suites, or the tests that are named, in worker processes.
 
 NAME is a suite (c10d), a module (suites.aot.test_export, aot.test_export), a path, a class, a full test
 id or a path with the rest of an id behind it (tests/test_x.py::Class.method). Without names every standard
-suite runs; `selftest` names the harness's own tests."""
+suite runs; `selftest` names the harness's own tests.
+
+`run` as the first word is another command, which runs an ordinary script on ranks (`run --help`); a suite of
+that name is suites.run or ./run."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -105,7 +108,7 @@ def build() -> _Parser:
     """Makes the parser with all options."""
     parser = _Parser(
         prog=PROG,
-        usage=f"{PROG} [options] [NAME ...]",
+        usage=f"{PROG} [options] [NAME ...]\n       {PROG} run -n N SCRIPT [ARGUMENT ...]",
         description=_DESCRIPTION,
         epilog=_epilog(),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -94,6 +94,15 @@ TABLE = (
     ),
     # Of ranks their deadlines alone: a worker's deadline leaves room for them.
     Part("runner", ("runner",), (*LOW, "report", "requirements", "system", "ranks.deadlines")),
+    # A script on ranks takes of the cases how a verdict is told, of the runner its exit codes.
+    Part(
+        "run",
+        ("run",),
+        (
+            *(*FOR_RANKS, "report.failure", "ranks", "ranks.processes"),
+            *("cases.verdict", "runner.exit_codes"),
+        ),
+    ),
     # run_tests() and load_tests, which a test module calls: they are a way into the runner.
     Part("modules", ("modules",), (*LOW, "test case", "runner")),
     # The package itself, which resolves its public names when they are used.
@@ -106,12 +115,13 @@ FOR_THE_TYPE_CHECKER = "harness"
 # gives torch's cases our ranks before it imports a test's module; other runs do not load dropin.
 BY_NAME = {
     ("runner.listing", "dropin"),
+    ("runner.cli", "run.cli"),  # `torch-harness run`, which runs no test
     ("ranks.processes.module_import", "dropin"),
     ("ranks.processes.preload", "tensors"),  # where a test has imported torch, before ranks are forked
 }
 # torch keeps its threaded and fake process groups in torch.testing._internal; dropin is about that package.
 TORCH_INTERNALS = {"dropin", "ranks.threads.torch_groups", "ranks.local.rank"}
-WITHOUT_TORCH = {"values", "report", "system", "runner"}
+WITHOUT_TORCH = {"values", "report", "system", "runner", "run"}
 
 
 class Import(NamedTuple):
@@ -356,8 +366,8 @@ class WeightTest(unittest.TestCase):
         self.assertEqual(self.loaded("from harness import MultiProcessTestCase") & heavy, set())
 
     def test_runner(self) -> None:
-        """Importing all of the runner and the reports brings no torch."""
-        parts = ("runner", "report")
+        """Importing all of the runner, of the reports and of what starts scripts brings no torch."""
+        parts = ("runner", "report", "run")
         statements = [f"import harness.{name}" for name in MODULES if part_of(name).name in parts]
         self.assertNotIn("torch", self.loaded("\n".join(statements)))
 
