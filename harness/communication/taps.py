@@ -389,9 +389,9 @@ def _making(original: Callable[..., Any], c10d: Any, taps: Taps) -> Callable[...
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder
-        if recorder is None:
+        if recorder is None or len(args) < 6:  # torch itself gives these by position in each release
             return original(*args, **kwargs)
-        group_size, _, members, _, _, group_name, *_ = args  # so they are given in each release of torch
+        group_size, _, members, _, _, group_name, *_ = args
         name = str(group_name)
         timeout = kwargs.get("timeout")
         default = not members

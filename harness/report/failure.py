@@ -145,7 +145,8 @@ def _meanwhile(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:
 
 
 def _says_more_than_its_verdict(root: RankOutcome) -> bool:
-    return root.status is not Status.CRASHED or bool(root.calls)
+    waited = root.status in (Status.TIMED_OUT, Status.DEADLOCKED)
+    return waited or (root.status is Status.CRASHED and bool(root.calls))
 
 
 def _stacks(outcome: TestOutcome) -> list[str]:

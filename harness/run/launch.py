@@ -12,7 +12,8 @@ from time import monotonic
 from harness import environment
 from harness.cases.verdict import left_behind
 from harness.errors import UsageError
-from harness.outcomes import MergeRules, RankOutcome, Status, TestOutcome, lost_a_peer, merge
+from harness.merging import MergeRules, merge, with_communication
+from harness.outcomes import Status, TestOutcome, lost_a_peer
 from harness.protocol import Launch
 from harness.ranks.job import Job, JobResult
 from harness.ranks.processes import module_import
@@ -113,15 +114,13 @@ def verdict(result: JobResult) -> TestOutcome:
     """
     outcome = merge(result.outcomes, RULES)
     cause = next((o for o in outcome.ranks if o.rank == outcome.root_cause), None)
-    if result.interrupted or (cause is not None and _for_want_of_a_peer(cause)):
+    waited = outcome.status in (Status.TIMED_OUT, Status.DEADLOCKED)
+    if result.interrupted or waited or (cause is not None and lost_a_peer(cause.error)):
         outcome = merge(result.outcomes)
+    outcome = with_communication(outcome, environment.settings().comm_check or None)
     if result.interrupted:
         outcome = replace(outcome, status=Status.ENDED, root_cause=None, reason="interrupted")
-    return replace(outcome, warnings=left_behind(result))
-
-
-def _for_want_of_a_peer(cause: RankOutcome) -> bool:
-    return cause.status is Status.TIMED_OUT or lost_a_peer(cause.error)
+    return replace(outcome, warnings=(*left_behind(result), *outcome.communication))
 
 
 def exit_code(result: JobResult, outcome: TestOutcome) -> ExitCode:

@@ -7,6 +7,7 @@ import unittest
 
 from harness import errors
 from harness.errors import (
+    CommunicationWarning,
     HarnessError,
     LaunchError,
     MethodNotRun,
@@ -29,6 +30,7 @@ CAUGHT_AS: dict[type[BaseException], set[type[BaseException]]] = {
     ProtocolError: {HarnessError},
     RankFailure: {RankProblem, HarnessError, AssertionError, RuntimeError},
     RankError: {RankProblem, HarnessError, RuntimeError},
+    CommunicationWarning: {UserWarning},
     RankLeakWarning: {UserWarning},
 }
 

@@ -37,6 +37,7 @@ from harness.ranks.processes.deadlock_watch import LOOK_EVERY_S, DeadlockWatch, 
 from harness.ranks.processes.fast_path import CollectedReports
 from harness.ranks.processes.output import Output
 from harness.ranks.processes.rank_set import RankLink, RankSet
+from harness.settings import TIMEOUT_S
 from harness.system import posix
 from harness.system.server_process import STOPPED
 from harness.system.signals import RANK_STACKS
@@ -362,9 +363,10 @@ class Supervisor:
 
     def _look_for_deadlocks(self, now: float) -> None:
         ranks = [WatchedRank(w.link.rank, w.link.log, self._pid(w), w.settled) for w in self._watched]
-        stuck = {
-            each.rank for each in self._deadlocks.look(ranks, self._view.started + self._limits.timeout_s)
-        }
+        until = self._view.started + self._limits.timeout_s
+        if math.isinf(until):  # of a run without a deadline, a call that gives up soon is no deadlock either
+            until = now + TIMEOUT_S
+        stuck = {each.rank for each in self._deadlocks.look(ranks, until)}
         if stuck:
             self._view = replace(self._view, deadlocked=now)
             for watched in self._watched:

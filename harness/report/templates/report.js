@@ -3,7 +3,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const tests = data.tests;
   const PAGE = 100; // rows added at a time
-  const ORDER = ["crashed", "timed out", "error", "failed", "unexpected success", "ended", "flaky", "passed",
+  const ORDER = ["crashed", "deadlocked", "timed out", "error", "failed", "unexpected success", "ended", "flaky", "passed",
     "expected failure", "skipped"];
   const byId = (id) => document.getElementById(id);
   const state = { statuses: new Set(), words: [], suite: "", sort: "bad" };
@@ -202,7 +202,7 @@
       pen.font = "12px system-ui, sans-serif";
       const colors = { passed: color("good"), "expected failure": color("good"), failed: color("bad"),
         error: color("bad"), "unexpected success": color("bad"), crashed: color("crash"),
-        "timed out": color("crash"), skipped: color("skip"), ended: color("rest") };
+        "timed out": color("crash"), deadlocked: color("crash"), skipped: color("skip"), ended: color("rest") };
       pen.textBaseline = "middle";
       const every = step();
       for (let n = 0; n * every <= span; n++) {

@@ -97,7 +97,7 @@ class HeldRows(FaultRows):
                 held = Counter(line[6:] for line in played.rank(rank).output.splitlines())
                 held.pop("/dev/null")
                 # Standard output and standard error, the pipe for stacks; the log and Python's mapping of it.
-                own = {"pipe": 3, "socket": 1, "/memfd:harness-collectives (deleted)": 2}
+                own = {"pipe": 3, "socket": 1, "/memfd:harness-calls (deleted)": 2}
                 with self.subTest(ranks=ranks, rank=rank):
                     self.assertEqual(held, own)
 

@@ -90,7 +90,7 @@ def channel() -> socket.socket:
 
 def log() -> int:
     """The memory file of the rank's call log."""
-    return find("/memfd:harness-collectives")
+    return find("/memfd:harness-calls")
 
 
 def stack() -> int:

@@ -21,11 +21,11 @@ class CountsTest(unittest.TestCase):
 
     def test_each_status_counts_once_and_all_add_up(self) -> None:
         summary = Summary(tuple(record(f"t.{s.name}", s) for s in Status))
-        self.assertEqual((summary.passed, summary.failed, summary.skipped), (2, 6, 1))
-        self.assertEqual(summary.line, "2 passed, 6 failed, 1 skipped")
+        self.assertEqual((summary.passed, summary.failed, summary.skipped), (2, 7, 1))
+        self.assertEqual(summary.line, "2 passed, 7 failed, 1 skipped")
         self.assertEqual(
             summary.asides,
-            "1 crashed, 1 timed out, 1 failed as expected, 1 passed unexpectedly, "
+            "1 crashed, 1 deadlocked, 1 timed out, 1 failed as expected, 1 passed unexpectedly, "
             "1 ended before their verdict",
         )
 

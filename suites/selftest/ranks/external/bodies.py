@@ -171,7 +171,7 @@ class Two(DistributedTestBase):
         """Fails on rank 0."""
         self.assertEqual(self.rank, 1)
 
-    @timeout(SHORT_S)
+    @timeout(60)
     def test_deadlock(self) -> None:
         """Each rank waits for a message from the other, in C."""
         self.create_pg("cpu")

@@ -193,8 +193,8 @@ class LostTest(unittest.TestCase):
         job.wait()
         self.assertEqual(job.codes, [1, 1], job.printed)
         for printed in job.printed:
-            self.assertIn("Two.test_deadlock: timed out", printed)
-            self.assertIn("ranks 0, 1 wait in recv #1", printed)
+            self.assertIn("Two.test_deadlock: deadlocked", printed)
+            self.assertIn("cause: ranks 0 -> 1 -> 0 wait for each other in recv", printed)
 
     def test_host(self) -> None:
         """If the store dies with its host, the verdict says that the store is gone."""

@@ -125,7 +125,7 @@ class ExternalRankSetTest(unittest.TestCase):
         for _ in range(2):
             both = self.together(self.place(0), self.place(1))
             logs = [each.begin("a test") for each in both]
-            self.assertIsNone(logs[0].read(0, 0.01, soon=True))
+            self.assertIsNone(logs[0].read(0, 0.01))
             logs[1].append(RankOutcome(1, Status.PASSED))
             self.assertEqual(logs[0].read(0, 10.0), LoggedOutcome(RankOutcome(1, Status.PASSED), lost=False))
 
