@@ -15,12 +15,14 @@ from pathlib import Path
 TREE = Path(__file__).resolve().parents[2]
 SELFTEST = Path("suites/selftest")
 _ENVIRONMENTS = "checks the rows of docs/environments.rst, whole runs in odd environments"
+_PROGRAMS = "checks what is said of programs with communication bugs, by all modules together"
 # Self-tests of no single module, with the reason.
 OF_THE_TREE = {
     "test_docstrings.py": "checks the docstrings of all modules",
     "test_imports_direction.py": "checks the imports of all modules",
     "test_mirroring.py": "checks the names of all self-tests",
     "test_public_names.py": "checks the names that harness and harness.graphs offer",
+    "communication/test_programs.py": _PROGRAMS,
     "environments/test_imports.py": _ENVIRONMENTS,
     "environments/test_interpreter.py": _ENVIRONMENTS,
     "environments/test_limits.py": _ENVIRONMENTS,

@@ -1,0 +1,94 @@
+"""The cases in which the programs run: a class for each rank mode and world size, a test for each program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from harness import DistributedTestBase, MultiProcContinuousTest, MultiThreadedTestCase
+from suites.selftest.communication.programs.program import FRESH, POOLED, THREADS, Program
+from suites.selftest.communication.programs.table import PROGRAMS
+
+
+class FreshRanks(DistributedTestBase):
+    """Runs programs on ranks that make the default group for each."""
+
+    def play(self, program: Program) -> None:
+        """Makes the default group and runs the program."""
+        self.create_pg("cpu")
+        program.body(self.rank, self.world_size)
+
+
+class PooledRanks(MultiProcContinuousTest):
+    """Runs programs on ranks that keep their default group."""
+
+    @classmethod
+    def backend_str(cls) -> str:
+        """The backend of the group."""
+        return "gloo"
+
+    @classmethod
+    def device_type(cls) -> str:
+        """The device of the group."""
+        return "cpu"
+
+    def play(self, program: Program) -> None:
+        """Runs the program."""
+        program.body(self.rank, self.world_size)
+
+    def test_before(self) -> None:
+        """Uses the group, so that the program that comes next finds it used."""
+        for _ in range(3):
+            dist.all_reduce(torch.ones(2))
+
+
+class RanksOnThreads(MultiThreadedTestCase):
+    """Runs programs on threads."""
+
+    def setUp(self) -> None:
+        """Starts the threads."""
+        super().setUp()
+        self._spawn_threads()
+
+    def play(self, program: Program) -> None:
+        """Runs the program."""
+        program.body(self.rank, self.world_size)
+
+
+def cases_of(
+    module: str, mode: str, base: type[Any], programs: Mapping[str, Program]
+) -> dict[str, type[Any]]:
+    """Makes a case for each world size, with a test ``test_<name>`` for each program of that mode and size.
+
+    They are returned by name. Ranks look for a case by its name in ``module``.
+    """
+    wanted = [program for program in programs.values() if mode in program.modes]
+    made = {}
+    for size in sorted({program.world_size for program in wanted}):
+        name = f"{base.__name__}{size}"
+        tests = {f"test_{each.name}": _test_of(each) for each in wanted if each.world_size == size}
+        made[name] = type(name, (base,), {"__module__": module, "world_size": size, **tests})
+    return made
+
+
+def _test_of(program: Program) -> Callable[[Any], None]:
+    def test(self: Any) -> None:
+        self.play(program)
+
+    test.__name__ = f"test_{program.name}"
+    test.__doc__ = program.body.__doc__
+    return test
+
+
+_BASES: dict[str, type[Any]] = {FRESH: FreshRanks, POOLED: PooledRanks, THREADS: RanksOnThreads}
+for _mode, _base in _BASES.items():
+    globals().update(cases_of(__name__, _mode, _base, PROGRAMS))
+
+
+def case_of(program: Program, mode: str) -> type[Any]:
+    """Returns the case that has a test for the program in a rank mode."""
+    case: type[Any] = globals()[f"{_BASES[mode].__name__}{program.world_size}"]
+    return case

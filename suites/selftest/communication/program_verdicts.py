@@ -1,0 +1,45 @@
+"""How a program's verdict is compared with what is expected of it."""
+
+from __future__ import annotations
+
+import re
+import unittest
+from collections.abc import Sequence
+
+from harness.outcomes import ranks_text
+from suites.selftest.communication.programs.program import Kind, Program
+
+# Of the first line of a failure's text: "id: status (world size 2) after 0.10 s".
+_STATUS = re.compile(r": ([a-z ]+) \(world size \d+\)")
+# Of a warning about what a test left in a rank, such as a group that it did not destroy.
+LEFT = "left "
+
+
+def check_verdict(
+    test: unittest.TestCase, program: Program, verdict: str, text: str, warnings: Sequence[str]
+) -> None:
+    """Fails ``test`` unless a program ended as its expectation says.
+
+    ``verdict`` is unittest's, ``text`` what was raised, ``warnings`` what the test was warned of.
+    """
+    said = "\n".join([f"{program.name} was to be {program.kind.value}: {verdict}", text, *warnings])
+    if program.kind is Kind.PASSED:
+        told = [line for line in warnings if not line.startswith(LEFT)]
+        test.assertEqual((verdict, told), ("pass", []), said)
+    elif program.kind is Kind.WARNING:
+        test.assertEqual(verdict, "pass", said)
+        missing = [missing_words(program, line) for line in warnings]
+        test.assertIn([], missing, said)
+    else:
+        status = _STATUS.search(text)
+        test.assertEqual(verdict, "ERROR", said)
+        test.assertIn(status and status[1], program.kind.statuses, said)
+        cause = next((line for line in text.splitlines() if line.startswith("cause: ")), "")
+        test.assertEqual(missing_words(program, cause), [], said)
+        if program.guilty:
+            test.assertRegex(cause, rf"^cause: {ranks_text(program.guilty)}\b(?!, \d| ->)", said)
+
+
+def missing_words(program: Program, line: str) -> list[tuple[str, ...]]:
+    """Returns the words of the expectation of which ``line`` has no alternative."""
+    return [words for words in program.expected() if not any(map(line.__contains__, words))]

@@ -1,0 +1,157 @@
+"""Programs whose messages between two ranks wait in a cycle, are met by nobody, are lost or race."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+
+from suites.selftest.communication.programs.program import KEPT, PROCESSES, Kind, Table
+
+TABLE = Table()
+bug = TABLE.bug
+
+
+# -- a cycle of messages
+
+
+@bug(
+    4,
+    Kind.DEADLOCKED,
+    "ranks 0 -> 1 -> 2 -> 3 -> 0 wait for each other in recv",
+    "{waits}",
+    modes=KEPT,
+)
+def ring_that_receives_first(rank: int, world_size: int) -> None:
+    """Every rank receives from the next one before it sends to the one before."""
+    tensor = torch.ones(2)
+    dist.recv(tensor, src=(rank + 1) % world_size)  # waits
+    dist.send(tensor, dst=(rank - 1) % world_size)
+
+
+@bug(2, Kind.DEADLOCKED, "ranks 0 -> 1 -> 0 wait for each other in recv", "{waits}", modes=PROCESSES)
+def two_that_receive_first(rank: int, world_size: int) -> None:
+    """Both ranks receive before they send."""
+    mine, theirs = torch.ones(2), torch.zeros(2)
+    dist.recv(theirs, src=1 - rank)  # waits
+    dist.send(mine, dst=1 - rank)
+
+
+@bug(3, Kind.DEADLOCKED, "ranks 0 -> 1 -> 2 -> 0 wait for each other in", "recv", "{waits} | {also}")
+def ring_of_asynchronous_receives(rank: int, world_size: int) -> None:
+    """Every rank waits for its asynchronous receive before it sends."""
+    tensor = torch.zeros(2)
+    work = dist.irecv(tensor, src=(rank + 1) % world_size)  # waits
+    assert work is not None
+    work.wait()  # also
+    dist.send(tensor, dst=(rank - 1) % world_size)
+
+
+@bug(2, Kind.DEADLOCKED, "ranks 0 -> 1 -> 0 wait for each other in send", "{waits}")
+def sends_that_block(rank: int, world_size: int) -> None:
+    """Both ranks send messages that no buffer takes before they receive."""
+    mine, theirs = torch.ones(1 << 22), torch.zeros(1 << 22)
+    dist.send(mine, dst=1 - rank)  # waits
+    dist.recv(theirs, src=1 - rank)
+
+
+@bug(3, Kind.DEADLOCKED, "0", "2", "recv", "barrier", "{waits}")
+def message_against_barrier(rank: int, world_size: int) -> None:
+    """Rank 0 sends after the barrier what rank 2 receives before it."""
+    tensor = torch.ones(1)
+    if rank == 2:
+        dist.recv(tensor, src=0)  # waits
+    dist.barrier()
+    if rank == 0:
+        dist.send(tensor, dst=2)
+
+
+# -- a message to nobody
+
+
+@bug(3, Kind.DEADLOCKED, "rank 1", "recv", "rank 0", "{waits}")
+def sends_to_the_wrong_rank(rank: int, world_size: int) -> None:
+    """Rank 0 sends to rank 2 what rank 1 expects."""
+    tensor = torch.ones(4)
+    if rank == 0:
+        dist.send(tensor, dst=2)  # guilty
+    elif rank == 1:
+        dist.recv(tensor, src=0)  # waits
+
+
+@bug(2, Kind.DEADLOCKED, "rank 0", "rank 1", "tag 7", "tag 8", "{guilty}", "{waits}", modes=KEPT)
+def tags_differ(rank: int, world_size: int) -> None:
+    """What rank 0 sends with tag 7 rank 1 expects with tag 8."""
+    tensor = torch.ones(4)
+    if rank == 0:
+        dist.send(tensor, dst=1, tag=7)  # guilty
+    else:
+        dist.recv(tensor, src=0, tag=8)  # waits
+
+
+@bug(3, Kind.DEADLOCKED, "rank 1", "recv", "rank 2", "{waits}")
+def receives_from_the_wrong_rank(rank: int, world_size: int) -> None:
+    """Rank 1 expects from rank 2 what rank 0 sends."""
+    tensor = torch.ones(4)
+    if rank == 0:
+        dist.send(tensor, dst=1)  # guilty
+    elif rank == 1:
+        dist.recv(tensor, src=2)  # waits
+
+
+@bug(3, Kind.DEADLOCKED, "rank 0", "recv", "any", "{waits}")
+def one_message_too_few(rank: int, world_size: int) -> None:
+    """Rank 0 expects two messages from anybody, and only rank 1 sends one."""
+    tensor = torch.ones(4)
+    if rank == 0:
+        dist.recv(tensor, src=1)
+        dist.recv(tensor)  # waits
+    elif rank == 1:
+        dist.send(tensor, dst=0)
+
+
+@bug(3, Kind.DEADLOCKED, "rank 2", "rank 0", "recv", "{waits} | {also}")
+def batch_without_a_send(rank: int, world_size: int) -> None:
+    """In an exchange with both neighbours, rank 2 leaves its send out."""
+    mine, theirs = torch.ones(2), torch.zeros(2)
+    exchange = [dist.P2POp(dist.irecv, theirs, (rank - 1) % world_size)]
+    if rank != 2:
+        exchange.append(dist.P2POp(dist.isend, mine, (rank + 1) % world_size))
+    for work in dist.batch_isend_irecv(exchange):  # waits
+        work.wait()  # also
+
+
+@bug(3, Kind.DEADLOCKED, "rank 0", "rank 2", "recv", "{waits}")
+def pipeline_with_one_message_more(rank: int, world_size: int) -> None:
+    """The last stage of a pipeline expects four micro-batches, the first one makes three."""
+    for _ in range(4 if rank == 2 else 3):
+        batch = torch.ones(4)
+        if rank > 0:
+            dist.recv(batch, src=rank - 1)  # waits
+        if rank < 2:
+            dist.send(batch, dst=rank + 1)
+
+
+# -- lost messages and races
+
+
+@bug(2, Kind.WARNING, "rank 0", "never received", "rank 1", "tag 3", "{guilty}", modes=KEPT)
+def lost_message(rank: int, world_size: int) -> None:
+    """Rank 0 sends a message that rank 1 never receives."""
+    if rank == 0:
+        dist.isend(torch.ones(2), dst=1, tag=3)  # guilty
+    dist.barrier()
+
+
+@bug(3, Kind.WARNING, "rank 0", "any", "ranks 1, 2", "{guilty}", modes=KEPT)
+def race_of_messages(rank: int, world_size: int) -> None:
+    """Two ranks send to rank 0, which takes the first message from anybody for that of rank 1."""
+    tensor = torch.full((2,), float(rank))
+    if rank == 0:
+        dist.barrier()
+        dist.recv(tensor)  # guilty
+        dist.recv(tensor)
+    else:
+        work = dist.isend(tensor, dst=0)
+        dist.barrier()
+        assert work is not None
+        work.wait()

@@ -1,0 +1,60 @@
+"""Programs whose ranks wait for keys of the store that nobody sets."""
+
+from __future__ import annotations
+
+import time
+
+import torch.distributed as dist
+from torch.distributed.distributed_c10d import _get_default_store
+
+from suites.selftest.communication.programs.program import KEPT, PROCESSES, Kind, Table
+
+TABLE = Table()
+bug = TABLE.bug
+
+
+@bug(3, Kind.DEADLOCKED, "rank 1", "get", "model.path", "{waits}", modes=KEPT)
+def key_that_nobody_sets(rank: int, world_size: int) -> None:
+    """Rank 1 reads a key that no rank sets."""
+    store = _get_default_store()
+    if rank == 1:
+        store.get("model.path")  # waits
+
+
+@bug(2, Kind.DEADLOCKED, "rank 1", "wait", "model_ready", "{waits}", modes=PROCESSES)
+def misspelled_key(rank: int, world_size: int) -> None:
+    """Rank 1 waits for a key that rank 0 spells in another way."""
+    store = _get_default_store()
+    if rank == 0:
+        store.set("model.ready", "1")
+    else:
+        store.wait(["model_ready"])  # waits
+
+
+@bug(3, Kind.DEADLOCKED, "ranks 0-2", "wait", "all.here", "{waits}")
+def barrier_by_store_counts_wrong(rank: int, world_size: int) -> None:
+    """The last rank to come should let all go on, and no rank's number is the one that is asked for."""
+    store = _get_default_store()
+    if store.add("arrived", 1) == world_size + 1:
+        store.set("all.here", "1")
+    store.wait(["all.here"])  # waits
+
+
+@bug(2, Kind.DEADLOCKED, "rank 0", "barrier #1", "rank 1", "result", "{waits}", "{guilty}")
+def key_set_after_the_barrier(rank: int, world_size: int) -> None:
+    """Rank 0 sets after a barrier the key that rank 1 reads before it."""
+    store = _get_default_store()
+    if rank == 1:
+        store.get("result")  # waits
+    dist.barrier()  # guilty
+    if rank == 0:
+        store.set("result", "1")
+
+
+@bug(2, Kind.TIMED_OUT, "rank 0", "{guilty}", guilty=[0])
+def key_of_a_rank_that_loops(rank: int, world_size: int) -> None:
+    """Rank 1 reads a key that rank 0 could still set if its loop ended."""
+    store = _get_default_store()
+    while rank == 0:
+        time.sleep(0.01)  # guilty
+    store.get("done")  # waits

@@ -1,0 +1,24 @@
+"""``PROGRAMS``: the programs of all modules of this package, by name."""
+
+from __future__ import annotations
+
+from suites.selftest.communication.programs import (
+    arguments,
+    buffers,
+    compiled,
+    groups,
+    messages,
+    modules,
+    ordering,
+    right_waits,
+    right_work,
+    stores,
+)
+from suites.selftest.communication.programs.program import Table, by_name
+
+_TABLES: tuple[Table, ...] = (
+    *(ordering.TABLE, groups.TABLE, messages.TABLE, stores.TABLE, modules.TABLE),
+    *(arguments.TABLE, compiled.TABLE, buffers.TABLE),
+    *(right_waits.TABLE, right_work.TABLE),
+)
+PROGRAMS = by_name(*_TABLES)

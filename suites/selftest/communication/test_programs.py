@@ -1,0 +1,118 @@
+"""Tests what is said of programs with a known communication bug, and that nothing is said of right ones.
+
+One test for each program and rank mode. A program that has to be proven a deadlock has a deadline that its
+test never comes to: there, the verdict would be another one.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import unittest
+from collections.abc import Callable
+from unittest import mock
+
+from harness.ranks.processes import pool
+from suites.selftest.communication.program_cases import case_of
+from suites.selftest.communication.program_verdicts import check_verdict, missing_words
+from suites.selftest.communication.programs.program import FRESH, POOLED, THREADS, Kind, Program, Table
+from suites.selftest.communication.programs.table import PROGRAMS
+from suites.selftest.faults.rows import OnForkServer, Played
+
+# Seconds. Only a program that is to come to its deadline waits for it.
+DEADLINE = "20"
+SHORT_DEADLINE = "3"
+GRACES = {"HARNESS_GRACE": "1", "HARNESS_SKIP_GRACE": "1"}
+
+
+def setUpModule() -> None:
+    """Gives the compiler a directory for all tests, so that it is no leftover of the first that compiles."""
+    caches = tempfile.TemporaryDirectory(prefix="harness-selftest-")
+    unittest.addModuleCleanup(caches.cleanup)
+    patch = mock.patch.dict(os.environ, TORCHINDUCTOR_CACHE_DIR=caches.name)
+    patch.start()
+    unittest.addModuleCleanup(patch.stop)
+
+
+class ProgramRows(OnForkServer):
+    """Base class of tests that run programs in one rank mode."""
+
+    mode = FRESH
+
+    def play_program(self, program: Program) -> Played:
+        """Runs a program in the class's rank mode."""
+        deadline = SHORT_DEADLINE if program.kind is Kind.TIMED_OUT else DEADLINE
+        case = case_of(program, self.mode)
+        return self.play(case, f"test_{program.name}", HARNESS_TIMEOUT=deadline, **GRACES)
+
+    def judge(self, program: Program) -> None:
+        """Runs a program and compares the verdict with what is expected."""
+        played = self.play_program(program)
+        check_verdict(self, program, played.verdict, played.text, played.outcome.warnings)
+
+
+class FreshTest(ProgramRows):
+    """Programs on ranks of their own."""
+
+
+class PooledTest(ProgramRows):
+    """Programs on ranks that have run another test before, in the group that they keep."""
+
+    mode = POOLED
+
+    def judge(self, program: Program) -> None:
+        """Runs another test on the ranks first."""
+        self.addCleanup(pool.retire_pool)
+        before = self.play(case_of(program, POOLED), "test_before")
+        self.assertEqual(before.verdict, "pass", before.text)
+        super().judge(program)
+
+
+class ThreadsTest(ProgramRows):
+    """Programs on threads."""
+
+    mode = THREADS
+
+
+def _test_of(program: Program) -> Callable[[ProgramRows], None]:
+    def test(self: ProgramRows) -> None:
+        self.judge(program)
+
+    test.__name__ = f"test_{program.name}"
+    test.__doc__ = program.body.__doc__
+    return test
+
+
+for _case in (FreshTest, PooledTest, ThreadsTest):
+    for _program in PROGRAMS.values():
+        if _case.mode in _program.modes:
+            setattr(_case, f"test_{_program.name}", _test_of(_program))
+
+
+class ExpectationTest(unittest.TestCase):
+    """The expectations themselves."""
+
+    def test_places(self) -> None:
+        """Every place that words name is marked, and every bug has words or a guilty rank."""
+        for program in PROGRAMS.values():
+            with self.subTest(program.name):
+                self.assertEqual(len(program.expected()), len(program.words))
+                self.assertEqual(program.kind is Kind.PASSED, not program.words and not program.guilty)
+
+    def test_missing_words(self) -> None:
+        """One of several alternatives is enough, and places are those of the marks."""
+        table = Table()
+
+        @table.bug(2, Kind.DEADLOCKED, "rank 1", "left | gone", "{waits}")
+        def body(rank: int, world_size: int) -> None:
+            print()  # waits
+
+        (program,) = table.programs
+        place = program.places()["waits"]
+        self.assertEqual(missing_words(program, f"rank 1 is gone ({place})"), [])
+        self.assertEqual(missing_words(program, "rank 1 left"), [(place,)])
+        self.assertEqual(missing_words(program, place), [("rank 1",), ("left", "gone")])
+
+
+if __name__ == "__main__":
+    unittest.main()
