@@ -23,6 +23,7 @@ OF_THE_TREE = {
     "test_mirroring.py": "checks the names of all self-tests",
     "test_public_names.py": "checks the names that harness and harness.graphs offer",
     "communication/test_programs.py": _PROGRAMS,
+    "communication/test_programs_external.py": _PROGRAMS,
     "environments/test_imports.py": _ENVIRONMENTS,
     "environments/test_interpreter.py": _ENVIRONMENTS,
     "environments/test_limits.py": _ENVIRONMENTS,

@@ -1,4 +1,4 @@
-"""The cases in which the programs run: a class for each rank mode and world size, a test for each program."""
+"""How cases are made of programs: a class for each rank mode and world size, a test for each program."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import torch
 import torch.distributed as dist
 
 from harness import DistributedTestBase, MultiProcContinuousTest, MultiThreadedTestCase
-from suites.selftest.communication.programs.program import FRESH, POOLED, THREADS, Program
-from suites.selftest.communication.programs.table import PROGRAMS
+from suites.selftest.communication.programs.program import Program
+
+# The collectives of a kept group before a program.
+BEFORE = 3
 
 
 class FreshRanks(DistributedTestBase):
@@ -41,7 +43,7 @@ class PooledRanks(MultiProcContinuousTest):
 
     def test_before(self) -> None:
         """Uses the group, so that the program that comes next finds it used."""
-        for _ in range(3):
+        for _ in range(BEFORE):
             dist.all_reduce(torch.ones(2))
 
 
@@ -81,14 +83,3 @@ def _test_of(program: Program) -> Callable[[Any], None]:
     test.__name__ = f"test_{program.name}"
     test.__doc__ = program.body.__doc__
     return test
-
-
-_BASES: dict[str, type[Any]] = {FRESH: FreshRanks, POOLED: PooledRanks, THREADS: RanksOnThreads}
-for _mode, _base in _BASES.items():
-    globals().update(cases_of(__name__, _mode, _base, PROGRAMS))
-
-
-def case_of(program: Program, mode: str) -> type[Any]:
-    """Returns the case that has a test for the program in a rank mode."""
-    case: type[Any] = globals()[f"{_BASES[mode].__name__}{program.world_size}"]
-    return case

@@ -11,16 +11,23 @@ from suites.selftest.communication.programs.program import Kind, Program
 
 # Of the first line of a failure's text: "id: status (world size 2) after 0.10 s".
 _STATUS = re.compile(r": ([a-z ]+) \(world size \d+\)")
+_RANKS = re.compile(r"\branks? \d+(?:-\d+)?(?:, \d+(?:-\d+)?)*")
 # Of a warning about what a test left in a rank, such as a group that it did not destroy.
 LEFT = "left "
 
 
 def check_verdict(
-    test: unittest.TestCase, program: Program, verdict: str, text: str, warnings: Sequence[str]
+    test: unittest.TestCase,
+    program: Program,
+    verdict: str,
+    text: str,
+    warnings: Sequence[str],
+    before: int = 0,
 ) -> None:
     """Fails ``test`` unless a program ended as its expectation says.
 
-    ``verdict`` is unittest's, ``text`` what was raised, ``warnings`` what the test was warned of.
+    ``verdict`` is unittest's, ``text`` what was raised, ``warnings`` what the test was warned of,
+    ``before`` the number of collectives that the default group has had before.
     """
     said = "\n".join([f"{program.name} was to be {program.kind.value}: {verdict}", text, *warnings])
     if program.kind is Kind.PASSED:
@@ -28,18 +35,19 @@ def check_verdict(
         test.assertEqual((verdict, told), ("pass", []), said)
     elif program.kind is Kind.WARNING:
         test.assertEqual(verdict, "pass", said)
-        missing = [missing_words(program, line) for line in warnings]
+        missing = [missing_words(program, line, before) for line in warnings]
         test.assertIn([], missing, said)
     else:
         status = _STATUS.search(text)
         test.assertEqual(verdict, "ERROR", said)
         test.assertIn(status and status[1], program.kind.statuses, said)
         cause = next((line for line in text.splitlines() if line.startswith("cause: ")), "")
-        test.assertEqual(missing_words(program, cause), [], said)
+        test.assertEqual(missing_words(program, cause, before), [], said)
         if program.guilty:
-            test.assertRegex(cause, rf"^cause: {ranks_text(program.guilty)}\b(?!, \d| ->)", said)
+            named = _RANKS.search(cause)
+            test.assertEqual(named and named[0], ranks_text(program.guilty), said)
 
 
-def missing_words(program: Program, line: str) -> list[tuple[str, ...]]:
+def missing_words(program: Program, line: str, before: int = 0) -> list[tuple[str, ...]]:
     """Returns the words of the expectation of which ``line`` has no alternative."""
-    return [words for words in program.expected() if not any(map(line.__contains__, words))]
+    return [words for words in program.expected(before) if not any(map(line.__contains__, words))]

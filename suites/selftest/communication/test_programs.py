@@ -12,11 +12,13 @@ import unittest
 from collections.abc import Callable
 from unittest import mock
 
+from harness import RankLeakWarning
 from harness.ranks.processes import pool
-from suites.selftest.communication.program_cases import case_of
+from suites.selftest.communication.program_cases import BEFORE
 from suites.selftest.communication.program_verdicts import check_verdict, missing_words
 from suites.selftest.communication.programs.program import FRESH, POOLED, THREADS, Kind, Program, Table
 from suites.selftest.communication.programs.table import PROGRAMS
+from suites.selftest.communication.started_programs import case_of
 from suites.selftest.faults.rows import OnForkServer, Played
 
 # Seconds. Only a program that is to come to its deadline waits for it.
@@ -38,6 +40,7 @@ class ProgramRows(OnForkServer):
     """Base class of tests that run programs in one rank mode."""
 
     mode = FRESH
+    before = 0  # collectives of the default group before each program
 
     def play_program(self, program: Program) -> Played:
         """Runs a program in the class's rank mode."""
@@ -48,7 +51,9 @@ class ProgramRows(OnForkServer):
     def judge(self, program: Program) -> None:
         """Runs a program and compares the verdict with what is expected."""
         played = self.play_program(program)
-        check_verdict(self, program, played.verdict, played.text, played.outcome.warnings)
+        told = [str(each.message) for each in played.warnings if each.category is not RankLeakWarning]
+        warned = [*played.outcome.warnings, *told]
+        check_verdict(self, program, played.verdict, played.text, warned, self.before)
 
 
 class FreshTest(ProgramRows):
@@ -59,6 +64,7 @@ class PooledTest(ProgramRows):
     """Programs on ranks that have run another test before, in the group that they keep."""
 
     mode = POOLED
+    before = BEFORE
 
     def judge(self, program: Program) -> None:
         """Runs another test on the ranks first."""
@@ -112,6 +118,12 @@ class ExpectationTest(unittest.TestCase):
         self.assertEqual(missing_words(program, f"rank 1 is gone ({place})"), [])
         self.assertEqual(missing_words(program, "rank 1 left"), [(place,)])
         self.assertEqual(missing_words(program, place), [("rank 1",), ("left", "gone")])
+
+    def test_numbers(self) -> None:
+        """Where a group has had collectives before, the numbers of a program's go on from there."""
+        program = PROGRAMS["first_rank_has_fewer_iterations"]
+        self.assertIn(("ranks 1-3 wait in all_reduce #6",), program.expected())
+        self.assertIn(("ranks 1-3 wait in all_reduce #9",), program.expected(before=3))
 
 
 if __name__ == "__main__":

@@ -6,10 +6,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import Placement, Replicate, Shard, distribute_tensor
 
-from suites.selftest.communication.programs.program import KEPT, STARTED, Kind, Table
+from suites.selftest.communication.programs.program import KEPT, PROCESSES, STARTED, Kind, Table
 
 TABLE = Table()
 bug = TABLE.bug
@@ -128,7 +126,7 @@ def reduce_ops_differ_async(rank: int, world_size: int) -> None:
     work.wait()
 
 
-@bug(2, Kind.ERROR, "rank 0", "MIN", "rank 1", "SUM", "reduce_scatter", "{guilty}")
+@bug(2, Kind.ERROR, "rank 0", "MIN", "rank 1", "SUM", "reduce_scatter", "{guilty}", modes=PROCESSES)
 def reduce_ops_differ_in_reduce_scatter(rank: int, world_size: int) -> None:
     """One rank adds and one takes the minimum of what they reduce and scatter."""
     op = dist.ReduceOp.SUM if rank == 1 else dist.ReduceOp.MIN
@@ -143,7 +141,7 @@ def reduce_ops_differ_in_reduce_scatter(rank: int, world_size: int) -> None:
     Kind.DEADLOCKED_OR_ERROR,
     "rank 2",
     "broadcast #1",
-    "root 2 | root is 2 | src=2 | from rank 2",
+    "takes rank 2 for the root | root 2 | root is rank 2",
     "{guilty}",
     guilty=[2],
 )
@@ -157,7 +155,7 @@ def roots_differ_in_broadcast(rank: int, world_size: int) -> None:
     Kind.DEADLOCKED_OR_ERROR,
     "rank 1",
     "reduce #1",
-    "root 1 | root is 1 | dst=1 | to rank 1",
+    "takes rank 1 for the root | root 1 | root is rank 1",
     "{guilty}",
     guilty=[1],
 )
@@ -173,7 +171,7 @@ def roots_differ_in_gather(rank: int, world_size: int) -> None:
     dist.barrier()
 
 
-@bug(3, Kind.DEADLOCKED_OR_ERROR, "rank 0", "scatter #1", "ranks 1, 2", "{guilty}", "{waits}", guilty=[0])
+@bug(3, Kind.DEADLOCKED_OR_ERROR, "rank 0", "scatter #1", "ranks 1, 2", "{guilty} | {waits}", guilty=[0])
 def roots_differ_in_scatter(rank: int, world_size: int) -> None:
     """Rank 0 scatters; its peers wait for rank 1 to do it, and so does rank 1."""
     parts = [torch.ones(2) for _ in range(world_size)]
@@ -200,44 +198,6 @@ def all_to_all_sizes_differ(rank: int, world_size: int) -> None:
     """Rank 2 sends four elements to rank 1, which has room for two."""
     sends = [torch.ones(4 if (rank, peer) == (2, 1) else 2) for peer in range(world_size)]
     dist.all_to_all([torch.zeros(2) for _ in range(world_size)], sends)  # guilty
-
-
-# -- placements
-
-
-@bug(
-    2,
-    Kind.ERROR,
-    "rank 0",
-    "rank 1",
-    "redistribute",
-    "Replicate() | R",
-    "Shard(dim=1) | S(1)",
-    "{guilty}",
-    modes=KEPT,
-)
-def placements_differ(rank: int, world_size: int) -> None:
-    """Rank 1 redistributes a tensor to other placements than rank 0, by collectives that happen to match."""
-    mesh = init_device_mesh("cpu", (world_size,))
-    tensor = distribute_tensor(torch.ones(4, 4), mesh, [Shard(0)])
-    wanted: list[Placement] = [Replicate()] if rank == 0 else [Shard(1)]
-    tensor.redistribute(mesh, wanted)  # guilty
-
-
-@bug(
-    3,
-    Kind.ERROR,
-    "rank 1",
-    "Shard(dim=1) | S(1)",
-    "ranks 0, 2",
-    "Shard(dim=0) | S(0)",
-    "{guilty}",
-    guilty=[1],
-)
-def distributes_otherwise(rank: int, world_size: int) -> None:
-    """Rank 1 shards a tensor along another dimension than its peers."""
-    mesh = init_device_mesh("cpu", (world_size,))
-    distribute_tensor(torch.ones(6, 6), mesh, [Shard(1 if rank == 1 else 0)])  # guilty
 
 
 # -- object collectives

@@ -59,14 +59,14 @@ def overlapping_views(rank: int, world_size: int) -> None:
     second.wait()
 
 
-@bug(2, Kind.WARNING, "all_reduce", "never waited for", "{guilty}", modes=KEPT)
+@bug(2, Kind.WARNING, "all_reduce", "never waited for | nobody waited for", "{guilty}", modes=KEPT)
 def never_waited_for(rank: int, world_size: int) -> None:
     """Nobody waits for a reduction."""
     dist.all_reduce(torch.ones(4), async_op=True)  # guilty
     dist.barrier()
 
 
-@bug(3, Kind.WARNING, "rank 2", "broadcast", "never waited for", "{guilty}")
+@bug(3, Kind.WARNING, "rank 2", "broadcast", "never waited for | nobody waited for", "{guilty}")
 def never_waited_for_on_one_rank(rank: int, world_size: int) -> None:
     """Rank 2 alone does not wait for a broadcast."""
     tensor = torch.full((4,), float(rank))

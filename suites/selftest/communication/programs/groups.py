@@ -15,15 +15,18 @@ bug = TABLE.bug
 @bug(
     4,
     Kind.DEADLOCKED,
-    "rank 3 calls all_reduce on groups",
+    "rank 3 calls all_reduce",
     "{guilty}",
-    "ranks 0-2 on",
+    "ranks 0-2",
+    "{first}",
+    "{second}",
     guilty=[3],
     modes=STARTED,
 )
 def crossed_groups(rank: int, world_size: int) -> None:
     """Rank 3 reduces over two groups with the same members in the other order."""
-    first, second = dist.new_group(), dist.new_group()
+    first = dist.new_group()  # first
+    second = dist.new_group()  # second
     if rank == 3:
         first, second = second, first
     dist.all_reduce(torch.ones(1), group=first)  # guilty
@@ -49,7 +52,14 @@ def crossed_with_the_default_group(rank: int, world_size: int) -> None:
         work.wait()
 
 
-@bug(3, Kind.DEADLOCKED, "ranks 0 -> 1 -> 2 -> 0 wait for each other in all_reduce")
+@bug(
+    3,
+    Kind.DEADLOCKED,
+    "ranks 0 -> 1 -> 2 -> 0 wait for each other in all_reduce | wait for each other: rank 0 calls all_reduce",
+    "group {{0, 1}}",
+    "group {{1, 2}}",
+    "group {{0, 2}}",
+)
 def overlapping_groups_in_a_ring(rank: int, world_size: int) -> None:
     """Each rank begins with the group that it shares with the next rank, which begins with another one."""
     pairs = [dist.new_group(sorted({low, (low + 1) % world_size})) for low in range(world_size)]
@@ -57,12 +67,12 @@ def overlapping_groups_in_a_ring(rank: int, world_size: int) -> None:
     dist.all_reduce(torch.ones(1), group=pairs[(rank - 1) % world_size])
 
 
-@bug(4, Kind.DEADLOCKED, "barrier", "group {{2, 3}}", "{guilty}", "{waits}")
+@bug(4, Kind.DEADLOCKED, "barrier", "group {{2, 3}}", "default group", "{waits}")
 def row_against_column(rank: int, world_size: int) -> None:
     """Ranks 2 and 3 of a pair of rows wait in their row and in the default group."""
     rows = [dist.new_group([0, 1]), dist.new_group([2, 3])]
     if rank == 3:
-        dist.barrier()  # guilty
+        dist.barrier()
     dist.barrier(group=rows[rank // 2])  # waits
     if rank != 3:
         dist.barrier()
@@ -79,7 +89,7 @@ def new_group_on_some_ranks(rank: int, world_size: int) -> None:
         dist.all_reduce(torch.ones(1), group=group)
 
 
-@bug(3, Kind.DEADLOCKED, "rank 2", "new_group", "{guilty}", guilty=[2])
+@bug(3, Kind.DEADLOCKED, "rank 2", "new_group | makes group", "{guilty}", guilty=[2])
 def groups_made_in_another_order(rank: int, world_size: int) -> None:
     """Rank 2 makes two groups of three ranks in the other order than its peers."""
     orders = [[0, 1, 2], [1, 2]]
@@ -87,7 +97,7 @@ def groups_made_in_another_order(rank: int, world_size: int) -> None:
         dist.new_group(members)  # guilty
 
 
-@bug(3, Kind.DEADLOCKED, "rank 1", "new_group | group {{0, 1, 2}}", guilty=[1])
+@bug(3, Kind.DEADLOCKED, "rank 1", "group {{0, 1, 2}}", guilty=[1])
 def one_group_less_at_first(rank: int, world_size: int) -> None:
     """Rank 1 does not make the first of two groups, in which it is no member."""
     if rank != 1:
@@ -107,7 +117,7 @@ def default_group_on_some_ranks(rank: int, world_size: int) -> None:
         dist.barrier()
 
 
-@bug(4, Kind.DEADLOCKED, "rank 3", "ranks 0-2", "{waits}", guilty=[3])
+@bug(4, Kind.DEADLOCKED, "rank 3", "ranks 1, 2 wait | ranks 0-2 wait", "{waits}", guilty=[3])
 def mesh_on_some_ranks(rank: int, world_size: int) -> None:
     """Rank 3 makes no device mesh."""
     if rank != 3:

@@ -1,4 +1,4 @@
-"""Programs in which a rank leaves out a part of DDP's, FSDP's or DTensor's work."""
+"""Programs in which a rank leaves out a part of DDP's, FSDP's or DTensor's work, or does it otherwise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import Shard, distribute_tensor
+from torch.distributed.tensor import Placement, Replicate, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from suites.selftest.communication.programs.program import KEPT, Kind, Table
@@ -116,3 +116,40 @@ def state_dict_on_rank_0(rank: int, world_size: int) -> None:
     if rank == 0:
         {name: each.full_tensor() for name, each in model.state_dict().items()}  # guilty
     dist.barrier()
+
+
+# -- placements
+
+
+@bug(
+    2,
+    Kind.ERROR,
+    "rank 0",
+    "rank 1",
+    "redistribute",
+    "Replicate() | R",
+    "Shard(dim=1) | S(1)",
+    "{guilty}",
+)
+def placements_differ(rank: int, world_size: int) -> None:
+    """Rank 1 redistributes a tensor to other placements than rank 0, by collectives that happen to match."""
+    mesh = init_device_mesh("cpu", (world_size,))
+    tensor = distribute_tensor(torch.ones(4, 4), mesh, [Shard(0)])
+    wanted: list[Placement] = [Replicate()] if rank == 0 else [Shard(1)]
+    tensor.redistribute(mesh, wanted)  # guilty
+
+
+@bug(
+    3,
+    Kind.ERROR,
+    "rank 1",
+    "Shard(dim=1) | S(1)",
+    "ranks 0, 2",
+    "Shard(dim=0) | S(0)",
+    "{guilty}",
+    guilty=[1],
+)
+def distributes_otherwise(rank: int, world_size: int) -> None:
+    """Rank 1 shards a tensor along another dimension than its peers."""
+    mesh = init_device_mesh("cpu", (world_size,))
+    distribute_tensor(torch.ones(6, 6), mesh, [Shard(1 if rank == 1 else 0)])  # guilty

@@ -39,7 +39,7 @@ def first_rank_has_fewer_iterations(rank: int, world_size: int) -> None:
     3,
     Kind.DEADLOCKED,
     "rank 2 left the test",
-    "ranks 0, 1 wait in broadcast #1 of the default group",
+    "ranks 0, 1 wait in broadcast #1",
     "{waits}",
     guilty=[2],
     modes=STARTED,
@@ -107,7 +107,7 @@ def destroys_its_group_early(rank: int, world_size: int) -> None:
         dist.all_reduce(torch.ones(1))
 
 
-@bug(3, Kind.ERROR, "rank 2", "monitored_barrier", guilty=[2])
+@bug(3, Kind.ERROR, "Rank 2 failed to pass monitoredBarrier | rank 2 left the test")
 def monitored_barrier_missed(rank: int, world_size: int) -> None:
     """Rank 2 leaves before a monitored barrier, which ends by its own timeout."""
     if rank != 2:
@@ -151,7 +151,7 @@ def one_more_barrier(rank: int, world_size: int) -> None:
         dist.barrier()  # guilty
 
 
-@bug(3, Kind.DEADLOCKED, "rank 0", "barrier", "{guilty}", guilty=[0])
+@bug(3, Kind.DEADLOCKED, "rank 0", "rank 2", "barrier #2", "{guilty}")
 def one_more_in_a_sub_group(rank: int, world_size: int) -> None:
     """Rank 0 calls a barrier of the group of ranks 0 and 2 once more than rank 2 does."""
     pair = dist.new_group([0, 2])
@@ -170,7 +170,7 @@ def step() -> None:
         time.sleep(0.01)  # step
 
 
-@bug(3, Kind.TIMED_OUT, "rank 1 never came to barrier #2", "ordering.py", "in step", guilty=[1], modes=KEPT)
+@bug(3, Kind.TIMED_OUT, "rank 1 never came to barrier #2", "ordering.py", "in step", guilty=[1])
 def loops_in_python(rank: int, world_size: int) -> None:
     """Rank 1 polls for something that does not happen."""
     dist.barrier()
@@ -240,7 +240,7 @@ def broadcast_against_all_reduce(rank: int, world_size: int) -> None:
     "all_reduce #1",
     "{guilty}",
     "{waits}",
-    modes=EVERYWHERE,
+    modes=STARTED,
 )
 def barrier_against_all_reduce(rank: int, world_size: int) -> None:
     """The two ranks call a barrier and a reduction in opposite orders."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 Body = Callable[[int, int], None]
-_MARK = re.compile(r"# (guilty|waits|also)$")
+_MARK = re.compile(r"# (guilty|waits|also|first|second)$")
 
 # Rank modes of a test, and those in which programs run besides the first.
 FRESH, POOLED, THREADS, EXTERNAL = "fresh", "pooled", "threads", "external"
@@ -80,10 +80,20 @@ class Program:
         marked = ((number, _MARK.search(line.rstrip())) for number, line in enumerate(lines, first))
         return {mark[1]: f"{file}:{number}" for number, mark in marked if mark}
 
-    def expected(self) -> list[tuple[str, ...]]:
-        """Returns the alternatives for each of the words, with the places filled in."""
+    def expected(self, before: int = 0) -> list[tuple[str, ...]]:
+        """Returns the alternatives for each of the words, with the places filled in.
+
+        ``before`` is the number of collectives that the group has had before the program.
+        """
         places = self.places()
-        return [tuple(part.format(**places) for part in words.split(" | ")) for words in self.words]
+        return [
+            tuple(_renumbered(part, before).format(**places) for part in words.split(" | "))
+            for words in self.words
+        ]
+
+
+def _renumbered(words: str, before: int) -> str:
+    return re.sub(r"#(\d+)", lambda number: f"#{int(number[1]) + before}", words)
 
 
 @dataclass(slots=True)

@@ -237,7 +237,7 @@ def ddp_finds_unused_parameters(rank: int, world_size: int) -> None:
     model(torch.ones(2, 4), used=2 - rank).sum().backward()
 
 
-@right(2, modes=KEPT)
+@right(2)
 def fsdp_trains(rank: int, world_size: int) -> None:
     """A sharded model trains on batches of different sizes; one rank is slow in between."""
     model: Any = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))

@@ -11,6 +11,7 @@ import sys
 import time
 import unittest
 import warnings
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
@@ -247,8 +248,9 @@ class Threads(MultiThreadedTestCase):
 class _Result(unittest.TestResult):
     """Keeps (verdict, text) by test; the last verdict other than a pass counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
         super().__init__()
+        self._module = module
         self.verdicts: dict[str, tuple[str, str]] = {}
 
     def startTest(self, test: unittest.TestCase) -> None:
@@ -283,7 +285,7 @@ class _Result(unittest.TestResult):
         self._put(test, "expected failure", "")
 
     def _put(self, test: unittest.TestCase, verdict: str, text: str) -> None:
-        self.verdicts[test.id().removeprefix(f"{__name__}.")] = (verdict, text)
+        self.verdicts[test.id().removeprefix(f"{self._module}.")] = (verdict, text)
 
     def warned(self, name: str, messages: list[str]) -> None:
         """Makes the warnings of a test that passed the text of its verdict."""
@@ -292,16 +294,21 @@ class _Result(unittest.TestResult):
 
 
 def main(results: str, *names: str) -> NoReturn:
-    """Runs tests of this module and ends as ``unittest.main`` does.
+    """Runs tests of this module as ``run_and_write`` does."""
+    run_and_write(__name__, results, names)
+
+
+def run_and_write(module: str, results: str, names: Sequence[str]) -> NoReturn:
+    """Runs tests of a module, named without it, and ends as ``unittest.main`` does.
 
     It writes the verdicts to the file ``results`` after each test, so that only a test from which its process
     does not come back is missing.
     """
-    result = _Result()
+    result = _Result(module)
     for name in names:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RankLeakWarning)
-            unittest.defaultTestLoader.loadTestsFromName(f"{__name__}.{name}").run(result)
+            unittest.defaultTestLoader.loadTestsFromName(f"{module}.{name}").run(result)
         result.warned(name, [str(w.message) for w in caught if w.category is RankLeakWarning])
         Path(results).write_text(json.dumps(result.verdicts))
     sys.exit(not result.wasSuccessful())
