@@ -24,7 +24,7 @@ class Kind(str, enum.Enum):
     MAKING = "making"  # all members of the group that is being made
     STORE = "store"  # somebody who sets the key
     SETTING = "setting"  # nobody: it sets a store's key
-    BACKWARD = "backward"  # whatever the backward pass has started in C++
+    IN_CPP = "in C++"  # what it has started in C++ itself: a backward pass, a part of DDP
     FINDING = "finding"  # nobody: something wrong that the rank saw in its own memory
     LAYOUT = "layout"  # nobody: DTensor's placements, on which all ranks of a mesh must agree
 

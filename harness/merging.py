@@ -132,6 +132,9 @@ def _explained(ranks: Sequence[RankOutcome], cause: RankOutcome) -> tuple[int, s
     """The rank that did something differently and what, where ``cause`` only suffers from it; else None."""
     if cause.status in (Status.DEADLOCKED, Status.TIMED_OUT) and cause.phase != "exit":
         found = explain([_state(o) for o in ranks])
+    elif cause.status is Status.ERROR and _failed_in_a_call(cause):
+        calls = {o.rank: o.calls for o in ranks}
+        found = explain_failed_call(cause.rank, calls) or explain([_as_if_it_waited(o) for o in ranks])
     elif cause.status is Status.CRASHED or (cause.status is Status.ERROR and not cause.bad_subtests):
         found = explain_failed_call(cause.rank, {o.rank: o.calls for o in ranks})
     else:
@@ -143,6 +146,21 @@ def _explained(ranks: Sequence[RankOutcome], cause: RankOutcome) -> tuple[int, s
         return blamed, f"{found.text}; {describe(cause)}"
     note = next(o.note for o in ranks if o.rank == blamed)
     return blamed, f"{found.text} ({note})" if note else found.text
+
+
+def _failed_in_a_call(outcome: RankOutcome) -> bool:
+    """Whether the rank's error came out of its last communication call: from a peer, perhaps."""
+    return bool(outcome.calls) and outcome.calls[-1].raised and not outcome.bad_subtests
+
+
+def _as_if_it_waited(outcome: RankOutcome) -> RankState:
+    """The state of a rank as it was before its last call failed, if that is why the rank did."""
+    state = _state(outcome)
+    if outcome.status is not Status.ERROR or not _failed_in_a_call(outcome):
+        return state
+    last = outcome.calls[-1]
+    waiting = replace(last, raised=False, ended_s=None, waiting_s=last.waiting_s or last.started_s)
+    return replace(state, calls=(*outcome.calls[:-1], waiting), finished=False)
 
 
 _WAITED = frozenset({Status.DEADLOCKED, Status.TIMED_OUT})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from harness.calls import Call, Kind
+from harness.calls import Call, Kind, under_way
 from harness.communication.matching import (
     CallsByRank,
     Difference,
@@ -175,6 +175,7 @@ _TENSOR_VERBS = {
     "reduce": ("reduces", "reduce"),
     "broadcast": ("broadcasts", "broadcast"),
     "redistribute": ("redistributes to", "redistribute to"),
+    "distribute_tensor": ("distributes by", "distribute by"),
 }
 
 
@@ -206,6 +207,8 @@ def _absent(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) ->
     first = sorted(waiting.values(), key=lambda w: w.call.started_s)
     for each in first:
         absent = [r for r in each.waits_for if r in by_rank and r not in waiting]
+        # A rank that is in a call itself is on its way, if another is not.
+        absent = [r for r in absent if under_way(by_rank[r].calls) is None] or absent
         if absent and each.call.kind is not Kind.STORE:
             return _absent_text(by_rank, waiting, each.call, absent)
     return None
@@ -215,6 +218,7 @@ def _absent_text(
     by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting], call: Call, absent: Sequence[int]
 ) -> Explanation:
     waits = [w for w in waiting.values() if set(w.waits_for) & set(absent)]
+    waits += [w for w in waiting.values() if w not in waits]
     who = [w.rank for w in waits]
     same = _alike(absent, lambda rank: _state_text(by_rank[rank], call))
     if all(by_rank[rank].finished for rank in absent) and len(absent) > len(waiting):
@@ -376,9 +380,10 @@ def _store(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> 
     stores = [w for w in waiting.values() if w.call.kind is Kind.STORE]
     if not stores:
         return None
-    first = stores[0].call
-    return Explanation(
-        f"{_waits_text(stores)}, for a key that nobody has set"
-        + ("" if len(by_rank) == len(stores) else ", and nobody is left to set it"),
-        tuple(w.rank for w in stores) if first.place or stores else (),
-    )
+    unset = f"{_waits_text(stores)}, for a key that nobody has set"
+    elsewhere = [s for s in by_rank.values() if s.rank not in waiting and not (s.finished or s.gone)]
+    if elsewhere:
+        where = "; ".join(f"rank {s.rank} is at {s.at}" for s in elsewhere if s.at)
+        return Explanation("; ".join(filter(None, (unset, where))), tuple(s.rank for s in elsewhere))
+    left = "" if len(by_rank) == len(stores) else ", and nobody is left to set it"
+    return Explanation(f"{unset}{left}", tuple(w.rank for w in stores))

@@ -91,6 +91,8 @@ def _uses(tensors: Sequence[Any], *, writes: bool, versioned: bool = False) -> I
             continue
         start = tensor.data_ptr()
         last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        if last + 1 > tensor.numel():
+            continue  # with gaps, in which another tensor may be
         end = start + (last + 1) * tensor.element_size()
         yield _Use(tensor, tensor._version if versioned else None, start, end, writes)
 

@@ -74,6 +74,10 @@ class Places:
         return 0, around
 
     def _kind(self, code: CodeType) -> str | None:
+        if code.co_filename.startswith("<") or any(
+            name.startswith("__compiled_fn") for name in code.co_names
+        ):
+            return ""  # what the compiler made of a function: the user's line is the one that calls it
         if Frame(code.co_filename, 0, code.co_name).users:
             return None
         if code.co_name in OBJECT_COLLECTIVES:

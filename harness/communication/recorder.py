@@ -262,12 +262,12 @@ class Recorder:
         """Records that a call has ended."""
         self._log.end(token)
 
-    def backward_begins(self) -> int:
-        """Records that a backward pass begins, which waits in C++ for the calls that it starts."""
-        return self._begins(Signature("backward", kind=Kind.BACKWARD), waits=True)
+    def cpp_begins(self, name: str) -> int:
+        """Records that a function begins that waits in C++ for the calls it starts: a backward pass, say."""
+        return self._begins(Signature(name, kind=Kind.IN_CPP), waits=True)
 
-    def backward_ended(self, token: int) -> None:
-        """Records that the backward pass has ended, and with it the calls that it waited for."""
+    def cpp_ended(self, token: int) -> None:
+        """Records that such a function has ended, and with it the calls that it waited for."""
         self._log.end(token)
         for unseen in self._unseen.values():
             self._log.end(unseen)

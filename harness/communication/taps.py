@@ -313,13 +313,27 @@ def _tap_reducer(distributed: Any, taps: Taps) -> None:
     for name in ("Reducer", "_broadcast_coalesced", "_verify_params_across_processes"):
         original = getattr(distributed, name)
 
-        @functools.wraps(original)
-        def call(*args: Any, _original: Callable[..., Any] = original, **kwargs: Any) -> Any:
-            if taps.recorder is not None:
-                _tap_operators(taps)
-            return _original(*args, **kwargs)
+        setattr(distributed, name, _in_cpp(original, taps, waits=name != "Reducer"))
 
-        setattr(distributed, name, uncompiled(call))
+
+def _in_cpp(original: Callable[..., Any], taps: Taps, *, waits: bool) -> Callable[..., Any]:
+    """Wraps a function that starts calls in C++, and ``waits`` there for them."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = taps.recorder
+        if recorder is None:
+            return original(*args, **kwargs)
+        _tap_operators(taps)
+        if not waits:
+            return original(*args, **kwargs)
+        token = recorder.cpp_begins(original.__name__)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            recorder.cpp_ended(token)
+
+    return uncompiled(call)
 
 
 def _tap_operators(taps: Taps) -> None:
@@ -342,11 +356,11 @@ def _tap_backward(taps: Taps) -> None:
         recorder = taps.recorder
         if recorder is None or "c10d" not in taps.libraries:
             return original(*args, **kwargs)
-        token = recorder.backward_begins()
+        token = recorder.cpp_begins("backward")
         try:
             return original(*args, **kwargs)
         finally:
-            recorder.backward_ended(token)
+            recorder.cpp_ended(token)
 
     autograd._engine_run_backward = graph._engine_run_backward = uncompiled(run_backward)
 
@@ -376,6 +390,22 @@ def _tap_layouts(taps: Taps) -> None:
                 recorder.ended(token)
 
     tensor.redistribute = uncompiled(redistribute)
+    for placement, name in ((module.Shard, "_shard_tensor"), (module.Replicate, "_replicate_tensor")):
+        if name in vars(placement):
+            setattr(placement, name, _distributing(getattr(placement, name), taps))
+
+
+def _distributing(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
+    """Wraps the method of a placement by which ``distribute_tensor`` gives a tensor that placement."""
+
+    @functools.wraps(original)
+    def distribute(self: Any, tensor: Any, mesh: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = taps.recorder
+        if recorder is not None:
+            recorder.ended(recorder.lays_out("distribute_tensor", _members_of_mesh(mesh), str(self)))
+        return original(self, tensor, mesh, *args, **kwargs)
+
+    return uncompiled(distribute)
 
 
 def _members_of_mesh(mesh: Any) -> tuple[int, ...]:

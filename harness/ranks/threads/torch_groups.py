@@ -218,8 +218,6 @@ def installed(ranks: ThreadOwner, timeout_s: float) -> Iterator[None]:
     most = timedelta(seconds=timeout_s)
     with ExitStack() as stack:
         stack.enter_context(_one_device_guard())
-        for owner, name, wrapper in taps.wrappers(_ThreadTaps()):
-            stack.enter_context(replaced(owner, name, wrapper))
         for owner, name in waiting_calls():
             if name in vars(owner):
                 stack.enter_context(replaced(owner, name, _waits(getattr(owner, name))))
@@ -230,6 +228,9 @@ def installed(ranks: ThreadOwner, timeout_s: float) -> Iterator[None]:
         stack.enter_context(replaced(threaded.ProcessLocalGroup, "_start_coll", begin))
         helper = _bounded(c10d._new_process_group_helper, most)
         stack.enter_context(replaced(c10d, "_new_process_group_helper", helper))
+        # Around all others: a rank that has not got the run token back is still in its call.
+        for owner, name, wrapper in taps.wrappers(_ThreadTaps()):
+            stack.enter_context(replaced(owner, name, wrapper))
         _register(make_group, extended=True)
         stack.callback(_register, threaded._create_threaded_pg, extended=False)
         c10d._world = ThreadWorlds(ranks, before)

@@ -137,8 +137,8 @@ class RecorderTest(unittest.TestCase):
         self.assertTrue(self.calls()[0].waits)
         self.recorder.ended(token)
         self.assertIsNone(self.recorder.waits_for_tensor(100))
-        backward = self.recorder.backward_begins()
-        self.recorder.backward_ended(backward)
+        backward = self.recorder.cpp_begins("backward")
+        self.recorder.cpp_ended(backward)
         self.assertTrue(all(c.ended_s is not None for c in self.calls()))
 
     def test_stores(self) -> None:

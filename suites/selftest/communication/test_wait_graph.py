@@ -107,7 +107,7 @@ class CollectiveTest(unittest.TestCase):
 
     def test_backward(self) -> None:
         """A backward pass waits for what it has started in C++, and for nothing before it."""
-        backward = Call(Signature("backward", kind=Kind.BACKWARD), 1, 1, 20.0, 20.0)
+        backward = Call(Signature("backward", kind=Kind.IN_CPP), 1, 1, 20.0, 20.0)
         early, late = call(state="begun", unseen=True), call(number=15, state="begun", unseen=True)
         self.assertEqual(stuck([early, backward, late], left(early), left(early), left(early)), [0])
         self.assertEqual(stuck([early, backward], left(), left(), left()), [])

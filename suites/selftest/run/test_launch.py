@@ -180,7 +180,7 @@ class FailureTest(ScriptCase):
         """After --timeout the rank that is elsewhere is the cause, with its stack."""
         said = self.broken("--timeout", "3", how="threading.Event().wait()")
         self.assertRegex(
-            said, r"cause: rank 1 never came to all_reduce #1: it is at broken\.py:\d+ in broken"
+            said, r"cause: rank 1 never came to all_reduce #2: it is at broken\.py:\d+ in broken"
         )
         self.assertIn("ranks 0, 2 wait in all_reduce", said)
 
