@@ -10,6 +10,7 @@ import os
 import tempfile
 import unittest
 from collections.abc import Callable
+from typing import ClassVar
 from unittest import mock
 
 from harness import RankLeakWarning
@@ -41,12 +42,13 @@ class ProgramRows(OnForkServer):
 
     mode = FRESH
     before = 0  # collectives of the default group before each program
+    environ: ClassVar[dict[str, str]] = {}
 
     def play_program(self, program: Program) -> Played:
         """Runs a program in the class's rank mode."""
         deadline = SHORT_DEADLINE if program.kind is Kind.TIMED_OUT else DEADLINE
         case = case_of(program, self.mode)
-        return self.play(case, f"test_{program.name}", HARNESS_TIMEOUT=deadline, **GRACES)
+        return self.play(case, f"test_{program.name}", HARNESS_TIMEOUT=deadline, **GRACES, **self.environ)
 
     def judge(self, program: Program) -> None:
         """Runs a program and compares the verdict with what is expected."""
@@ -58,6 +60,19 @@ class ProgramRows(OnForkServer):
 
 class FreshTest(ProgramRows):
     """Programs on ranks of their own."""
+
+
+class StrictTest(ProgramRows):
+    """Programs that are warned of, where what they do is an error."""
+
+    environ: ClassVar[dict[str, str]] = {"HARNESS_COMM_CHECK": "error"}
+
+    def judge(self, program: Program) -> None:
+        """Expects an error with the words of the warning."""
+        played = self.play_program(program)
+        self.assertEqual(played.verdict, "ERROR", played.text)
+        missing = [missing_words(program, line) for line in played.text.splitlines()]
+        self.assertIn([], missing, played.text)
 
 
 class PooledTest(ProgramRows):
@@ -93,6 +108,9 @@ for _case in (FreshTest, PooledTest, ThreadsTest):
     for _program in PROGRAMS.values():
         if _case.mode in _program.modes:
             setattr(_case, f"test_{_program.name}", _test_of(_program))
+for _program in PROGRAMS.values():
+    if _program.kind is Kind.WARNING:
+        setattr(StrictTest, f"test_{_program.name}", _test_of(_program))
 
 
 class ExpectationTest(unittest.TestCase):

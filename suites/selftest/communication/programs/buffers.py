@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import _get_default_store
 
 from suites.selftest.communication.programs.program import KEPT, Kind, Table
 
@@ -37,23 +38,28 @@ def written_while_sent(rank: int, world_size: int) -> None:
 @bug(3, Kind.WARNING, "rank 0", "irecv | recv", "{guilty}", "{also}", modes=KEPT)
 def two_receives_into_one_tensor(rank: int, world_size: int) -> None:
     """Rank 0 receives two messages into one tensor at the same time."""
-    tensor = torch.full((4,), float(rank))
+    tensor, store = torch.full((4,), float(rank)), _get_default_store()
     if rank == 0:
         first = dist.irecv(tensor, src=1)  # guilty
         second = dist.irecv(tensor, src=2)  # also
+        store.set("both are under way", "1")
         assert first is not None and second is not None
         first.wait()
         second.wait()
     else:
+        store.get("both are under way")
         dist.send(tensor, dst=0)
 
 
-@bug(2, Kind.WARNING, "all_reduce", "{guilty}", "{also}")
+@bug(2, Kind.WARNING, "rank 0", "all_reduce", "{guilty}", "{also}")
 def overlapping_views(rank: int, world_size: int) -> None:
-    """Two reductions are under way on views that share an element."""
-    whole = torch.ones(5)
+    """Two reductions are under way on views that share an element, on rank 0 for certain."""
+    whole, store = torch.ones(5), _get_default_store()
+    if rank == 1:
+        store.get("two are under way")
     first = dist.all_reduce(whole[:3], async_op=True)  # guilty
     second = dist.all_reduce(whole[2:], async_op=True)  # also
+    store.set("two are under way", "1")
     assert first is not None and second is not None
     first.wait()
     second.wait()
