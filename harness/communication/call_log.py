@@ -22,17 +22,18 @@ from typing import Any
 
 from harness.calls import Call, Signature, signature_from_json, to_json
 
-# Calls written, changes written, start of the test on the monotonic clock (0.0: not begun), bytes of texts.
+# Calls begun, later changes to them, start of the test on the monotonic clock (0.0: not begun), bytes of
+# texts.
 _HEAD = Struct("<QQdQ")
-_COUNTS = Struct("<QQ")
 _BEGAN_AT, _TEXTS_AT = 16, 24
 # Offsets of signature and place among the texts; sequence, number; flags, threads; start, wait, end (0.0: not
 # yet) on the monotonic clock.
 _ENTRY = Struct("<IIIIHHddd")
 _SIZE = _ENTRY.size
-_pack, _pack_counts, _pack_time = _ENTRY.pack_into, _COUNTS.pack_into, Struct("<d").pack_into
+_pack, _pack_number, _pack_time = _ENTRY.pack_into, Struct("<Q").pack_into, Struct("<d").pack_into
+_COUNT_AT, _CHANGES_AT = 0, 8
 _WAIT_AT, _END_AT = _ENTRY.size - 16, _ENTRY.size - 8
-_OWN_WORK, _UNSEEN, _BOUNDED, _RAISED, _REFUSED, _BY_LIBRARY = 1, 2, 4, 8, 16, 32
+OWN_WORK, UNSEEN, _BOUNDED, _RAISED, _REFUSED, BY_LIBRARY = 1, 2, 4, 8, 16, 32
 _FLAGS_AT = 16
 _LENGTH = Struct("<I")
 _FIRST = 64
@@ -106,24 +107,21 @@ class CallLog:
         number: int = 0,
         threads: int = 1,
         waits: bool = False,
-        own_work: bool = False,
-        unseen: bool = False,
-        by_library: bool = False,
+        flags: int = 0,
     ) -> int:
         """Records that a call starts; returns its token for ``wait`` and ``end``.
 
         ``signature`` and ``place`` are numbers of ``text``. ``waits``: the rank waits for it at once.
+        ``flags``: any of ``OWN_WORK``, ``UNSEEN``, ``BY_LIBRARY``.
         """
         token = self._count
         now = monotonic()
-        flags = own_work * _OWN_WORK | unseen * _UNSEEN | by_library * _BY_LIBRARY
         waiting = now if waits else 0.0
-        number = number or sequence
         at = _FIRST + (token % ENTRIES) * _SIZE
-        _pack(self._memory, at, signature, place, sequence, number, flags, threads, now, waiting, 0.0)
+        memory = self._memory
+        _pack(memory, at, signature, place, sequence, number or sequence, flags, threads, now, waiting, 0.0)
         self._count = token + 1
-        self._changes += 1
-        _pack_counts(self._memory, 0, token + 1, self._changes)
+        _pack_number(memory, _COUNT_AT, token + 1)
         return token
 
     def wait(self, token: int, *, bounded: bool = False) -> None:
@@ -152,7 +150,7 @@ class CallLog:
         if token >= 0 and self._count - token <= ENTRIES:
             _pack_time(self._memory, _FIRST + (token % ENTRIES) * _SIZE + field, monotonic())
             self._changes += 1
-            _pack_counts(self._memory, 0, self._count, self._changes)
+            _pack_number(self._memory, _CHANGES_AT, self._changes)
 
 
 def _at(token: int) -> int:
@@ -206,12 +204,12 @@ def _call(entry: tuple[int, int, int, int, int, int, float, float, float], texts
         ended or None,
         _place(_text(texts, place)),
         threads,
-        bool(flags & _OWN_WORK),
-        bool(flags & _UNSEEN),
+        bool(flags & OWN_WORK),
+        bool(flags & UNSEEN),
         bool(flags & _BOUNDED),
         bool(flags & _RAISED),
         bool(flags & _REFUSED),
-        bool(flags & _BY_LIBRARY),
+        bool(flags & BY_LIBRARY),
     )
 
 

@@ -384,6 +384,6 @@ def _store(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> 
     elsewhere = [s for s in by_rank.values() if s.rank not in waiting and not (s.finished or s.gone)]
     if elsewhere:
         where = "; ".join(f"rank {s.rank} is at {s.at}" for s in elsewhere if s.at)
-        return Explanation("; ".join(filter(None, (unset, where))), tuple(s.rank for s in elsewhere))
+        return Explanation("; ".join(filter(None, (where, unset))), tuple(s.rank for s in elsewhere))
     left = "" if len(by_rank) == len(stores) else ", and nobody is left to set it"
     return Explanation(f"{unset}{left}", tuple(w.rank for w in stores))

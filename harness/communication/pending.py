@@ -1,13 +1,14 @@
 """``PendingCalls``: what a rank can see wrong in its own memory while calls are under way.
 
 A tensor is written between the start of a call and the wait for it (seen by its version counter, which code
-that writes by pointer does not change, and which says nothing of reading); or two calls under way use the
-same memory, and one of them writes it.
+that writes by pointer does not change, and which says nothing of reading, nor of which part of a storage was
+written); or two calls under way use the same memory, and one of them writes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,26 +22,59 @@ _WRITES_INPUTS = frozenset({"all_reduce", "all_reduce_coalesced", "reduce", "bro
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A tensor that a call uses: its version at the start (None: of no use), its bytes, if it is written."""
+    """The bytes of a tensor that a call uses, from address ``start`` to ``end``."""
 
-    tensor: Any
-    version: int | None
     start: int
     end: int
     writes: bool
 
-    @property
-    def rewritten(self) -> bool:
-        """Whether the tensor was written since, as far as its version can tell."""
-        return self.version is not None and bool(self.tensor._version != self.version)
 
-
-@dataclass(frozen=True, slots=True)
 class _Pending:
-    name: str
-    work: Any
-    inputs: tuple[_Use, ...]
-    outputs: tuple[_Use, ...]
+    """A call under way; it finds out which memory it uses when another one may share that."""
+
+    __slots__ = ("_arguments", "_operation", "_place", "_uses", "tensors", "versions", "work")
+
+    def __init__(
+        self, operation: str, place: str, tensors: list[Any], arguments: Callable[[], Arguments], work: Any
+    ) -> None:
+        self._operation = operation
+        self._place = place
+        self._arguments = arguments
+        self._uses: tuple[_Use, ...] | None = None
+        self.work = work
+        self.tensors = tensors
+        self.versions = [None if t.is_inference() else t._version for t in tensors]
+
+    @property
+    def name(self) -> str:
+        return f"{self._operation} ({self._place})" if self._place else self._operation
+
+    def uses(self) -> tuple[_Use, ...]:
+        """The memory that the call uses."""
+        if self._uses is None:
+            arguments = self._arguments()
+            writes_inputs = self._operation in _WRITES_INPUTS
+            inputs = _uses(arguments.inputs, writes=writes_inputs)
+            self._uses = (*inputs, *_uses(arguments.outputs, writes=True))
+        return self._uses
+
+    def rewritten(self) -> bool:
+        """Whether an input was written since the start, as far as its version can tell.
+
+        All views of one storage have one version, so it says nothing of a tensor that is only a part.
+        """
+        changed = [
+            t
+            for t, before in zip(self.tensors, self.versions, strict=True)
+            if before is not None and t._version != before
+        ]
+        if not changed:
+            return False
+        arguments = self._arguments()
+        if _touches_versions(self._operation, arguments):
+            return False
+        inputs = {id(t) for t in arguments.inputs}
+        return any(id(t) in inputs and _is_whole(t) for t in changed)
 
 
 class PendingCalls:
@@ -56,24 +90,29 @@ class PendingCalls:
         """Forgets all calls."""
         self._pending.clear()
 
-    def began(self, name: str, operation: str, arguments: Arguments, work: Any) -> Iterator[str]:
-        """Watches a call; yields a line for each call under way on whose memory it writes, or the reverse."""
-        writes = operation in _WRITES_INPUTS
-        inputs = tuple(
-            _uses(arguments.inputs, writes=writes, versioned=not _touches_versions(operation, arguments))
-        )
-        call = _Pending(name, work, inputs, tuple(_uses(arguments.outputs, writes=True)))
-        for other in self._pending.values():
-            if _overlap(call, other) and not other.work.is_completed():
-                yield f"{name} uses memory of {other.name}, which is under way"
+    def began(
+        self, operation: str, place: str, tensors: list[Any], arguments: Callable[[], Arguments], work: Any
+    ) -> Sequence[str]:
+        """Watches a call that is given ``tensors``, and in what order ``arguments`` says if need be.
+
+        Returns a line for each call under way on whose memory it writes, or the reverse.
+        """
+        call = _Pending(operation, place, tensors, arguments, work)
+        found = [
+            f"{call.name} uses memory of {other.name}, which is under way"
+            for other in self._pending.values()
+            if _overlap(call, other) and not _is_completed(other.work)
+        ]
         if len(self._pending) < MOST:
             self._pending[id(work)] = call
+        return found
 
-    def waited(self, work: Any) -> Iterator[str]:
-        """Ends the watch of a call; yields a line where one of its inputs was written meanwhile."""
+    def waited(self, work: Any) -> Sequence[str]:
+        """Ends the watch of a call; returns a line where one of its inputs was written meanwhile."""
         call = self._pending.pop(id(work), None)
-        if call is not None and any(use.rewritten for use in call.inputs):
-            yield f"a tensor of {call.name} was written before the wait for it"
+        if call is not None and call.rewritten():
+            return [f"a tensor of {call.name} was written before the wait for it"]
+        return ()
 
     def forget(self, work: Any) -> None:
         """Ends the watch of a call of which the test has learnt otherwise that it is over."""
@@ -85,16 +124,25 @@ def _touches_versions(operation: str, arguments: Arguments) -> bool:
     return operation == "all_reduce_coalesced" or reduce_name(arguments.reduce_op) in ("AVG", "PREMUL_SUM")
 
 
-def _uses(tensors: Sequence[Any], *, writes: bool, versioned: bool = False) -> Iterator[_Use]:
+def _uses(tensors: Sequence[Any], *, writes: bool) -> Iterator[_Use]:
     for tensor in tensors:
-        if tensor.is_inference() or tensor.layout != _strided() or not tensor.numel():
+        if tensor.layout != _strided() or not tensor.numel():
             continue
-        start = tensor.data_ptr()
         last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
         if last + 1 > tensor.numel():
             continue  # with gaps, in which another tensor may be
-        end = start + (last + 1) * tensor.element_size()
-        yield _Use(tensor, tensor._version if versioned else None, start, end, writes)
+        start = tensor.data_ptr()
+        yield _Use(start, start + (last + 1) * tensor.element_size(), writes)
+
+
+def _is_completed(work: Any) -> bool:
+    """Asks the work handle, without recording that it was asked."""
+    return bool(inspect.unwrap(type(work).is_completed)(work))
+
+
+def _is_whole(tensor: Any) -> bool:
+    """Whether a tensor is all of its storage."""
+    return tensor.layout == _strided() and bool(tensor.nbytes == tensor.untyped_storage().nbytes())
 
 
 def _strided() -> Any:
@@ -107,6 +155,6 @@ def _overlap(one: _Pending, other: _Pending) -> bool:
     """Whether the calls use the same bytes, and at least one of them writes there."""
     return any(
         a.start < b.end and b.start < a.end and (a.writes or b.writes)
-        for a in (*one.inputs, *one.outputs)
-        for b in (*other.inputs, *other.outputs)
+        for a in one.uses()
+        for b in other.uses()
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.calls import Kind, Signature
 from harness.communication.arguments import KINDS, Arguments, are_real, key_of, signature_of
-from harness.communication.call_log import ENTRIES, CallLog
+from harness.communication.call_log import BY_LIBRARY, ENTRIES, OWN_WORK, UNSEEN, CallLog
 from harness.communication.checks import Check
 from harness.communication.pending import PendingCalls
 from harness.communication.places import ObjectCall, Places
@@ -22,6 +22,8 @@ from harness.communication.python_threads import count as python_threads
 
 # The token of a call that is not recorded: it is merely traced.
 NOT_RECORDED = -1
+# The flags of calls for which the rank does not wait at once.
+_LATER = OWN_WORK | UNSEEN
 # What a call raises for its arguments, before it communicates.
 REFUSALS = (TypeError, ValueError, NotImplementedError, AssertionError)
 
@@ -101,24 +103,18 @@ class Recorder:
             found = self._signature(known, operation, key, arguments())
         if found == NOT_RECORDED:
             return NOT_RECORDED
-        place, object_call = self._places.find(sys._getframe(1))
+        places = self._places
+        place, object_call = places.find(sys._getframe(1))
         if operation in KINDS:  # messages are counted by nobody, because only two ranks know of one
             sequence = number = 1
         else:
             sequence, number = self._numbers(known, object_call)
         if object_call is not None:
             found = self._named(known, operation, key, object_call.name, arguments)
-        return self._log.begin(
-            found,
-            place,
-            sequence,
-            number,
-            python_threads(),
-            not (own_work or unseen),
-            own_work,
-            unseen,
-            self._places.by_library,
-        )
+        flags = OWN_WORK if own_work else UNSEEN if unseen else 0
+        if places.by_library:
+            flags |= BY_LIBRARY
+        return self._log.begin(found, place, sequence, number, python_threads(), not flags & _LATER, flags)
 
     def _numbers(self, group: _Group, object_call: ObjectCall | None) -> tuple[int, int]:
         """The numbers of a collective in its group: by the backend's calls and by the user's."""
@@ -203,13 +199,13 @@ class Recorder:
             known.sequence -= 1
             known.number -= 1
 
-    def watches(self, operation: str, arguments: Arguments, work: Any) -> None:
+    def watches(
+        self, operation: str, tensors: list[Any], arguments: Callable[[], Arguments], work: Any
+    ) -> None:
         """Watches the memory of a call that has returned its work handle to the test."""
-        if self._places.by_library:
-            return
-        place = self._places.last
-        name = f"{operation} ({place})" if place else operation
-        self._tell(Check.OVERLAP, self._pending.began(name, operation, arguments, work))
+        if not self._places.by_library:
+            found = self._pending.began(operation, self._places.last, tensors, arguments, work)
+            self._tell(Check.OVERLAP, found)
 
     def _tell(self, check: Check, lines: Iterable[str]) -> None:
         """Writes findings into the log."""

@@ -26,6 +26,7 @@ from harness.communication.arguments import (
     of_method,
     of_operator,
     quick_key,
+    tensors_in,
 )
 from harness.communication.call_log import CallLog
 from harness.communication.recorder import Recorder, key_and_arguments
@@ -178,7 +179,7 @@ def _recorded(original: Callable[..., Any], method: str, operation: str, taps: T
             taps.seen.now = False
         recorder.returned(token, work, own_work)
         if own_work and work is not None:
-            recorder.watches(operation, arguments(), work)
+            recorder.watches(operation, tensors_in((*args, *kwargs.values())), arguments, work)
         return work
 
     return uncompiled(call)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.calls import Kind, Signature
 from harness.communication import call_log
-from harness.communication.call_log import CallLog
+from harness.communication.call_log import OWN_WORK, UNSEEN, CallLog
 from suites.selftest.properties import given
 
 ALL_REDUCE = Signature("all_reduce", "0", members=(0, 1), tensors="(2,) float32")
@@ -62,10 +62,10 @@ class LogTest(unittest.TestCase):
     def test_flags(self) -> None:
         """Each flag comes back, also those that are set later."""
         text = self.log.text(ALL_REDUCE)
-        token = self.log.begin(text, 0, 1, 4, 3, own_work=True)
+        token = self.log.begin(text, 0, 1, 4, 3, flags=OWN_WORK)
         self.log.wait(token, bounded=True)
         self.log.raised(token)
-        self.log.begin(text, 0, 2, 2, 1, True, unseen=True)
+        self.log.begin(text, 0, 2, 2, 1, True, flags=UNSEEN)
         first, second = call_log.read(self.memory)
         told = (first.number, first.threads, first.own_work, first.bounded, first.raised, first.unseen)
         self.assertEqual(told, (4, 3, True, True, True, False))

@@ -151,7 +151,7 @@ class RecorderTest(unittest.TestCase):
         """What is wrong in the rank's own memory stands in the log."""
         tensor, work = torch.ones(2), Work()
         self.recorder.returned(self.begin(own_work=True), work, True)
-        self.recorder.watches("all_reduce", Arguments((tensor,)), work)
+        self.recorder.watches("all_reduce", [tensor], lambda: Arguments((tensor,)), work)
         tensor.add_(1)
         self.recorder.waited(work)
         (told,) = [c for c in self.calls() if c.kind is Kind.FINDING]
@@ -161,7 +161,7 @@ class RecorderTest(unittest.TestCase):
         """A test that has asked may write the tensor."""
         tensor, work = torch.ones(2), Work()
         self.recorder.returned(self.begin(own_work=True), work, True)
-        self.recorder.watches("all_reduce", Arguments((tensor,)), work)
+        self.recorder.watches("all_reduce", [tensor], lambda: Arguments((tensor,)), work)
         self.recorder.learns_of(work)
         tensor.add_(1)
         self.recorder.waited(work)
