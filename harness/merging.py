@@ -116,10 +116,11 @@ def _verdict(
             return Status.ERROR, root, f"sub-test {merged.subtest}: {merged.divergence}"
     cause = root_cause(ranks)
     if cause is not None:
+        kind = _kind(ranks, cause)
         explained = _explained(ranks, cause)
         if explained is not None:
-            return _status_of(cause), *explained
-        return _status_of(cause), cause.rank, describe(cause)
+            return kind, *explained
+        return kind, cause.rank, describe(cause)
     if skipped:
         return Status.SKIPPED, None, skip_reason(skipped) or ""
     ended = [o.rank for o in ranks if o.status is Status.ENDED]
@@ -171,6 +172,22 @@ def _state(outcome: RankOutcome) -> RankState:
     gone = f"crashed with {exit_text(outcome.exit_code)}" if outcome.status is Status.CRASHED else ""
     finished = outcome.status in (Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR)
     return RankState(outcome.rank, outcome.calls, finished, gone, frame.place if frame else "")
+
+
+_GRAVEST_FIRST = (Status.CRASHED, Status.ERROR, Status.FAILED)
+
+
+def _kind(ranks: Sequence[RankOutcome], cause: RankOutcome) -> Status:
+    """The test's status: the gravest of the ranks that failed by themselves, whichever of them was quicker.
+
+    A rank that was merely late, has lost a peer, or failed as ``expectedFailure`` says counts only where it
+    is the cause.
+    """
+    own = {_status_of(cause)}
+    if cause.status not in _WAITED and not cause.failed_as_expected:
+        others = [o for o in ranks if o.bad and o.status not in _WAITED and not o.failed_as_expected]
+        own |= {_status_of(o) for o in others if o.status is Status.CRASHED or not _only_lost_peers(o)}
+    return next((status for status in _GRAVEST_FIRST if status in own), _status_of(cause))
 
 
 def _status_of(outcome: RankOutcome) -> Status:

@@ -55,12 +55,13 @@ TABLE: list[tuple[tuple[Status, ...], Status, int | None]] = [
     ((S, C), E, 1),
     ((P, F), F, 1),
     ((F, F), F, 0),
-    ((F, E), F, 0),
+    ((F, E), E, 0),
     ((E, F), E, 0),
     ((P, E), E, 1),
     ((P, C), C, 1),
     ((C, F), C, 0),
-    ((F, C), F, 0),
+    ((F, C), C, 0),
+    ((E, C, F), C, 0),
     ((X, F, X), F, 1),
     ((X, C, X), C, 1),
     ((T, T), T, 0),
@@ -94,6 +95,21 @@ class MergeTableTest(unittest.TestCase):
             status = merge(ranks(*statuses)).status
             self.assertEqual(status is P, set(statuses) == {P}, statuses)
             self.assertEqual(status is S, set(statuses) == {S}, statuses)
+
+    def test_the_kind_does_not_depend_on_who_was_quicker(self) -> None:
+        """Over all combinations of three ranks, in every order of receipt."""
+        for statuses in itertools.product((P, S, F, E, C, T, X), repeat=3):
+            kinds = {
+                merge([rank(r, s, order=o) for r, s, o in zip(range(3), statuses, order, strict=True)]).status
+                for order in itertools.permutations(range(3))
+            }
+            self.assertEqual(len(kinds), 1, statuses)
+
+    def test_a_lost_peer_changes_no_kind(self) -> None:
+        """The error of a rank whose peer has gone is no error of its own, in any order of receipt."""
+        for order in ((0, 1), (1, 0)):
+            outcomes = [rank(0, F, order=order[0]), rank(1, E, order=order[1], error=CLOSED)]
+            self.assertEqual(merge(outcomes).status, F)
 
     def test_collateral_is_never_the_cause(self) -> None:
         """Nor is a rank that passed."""
@@ -168,7 +184,7 @@ class RootCauseTest(unittest.TestCase):
     def test_ended_after_a_sub_test_failed(self) -> None:
         """The sub-test is no collateral, and came before what a peer raised."""
         outcome = merge([rank(0, E, order=1), rank(1, X, order=0, subtests=(subtest(0, F),))])
-        self.assertEqual((outcome.status, outcome.root_cause), (F, 1))
+        self.assertEqual((outcome.status, outcome.root_cause), (E, 1))
         self.assertFalse(outcome.rank(1).bad_beyond_subtests)
 
     def test_noticing_in_sub_tests(self) -> None:
