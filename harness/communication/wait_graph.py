@@ -27,6 +27,8 @@ from harness.communication.matching import (
     rows,
 )
 
+# How the names of threads begin that serve other processes, so that their work is none of their own rank's.
+SERVING = "pt_tcpstore"
 # Operations of which a rank that is not the root needs the root, and maybe ranks in between.
 _FROM_ROOT = frozenset({"broadcast", "scatter", "broadcast_object_list", "scatter_object_list"})
 _TO_ROOT = frozenset({"reduce", "gather", "gather_object"})

@@ -20,7 +20,7 @@ from typing import Any
 
 from harness.calls import Call, call_from_json, to_json, under_way
 from harness.communication.call_log import Head
-from harness.communication.wait_graph import RankView, prove
+from harness.communication.wait_graph import SERVING, RankView, prove
 from harness.system import posix
 
 # Seconds between two looks. One costs two calls of the store; a deadlock is known to all after four of them.
@@ -45,7 +45,7 @@ class ExternalDeadlockWatch:
         """Tells the others whether this process's rank waits, by its log and the state of its threads."""
         still, self._head = head == self._head, head
         waiting = under_way(calls)
-        asleep = not posix.could_run("self", without=threading.get_native_id())
+        asleep = not posix.could_run("self", without=threading.get_native_id(), serving=SERVING)
         if still and asleep and waiting is not None and waiting.waits and not self._gives_up(waiting):
             self._say(json.dumps([head.changes, [to_json(call) for call in calls]]))
         else:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.communication import call_log
-from harness.communication.wait_graph import RankView, Waiting, prove
+from harness.communication.wait_graph import SERVING, RankView, Waiting, prove
 from harness.system import posix
 
 # Seconds between two looks. A look costs microseconds a rank; a deadlock is known after three of them.
@@ -45,7 +45,7 @@ class DeadlockWatch:
         if not still:
             self._proven = ()
             return ()
-        awake = {r.rank for r in ranks if not r.settled and posix.could_run(r.pid)}
+        awake = {r.rank for r in ranks if not r.settled and posix.could_run(r.pid, serving=SERVING)}
         views = [self._view(r, can_move=r.rank in awake) for r in ranks]
         stuck = prove(views, until_s)
         found = tuple(waiting.rank for waiting in stuck)

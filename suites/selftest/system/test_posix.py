@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -97,6 +98,55 @@ class StateTest(unittest.TestCase):
             self.assertEqual((posix.is_working(child.pid), posix.is_zombie(child.pid)), (False, zombie))
         child.wait()
         self.assertEqual((posix.is_working(child.pid), posix.is_zombie(child.pid)), (False, False))
+
+
+# A child of which one thread, of the name that it is given, works; and then the main thread sleeps.
+_BUSY = """
+import ctypes, sys, threading
+def work():
+    ctypes.CDLL(None).prctl(15, sys.argv[1].encode())  # PR_SET_NAME
+    print("named", flush=True)
+    while True:
+        pass
+threading.Thread(target=work, daemon=True).start()
+sys.stdin.read()
+"""
+
+
+class CouldRunTest(unittest.TestCase):
+    """``could_run``: whether a process can go on by itself."""
+
+    def busy(self, name: str) -> int:
+        """Starts a process with a thread of this name that works, and returns its id."""
+        child = subprocess.Popen(
+            [sys.executable, "-c", _BUSY, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.addCleanup(child.__exit__, None, None, None)
+        self.addCleanup(child.kill)
+        assert child.stdout is not None
+        self.assertEqual(child.stdout.readline(), "named\n")
+        return child.pid
+
+    def test_asleep(self) -> None:
+        """A process that sleeps could not run, nor one that is gone; this one could, but for its threads."""
+        child = subprocess.Popen(["sleep", "3600"])
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        while posix.could_run(child.pid):
+            os.sched_yield()  # it is on its way to its sleep
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        self.assertFalse(posix.could_run(ended.pid))
+        self.assertTrue(posix.could_run("self"))
+
+    def test_serving_threads(self) -> None:
+        """A thread that works for other processes does not count, by the name that it has."""
+        name = "serve (it) x"
+        pid = self.busy(name)
+        self.assertTrue(posix.could_run(pid))
+        self.assertTrue(posix.could_run(pid, serving="sleeps"))
+        while posix.could_run(pid, serving="serve (it"):
+            os.sched_yield()  # its main thread is on its way to its sleep
 
 
 class ChildrenTest(unittest.TestCase):

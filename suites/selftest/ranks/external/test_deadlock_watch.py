@@ -12,6 +12,7 @@ import torch.distributed as dist
 
 from harness.calls import Call, Signature
 from harness.communication.call_log import Head
+from harness.communication.wait_graph import SERVING
 from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch
 from harness.system import posix
 
@@ -74,7 +75,7 @@ class WatchTest(unittest.TestCase):
     def test_own_thread(self) -> None:
         """The thread that looks runs, and is left out."""
         self.look(waits(), waits())
-        self.could_run.assert_called_with("self", without=threading.get_native_id())
+        self.could_run.assert_called_with("self", without=threading.get_native_id(), serving=SERVING)
 
 
 if __name__ == "__main__":
