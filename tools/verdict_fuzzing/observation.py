@@ -21,8 +21,9 @@ _OF_STATUS = {
     "expected failure": "expected failure",
     "unexpected success": "unexpected success",
 }
-_CAUSE = re.compile(r"^(?:\S.*: )?(?:cause|at first): rank (\d+)\b", re.MULTILINE)
-_SKIPPED = re.compile(r"divergent skip: ranks? ([\d, -]+) skipped")
+_RANKS = r"ranks? (\d+(?:-\d+)?(?:, \d+(?:-\d+)?)*)\b"
+_CAUSE = re.compile(rf"^(?:\S.*: )?(?:cause|at first): {_RANKS}(?! had to be ended|,| ->)", re.MULTILINE)
+_SKIPPED = re.compile(rf"divergent skip: {_RANKS} skipped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,10 @@ class Observation:
     seconds: float | None = None
 
     @property
-    def cause(self) -> int | None:
-        """The rank that the text names as the cause; None where it names none."""
+    def causes(self) -> tuple[int, ...]:
+        """The ranks that the text names as the cause; () where it names none."""
         found = _CAUSE.search(self.text)
-        return int(found[1]) if found else None
+        return _numbers(found[1]) if found else ()
 
     @property
     def skipped(self) -> tuple[int, ...]:

@@ -27,10 +27,10 @@ _OF_NATURE = {Nature.FAILS: "fail", Nature.FAILS_THEN_SKIPS: "fail"}
 class Expectation:
     """What may come of a case.
 
-    ``verdicts`` are the right ones. ``causes`` are the ranks of which one must be named, empty where nothing
-    is demanded; ``skipped`` must be named as the ranks that skipped alone. One of ``words`` must be in the
-    text. ``due_s`` is when the verdict is due, in seconds after the start, ``latest_s`` when it is wrong for
-    being late. ``after`` are the right verdicts of the next test.
+    ``verdicts`` are the right ones. ``causes`` are the ranks of which some must be named, and no others;
+    empty where nothing is demanded. ``skipped`` must be named as the ranks that skipped alone. One of
+    ``words`` must be in the text. ``due_s`` is when the verdict is due, in seconds after the start,
+    ``latest_s`` when it is wrong for being late. ``after`` are the right verdicts of the next test.
     """
 
     verdicts: frozenset[str]
@@ -215,10 +215,10 @@ def objections(case: FuzzCase, wanted: Expectation, came: Observation) -> list[s
     if came.verdict == NO_VERDICT:
         return [*came.left]
     judged_bad = came.verdict in ("fail", "error")
-    if judged_bad and wanted.causes and came.cause not in wanted.causes and not _told(wanted, came):
-        wrong.append(
-            f"rank {came.cause} is named as the cause" if came.cause is not None else "no cause is named"
-        )
+    blamed = set(came.causes)
+    if judged_bad and wanted.causes and not ((blamed and blamed <= wanted.causes) or _told(wanted, came)):
+        named = f"ranks {list(came.causes)} are named as the cause"
+        wrong.append(named if blamed else "no cause is named")
     if judged_bad and wanted.skipped and came.skipped != wanted.skipped:
         wrong.append(f"ranks {list(came.skipped)} are said to have skipped")
     told = "\n".join((came.text, *came.warnings))

@@ -82,15 +82,17 @@ class TextTest(unittest.TestCase):
 
     def test_cause(self) -> None:
         """The cause is the rank after "cause", or after "at first" where the cause is a divergence."""
-        for text, cause in (
-            ("RankError: x: error\ncause: rank 12 raised: E\nalso: rank 3: F", 12),
-            ("cause: divergent skip: rank 1 skipped (why), rank 0 did not\nat first: rank 0 failed", 0),
-            ("cause: ranks 1, 2 had to be ended", None),
-            ("because: rank 4", None),
-            ("", None),
+        for text, causes in (
+            ("RankError: x: error\ncause: rank 12 raised: E\nalso: rank 3: F", (12,)),
+            ("cause: ranks 1-2, 5 never came to barrier #1; rank 0 waits in barrier #1", (1, 2, 5)),
+            ("cause: divergent skip: rank 1 skipped (why), rank 0 did not\nat first: rank 0 failed", (0,)),
+            ("cause: ranks 1, 2 had to be ended", ()),
+            ("cause: ranks 0 -> 1 -> 0 wait for each other in recv", ()),
+            ("because: rank 4", ()),
+            ("", ()),
         ):
             with self.subTest(text):
-                self.assertEqual(Observation(text=text).cause, cause)
+                self.assertEqual(Observation(text=text).causes, causes)
 
     def test_skipped(self) -> None:
         """Ranks are read singly, in lists and in ranges."""

@@ -117,7 +117,7 @@ class ObjectionsTest(unittest.TestCase):
         for differences, told in (
             ({"verdict": "pass"}, "the verdict is pass"),
             ({"verdict": NO_VERDICT}, "the verdict is none"),
-            ({"text": "cause: rank 2 failed"}, "rank 2 is named as the cause"),
+            ({"text": "cause: rank 2 failed"}, "ranks [2] are named as the cause"),
             ({"text": "no more than this"}, "no cause is named"),
             ({"seconds": 1e4}, "it took 10000.0 s, and 0.0 s were due"),
             ({"before": "error"}, "the test before it: error"),
