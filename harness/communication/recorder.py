@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -53,6 +54,7 @@ class Recorder:
         self._groups: dict[int, _Group] = {}  # by id of the group's object
         self._by_name: dict[str, _Group] = {}
         self._made: dict[str, tuple[int, str]] = {}  # group's name -> its generation, and where it was made
+        self._made_there: Counter[tuple[str, tuple[int, ...]]] = Counter()  # groups by line and members
         self._open: dict[int, int] = {}  # id of a work handle -> token of the log
         self._not_waited: dict[int, int] = {}  # those of them that the rank does not wait for yet
         self._pending = PendingCalls()
@@ -63,7 +65,7 @@ class Recorder:
 
     def restart(self) -> None:
         """Makes the numbers start from 1 again, because the groups are new ones."""
-        for kept in (self._groups, self._by_name, self._made, self._layouts):
+        for kept in (self._groups, self._by_name, self._made, self._made_there, self._layouts):
             kept.clear()
         self.forget_calls()
 
@@ -277,6 +279,10 @@ class Recorder:
         """Records that the rank begins to make a group; ``waits``: as a member, for the others."""
         self._places.find(sys._getframe(1))
         line = self._places.last.partition(" in ")[0]
+        self._made_there[line, members] += 1
+        nth = self._made_there[line, members]
+        if line and nth > 1 and not default:
+            line += f" (number {nth})"
         known = self._by_name.get(name)
         earlier = -1 if known is None else known.signature.generation
         generation = max(earlier, self._made.get(name, (-1, ""))[0]) + 1
