@@ -109,6 +109,10 @@ class Recorder:
         place, object_call = places.find(sys._getframe(1))
         if operation in KINDS:  # messages are counted by nobody, because only two ranks know of one
             sequence = number = 1
+        elif object_call is None:
+            known.sequence = sequence = known.sequence + 1
+            known.number = number = known.number + 1
+            known.object_call = None
         else:
             sequence, number = self._numbers(known, object_call)
         if object_call is not None:
@@ -118,10 +122,10 @@ class Recorder:
             flags |= BY_LIBRARY
         return self._log.begin(found, place, sequence, number, python_threads(), not flags & _LATER, flags)
 
-    def _numbers(self, group: _Group, object_call: ObjectCall | None) -> tuple[int, int]:
-        """The numbers of a collective in its group: by the backend's calls and by the user's."""
+    def _numbers(self, group: _Group, object_call: ObjectCall) -> tuple[int, int]:
+        """The numbers in its group of a part of the user's call: by the backend's calls and by the user's."""
         group.sequence += 1
-        if object_call is None or not object_call.continues(group.object_call):
+        if not object_call.continues(group.object_call):
             group.number += 1
         group.object_call = object_call
         return group.sequence, group.number
@@ -221,6 +225,11 @@ class Recorder:
         """Records that the test knows otherwise than by a wait that a call is over, or has others wait."""
         self._pending.forget(work)
         self.waited(work)
+
+    @property
+    def has_handles(self) -> bool:
+        """Whether the rank has work handles for which it does not wait yet."""
+        return bool(self._not_waited)
 
     def waits(self, work: object, bounded: bool = False) -> None:
         """Records that the rank begins to wait for a work handle; ``bounded``: with a timeout."""

@@ -191,7 +191,8 @@ def _waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
         recorder = taps.recorder
         if recorder is None:
             return original(self, *args, **kwargs)
-        recorder.waits(self, bool(args or kwargs))
+        if args or kwargs or recorder.has_handles:
+            recorder.waits(self, bool(args or kwargs))
         try:
             found = original(self, *args, **kwargs)
         except BaseException:
