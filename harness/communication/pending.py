@@ -43,7 +43,10 @@ class _Pending:
         self._uses: tuple[_Use, ...] | None = None
         self.work = work
         self.tensors = tensors
-        self.versions = [None if t.is_inference() else t._version for t in tensors]
+        try:
+            self.versions = [t._version for t in tensors]
+        except RuntimeError:  # tensors of inference mode have none
+            self.tensors = self.versions = []
 
     @property
     def name(self) -> str:
@@ -63,13 +66,9 @@ class _Pending:
 
         All views of one storage have one version, so it says nothing of a tensor that is only a part.
         """
-        changed = [
-            t
-            for t, before in zip(self.tensors, self.versions, strict=True)
-            if before is not None and t._version != before
-        ]
-        if not changed:
+        if [t._version for t in self.tensors] == self.versions:
             return False
+        changed = [t for t, before in zip(self.tensors, self.versions, strict=True) if t._version != before]
         arguments = self._arguments()
         if _touches_versions(self._operation, arguments):
             return False
@@ -98,13 +97,14 @@ class PendingCalls:
         Returns a line for each call under way on whose memory it writes, or the reverse.
         """
         call = _Pending(operation, place, tensors, arguments, work)
-        found = [
-            f"{call.name} uses memory of {other.name}, which is under way"
-            for other in self._pending.values()
-            if _overlap(call, other) and not _is_completed(other.work)
-        ]
-        if len(self._pending) < MOST:
-            self._pending[id(work)] = call
+        pending = self._pending
+        found = (
+            [_overlap_text(call, other) for other in pending.values() if _overlap(call, other)]
+            if pending
+            else ()
+        )
+        if len(pending) < MOST:
+            pending[id(work)] = call
         return found
 
     def waited(self, work: Any) -> Sequence[str]:
@@ -151,10 +151,15 @@ def _strided() -> Any:
     return torch.strided
 
 
+def _overlap_text(call: _Pending, other: _Pending) -> str:
+    return f"{call.name} uses memory of {other.name}, which is under way"
+
+
 def _overlap(one: _Pending, other: _Pending) -> bool:
-    """Whether the calls use the same bytes, and at least one of them writes there."""
-    return any(
+    """Whether a call uses bytes of one that is under way, and at least one of them writes there."""
+    shared = any(
         a.start < b.end and b.start < a.end and (a.writes or b.writes)
         for a in one.uses()
         for b in other.uses()
     )
+    return shared and not _is_completed(other.work)

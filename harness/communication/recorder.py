@@ -211,7 +211,8 @@ class Recorder:
         """Watches the memory of a call that has returned its work handle to the test."""
         if not self._places.by_library:
             found = self._pending.began(operation, self._places.last, tensors, arguments, work)
-            self._tell(Check.OVERLAP, found)
+            if found:
+                self._tell(Check.OVERLAP, found)
 
     def _tell(self, check: Check, lines: Iterable[str]) -> None:
         """Writes findings into the log."""
@@ -241,8 +242,8 @@ class Recorder:
 
     def waited(self, work: object, raised: bool = False) -> None:
         """Records that a call has ended, because a wait for its handle returned or ``raised``."""
-        if self._pending:
-            self._tell(Check.WRITTEN, self._pending.waited(work))
+        if self._pending and (found := self._pending.waited(work)):
+            self._tell(Check.WRITTEN, found)
         token = self._open.pop(id(work), None)
         if token is not None:
             self._log.raised(token) if raised else self._log.end(token)
