@@ -54,6 +54,8 @@ class RankOrchestration(CaseInRank):
 
     # The rank modes that this class's tests can run in, the default first (see harness/ranks/modes.py).
     rank_modes: tuple[str, ...] = ("fresh", "pooled", "threads")
+    # Whether each rank imports the test's module itself, as a new process would, and not a server for all.
+    import_in_ranks = False
 
     # The arguments are upstream's: unittest passes the first by position, testslide the second by name.
     def __init__(self, method_name: str = "runTest", methodName: str = "runTest") -> None:
@@ -209,8 +211,13 @@ class RankOrchestration(CaseInRank):
             scratch=scratch().path,
             start_timeout_s=start_wait_of(settings) + self._timeout_s(settings),
             imports=self._imports_of_ranks(),
+            preload=not self._imported_in_ranks(),
             kwargs=self._run_arguments(world_size),
         )
+
+    def _imported_in_ranks(self) -> bool:
+        """Whether each rank imports the test's module itself."""
+        return self.import_in_ranks
 
     def _run_arguments(self, world_size: int) -> dict[str, Any]:
         """Keyword arguments of ``_run`` in the ranks, which must be JSON values."""

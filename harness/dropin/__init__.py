@@ -11,6 +11,7 @@ with all its assertions, seeds and skips; this harness starts, supervises and ju
     program     runs a file or module as ``__main__``        classes  which classes get which ranks
     ranks       upstream's contract on the harness's ranks   skips    the exit codes that mean a skip
     barrier     a file barrier for the wheel's distributed_test.py that does not poll
+    child_code  which modules each rank imports itself, because they do something else in a child
 
 What differs from upstream, on purpose:
 

@@ -10,6 +10,7 @@ from harness import seeding
 from harness.cases.continuous import ContinuousOrchestration
 from harness.cases.multiprocess import RankOrchestration
 from harness.dropin import barrier, skips
+from harness.dropin.child_code import differs_in_children
 from harness.outcomes import EXIT_SKIPPED, RankOutcome, Status
 from harness.ranks.processes import module_import
 from harness.ranks.result import RankResult
@@ -49,6 +50,10 @@ class _Contract(RankOrchestration):
         if timeout_given(os.environ):
             return settings.timeout_s
         return float(common_distributed.get_timeout(self.id()))
+
+    def _imported_in_ranks(self) -> bool:
+        """Also where the module asks which process it is in, which upstream's ranks answer for themselves."""
+        return super()._imported_in_ranks() or differs_in_children(type(self).__module__)
 
     def _communication_check(self) -> str | None:
         """Warnings by default: upstream's tests do on purpose what is an error in others."""

@@ -11,52 +11,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from harness.ranks import process_groups
-from harness.system import posix
+from harness.system import posix, torch_state
 
 
 def _torch() -> Any | None:
     return sys.modules.get("torch")
-
-
-def _torch_state() -> tuple[Any, ...]:
-    """The process- and thread-wide state of torch that a test may change and not restore."""
-    torch = _torch()
-    if torch is None:
-        return ()
-    return tuple([read(torch) for _, read in _TORCH_STATE])  # a list: a generator costs as much as the reads
-
-
-_TORCH_STATE: tuple[tuple[str, Callable[[Any], Any]], ...] = (
-    ("default dtype", lambda t: t.get_default_dtype()),
-    ("default device", lambda t: str(t.get_default_device()) if t._C._len_torch_function_stack() else "cpu"),
-    ("deterministic algorithms", lambda t: t.are_deterministic_algorithms_enabled()),
-    ("deterministic warn-only", lambda t: t.is_deterministic_algorithms_warn_only_enabled()),
-    ("grad mode", lambda t: t.is_grad_enabled()),
-    ("inference mode", lambda t: t.is_inference_mode_enabled()),
-    ("anomaly mode", lambda t: t.is_anomaly_enabled()),
-    ("CPU autocast", lambda t: t.is_autocast_enabled("cpu")),
-    ("warn-always", lambda t: t.is_warn_always_enabled()),
-    ("intra-op threads", lambda t: t.get_num_threads()),
-    ("float32 matmul precision", lambda t: t.get_float32_matmul_precision()),
-    ("dispatch modes", lambda t: t._C._len_torch_dispatch_stack()),
-    ("function modes", lambda t: t._C._len_torch_function_stack()),
-    ("torch.distributed's debug level", lambda t: _debug_level()),
-    ("DTensor's RNG tracker", lambda t: id(_rng_tracker())),
-)
-
-
-def _rng_tracker() -> Any | None:
-    module = sys.modules.get("torch.distributed.tensor._random")
-    return getattr(module, "_rng_tracker", None)
-
-
-def _debug_level() -> int:
-    dist = sys.modules.get("torch.distributed")
-    return int(dist.get_debug_level()) if dist is not None and dist.is_available() else 0
 
 
 def _signal_handlers() -> tuple[Any, ...]:
@@ -152,8 +115,8 @@ class Guard:
     def _torch_changes(self, after: tuple[Any, ...]) -> list[str]:
         if not after:
             return ["torch, no longer in sys.modules"]
-        pairs = zip(_TORCH_STATE, self._before["torch"], after, strict=True)
-        return [f"{name}: {old} became {new}" for (name, _), old, new in pairs if old != new]
+        pairs = zip(torch_state.ITEMS, self._before["torch"], after, strict=True)
+        return [f"{item.name}: {old} became {new}" for item, old, new in pairs if old != new]
 
     def _grown(self, after: dict[str, Any], keeps_group: bool) -> list[str]:
         """One line for each new process group, thread, child or descriptor, and each that is gone."""
@@ -193,7 +156,7 @@ def _snapshot(last: dict[str, Any] | None = None) -> dict[str, Any]:
         "working directory": _working_directory(),
         "sys.path": list(sys.path),
         "signal handlers": _signal_handlers(),
-        "torch": _torch_state(),
+        "torch": torch_state.values(),
         "groups": process_groups.group_names(),
         "groups begun": process_groups.groups_begun(),
         "threads": frozenset(f"{t.name} ({t.ident})" for t in threading.enumerate()),

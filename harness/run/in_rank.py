@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.outcomes import Status
 from harness.ranks.exception_info import capture
+from harness.ranks.processes import process_identity
 from harness.ranks.result import RankResult
 from harness.run import main_module
 from harness.tracebacks import show_users_frames
@@ -38,6 +39,7 @@ class ScriptInRank:
         variables: list[Mapping[str, str]],
     ) -> None:
         """Runs the script and records its result on ``channel``; ``variables`` are those of each rank."""
+        process_identity.be_main()
         os.environ.update(variables[rank])
         _draw_other_numbers()
         channel.record(_result(target, by_name))

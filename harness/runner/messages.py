@@ -47,10 +47,11 @@ class Loaded:
     """Zygote to controller: the result of importing a module.
 
     ``units`` are ``unit.to_json`` values; ``error`` is the traceback where the import failed, ``skipped`` the
-    reason where the module raised ``SkipTest``. ``dirty`` is set where the import left threads running:
-    workers must not be forked from this process any more. ``import_s`` is the duration of the import, None
-    where it imported torch too, whose time belongs to no single module. ``files`` are the sources that the
-    list of tests depends on, and ``duplicates`` the ids that several different tests share.
+    reason where the module raised ``SkipTest``. ``dirty`` is set where the import left threads running, or
+    process groups and the like: workers must not be forked from this process any more. ``import_s`` is the
+    duration of the import, None where it imported torch too, whose time belongs to no single module.
+    ``files`` are the sources that the list of tests depends on, and ``duplicates`` the ids that several
+    different tests share.
     """
 
     module: str

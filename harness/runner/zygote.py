@@ -43,7 +43,7 @@ from harness.runner.messages import (
     encode,
 )
 from harness.runner.unit import to_json
-from harness.system import huge_pages, posix, signals
+from harness.system import huge_pages, posix, signals, torch_state
 from harness.system.fork_safety import is_clean
 from harness.system.reaper import reap
 from harness.system.server_process import Parent
@@ -138,7 +138,7 @@ class Zygote:
         listing = list_module(name)
         signals.settle()
         import_s = time.monotonic() - began
-        if was_clean and posix.os_threads() > 1:
+        if was_clean and (posix.os_threads() > 1 or torch_state.made_here()):
             self._clean = is_clean()
         self._tests.update(listing.tests)
         return Loaded(

@@ -126,7 +126,9 @@ class ZygoteOwner:
                 self.import_s[loaded.module] = loaded.import_s
         if loaded.dirty:
             self._cold.add(loaded.module)
-            show_notice(f"importing {loaded.module} leaves threads running: its workers import it anew")
+            show_notice(
+                f"importing {loaded.module} leaves threads or process groups: its workers import it anew"
+            )
 
 
 def _first_line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Decides whether a process may be forked: it needs a single thread and no accelerator context.
+"""Decides whether a process may be forked: one thread, no accelerator context, torch as in a new process.
 
 A fork has only the thread that called it. A server that forks ranks or workers stays at one thread and uses
 no accelerator, which these functions check.
@@ -12,12 +12,18 @@ import sys
 import threading
 import warnings
 
+from harness.system import torch_state
 from harness.system.posix import os_threads
 
 
 def is_clean() -> bool:
-    """Whether this process may be forked into a server: no other thread and no accelerator context."""
-    return threading.active_count() == 1 and not _has_accelerator_context() and fork_keeps_all_threads()
+    """Whether this process may be forked into a server.
+
+    It has no other thread, no accelerator context, and nothing of torch's that a new process would not have.
+    """
+    if threading.active_count() > 1 or _has_accelerator_context() or torch_state.made_here():
+        return False
+    return fork_keeps_all_threads()
 
 
 def fork_keeps_all_threads() -> bool:

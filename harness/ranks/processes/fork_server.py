@@ -31,7 +31,8 @@ class ForkServerLauncher(ServerLauncher):
 
     A module that starts threads when it is imported is not imported in the server, but in each rank. Where a
     new server has threads even so (because of sitecustomize, a debugger, a library that torch loads), no fork
-    of it is safe: from then on ``fallback`` starts the ranks, if there is one.
+    of it is safe: from then on ``fallback`` starts the ranks, if there is one. A module that ranks are to
+    import themselves (``Launch.preload``) needs a server that has not imported it: a new interpreter.
     """
 
     name = "forkserver"
@@ -41,6 +42,7 @@ class ForkServerLauncher(ServerLauncher):
         self._fallback = fallback
         self._instead: Launcher | None = None
         self._dirty: set[str] = set()
+        self._forked = False  # whether the server is a fork of this process, with all that this has imported
 
     def ready(self, module: str, sys_path: Sequence[str]) -> None:
         """Starts the server if there is none; see ``ServerLauncher.ready``."""
@@ -52,6 +54,10 @@ class ForkServerLauncher(ServerLauncher):
     def launch(self, request: Launch) -> RankSet:
         """Starts ranks; LaunchError if the test's module does not import, ServerLost if the server dies."""
         lost = False
+        if not request.preload and request.module.name not in self._dirty:
+            self._dirty.add(request.module.name)
+            if self._forked:
+                self.close()
         while self._instead is None:
             trial = _without_preload(request) if request.module.name in self._dirty else request
             try:
@@ -76,8 +82,8 @@ class ForkServerLauncher(ServerLauncher):
         return self._fallback()
 
     def _start_server(self, module: str, sys_path: Sequence[str]) -> LaunchServer:
-        fork_here = module not in self._dirty and is_clean()
-        return _fork_server() if fork_here else _fresh_server(sys_path)
+        self._forked = module not in self._dirty and is_clean()
+        return _fork_server() if self._forked else _fresh_server(sys_path)
 
     def how_it_ended(self) -> str:
         """How a server that was lost ended, for the message of the test that was running."""

@@ -81,7 +81,7 @@ class PooledRanks:
         size = job.request.world_size
         # A process group that is kept has the settings of the environment in which it was made.
         variables = environment.group_variables() if job.keeps_group else None
-        key = (size, self._launcher.name, job.pool_key, variables)
+        key = (size, self._launcher.name, job.pool_key, variables, job.request.preload)
         if not self._begin(key):  # a rank of earlier tests has just ended
             self._pool.retire()
             self._begin(key)

@@ -25,7 +25,7 @@ from harness.communication import call_log, taps
 from harness.outcomes import EXIT_ERROR, Status
 from harness.protocol import Assignment, Launch, Passed, RepeatLaunch, Report, decode
 from harness.ranks import debugger, guard, process_groups
-from harness.ranks.processes import module_import, preload
+from harness.ranks.processes import module_import, preload, process_identity
 from harness.ranks.processes.channel import RankChannel
 from harness.ranks.result import RankResult, exit_forked_child, final_result
 from harness.system import intra_op_threads, originals, posix
@@ -69,6 +69,7 @@ def from_exec() -> NoReturn:
 def live(assignment: Assignment) -> NoReturn:
     """Runs the rank from its first settings to its exit: one test, or test after test in a pooled rank."""
     _fresh_streams()
+    process_identity.be_rank(assignment.rank)
     _settle_signals(assignment)
     coverage_hook.start_in_child()
     debugger.install(assignment.rank)

@@ -99,7 +99,9 @@ class ZygoteOwnerTest(unittest.TestCase):
         self.assertEqual(len(os.listdir(f"/proc/{self.zygote()}/task")), 1)
         self.assertEqual(self.imports(), ["a", "a", "b", "c", "c"])
         self.assertEqual(self.load("b"), [])
-        self.assertEqual(self.notices, ["importing b leaves threads running: its workers import it anew"])
+        self.assertEqual(
+            self.notices, ["importing b leaves threads or process groups: its workers import it anew"]
+        )
 
     def test_a_zygote_that_dies_later(self) -> None:
         """A zygote that dies after the imports is replaced by one that imports the modules again."""

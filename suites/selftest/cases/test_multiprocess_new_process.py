@@ -1,0 +1,134 @@
+"""Tests that ranks begin as new processes do: with nothing of torch's that the test's process has made.
+
+Each test runs a module of its own in a new interpreter, because what it makes there would stay in this one.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import unittest
+
+from suites.selftest.run.scripts import TREE
+from suites.selftest.runner import runs
+
+HEAD = """
+    import multiprocessing, os, sys, unittest
+    import torch, torch.distributed as dist
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    from {harness} import MultiProcessTestCase
+
+    def make_group():
+        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    """
+MODULE = """
+    def setUpModule():
+        make_group()
+        torch.set_default_dtype(torch.float64)
+        torch.set_default_device("meta")
+        torch.set_grad_enabled(False)
+        torch.use_deterministic_algorithms(True)
+
+    class Ranks(MultiProcessTestCase):
+        world_size = 2
+
+        def test_new(self):
+            self.assertFalse(dist.is_initialized())
+            self.assertEqual(torch.get_default_dtype(), torch.float32)
+            self.assertEqual(torch.ones(1).device.type, "cpu")
+            self.assertTrue(torch.is_grad_enabled())
+            self.assertFalse(torch.are_deterministic_algorithms_enabled())
+            store = dist.FileStore(self.file_name, 2)
+            dist.init_process_group("gloo", rank=self.rank, world_size=2, store=store)
+            total = torch.ones(1)
+            dist.all_reduce(total)
+            self.assertEqual(total.item(), 2.0)
+    """
+AT_IMPORT = """
+    make_group()
+
+    class Ranks(MultiProcessTestCase):
+        world_size = 2
+
+        def test_own(self):
+            self.assertTrue(dist.is_initialized())  # by the import of this module, in each rank
+    """
+CHILD = """
+    IN_CHILD = multiprocessing.current_process().name != "MainProcess"
+    IMPORTED_BY = os.getpid()
+
+    class Ranks(MultiProcessTestCase):
+        world_size = 2
+        {wish}
+
+        def test_child(self):
+            self.assertEqual(multiprocessing.current_process().name, f"process {{self.rank}}")
+            self.assertEqual(multiprocessing.parent_process().pid, os.getppid())
+            self.assertTrue(multiprocessing.parent_process().is_alive())
+            self.assertEqual((IN_CHILD, IMPORTED_BY == os.getpid()), ({again}, {again}))
+    """
+
+
+class NewProcessTest(unittest.TestCase):
+    """Modules that make something in their own process, and tests of their ranks."""
+
+    def setUp(self) -> None:
+        self.directory = runs.new_directory(self)
+
+    def play(self, body: str, *command: str, harness: str = "harness", **variables: str) -> None:
+        """Runs a module of that body by a command, and checks that all of its tests pass."""
+        path = self.directory / "test_made.py"
+        path.write_text(textwrap.dedent(HEAD.format(harness=harness)) + textwrap.dedent(body))
+        run = subprocess.run(
+            [sys.executable, *command],
+            cwd=self.directory,
+            env=runs.environ(self.directory, PYTHONPATH=str(TREE), **variables),
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertRegex(run.stdout + run.stderr, r"1 passed|Ran 1 test")
+
+    def test_fresh(self) -> None:
+        """The ranks know nothing of what ``setUpModule`` has made in the process of the tests."""
+        self.play(MODULE, "-m", "unittest", "test_made")
+
+    def test_pooled(self) -> None:
+        """Nor do kept ranks."""
+        self.play(MODULE, "-m", "unittest", "test_made", HARNESS_RANKS="pooled")
+
+    def test_by_the_runner(self) -> None:
+        """Nor do those of ``run_tests.py``, whose zygote has imported the module."""
+        self.play(MODULE, str(TREE / "run_tests.py"), "test_made.py")
+
+    def test_made_by_the_import(self) -> None:
+        """What the module makes when it is imported is in each rank, which has imported it itself."""
+        self.play(AT_IMPORT, "-m", "unittest", "test_made")
+
+    def test_made_by_the_import_in_the_runner(self) -> None:
+        """So it is with a module whose import made groups in the zygote."""
+        self.play(AT_IMPORT, str(TREE / "run_tests.py"), "test_made.py")
+
+    def test_imported_for_the_ranks(self) -> None:
+        """A rank is a child with a name, though it has not imported the module itself."""
+        self.play(CHILD.format(wish="pass", again=False), "-m", "unittest", "test_made")
+
+    def test_imported_in_ranks(self) -> None:
+        """It imports the module itself where the class wishes that."""
+        self.play(CHILD.format(wish="import_in_ranks = True", again=True), "-m", "unittest", "test_made")
+
+    def test_imported_in_pooled_ranks(self) -> None:
+        """So does a kept rank."""
+        body = CHILD.format(wish="import_in_ranks = True", again=True)
+        self.play(body, "-m", "unittest", "test_made", HARNESS_RANKS="pooled")
+
+    def test_drop_in(self) -> None:
+        """Upstream's class has its ranks import a module that asks which process it is in."""
+        upstream = "torch.testing._internal.common_distributed"
+        body = CHILD.format(wish="def setUp(self): super().setUp(); self._spawn_processes()", again=True)
+        self.play(body, "-m", "harness.dropin", "test_made.py", harness=upstream)
+
+
+if __name__ == "__main__":
+    unittest.main()
