@@ -18,6 +18,8 @@ from harness.outcomes import Status
 from harness.plain_fields import checked
 
 SCHEMA = 2
+# Of a rank's calls, those that stand in its record: the last ones, enough for a page of the report.
+MOST_CALLS = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,8 +198,8 @@ def messages(calls: CallsByRank) -> Messages:
     return Messages(sends, receives, from_any)
 
 
-def unequal_messages(found: Messages) -> Iterable[tuple[Channel, Call, Call]]:
-    """Messages of which the receiver expects other tensors than the sender sends.
+def paired(found: Messages) -> Iterable[tuple[Channel, Call, Call]]:
+    """Each message with its send and its receive.
 
     Where a rank also receives from any source with the same tag, nobody can say what belongs together.
     """
@@ -207,5 +207,11 @@ def unequal_messages(found: Messages) -> Iterable[tuple[Channel, Call, Call]]:
         if found.from_any.get((channel.group, channel.receiver, channel.tag)):
             continue
         for send, receive in zip(sends, found.receives.get(channel, ()), strict=False):
-            if send.signature.agreed != receive.signature.agreed:
-                yield channel, send, receive
+            yield channel, send, receive
+
+
+def unequal_messages(found: Messages) -> Iterable[tuple[Channel, Call, Call]]:
+    """Messages of which the receiver expects other tensors than the sender sends."""
+    for channel, send, receive in paired(found):
+        if send.signature.agreed != receive.signature.agreed:
+            yield channel, send, receive

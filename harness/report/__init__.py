@@ -9,7 +9,7 @@ Where to change what:
     summary   the counts and lists of a whole run, which every report is made from
     failure   the text of one multi-rank failure
     activity  what each rank was doing when its test ended
-    frames    stacks in text, and which of their frames are the user's
+    lanes     the picture of a failed test's communication: what stands where; ``picture`` draws it
     junit, html, trace, results, github   one file or page each
     naming, text, files                   test ids, formats, and writing a file whole
 """

@@ -6,8 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.calls import Call, under_way
 from harness.frames import Frame, main_stack, users_frame
 from harness.outcomes import RankOutcome, Status, exit_text, ranks_text
+from harness.record import RankRecord
 
 _C10D_FILE = "distributed_c10d.py"
 # Functions of torch.distributed.distributed_c10d by which a stack alone tells what a rank waits for.
@@ -47,11 +49,38 @@ def activities(outcomes: Sequence[RankOutcome]) -> str:
     return "; ".join(f"{ranks_text(ranks)} {a.phrase(len(ranks))}" for a, ranks in groups.items())
 
 
+def standing(record: RankRecord) -> str:
+    """Where one rank stood when the test failed, in few words: its calls are told elsewhere."""
+    if record.status in _UNFINISHED:
+        current = under_way(record.calls)
+        if current is not None:
+            return f"waits in {current.name}{current.at}"
+        return _unfinished(record.calls, record.stack).phrase()
+    if record.status is Status.CRASHED:
+        return f"crashed with {exit_text(record.exit_code)}"
+    if record.status is Status.SKIPPED:
+        return "skipped"
+    if record.error:
+        verb = "failed" if record.status is Status.FAILED else "raised"
+        return f"{verb} {_headline(record.error)}"
+    return "left the test"
+
+
+_UNFINISHED = frozenset({Status.ENDED, Status.TIMED_OUT, Status.DEADLOCKED})
+
+
+def _headline(traceback: str) -> str:
+    """The line of a traceback that has the exception."""
+    lines = traceback.splitlines()
+    last = max((n for n, line in enumerate(lines) if line.startswith("  File ")), default=-1)
+    return next((line for line in lines[last + 1 :] if line.strip() and not line.startswith(" ")), "")
+
+
 def activity(outcome: RankOutcome) -> Activity:
     """What one rank was doing, as a value that can be compared with that of another rank."""
-    if outcome.status in (Status.ENDED, Status.TIMED_OUT, Status.DEADLOCKED):
-        return _unfinished(outcome)
-    after = _after(outcome)
+    after = _after(outcome.calls)
+    if outcome.status in _UNFINISHED:
+        return _unfinished(outcome.calls, outcome.stack, outcome.phase, after)
     if outcome.status is Status.CRASHED:
         return Activity("crashed", "crashed", f"with {exit_text(outcome.exit_code)}{after}")
     if outcome.status is Status.SKIPPED:
@@ -64,25 +93,25 @@ def activity(outcome: RankOutcome) -> Activity:
     return Activity("had passed", "had passed", after.strip())
 
 
-def _unfinished(outcome: RankOutcome) -> Activity:
+def _unfinished(calls: Sequence[Call], stack: str, phase: str = "test", after: str = "") -> Activity:
     """The activity of a rank that sent no report.
 
-    The recorded collectives come first, then the stack, then the phase that the rank had reached.
+    The recorded calls come first, then the stack, then the phase that the rank had reached.
     """
-    frames = main_stack(outcome.stack)
+    frames = main_stack(stack)
     frame = users_frame(frames)
     where = f" ({frame.place})" if frame else ""
-    current = outcome.under_way
+    current = under_way(calls)
     if current is not None:
         return Activity("waits", "wait", f"in {current}{current.at or where}")
     waiting = _waits_in(frames)
     if waiting:
-        return Activity("waits", "wait", f"in {waiting}{where}{_after(outcome)}")
+        return Activity("waits", "wait", f"in {waiting}{where}{after}")
     if frame is not None:
-        return Activity("is", "are", f"at {frame.place}{_after(outcome)}")
+        return Activity("is", "are", f"at {frame.place}{after}")
     if frames:
-        return Activity("is", "are", f"at {frames[0].place}, outside the test's code{_after(outcome)}")
-    return Activity("was", "were", f"in phase {outcome.phase!r}, without a stack{_after(outcome)}")
+        return Activity("is", "are", f"at {frames[0].place}, outside the test's code{after}")
+    return Activity("was", "were", f"in phase {phase!r}, without a stack{after}")
 
 
 def _waits_in(frames: Sequence[Frame]) -> str:
@@ -97,9 +126,9 @@ def _waits_in(frames: Sequence[Frame]) -> str:
     return found
 
 
-def _after(outcome: RankOutcome) -> str:
-    """The collective that the rank was in, or the last one it had finished; "" where it called none."""
-    current = outcome.under_way
+def _after(calls: Sequence[Call]) -> str:
+    """The call that the rank was in, or the last one it had finished; "" where it made none."""
+    current = under_way(calls)
     if current is not None:
         return f" in {current}{current.at}"
-    return f" after {outcome.calls[-1]}" if outcome.calls else ""
+    return f" after {calls[-1]}" if calls else ""

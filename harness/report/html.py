@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,17 @@ from harness.outcomes import exit_text
 from harness.record import RankRecord, SubtestRecord, TestRecord
 from harness.report.base import QuietReporter, RunInfo
 from harness.report.files import write_whole
+from harness.report.lanes import lanes
 from harness.report.naming import parse_id
+from harness.report.picture import picture_html
 from harness.report.summary import Attempts, Summary
 from harness.report.text import clock_text, count, visible, why
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # The page shows so much of a rank's output, from its end; the rank's log file has all of it.
 MAX_OUTPUT_CHARACTERS = 20_000
+# A picture has some tens of thousands of characters: the first failures have one, so many together.
+MAX_PICTURES_CHARACTERS = 5_000_000
 
 
 class HtmlReporter(QuietReporter):
@@ -67,8 +72,9 @@ def page_data(info: RunInfo, summary: Summary) -> dict[str, Any]:
     """
     now = [r.started_at for r in summary.records if r.started_at >= info.started_at]
     base_s = min(now, default=0.0)
+    pictures = _pictures(summary)
     return {
-        "tests": [_test(test, base_s) for test in summary.tests],
+        "tests": [_test(test, base_s, pictures) for test in summary.tests],
         "notRun": [visible(test_id) for test_id in summary.not_run],
         "command": info.command,
     }
@@ -98,7 +104,21 @@ def _facts(info: RunInfo, summary: Summary) -> list[str]:
     return [fact for fact in facts if fact]
 
 
-def _test(test: Attempts, base_s: float) -> dict[str, Any]:
+def _pictures(summary: Summary) -> dict[int, str]:
+    """The pictures of the communication of failed attempts, by the ``id`` of the record."""
+    found: dict[int, str] = {}
+    room = MAX_PICTURES_CHARACTERS
+    for record in summary.records:
+        if record.ok or len(record.ranks) < 2 or room <= 0:
+            continue
+        drawn = lanes(record.ranks)
+        if drawn is not None:
+            found[id(record)] = picture_html(drawn)
+            room -= len(found[id(record)])
+    return found
+
+
+def _test(test: Attempts, base_s: float, pictures: Mapping[int, str]) -> dict[str, Any]:
     name = parse_id(test.id)
     return {
         "id": visible(test.id),
@@ -107,16 +127,17 @@ def _test(test: Attempts, base_s: float) -> dict[str, Any]:
         "suite": visible(name.suite),
         "status": test.last.status.value,
         "seconds": round(test.duration_s, 4),
-        "attempts": [_attempt(record, base_s) for record in test.records],
+        "attempts": [_attempt(record, base_s, pictures) for record in test.records],
         **_present({"repeat": test.last.repeat if test.last.repeat > 1 else None, "flaky": test.flaky}),
     }
 
 
-def _attempt(record: TestRecord, base_s: float) -> dict[str, Any]:
+def _attempt(record: TestRecord, base_s: float, pictures: Mapping[int, str]) -> dict[str, Any]:
     at_s = round(record.started_at - base_s, 4)
     fields = {
         "reason": visible(record.reason),
         "details": visible(record.details),
+        "picture": pictures.get(id(record), ""),
         "output": "" if record.ok else _end(record.output),
         "warnings": [visible(w) for w in record.warnings],
         "worldSize": record.world_size,

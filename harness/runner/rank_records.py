@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.outcomes import MergedSubtest, RankOutcome, Status, TestOutcome
-from harness.record import RankRecord, SubtestRecord
+from harness.record import MOST_CALLS, RankRecord, SubtestRecord
 
 _SHOWN = (Status.SKIPPED, Status.FAILED, Status.ERROR)
 
@@ -12,10 +12,6 @@ def rank_records(outcome: TestOutcome) -> tuple[RankRecord, ...]:
     """One record for each rank. Output is kept only where the test neither passed nor was skipped."""
     keep_output = outcome.status not in (Status.PASSED, Status.SKIPPED)
     return tuple(_rank(rank, keep_output) for rank in outcome.ranks)
-
-
-# Of a rank's calls, those that stand in its record: the last ones, enough for a page of the report.
-MOST_CALLS = 64
 
 
 def _rank(rank: RankOutcome, keep_output: bool) -> RankRecord:

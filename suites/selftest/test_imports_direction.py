@@ -64,10 +64,11 @@ TABLE = (
     Part("system", ("system",), ("values",)),
     # Of the system what a test may have replaced when it fails.
     Part("test case", TEST_CASE, (*LOW, "system.originals")),
-    # As low as this, because the text of a failure is a report and is also what a test raises.
-    Part("report", ("report",), ("values",)),
-    Part("requirements", ("requirements",), ("values",)),
     Part("communication", ("communication",), LOW),
+    # As low as this, because the text of a failure is a report and is also what a test raises. Of what ranks
+    # communicate it shows what belongs together.
+    Part("report", ("report",), ("values", "communication.matching")),
+    Part("requirements", ("requirements",), ("values",)),
     # How the outcomes of ranks become a test's: what they communicated is a part of that.
     Part("merging", ("merging",), ("values", "communication")),
     # What all rank modes share, then the modes, none of which knows another, then the file that chooses.
@@ -308,7 +309,11 @@ class MistakeTest(unittest.TestCase):
             ("ranks.job", "if TYPE_CHECKING:\n import harness.cases.verdict", "cases.verdict is of cases"),
             ("ranks.threads.rank", "import harness.ranks.local.rank", "ranks.local.rank is of ranks.local"),
             ("ranks.threads.rank", "import harness.ranks.modes", "ranks.modes is of ranks.modes"),
-            ("report.text", "from harness.runner import unit", "report may import values, and runner.unit"),
+            (
+                "report.text",
+                "from harness.runner import unit",
+                "report may import values, communication.matching",
+            ),
             ("runner.unit", "from harness.ranks.job import Job", "ranks.job is of ranks"),
             ("runner.unit", 'importlib.import_module("harness.cases.verdict")', "cases.verdict is of cases"),
             ("runner.unit", "def f():\n  import torch.fx", "runner does without torch"),

@@ -94,7 +94,11 @@
     const open = box.querySelector(".body");
     line.setAttribute("aria-expanded", String(!open));
     if (open) open.remove();
-    else box.append(body(test));
+    else {
+      box.append(body(test));
+      // What went wrong is at the end.
+      for (const strip of box.querySelectorAll(".lanes .strip")) strip.scrollLeft = strip.scrollWidth;
+    }
   }
 
   function body(test) {
@@ -112,6 +116,11 @@
     nodes.push(element("p", "meta", facts.filter(Boolean).join(" \u00b7 ")));
     if (it.details) nodes.push(element("pre", "", it.details));
     else if (it.reason) nodes.push(element("pre", "", it.reason));
+    if (it.picture) {
+      const box = element("div");
+      box.innerHTML = it.picture; // harness/report/picture.py has escaped what is foreign in it
+      nodes.push(...box.childNodes);
+    }
     for (const warning of it.warnings || []) nodes.push(element("p", "notice", `warning: ${warning}`));
     for (const sub of it.subtests || []) nodes.push(subtest(sub));
     if (it.output) nodes.push(folded("output", it.output));

@@ -10,9 +10,11 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from harness.outcomes import Status
 from harness.record import RankRecord
+from harness.report import html
 from harness.report.base import RunInfo
 from harness.report.html import MAX_OUTPUT_CHARACTERS, HtmlReporter, html_text, page_data
 from harness.report.summary import summarise
@@ -114,6 +116,23 @@ class DataTest(unittest.TestCase):
     def test_passing_rank_in_short(self) -> None:
         rank = by_name("test_ok")["attempts"][0]["ranks"][0]
         self.assertEqual(set(rank), {"rank", "status", "seconds", "memory", "pid"})
+
+    def test_picture(self) -> None:
+        """Failed attempts of several ranks that called something have a picture, and no others."""
+        data = page_data(runs.info(), runs.summary())
+        with_one = {t["name"] for t in data["tests"] if any("picture" in a for a in t["attempts"])}
+        self.assertEqual(with_one, {"test_sum", "test_crash", "test_hang"})
+        self.assertIn('<svg class="calls"', by_name("test_sum")["attempts"][0]["picture"])
+
+    def test_pictures_of_the_first_failures(self) -> None:
+        """However many tests fail, the page stays small enough to open."""
+        failed = next(r for r in runs.records() if r.id.endswith("test_sum"))
+        many = [replace(failed, id=f"{failed.id}{n}") for n in range(5)]
+        with mock.patch.object(html, "MAX_PICTURES_CHARACTERS", 12_000):
+            tests = page_data(runs.info(), summarise(many))["tests"]
+        pictures = [t["attempts"][0].get("picture", "") for t in tests]
+        self.assertTrue(pictures[0])
+        self.assertFalse(pictures[-1])
 
     def test_mode(self) -> None:
         """The page says which rank mode a test ran in, and nothing for a test without ranks."""
