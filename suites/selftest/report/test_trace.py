@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import unittest
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from harness.calls import Call
 from harness.outcomes import Status
-from harness.record import TestRecord
+from harness.record import RankRecord, TestRecord
 from harness.report.base import RunInfo
 from harness.report.summary import summarise
 from harness.report.trace import Slice, nested, trace_text
+from suites.selftest.communication.samples import call, receive, send
 from suites.selftest.report import runs
 
 
@@ -33,7 +36,7 @@ class StructureTest(unittest.TestCase):
 
     def test_every_event_has_what_viewers_need(self) -> None:
         for event in self.value["traceEvents"]:
-            self.assertIn(event["ph"], ("X", "M"))
+            self.assertIn(event["ph"], ("X", "M", "s", "t", "f"))
             self.assertIsInstance(event["pid"], int)
         for event in self.slices:
             self.assertGreaterEqual(event["ts"], 0)
@@ -85,6 +88,115 @@ class StructureTest(unittest.TestCase):
     def test_nasty_text(self) -> None:
         """Text with control characters still gives valid JSON."""
         trace([TestRecord(runs.NASTY, Status.FAILED, reason=runs.NASTY, worker=runs.NASTY)])
+
+
+def flows(value: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """The events of each flow, in the order of the file, after a check of the format's rules.
+
+    A flow is what has one category, name and id. It has one start, which comes first, and one finish that
+    comes last, at no earlier time; each event lies inside a slice of its thread that is a call, and no
+    other slice begins within that before it and still lasts.
+    """
+    found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    slices: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for event in value["traceEvents"]:
+        if event["ph"] == "X":
+            slices.setdefault((event["pid"], event["tid"]), []).append(event)
+        elif event["ph"] in "stf":
+            found.setdefault((event["cat"], event["name"], event["id"]), []).append(event)
+    for events in found.values():
+        phases = "".join(event["ph"] for event in events)
+        if phases != "s" + "t" * (len(events) - 2) + "f":
+            raise AssertionError(f"phases {phases}: {events}")
+        if [event["ts"] for event in events] != sorted(event["ts"] for event in events):
+            raise AssertionError(f"times go back: {events}")
+        if [event.get("bp") for event in events] != [None] * (len(events) - 1) + ["e"]:
+            raise AssertionError(f"only a finish is bound to the slice around it by bp: {events}")
+        for event in events:
+            around = [
+                each
+                for each in slices[event["pid"], event["tid"]]
+                if each["ts"] <= event["ts"] < each["ts"] + each["dur"]
+            ]
+            if not around or around[-1]["cat"] != "collective":
+                raise AssertionError(f"{event} is in no call: {around}")
+            event["slice"] = around[-1]
+    numbers = [number for _, _, number in found]
+    if len(set(numbers)) != len(numbers):
+        raise AssertionError(f"an id of two flows: {numbers}")
+    return list(found.values())
+
+
+class FlowsTest(unittest.TestCase):
+    """The flows between ranks that meet."""
+
+    def record(self, *calls: Sequence[Call]) -> TestRecord:
+        """A test whose ranks made these calls, from ten seconds on."""
+        ranks = tuple(
+            RankRecord(rank, Status.PASSED, 90.0, 10.0, calls=tuple(mine)) for rank, mine in enumerate(calls)
+        )
+        return TestRecord("t.T.test", Status.PASSED, 90.0, runs.BEGAN_AT, 10.0, "w1", ranks=ranks)
+
+    def told(self, *calls: Sequence[Call]) -> list[list[tuple[int, str]]]:
+        """Of each flow the ranks and the slices that it touches."""
+        return [
+            [(event["tid"] - 1, event["slice"]["name"]) for event in events]
+            for events in flows(trace([self.record(*calls)]))
+        ]
+
+    def test_whole_run(self) -> None:
+        """The flows of the synthetic run keep the rules, and lead through all ranks of a collective."""
+        found = flows(trace(runs.records()))
+        self.assertEqual(len({event["id"] for events in found for event in events}), len(found))
+        self.assertIn([1, 2, 3, 4], [sorted(event["tid"] for event in events) for events in found])
+
+    def test_collective(self) -> None:
+        """From rank to rank in the order in which they came."""
+        late, first, last = (call(state="ended", members=(0, 1, 2), at=at) for at in (0.2, 0.1, 0.3))
+        name = "all_reduce #1"
+        self.assertEqual(self.told([late], [first], [last]), [[(1, name), (0, name), (2, name)]])
+        self.assertEqual(self.told([late], [], []), [])
+
+    def test_message(self) -> None:
+        """From the send to the receive, whichever began first."""
+        for at in (0.0, 0.2):
+            with self.subTest(at):
+                sent, received = send(1, state="ended", at=at), receive(0, state="ended", at=0.1)
+                self.assertEqual(
+                    self.told([sent], [received]), [[(0, "send to rank 1"), (1, "recv from rank 0")]]
+                )
+
+    def test_nested_calls(self) -> None:
+        """A receive that others lie in is the innermost slice where its flow ends, or has none."""
+        waits = replace(receive(0, state="ended"), ended_s=20.0)  # from second 11 on
+        inner = call("barrier", group="1", members=(1,), state="ended", at=0.1)
+        sent = send(1, state="ended", at=0.3)
+        self.assertEqual(
+            self.told([sent], [waits, inner]), [[(0, "send to rank 1"), (1, "recv from rank 0")]]
+        )
+        covered = replace(inner, ended_s=20.0)
+        self.assertEqual(self.told([sent], [waits, covered]), [])
+
+    def test_same_call_on_two_ranks(self) -> None:
+        """One process that plays all ranks has the same objects for each."""
+        same = [call(state="ended", members=(0, 1))]
+        self.assertEqual(self.told(same, same), [[(0, "all_reduce #1"), (1, "all_reduce #1")]])
+
+    def test_arguments(self) -> None:
+        """A slice says what the call was given; what it has not is left out."""
+        made = call("broadcast", root=1, members=(0, 1), state="ended", tensors="(2,) float32")
+        (piece,) = (e for e in trace([self.record([made])])["traceEvents"] if e.get("cat") == "collective")
+        self.assertEqual(
+            piece["args"],
+            {
+                "group": "the default group",
+                "number": 1,
+                "root": 1,
+                "tensors": "(2,) float32",
+                "place": "t.py:20 in test_x",
+                "came back": True,
+            },
+        )
 
 
 class NestedTest(unittest.TestCase):
