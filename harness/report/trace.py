@@ -258,7 +258,10 @@ def _event(pid: int, thread: int, piece: Slice, base_s: float) -> dict[str, Any]
         "pid": pid,
         "tid": thread,
         "ts": _microseconds(piece.start_s - base_s),
-        "dur": _microseconds(max(0.0, piece.end_s - piece.start_s)),
+        # Of rounded times, so that slices that nest do so after rounding.
+        "dur": round(
+            max(0.0, _microseconds(piece.end_s - base_s) - _microseconds(piece.start_s - base_s)), 3
+        ),
         "args": {name: value for name, value in piece.args.items() if value not in (None, "")},
     }
 
