@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from harness.cases.subtests import run_subtests as run_subtests
     from harness.cases.threaded import MultiThreadedTestCase as MultiThreadedTestCase
     from harness.cases.threaded import spawn_threads_and_init_comms as spawn_threads_and_init_comms
+    from harness.communication.history import Communication as Communication
+    from harness.communication.history import communicated as communicated
+    from harness.communication.history import communicating as communicating
     from harness.errors import CommunicationWarning as CommunicationWarning
     from harness.errors import HarnessError as HarnessError
     from harness.errors import LaunchError as LaunchError
@@ -157,6 +160,7 @@ _HOMES = {
     "harness.testcase": ("TestCase",),
     "harness.modules": ("load_tests", "run_tests"),
     "harness.parametrization": ("parametrize", "subtest", "instantiate_parametrized_tests"),
+    "harness.communication.history": ("Communication", "communicated", "communicating"),
     "harness.errors": (
         "HarnessError",
         "UsageError",

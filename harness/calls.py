@@ -36,9 +36,9 @@ class Signature:
     ``members`` are the global ranks of the group in group order, () where unknown; ``made_at`` is the line
     that made it, "" for the default group. ``generation`` counts groups of its name before. ``root`` and
     ``peer`` are global ranks (peer None on a receive: from any source). ``tensors`` is for people ("(2, 3)
-    float32"). ``agreed`` is what all members must have alike, besides operation, root and reduce operation.
-    ``sent`` and ``received`` are element counts by member, where what one sends another expects.
-    ``timeout_s`` is after how long the call gives up by itself.
+    float32"), ``nbytes`` is their size. ``agreed`` is what all members must have alike, besides operation,
+    root and reduce operation. ``sent`` and ``received`` are element counts by member, where what one sends
+    another expects. ``timeout_s`` is after how long the call gives up by itself.
     """
 
     operation: str
@@ -54,6 +54,7 @@ class Signature:
     peer: int | None = None
     tag: int = 0
     tensors: str = ""
+    nbytes: int = 0
     agreed: str = ""
     sent: tuple[int, ...] = ()
     received: tuple[int, ...] = ()

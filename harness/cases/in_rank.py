@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness import accepted_output, seeding
+from harness.communication.expected import Expected, mismatch
+from harness.communication.history import Communication, communicating
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, Status
 from harness.ranks import process_groups
 from harness.ranks.result import RankResult, run_body
@@ -52,6 +56,31 @@ class CaseInRank(_AnyTestCase):
     def tearDownRank(self) -> None:
         """Runs in each rank after the test method, before the rank's cleanups."""
 
+    def assertCommunication(
+        self, expected: Expected, seen: Communication | None = None, msg: str | None = None
+    ) -> contextlib.AbstractContextManager[Communication]:
+        """Fails unless this rank's collectives and messages are as expected. In a rank's test only.
+
+        As a context manager it looks at the calls that begin in its body, else at those in ``seen``, a value
+        of ``harness.communicated()`` or ``harness.communicating()``. ``expected`` is a list with a line for
+        each call, in order, or a dict from line to how often, in any order. A line is an operation and as
+        many of its details as matter, in the order in which ``seen.lines`` has them::
+
+            with self.assertCommunication(["all_reduce 4096 bytes on {0, 1}"] * 2):
+                loss.backward()
+            with self.assertCommunication({"all_gather_into_tensor": 4, "reduce_scatter_tensor": 4}):
+                step()
+
+        UsageError where nothing is recorded: outside of a rank.
+        """
+        __tracebackhide__ = True
+        if seen is None:
+            return _Communicates(lambda seen: self.assertCommunication(expected, seen, msg))
+        found = mismatch(expected, seen)
+        if found:
+            self.fail(self._formatMessage(msg, found))
+        return contextlib.nullcontext(seen)
+
     @classmethod
     def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
         """The rank's entry point: runs the method on a new instance. An override calls ``run_test``."""
@@ -88,6 +117,23 @@ class CaseInRank(_AnyTestCase):
     def _read_result(self, result: RankResult) -> RankResult:
         """The rank's result by the rules of this class, a hook like ``_adjusted_outcomes`` in the parent."""
         return result
+
+
+class _Communicates:
+    """A region that gives its communication to ``check`` at its end, unless an exception leaves it."""
+
+    def __init__(self, check: Callable[[Communication], object]) -> None:
+        self._check = check
+        self._region = communicating()
+
+    def __enter__(self) -> Communication:
+        self._seen = self._region.__enter__()
+        return self._seen
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        self._region.__exit__(None, None, None)
+        if kind is None:
+            self._check(self._seen)
 
 
 def tolerances(case: Any) -> tuple[float, float] | None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import unittest
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from harness.communication.history import history_of
 from harness.errors import UsageError
 from harness.ranks.local import rank as local
 
@@ -70,11 +71,17 @@ class LocalRanks(_Ranks):
         with self._simulation():
             super()._run_in_rank(channel)
 
-    def _simulation(self) -> contextlib.AbstractContextManager[Any]:
+    @contextlib.contextmanager
+    def _simulation(self) -> Iterator[None]:
         if not local.is_simulated(self.rank):
-            return contextlib.nullcontext()
+            yield
+            return
         self._seed_rank()  # each rank starts with the generators as they are on entry
-        return local.simulation(self.world_size)
+        with local.simulation(self.world_size), history_of(_NOBODY_CALLS):
+            yield
+
+
+_NOBODY_CALLS = "one process plays all ranks on local tensors, and none of them calls anything"
 
 
 def _with(msg: Any, where: str) -> Callable[[str], str]:

@@ -319,6 +319,7 @@ def signature_of(operation: str, arguments: Arguments, group: Signature) -> Sign
         peer=_global(a.peer, group.members),
         tag=a.tag,
         tensors=tensors_text(shown),
+        nbytes=sum(t.numel() * t.element_size() for t in shown),
         agreed=agreed,
         sent=sent,
         received=received,

@@ -78,6 +78,15 @@ class CallLog:
         _HEAD.pack_into(self._memory, 0, 0, 0, 0.0, self._used)
         self._changes = 0
 
+    @property
+    def count(self) -> int:
+        """How many calls began since the log was cleared."""
+        return self._count
+
+    def last(self, count: int) -> tuple[Call, ...]:
+        """The last ``count`` calls, oldest first; fewer where the ring has dropped some."""
+        return read(self._memory)[-count:] if count else ()
+
     def begin_test(self) -> None:
         """Records that the rank has all that it needs, and begins its test."""
         pack_into("<d", self._memory, _BEGAN_AT, monotonic())

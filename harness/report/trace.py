@@ -16,6 +16,7 @@ from typing import Any
 
 from harness.calls import Call
 from harness.communication.matching import messages, paired, rows
+from harness.outcomes import Status
 from harness.record import MOST_CALLS, RankRecord, TestRecord
 from harness.report.base import QuietReporter, RunInfo
 from harness.report.files import write_whole
@@ -205,11 +206,16 @@ def _slices(record: TestRecord) -> list[tuple[int, Slice]]:
 def _rank_slices(record: TestRecord, rank: RankRecord, name: str) -> list[Slice]:
     """The slices of a rank and its calls; one that never returned lasts until the rank's end.
 
-    A rank's times are on the monotonic clock; the record has its offset to the epoch.
+    A rank's times are on the monotonic clock; the record has its offset to the epoch. A rank that sent no
+    report lasts until the test's end, or if it crashed until its last known time.
     """
     epoch_s = record.started_at - record.started_s
     start_s = record.started_s if rank.started_s is None else rank.started_s
     end_s = start_s + rank.duration_s
+    if rank.status in _UNREPORTED:
+        end_s = max(end_s, record.started_s + record.duration_s)
+    elif rank.status is Status.CRASHED:
+        end_s = max([end_s, *(call.ended_s or call.started_s for call in rank.calls)])
     args = {"status": rank.status.value, "pid": rank.pid, "exit_code": rank.exit_code}
     found = [Slice(name, "rank", epoch_s + start_s, epoch_s + end_s, args)]
     for call in rank.calls:
@@ -226,6 +232,9 @@ def _rank_slices(record: TestRecord, rank: RankRecord, name: str) -> list[Slice]
             )
         )
     return found
+
+
+_UNREPORTED = frozenset({Status.ENDED, Status.TIMED_OUT, Status.DEADLOCKED})
 
 
 def _key(record: TestRecord, rank: int, call: Call) -> Key:

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from harness import compiler_state, coverage_hook
 from harness.communication import call_log, taps
+from harness.communication.history import NOT_IN_USE, history_of
 from harness.outcomes import EXIT_ERROR, Status
 from harness.protocol import Assignment, Launch, Passed, RepeatLaunch, Report, decode
 from harness.ranks import debugger, guard, process_groups
@@ -125,9 +126,10 @@ def _run(
     try:
         channel.patches.put_in_place()
         case = _case(request, test, channel)
-        taps.install(log, restart=not request.keeps_group)
+        recorded = taps.install(log, restart=not request.keeps_group)
         log.begin_test()
-        with warnings.catch_warnings():  # a pooled rank's next test starts with the original filters
+        # A pooled rank's next test starts with the original filters.
+        with history_of(log if recorded else NOT_IN_USE), warnings.catch_warnings():
             case._run(  # upstream's entry point, which every launched class has
                 assignment.rank, test.method, test.file_name, channel, **request.kwargs
             )

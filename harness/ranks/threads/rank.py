@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from harness.communication.call_log import LOG_BYTES, CallLog
+from harness.communication.history import history_of_thread
 from harness.communication.recorder import Recorder
 from harness.communication.taps import members_of
 from harness.outcomes import SubtestOutcome
@@ -90,7 +91,8 @@ class RankThread(threading.Thread):
         ending: BaseException | None = None
         try:
             self._in_body = True
-            body(self.rank, self.channel)
+            with history_of_thread(self.log):
+                body(self.rank, self.channel)
         except BaseException as error:  # noqa: BLE001 - every exception becomes this rank's outcome
             ending = error
         try:

@@ -76,7 +76,7 @@ class MethodTest(unittest.TestCase):
         largest = options(c10d.AllreduceOptions, reduceOp=dist.ReduceOp.MAX)
         found = method("allreduce", [TWO], largest)
         self.assertEqual((found.operation, found.reduce_op, found.root), ("all_reduce", "MAX", None))
-        self.assertEqual((found.agreed, found.tensors), ("2 x float32", "(2,) float32"))
+        self.assertEqual((found.agreed, found.tensors, found.nbytes), ("2 x float32", "(2,) float32", 8))
         found = method("reduce", [TWO], options(c10d.ReduceOptions, rootRank=1))
         self.assertEqual((found.reduce_op, found.root), ("SUM", 6))
         self.assertEqual(method("broadcast", [TWO], options(c10d.BroadcastOptions, rootRank=1)).root, 6)

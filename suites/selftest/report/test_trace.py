@@ -61,6 +61,18 @@ class StructureTest(unittest.TestCase):
         self.assertEqual(stuck[0]["tid"], 2)
         self.assertAlmostEqual(stuck[0]["ts"] + stuck[0]["dur"], (1.2 - 0.1 + 0.02 + 0.4) * 1e6, delta=500)
 
+    def test_ranks_without_a_report(self) -> None:
+        """One that was ended lasts until the test's end, and one that crashed until its last known time."""
+        calls = (call(state="ended"), call(number=2))
+        for status, until_s in ((Status.DEADLOCKED, 30.0), (Status.ENDED, 30.0), (Status.CRASHED, 12.0)):
+            with self.subTest(status):
+                rank = RankRecord(0, status, started_s=10.0, calls=calls)
+                record = TestRecord("t.T.test", status, 20.0, runs.BEGAN_AT, 10.0, ranks=(rank,))
+                events = trace([record])["traceEvents"]
+                found = {e["cat"]: e["ts"] + e["dur"] for e in events if e["ph"] == "X"}
+                self.assertAlmostEqual(found["rank"], (until_s - 10) * 1e6, delta=1)
+                self.assertAlmostEqual(found["collective"], (until_s - 10) * 1e6, delta=1)
+
     def test_worker_ten_comes_after_worker_two(self) -> None:
         records = [replace(runs.records()[0], worker=w) for w in ("w10", "w2", "w1", "")]
         names = [e["args"]["name"] for e in trace(records)["traceEvents"] if e["name"] == "process_name"]

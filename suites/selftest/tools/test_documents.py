@@ -27,6 +27,7 @@ from suites.selftest.faults.descriptors import ABUSES
 TREE = Path(__file__).resolve().parents[3]
 README = (TREE / "README.rst").read_text(encoding="utf-8")
 ARCHITECTURE = (TREE / "ARCHITECTURE.rst").read_text(encoding="utf-8")
+COMMUNICATION = (TREE / "docs" / "communication.rst").read_text(encoding="utf-8")
 ENVIRONMENTS = (TREE / "docs" / "environments.rst").read_text(encoding="utf-8")
 CONTRIBUTING = (TREE / "CONTRIBUTING.rst").read_text(encoding="utf-8")
 
@@ -39,7 +40,14 @@ class Readme(unittest.TestCase):
 
     def test_its_first_test_passes(self) -> None:
         """The README's first test passes when it is copied out and run as the README says."""
-        code = _code_block(README)
+        self.check(_code_block(README))
+
+    def test_of_communication(self) -> None:
+        """So does that of the page about communication."""
+        self.check(_code_block(COMMUNICATION))
+
+    def check(self, code: str) -> None:
+        """Runs a program with one test, which passes."""
         with tempfile.TemporaryDirectory() as directory:
             Path(directory, "test_sums.py").write_text(code, encoding="utf-8")
             done = subprocess.run(
