@@ -119,13 +119,13 @@ def _sides(values: Mapping[int, object]) -> list[tuple[int, ...]]:
 
 def _unequal_parts(row: Row) -> Difference | None:
     """The first pair of ranks of which one sends another count of elements than the other expects."""
-    members = row.first.signature.members
-    for sender, call in sorted(row.calls.items()):
-        for receiver, other in sorted(row.calls.items()):
-            if sender not in members or receiver not in members:
-                continue
-            sent = _part(call.signature.sent, members.index(receiver))
-            expected = _part(other.signature.received, members.index(sender))
+    place = {member: number for number, member in enumerate(row.first.signature.members)}
+    senders = {r: c for r, c in sorted(row.calls.items()) if c.signature.sent and r in place}
+    receivers = {r: c for r, c in sorted(row.calls.items()) if c.signature.received and r in place}
+    for sender, call in senders.items():
+        for receiver, other in receivers.items():
+            sent = _part(call.signature.sent, place[receiver])
+            expected = _part(other.signature.received, place[sender])
             if sent is not None and expected is not None and sent != expected:
                 sides = (
                     ((sender,), f"{sent} elements for rank {receiver}"),

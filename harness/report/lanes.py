@@ -199,10 +199,10 @@ def _groups(calls: CallsByRank) -> list[_Group]:
         if different is not None or all((rank, id(call)) in wanted for rank, call in row.calls.items()):
             found.append(_of_row(row, different, calls))
     found += _messages(calls)
-    told = {(rank, id(call)) for group in found for rank, call in group.calls.items()}
+    wanted -= {(rank, id(call)) for group in found for rank, call in group.calls.items()}
     for rank, mine in calls.items():
         for call in mine:
-            if (rank, id(call)) in wanted - told:
+            if (rank, id(call)) in wanted:
                 found.append(_alone(rank, call, calls))
     return found
 
