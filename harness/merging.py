@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.communication.checks import Check, findings
+from harness.communication.checks import Check, Finding, findings
 from harness.communication.explain import RankState, explain, explain_failed_call
 from harness.frames import main_stack, users_frame
 from harness.outcomes import (
@@ -60,27 +60,40 @@ def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = DEFAULT_RULES) ->
     return TestOutcome(status, ranks, root, reason, subtests, duration_s=duration)
 
 
-def with_communication(outcome: TestOutcome, level: str | None) -> TestOutcome:
+def with_communication(
+    outcome: TestOutcome, level: str | None, values: Sequence[Finding] = ()
+) -> TestOutcome:
     """The outcome of a test with what is wrong with its ranks' communication.
 
-    ``level`` is "off", "warn", "error" or None: then arguments that differ are errors, the rest warnings.
-    Of a test that failed otherwise, differing arguments may be the reason, and are told beside it.
+    ``level`` is "off", "warn", "error", "values" or None: then arguments that differ are errors, the rest
+    warnings. ``values`` is what was found in the values of calls, under "values", where wrong results are the
+    only errors. Of a test that failed otherwise, differing arguments and wrong results may be the reason, and
+    are told beside it.
     """
-    if level == "off" or outcome.status not in (Status.PASSED, Status.FAILED, Status.ERROR):
+    if level == "off" or outcome.status is Status.SKIPPED:
         return outcome
-    found = findings({o.rank: o.calls for o in outcome.ranks})
+    calls = {}
+    if outcome.status in (Status.PASSED, Status.FAILED, Status.ERROR):
+        calls = {o.rank: o.calls for o in outcome.ranks}
+    found = (*findings(calls), *values)
     if not found:
         return outcome
     if outcome.status is not Status.PASSED:
-        lines = (f.text for f in found if f.check is Check.ARGUMENTS and f.text not in outcome.reason)
+        lines = (f.text for f in found if f.check.error and f.text not in outcome.reason)
         return replace(outcome, communication=tuple(lines))
-    errors = [f for f in found if level == "error" or (level is None and f.check.error)]
+    errors = [f for f in found if _is_error(f.check, level)]
     rest = tuple(f.text for f in found if f not in errors[:1])
     if not errors:
         return replace(outcome, communication=rest)
     first = errors[0]
     root = first.ranks[0] if first.ranks else None
     return replace(outcome, status=Status.ERROR, root_cause=root, reason=first.text, communication=rest)
+
+
+def _is_error(check: Check, level: str | None) -> bool:
+    if level == "values":
+        return check is Check.VALUES
+    return level == "error" or (level is None and check.error)
 
 
 def apply_rules(rules: MergeRules, outcome: RankOutcome) -> RankOutcome:

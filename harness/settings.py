@@ -40,7 +40,7 @@ LARGEST_SEED = 2**32 - 1
 
 LAUNCHERS = ("forkserver", "spawn", "external")
 RANK_OUTPUTS = ("capture", "stream", "raw")
-COMM_CHECKS = ("off", "warn", "error")
+COMM_CHECKS = ("off", "warn", "error", "values")
 RANK_MODES = ("fresh", "pooled", "threads", "local")
 
 # The default state directory of run_tests.py, relative to the working directory.
@@ -114,7 +114,8 @@ VARIABLES = (
     Variable(
         EnvVar.COMM_CHECK,
         "|".join(COMM_CHECKS),
-        "what is wrong with ranks' communication; unset: arguments that differ are errors, the rest warnings",
+        "what is wrong with ranks' communication; unset: arguments that differ are errors, the rest "
+        "warnings; values: all warnings, and wrong results are errors",
     ),
     Variable(
         EnvVar.LOG_DIR,

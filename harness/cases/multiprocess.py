@@ -36,6 +36,7 @@ from harness.ranks.processes.choose_launcher import launcher
 from harness.ranks.processes.mode import PooledRanks
 from harness.ranks.processes.rank_process import RankProcess
 from harness.ranks.second_attempt import second_attempt
+from harness.ranks.value_directory import ValueDirectory
 from harness.requirements import Requirements, reason_to_skip, requirements_of
 from harness.settings import Settings
 from harness.system import intra_op_threads
@@ -69,6 +70,7 @@ class RankOrchestration(CaseInRank):
         self._wants: Requirements | None = None
         self._launched_s = 0.0
         self._job_result: JobResult | None = None
+        self._values = ValueDirectory(None)
         self._harness_outcome: TestOutcome | None = None
         body = getattr(self, name, None)
         if body is not None:
@@ -130,6 +132,7 @@ class RankOrchestration(CaseInRank):
         if self._running is not None:
             self._running.close()
             self._running = None
+        self._values.close()
         self.processes = []
 
     def join_or_run(self, fn: Callable[..., object]) -> types.MethodType:
@@ -164,7 +167,9 @@ class RankOrchestration(CaseInRank):
         self._launched_s = monotonic()
         if not self.file_name and mode != "pooled":
             self._make_rendezvous()
-        request = self._request(settings)
+        self._values.close()
+        self._values = ValueDirectory(self._communication_check())
+        request = replace(self._request(settings), values=self._values.path)
         if timeout_s is not None:
             request = replace(request, start_timeout_s=timeout_s)
         job = Job(
@@ -248,7 +253,7 @@ class RankOrchestration(CaseInRank):
         self._check_return_codes(fn, monotonic() - self._launched_s)
 
     def _communication_check(self) -> str | None:
-        """How what is wrong with the ranks' communication is taken: "off", "warn", "error" or by default."""
+        """How what is wrong with the ranks' communication is taken: by a level, or None for the default."""
         return self._requirements().communication_check or environment.settings().comm_check or None
 
     def _rules(self, fn: Callable[..., object]) -> MergeRules:
@@ -261,8 +266,7 @@ class RankOrchestration(CaseInRank):
         __tracebackhide__ = True
         assert self._job_result is not None, "the ranks were not joined"
         assert self._running is not None
-        outcome = merge(self._adjusted_outcomes(self._job_result.outcomes), self._rules(fn))
-        outcome = with_communication(outcome, self._communication_check())
+        outcome = self._merged(self._rules(fn), self._job_result.outcomes)
         outcome = replace(
             outcome, warnings=verdict.left_behind(self._job_result), duration_s=elapsed_time, mode=self._mode
         )
@@ -279,6 +283,11 @@ class RankOrchestration(CaseInRank):
         if outcome.status is Status.PASSED:
             self._accept(self._job_result)
 
+    def _merged(self, rules: MergeRules, outcomes: Sequence[RankOutcome]) -> TestOutcome:
+        """The test's outcome of its ranks', with what is wrong with their communication."""
+        outcome = merge(self._adjusted_outcomes(outcomes), rules)
+        return with_communication(outcome, self._communication_check(), self._values.findings())
+
     def _retry_on_fresh_ranks(self, fn: Callable[..., object], first: TestOutcome) -> str:
         """Runs a test that failed on pooled ranks once more on fresh ones; returns a line about the cause.
 
@@ -293,7 +302,7 @@ class RankOrchestration(CaseInRank):
             where="on fresh ranks",
             timeout_s=self._timeout_s(settings),
             elapsed_s=first.duration_s,
-            judged=self._adjusted_outcomes,
+            merged=functools.partial(self._merged, self._rules(fn)),
         )
         if again.interrupted:
             raise verdict.interrupted(self, first)

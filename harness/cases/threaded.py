@@ -38,6 +38,7 @@ from harness.ranks.threads.mode import ThreadRanks
 from harness.ranks.threads.rank import RankThread
 from harness.ranks.threads.rank_set import RankThreads
 from harness.ranks.threads.supervisor import supervise_threads
+from harness.ranks.value_directory import ValueDirectory
 from harness.requirements import requirements_of
 from harness.requirements import timeout as deadline
 from harness.settings import SUPERVISED, Settings
@@ -259,11 +260,12 @@ def _run_on_threads(
         finish_in_rank(channel, replace(result, accepted=tuple(u.to_json() for u in accepted.updates)))
 
     started = monotonic()
-    ranks = RankThreads(world_size, body, timeout_s=timeout_s)
+    level = requirements_of(type(case), case._testMethodName).communication_check or settings.comm_check
+    values = ValueDirectory(level)
+    ranks = RankThreads(world_size, body, timeout_s=timeout_s, values=values.path)
     ranks.start()
     watched = supervise_threads(ranks, settings, started=started, timeout_s=timeout_s)
-    level = requirements_of(type(case), case._testMethodName).communication_check or settings.comm_check
-    outcome = with_communication(merge(watched.outcomes), level or None)
+    outcome = with_communication(merge(watched.outcomes), level or None, values.findings())
     outcome = replace(outcome, duration_s=monotonic() - started, mode="threads")
     case._harness_outcome = outcome  # type: ignore[attr-defined]  # where the run's records look for it
     verdict.raise_verdict(case, outcome)

@@ -85,7 +85,8 @@ FUNCTIONAL = {
 }
 
 KINDS = {"send": Kind.SEND, "recv": Kind.RECEIVE}
-_IN_PLACE = frozenset({"all_reduce", "all_reduce_coalesced", "reduce", "broadcast"})
+# Collectives that write their results to their inputs.
+IN_PLACE = frozenset({"all_reduce", "all_reduce_coalesced", "reduce", "broadcast"})
 _WITHOUT_TENSORS = frozenset({"barrier", "monitored_barrier"})
 _NOT_TOLD = -1  # in a table of counts: nothing goes between these two
 
@@ -123,7 +124,7 @@ def of_method(operation: str, method: str, args: Sequence[Any], kwargs: Mapping[
         return Arguments(own_work=own_work, timeout_s=_seconds(timeout))
     if operation in KINDS:
         return _message(operation, method, plain, kwargs)
-    if operation in _IN_PLACE:
+    if operation in IN_PLACE:
         inputs = plain[0] if plain else kwargs.get("tensors", kwargs.get("tensor", ()))
         if options is None and len(plain) > 1:
             reduce_op, root = (None, plain[1]) if operation == "broadcast" else (plain[1], None)

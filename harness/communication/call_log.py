@@ -148,6 +148,13 @@ class CallLog:
         self._add_flag(token, _RAISED | (_REFUSED if refused else 0))
         self.end(token)
 
+    def call(self, token: int) -> Call | None:
+        """The call of a token as it stands in the log; None where it was not recorded, or was dropped."""
+        if token < 0 or self._count - token > ENTRIES:
+            return None
+        entry = _ENTRY.unpack_from(self._memory, _at(token))
+        return _call(entry, self._memory[_TEXTS : _TEXTS + self._used])
+
     def _add_flag(self, token: int, flag: int) -> None:
         if token >= 0 and self._count - token <= ENTRIES:
             at = _at(token) + _FLAGS_AT

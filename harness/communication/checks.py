@@ -22,16 +22,19 @@ class Check(str, enum.Enum):
     """What is checked."""
 
     ARGUMENTS = "arguments"  # of one call, which must agree between ranks
+    VALUES = "values"  # what a collective or a message gave, which must be what it is defined to give
     WRITTEN = "written"  # a tensor changed while a call used it
     OVERLAP = "overlap"  # two pending calls on the same memory, one of which writes
     UNWAITED = "unwaited"  # a work handle that nobody waited for
     LOST = "lost"  # a message that nobody received
     RACE = "race"  # a receive from any source that several senders could match
+    REPLICAS = "replicas"  # results that are right but not the same to the last bit, and ought to be
+    UNCOMPARED = "uncompared"  # calls whose values could not be compared
 
     @property
     def error(self) -> bool:
         """Whether it is an error by default, and not a warning."""
-        return self is Check.ARGUMENTS
+        return self in (Check.ARGUMENTS, Check.VALUES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,11 @@ def findings(calls: CallsByRank) -> tuple[Finding, ...]:
     found = [*_arguments(calls), *_told_by_ranks(calls)]
     if all(len(mine) < ENTRIES for mine in calls.values()):
         found += [*_unwaited(calls), *_messages(calls)]
+    return bounded(found)
+
+
+def bounded(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings by kind, at most ``MOST_OF_A_KIND`` of each."""
     by_check: dict[Check, list[Finding]] = defaultdict(list)
     for each in found:
         by_check[each.check].append(each)

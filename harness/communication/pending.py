@@ -21,12 +21,16 @@ _WRITES_INPUTS = frozenset({"all_reduce", "all_reduce_coalesced", "reduce", "bro
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
+class MemoryUse:
     """The bytes of a tensor that a call uses, from address ``start`` to ``end``."""
 
     start: int
     end: int
     writes: bool
+
+    def collides(self, other: MemoryUse) -> bool:
+        """Whether both are of the same bytes, and one of them writes there."""
+        return self.start < other.end and other.start < self.end and (self.writes or other.writes)
 
 
 class _Pending:
@@ -40,7 +44,7 @@ class _Pending:
         self._operation = operation
         self._place = place
         self._arguments = arguments
-        self._uses: tuple[_Use, ...] | None = None
+        self._uses: tuple[MemoryUse, ...] | None = None
         self.work = work
         self.tensors = tensors
         try:
@@ -52,13 +56,13 @@ class _Pending:
     def name(self) -> str:
         return f"{self._operation} ({self._place})" if self._place else self._operation
 
-    def uses(self) -> tuple[_Use, ...]:
+    def uses(self) -> tuple[MemoryUse, ...]:
         """The memory that the call uses."""
         if self._uses is None:
             arguments = self._arguments()
             writes_inputs = self._operation in _WRITES_INPUTS
-            inputs = _uses(arguments.inputs, writes=writes_inputs)
-            self._uses = (*inputs, *_uses(arguments.outputs, writes=True))
+            inputs = uses(arguments.inputs, writes=writes_inputs)
+            self._uses = (*inputs, *uses(arguments.outputs, writes=True))
         return self._uses
 
     def rewritten(self) -> bool:
@@ -70,7 +74,7 @@ class _Pending:
             return False
         changed = [t for t, before in zip(self.tensors, self.versions, strict=True) if t._version != before]
         arguments = self._arguments()
-        if _touches_versions(self._operation, arguments):
+        if touches_versions(self._operation, arguments):
             return False
         inputs = {id(t) for t in arguments.inputs}
         return any(id(t) in inputs and _is_whole(t) for t in changed)
@@ -119,12 +123,13 @@ class PendingCalls:
         self._pending.pop(id(work), None)
 
 
-def _touches_versions(operation: str, arguments: Arguments) -> bool:
+def touches_versions(operation: str, arguments: Arguments) -> bool:
     """Whether the backend itself writes to the inputs by operators: it divides, or copies a flat buffer."""
     return operation == "all_reduce_coalesced" or reduce_name(arguments.reduce_op) in ("AVG", "PREMUL_SUM")
 
 
-def _uses(tensors: Sequence[Any], *, writes: bool) -> Iterator[_Use]:
+def uses(tensors: Sequence[Any], *, writes: bool) -> Iterator[MemoryUse]:
+    """The memory of tensors that have theirs without gaps, which a call reads or ``writes``."""
     for tensor in tensors:
         if tensor.layout != _strided() or not tensor.numel():
             continue
@@ -132,7 +137,7 @@ def _uses(tensors: Sequence[Any], *, writes: bool) -> Iterator[_Use]:
         if last + 1 > tensor.numel():
             continue  # with gaps, in which another tensor may be
         start = tensor.data_ptr()
-        yield _Use(start, start + (last + 1) * tensor.element_size(), writes)
+        yield MemoryUse(start, start + (last + 1) * tensor.element_size(), writes)
 
 
 def _is_completed(work: Any) -> bool:
@@ -157,9 +162,5 @@ def _overlap_text(call: _Pending, other: _Pending) -> str:
 
 def _overlap(one: _Pending, other: _Pending) -> bool:
     """Whether a call uses bytes of one that is under way, and at least one of them writes there."""
-    shared = any(
-        a.start < b.end and b.start < a.end and (a.writes or b.writes)
-        for a in one.uses()
-        for b in other.uses()
-    )
+    shared = any(a.collides(b) for a in one.uses() for b in other.uses())
     return shared and not _is_completed(other.work)

@@ -14,7 +14,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.calls import Kind
 from harness.communication.arguments import (
@@ -31,6 +31,9 @@ from harness.communication.arguments import (
 from harness.communication.call_log import CallLog
 from harness.communication.recorder import Recorder, key_and_arguments
 from harness.compiler_state import uncompiled
+
+if TYPE_CHECKING:
+    from harness.communication.value_recorder import ValueRecorder
 
 # The attribute of the first wrapped method that holds the taps.
 _MARK = "__harness_taps__"
@@ -49,6 +52,7 @@ class Taps:
         self.recorder: Recorder | None = None
         self.libraries: dict[str, Any] = {}  # by namespace; torch drops the kernels of one that is not kept
         self.layouts = False  # whether DTensor is wrapped
+        self.values: ValueRecorder | None = None  # only where the values of calls are checked
         self.seen = _Seen()
 
     def add_kernel(self, namespace: str, name: str, record: Callable[..., Any]) -> None:
@@ -73,15 +77,16 @@ class Taps:
         library.impl(name, uncompiled(kernel), "BackendSelect", with_keyset=True)
 
 
-def install(log: CallLog, *, restart: bool = True) -> bool:
+def install(log: CallLog, *, restart: bool = True, values: Callable[[bytes], object] | None = None) -> bool:
     """Starts recording this rank's calls in its log; False where torch.distributed is not in use.
 
     In a rank that records already, ``restart`` makes the numbers start again, because the groups are new
-    ones.
+    ones. ``values`` takes the records of what calls are given and give, where these are to be checked.
     """
     taps = prepare()
     if taps is None:
         return False
+    taps.values = None if values is None else value_recorder(log, values)
     _tap_layouts(taps)
     if taps.recorder is None:
         taps.recorder = Recorder(log, members_of)
@@ -90,6 +95,13 @@ def install(log: CallLog, *, restart: bool = True) -> bool:
     else:
         taps.recorder.forget_calls()
     return True
+
+
+def value_recorder(log: CallLog, append: Callable[[bytes], object]) -> ValueRecorder:
+    """The recorder of the values of a rank's calls; imports numpy, as nothing else here does."""
+    from harness.communication.value_recorder import ValueRecorder
+
+    return ValueRecorder(log, append)
 
 
 def prepare() -> Taps | None:
@@ -166,6 +178,8 @@ def _recorded(original: Callable[..., Any], method: str, operation: str, taps: T
         try:
             told, own_work = key(args, kwargs)
             token = recorder.began(self, operation, told, arguments, own_work)
+            values = taps.values
+            kept = values.began(token, operation, arguments()) if values is not None else None
         except (AttributeError, TypeError, ValueError):
             # Symbolic shapes, or arguments that are wrong: torch says in what.
             return original(self, *args, **kwargs)
@@ -174,10 +188,14 @@ def _recorded(original: Callable[..., Any], method: str, operation: str, taps: T
             work = original(self, *args, **kwargs)
         except BaseException as error:
             recorder.refused(token, self, operation, error)
+            if values is not None and kept is not None:
+                values.raised(kept)
             raise
         finally:
             taps.seen.now = False
         recorder.returned(token, work, own_work)
+        if values is not None and kept is not None:
+            values.returned(kept, work)
         if own_work and work is not None:
             recorder.watches(operation, tensors_in((*args, *kwargs.values())), arguments, work)
         return work
@@ -197,8 +215,12 @@ def _waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
             found = original(self, *args, **kwargs)
         except BaseException:
             recorder.waited(self, True)
+            if taps.values is not None:
+                taps.values.waited(self, raised=True)
             raise
         recorder.waited(self)
+        if taps.values is not None:
+            taps.values.waited(self)
         return found
 
     return uncompiled(wait)
@@ -215,6 +237,8 @@ def _asking(original: Callable[..., Any], taps: Taps, *, answers: bool) -> Calla
         recorder = taps.recorder
         if recorder is not None and not taps.seen.now and (found or not answers):
             recorder.learns_of(self)
+            if taps.values is not None and answers:
+                taps.values.learnt_of(self)
         return found
 
     return uncompiled(ask)
@@ -254,12 +278,16 @@ def _functional_kernel(
     named = given["group_name"]
     group = _resolved(named) if isinstance(named, str) else named
     token = recorder.began(group, operation, *key_and_arguments(arguments), unseen=True)
+    values = taps.values
+    kept = values.began(token, operation, arguments, functional=True) if values is not None else None
     taps.seen.now = True
     try:
         result = proceed()
     finally:
         taps.seen.now = False
     recorder.fills(token, _addresses(result))
+    if values is not None and kept is not None:
+        values.fills(kept, result)
     return result
 
 
@@ -268,12 +296,16 @@ def _wait_tensor_kernel(
 ) -> Any:
     if given["tensor"].is_meta or given["tensor"].is_sparse:
         return proceed()
-    token = recorder.waits_for_tensor(_address(given["tensor"]))
+    address = _address(given["tensor"])
+    token = recorder.waits_for_tensor(address)
     try:
-        return proceed()
+        found = proceed()
     finally:
         if token is not None:
             recorder.ended(token)
+    if taps.values is not None:
+        taps.values.waited_for_tensor(address)
+    return found
 
 
 def _operator_kernel(
@@ -288,8 +320,12 @@ def _operator_kernel(
         return proceed()
     group = sys.modules["torch.distributed"].ProcessGroup.unbox(given["process_group"])
     token = recorder.began(group, operation, *key_and_arguments(arguments), unseen=True)
+    values = taps.values
+    kept = values.began(token, operation, arguments) if values is not None else None
     result = proceed()
     recorder.fills(token, _addresses(arguments.outputs or arguments.inputs))
+    if values is not None and kept is not None:
+        values.fills(kept, arguments.outputs or arguments.inputs)
     return result
 
 
@@ -331,9 +367,12 @@ def _in_cpp(original: Callable[..., Any], taps: Taps, *, waits: bool) -> Callabl
             return original(*args, **kwargs)
         token = recorder.cpp_begins(original.__name__)
         try:
-            return original(*args, **kwargs)
+            found = original(*args, **kwargs)
         finally:
             recorder.cpp_ended(token)
+        if taps.values is not None:
+            taps.values.left_cpp()
+        return found
 
     return uncompiled(call)
 
@@ -360,9 +399,12 @@ def _tap_backward(taps: Taps) -> None:
             return original(*args, **kwargs)
         token = recorder.cpp_begins("backward")
         try:
-            return original(*args, **kwargs)
+            found = original(*args, **kwargs)
         finally:
             recorder.cpp_ended(token)
+        if taps.values is not None:
+            taps.values.left_cpp()
+        return found
 
     autograd._engine_run_backward = graph._engine_run_backward = uncompiled(run_backward)
 

@@ -1,19 +1,21 @@
 """Computes with numpy alone the tensors that every rank must hold after each step of a program.
 
+What a collective computes is in ``harness.communication.reference``; here is what a program gives to it.
 Arrays have the numpy type of the same name, or float32 for the two 16-bit floating-point dtypes. Integers
 wrap around as they do on a device.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.communication.element_types import EPSILON
+from harness.communication.reference import Collective, results
 from harness.fuzzing.program import (
     COMPLEX,
     FLOATS,
@@ -38,26 +40,6 @@ LABELS = 127
 #: does not overflow, and divides neither the offsets of ranks and parts nor the usual shapes, so that the
 #: data differs by rank, part and place.
 TERMS = 5
-
-#: The gap between 1 and the next larger number of a dtype: the relative error allowed for each term.
-EPSILON: Mapping[str, float] = {
-    "float16": 2**-10,
-    "bfloat16": 2**-7,
-    "float32": 2**-23,
-    "float64": 2**-52,
-    "complex64": 2**-23,
-    "complex128": 2**-52,
-}
-
-_BITWISE = {"band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor}
-_UFUNCS: Mapping[str, np.ufunc] = {
-    "sum": np.add,
-    "avg": np.add,
-    "product": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-    **_BITWISE,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +158,15 @@ def interpret(program: Program) -> Interpretation:
         elif isinstance(step, CollectiveStep):
             given = [_given(program, number, rank, known.results) for rank in step.group]
             known.inputs.update({(number, r): g for r, g in zip(step.group, given, strict=True)})
-            got = _RESULTS[step.kind](step, given)
+            got = results(_collective(step), given)
             known.results.update({(number, step.group[m]): tuple(g) for m, g in got.items()})
     return known
+
+
+def _collective(step: CollectiveStep) -> Collective:
+    members = range(len(step.group)) if step.kind == "all_to_all_single" else ()
+    parts = [[rows(step, sender, receiver) for receiver in members] for sender in members]
+    return Collective(step.kind, step.op, step.root, parts)
 
 
 def _given(program: Program, number: int, rank: int, results: Held) -> Arrays:
@@ -194,58 +182,3 @@ def _given(program: Program, number: int, rank: int, results: Held) -> Arrays:
 
 def _whole(dtype: str) -> bool:
     return dtype not in (*FLOATS, *COMPLEX)
-
-
-Given = Sequence[Arrays]
-Got = Mapping[int, Sequence[Array]]
-
-
-def combined(op: str, arrays: Sequence[Array]) -> Array:
-    """The element-wise reduction of arrays of one shape, in their own type."""
-    # The cast back to the arrays' type is for booleans, which numpy would add up as numbers.
-    total = functools.reduce(_UFUNCS[op], arrays).astype(arrays[0].dtype)
-    return total / arrays[0].dtype.type(len(arrays)) if op == "avg" else total
-
-
-def _for_all(
-    compute: Callable[[CollectiveStep, Given, int], Sequence[Array]],
-) -> Callable[[CollectiveStep, Given], Got]:
-    return lambda step, given: {member: compute(step, given, member) for member in range(len(given))}
-
-
-def _at_root(
-    compute: Callable[[CollectiveStep, Given], Sequence[Array]],
-) -> Callable[[CollectiveStep, Given], Got]:
-    return lambda step, given: {step.root: compute(step, given)}
-
-
-def _reduced(step: CollectiveStep, given: Given, part: int = 0) -> Array:
-    return combined(step.op, [each[part] for each in given])
-
-
-def _split_reduced(step: CollectiveStep, given: Given, member: int) -> Sequence[Array]:
-    return [np.split(_reduced(step, given), len(given), axis=0)[member]]
-
-
-def _joined_rows(step: CollectiveStep, given: Given, member: int) -> Sequence[Array]:
-    blocks = []
-    for sender, (whole,) in enumerate(given):
-        cuts = np.cumsum([rows(step, sender, receiver) for receiver in range(len(given))])[:-1]
-        blocks.append(np.split(whole, cuts, axis=0)[member])
-    return [np.concatenate(blocks, axis=0)]
-
-
-_RESULTS: Mapping[str, Callable[[CollectiveStep, Given], Got]] = {
-    "all_reduce": _for_all(lambda step, given, _: [_reduced(step, given)]),
-    "broadcast": _for_all(lambda step, given, _: given[step.root]),
-    "reduce": _at_root(lambda step, given: [_reduced(step, given)]),
-    "all_gather": _for_all(lambda step, given, _: [each[0] for each in given]),
-    "all_gather_into_tensor": _for_all(lambda step, given, _: [np.concatenate([g[0] for g in given])]),
-    "gather": _at_root(lambda step, given: [each[0] for each in given]),
-    "scatter": _for_all(lambda step, given, member: [given[step.root][member]]),
-    "reduce_scatter": _for_all(lambda step, given, member: [_reduced(step, given, member)]),
-    "reduce_scatter_tensor": _for_all(_split_reduced),
-    "all_to_all": _for_all(lambda step, given, member: [each[member] for each in given]),
-    "all_to_all_single": _for_all(_joined_rows),
-    "barrier": lambda step, given: {},
-}

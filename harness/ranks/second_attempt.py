@@ -38,12 +38,13 @@ def second_attempt(
     where: str,
     timeout_s: float,
     elapsed_s: float,
-    judged: Callable[[Sequence[RankOutcome]], Sequence[RankOutcome]] = tuple,
+    merged: Callable[[Sequence[RankOutcome]], TestOutcome] | None = None,
 ) -> SecondAttempt:
     """Runs a test again if its deadline of ``timeout_s`` leaves at least as long as the first attempt took.
 
     ``start`` starts new ranks and gets the seconds until their deadline; ``where`` names the ranks in
-    messages ("on fresh ranks"). ``judged`` adjusts the ranks' outcomes by the rules of the test's class.
+    messages ("on fresh ranks"). ``merged`` makes the test's outcome of its ranks' where that takes more than
+    the ``rules``.
     """
     no_time = SecondAttempt(
         why_not=f"its deadline leaves no time to try it {where}, so earlier tests cannot be ruled out"
@@ -60,7 +61,7 @@ def second_attempt(
         return SecondAttempt(result)
     if result.server_lost:
         return SecondAttempt(why_not=f"{could_not}: the server that starts ranks died")
-    outcome = merge(judged(result.outcomes), rules)
+    outcome = merged(result.outcomes) if merged is not None else merge(result.outcomes, rules)
     return no_time if outcome.status is Status.TIMED_OUT else SecondAttempt(result, outcome)
 
 

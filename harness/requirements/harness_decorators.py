@@ -28,7 +28,8 @@ def communication_check(level: str) -> Callable[[Test], Test]:
     """Takes what is wrong with the ranks' communication as "error" or as "warn", or with "off" ignores it.
 
     For a test that means it: it gives ranks different arguments, loses a message, or writes to a tensor that
-    is under way. Overrides ``HARNESS_COMM_CHECK``. A method's level overrides its class's.
+    is under way. "values" does what "warn" does, and takes wrong results of collectives and messages for
+    errors. Overrides ``HARNESS_COMM_CHECK``. A method's level overrides its class's.
     """
     chosen = argument_checks.check_one_of("level", level, COMM_CHECKS)
     return require(CommunicationCheck(level=chosen, reason=f"takes communication faults as {chosen!r}"))

@@ -11,6 +11,7 @@ from time import monotonic
 
 from harness import environment
 from harness.cases.verdict import left_behind
+from harness.communication.checks import Finding
 from harness.errors import UsageError
 from harness.merging import MergeRules, merge, with_communication
 from harness.outcomes import Status, TestOutcome, lost_a_peer
@@ -18,6 +19,7 @@ from harness.protocol import Launch
 from harness.ranks.job import Job, JobResult
 from harness.ranks.processes import module_import
 from harness.ranks.processes.mode import FreshRanks
+from harness.ranks.value_directory import ValueDirectory
 from harness.report.failure import MAX_OUTPUT_LINES, failure_text
 from harness.run import script
 from harness.run.in_rank import ScriptInRank
@@ -50,7 +52,8 @@ def run(options: Options, command: str) -> Ended:
     path = script.find(options.target, by_name=options.by_name)
     settings = _settings(options)
     with MasterPort(options.master_port) as port:
-        job = _job(options, settings, path, port.number)
+        values = ValueDirectory(settings.comm_check)
+        job = _job(options, settings, path, port.number, values.path)
         started = monotonic()
         ranks = FreshRanks(job)
         try:
@@ -60,7 +63,7 @@ def run(options: Options, command: str) -> Ended:
     if result.server_lost:
         how = ranks.how_the_server_ended()
         return Ended(ExitCode.BROKEN, f"the harness failed: the server that started the ranks died ({how})")
-    outcome = replace(verdict(result), duration_s=monotonic() - started)
+    outcome = replace(verdict(result, values.findings()), duration_s=monotonic() - started)
     shown = 0 if settings.rank_output != "capture" else MAX_OUTPUT_LINES
     return Ended(exit_code(result, outcome), _text(job.test_id, outcome, command, shown))
 
@@ -80,7 +83,7 @@ def _settings(options: Options) -> Settings:
     )
 
 
-def _job(options: Options, settings: Settings, path: Sequence[str], port: int) -> Job:
+def _job(options: Options, settings: Settings, path: Sequence[str], port: int, values: str) -> Job:
     environ = environment.environment()
     threads = intra_op_threads.of_rank(environ, options.ranks)
     run_id = uuid.uuid4().hex
@@ -100,14 +103,15 @@ def _job(options: Options, settings: Settings, path: Sequence[str], port: int) -
         argv=["-m" if options.by_name else options.target, *options.arguments],
         threads=threads,
         imports=["torch"],
+        values=values,
         kwargs={"target": options.target, "by_name": options.by_name, "variables": of_ranks},
     )
     name = options.target if options.by_name else os.path.basename(options.target)
     return Job(ScriptInRank, name, request, settings, settings.timeout_s)
 
 
-def verdict(result: JobResult) -> TestOutcome:
-    """The outcome of a run whose ranks ended like this.
+def verdict(result: JobResult, values: Sequence[Finding] = ()) -> TestOutcome:
+    """The outcome of a run whose ranks ended like this; ``values`` is what is wrong with those of its calls.
 
     A rank that left by ``os._exit(0)`` has passed, unless the run failed for no other reason than that some
     rank was gone or did not come: then it is the cause.
@@ -117,7 +121,7 @@ def verdict(result: JobResult) -> TestOutcome:
     waited = outcome.status in (Status.TIMED_OUT, Status.DEADLOCKED)
     if result.interrupted or waited or (cause is not None and lost_a_peer(cause.error)):
         outcome = merge(result.outcomes)
-    outcome = with_communication(outcome, environment.settings().comm_check or None)
+    outcome = with_communication(outcome, environment.settings().comm_check or None, values)
     if result.interrupted:
         outcome = replace(outcome, status=Status.ENDED, root_cause=None, reason="interrupted")
     return replace(outcome, warnings=(*left_behind(result), *outcome.communication))

@@ -39,6 +39,13 @@ class Scratch:
         os.close(fd)
         return path
 
+    def new_directory(self, stem: str) -> str:
+        """Makes an empty directory and returns its path; OSError where that is impossible."""
+        path = os.path.join(self.path, f"{stem}-{next(self._numbers)}")
+        os.mkdir(path)
+        os.chmod(path, _DIRECTORY_MODE)
+        return path
+
     def ready(self) -> None:
         """Makes a new directory where the old one was removed."""
         if not os.path.isdir(self.path):

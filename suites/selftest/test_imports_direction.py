@@ -86,7 +86,15 @@ TABLE = (
     ),
     # Libraries for test authors. The fuzzer's programs run in a case's ranks; graphs needs no ranks.
     Part("graphs", ("graphs",), LOW),
-    Part("fuzzing", ("fuzzing",), (*LOW, "test case", "requirements", "ranks.modes", "cases")),
+    # Of communication what a collective computes.
+    Part(
+        "fuzzing",
+        ("fuzzing",),
+        (
+            *(*LOW, "test case", "requirements", "ranks.modes", "cases"),
+            *("communication.reference", "communication.element_types"),
+        ),
+    ),
     # Of ranks what it changes: how a result is judged, and which module a rank imports.
     Part(
         "dropin",

@@ -7,6 +7,7 @@ import unittest
 from dataclasses import replace
 
 from harness.calls import Call, Signature
+from harness.communication.checks import Check, Finding
 from harness.merging import MergeRules, merge, skip_reason, with_communication
 from harness.outcomes import (
     ErrorInfo,
@@ -393,6 +394,21 @@ class CommunicationTest(unittest.TestCase):
         unwaited = merge([rank(0, P, calls=(handle,)), rank(1, P)])
         for level, status in ((None, P), ("warn", P), ("error", E), ("off", P)):
             self.assertEqual(with_communication(unwaited, level).status, status, level)
+
+    def test_values(self) -> None:
+        """Under "values" wrong numbers are the only errors; of a test that failed they are told beside it."""
+        wrong = Finding(Check.VALUES, "rank 2 got 5.0", (2,))
+        remark = Finding(Check.REPLICAS, "rank 1 got 5.1", (1,))
+        differing = [self.reduces(0, "SUM"), self.reduces(1, "SUM"), self.reduces(2, "MAX")]
+        found = with_communication(merge(differing), "values", [wrong, remark])
+        self.assertEqual((found.status, found.root_cause, found.reason), (E, 2, "rank 2 got 5.0"))
+        self.assertEqual(len(found.communication), 2)
+        found = with_communication(merge(differing), "values", [remark])
+        self.assertEqual((found.status, len(found.communication)), (P, 2))
+        for status in (F, C, T):
+            failed = merge([rank(0, status), rank(1, P)])
+            found = with_communication(failed, "values", [wrong, remark])
+            self.assertEqual((found.status, found.communication), (status, ("rank 2 got 5.0",)))
 
     def test_beside_a_failure(self) -> None:
         """Of a test that failed anyhow, arguments that differ are told beside the failure."""

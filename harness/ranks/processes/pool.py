@@ -89,7 +89,10 @@ class PooledSet:
 
 
 # The fields of a request that are the same for all tests of one class.
-_of_class = operator.attrgetter("module", "qualname", "world_size", "threads", "imports", "kwargs")
+_of_class = operator.attrgetter(
+    *("module", "qualname", "world_size", "threads", "imports", "kwargs"),
+    "values",  # a directory of the test's own, where there is one
+)
 
 # Fields of a request that are not sent again where the ranks have them already.
 _KNOWN: dict[str, Any] = {"environ": {}, "cwd": "", "sys_path": [], "argv": [], "same_surroundings": True}

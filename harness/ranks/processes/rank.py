@@ -16,13 +16,14 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any, NoReturn
 
 from harness import compiler_state, coverage_hook
 from harness.communication import call_log, taps
 from harness.communication.history import NOT_IN_USE, history_of
+from harness.communication.values import ValueFile
 from harness.outcomes import EXIT_ERROR, Status
 from harness.protocol import Assignment, Launch, Passed, RepeatLaunch, Report, decode
 from harness.ranks import debugger, guard, process_groups
@@ -126,7 +127,8 @@ def _run(
     try:
         channel.patches.put_in_place()
         case = _case(request, test, channel)
-        recorded = taps.install(log, restart=not request.keeps_group)
+        values = _values(request, assignment.rank)
+        recorded = taps.install(log, restart=not request.keeps_group, values=values)
         log.begin_test()
         # A pooled rank's next test starts with the original filters.
         with history_of(log if recorded else NOT_IN_USE), warnings.catch_warnings():
@@ -141,6 +143,11 @@ def _run(
     if os.getpid() != pid:  # a child that the test forked must not report for the rank
         exit_forked_child(final)
     return final
+
+
+def _values(request: Launch, rank: int) -> Callable[[bytes], object] | None:
+    """Takes the records of the rank's values, where these are checked."""
+    return ValueFile(request.values, rank).append if request.values else None
 
 
 def _case(request: Launch, test: Launch | RepeatLaunch, channel: RankChannel) -> Any:

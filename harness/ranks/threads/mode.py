@@ -42,6 +42,7 @@ class ThreadRanks:
             functools.partial(_body, job),
             timeout_s=job.timeout_s,
             turns=getattr(job.case, "takes_turns", True),
+            values=job.request.values,
         )
         self.threads: list[RankThread] = self._ranks.threads
         self._ranks.start()

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from harness.communication.call_log import LOG_BYTES, CallLog
 from harness.communication.history import history_of_thread
 from harness.communication.recorder import Recorder
-from harness.communication.taps import members_of
+from harness.communication.taps import members_of, value_recorder
+from harness.communication.values import ValueFile
 from harness.outcomes import SubtestOutcome
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.thread_stack import stack_of
@@ -57,9 +58,12 @@ class ThreadOwner(Protocol):
 
 
 class RankThread(threading.Thread):
-    """The daemon thread of one rank. ``world`` is the rank's state of ``torch.distributed``."""
+    """The daemon thread of one rank. ``world`` is the rank's state of ``torch.distributed``.
 
-    def __init__(self, owner: ThreadOwner, rank: int) -> None:
+    ``values`` is the directory for the values of its calls where they are checked.
+    """
+
+    def __init__(self, owner: ThreadOwner, rank: int, values: str = "") -> None:
         super().__init__(name=f"rank {rank}", daemon=True)
         self.owner: Any = owner
         self.rank = rank
@@ -69,6 +73,7 @@ class RankThread(threading.Thread):
         self.calls = mmap.mmap(-1, LOG_BYTES)  # its communication calls, as in a rank that is a process
         self.log = CallLog(self.calls)
         self.recorder = Recorder(self.log, members_of)
+        self.values: Any = value_recorder(self.log, ValueFile(values, rank).append) if values else None
         self.sequence: dict[str, int] = {}
         self.pending: PendingCollective | None = None  # the threaded collective that the rank is in
         self.waits = False  # whether it waits for other ranks (collective, store) or for the run token

@@ -78,14 +78,20 @@ class _Call:
     arguments: Arguments
     held: contextlib.ExitStack
     token: int | None = None
+    values: Any = None  # what was kept of its arguments, where values are checked
 
 
 class RankThreads:
-    """The rank threads of one test, from ``start`` to ``close``; ``turns=False`` removes the run token."""
+    """The rank threads of one test, from ``start`` to ``close``; ``turns=False`` removes the run token.
 
-    def __init__(self, world_size: int, body: Body, *, timeout_s: float, turns: bool = True) -> None:
+    ``values`` is the directory for the values of the ranks' calls where they are checked.
+    """
+
+    def __init__(
+        self, world_size: int, body: Body, *, timeout_s: float, turns: bool = True, values: str = ""
+    ) -> None:
         self.world_size = world_size
-        self.threads = [RankThread(self, rank) for rank in range(world_size)]
+        self.threads = [RankThread(self, rank, values) for rank in range(world_size)]
         self.over = False
         self.abandoned: tuple[int, ...] = ()
         self._body = body
@@ -307,6 +313,8 @@ class RankThreads:
                 inside.call = None
         if call.token is not None:
             thread.log.end(call.token)
+        if call.values is not None:
+            thread.values.ended(call.values)
 
     def arrive(self) -> None:
         """Records that the calling rank's collective is about to wait, and matches it with its peers'."""
@@ -316,6 +324,8 @@ class RankThreads:
         thread, name = call.thread, str(call.group.group_name)
         call.token = thread.recorder.began(call.group, call.operation, *key_and_arguments(call.arguments))
         thread.log.wait(call.token)
+        if thread.values is not None:
+            call.values = thread.values.began(call.token, call.operation, call.arguments)
         number, size = thread.next_number(name), call.group.size()
         pending = self._matcher.arrive(thread.rank, name, number, call.operation, size)
         call.held.enter_context(self._in(thread, pending))

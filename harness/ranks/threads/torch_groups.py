@@ -138,6 +138,16 @@ class _ThreadTaps(taps.Taps):
     def recorder(self, value: Any) -> None:
         assert value is None, "each rank has its own"
 
+    @property
+    def values(self) -> Any:
+        """The recorder of the values of the calling thread's rank; None where they are not checked."""
+        rank = current()
+        return rank.values if rank is not None else None
+
+    @values.setter
+    def values(self, value: Any) -> None:
+        assert value is None, "each rank has its own"
+
 
 # -- other calls in which a rank waits
 

@@ -89,6 +89,19 @@ class PooledTest(ProgramRows):
         super().judge(program)
 
 
+class ValuesTest(ProgramRows):
+    """Right programs whose numbers are checked, and those that are warned of, which have no wrong ones."""
+
+    environ: ClassVar[dict[str, str]] = {"HARNESS_COMM_CHECK": "values"}
+
+    def judge(self, program: Program) -> None:
+        """Expects that no number is called wrong, and that none is only nearly the same on all ranks."""
+        played = self.play_program(program)
+        said = [*played.texts, *(str(each.message) for each in played.warnings)]
+        self.assertEqual(played.verdict, "pass", played.text)
+        self.assertEqual([line for line in said if " got " in line], [])
+
+
 class ThreadsTest(ProgramRows):
     """Programs on threads."""
 
@@ -109,6 +122,8 @@ for _case in (FreshTest, PooledTest, ThreadsTest):
         if _case.mode in _program.modes:
             setattr(_case, f"test_{_program.name}", _test_of(_program))
 for _program in PROGRAMS.values():
+    if _program.kind in (Kind.WARNING, Kind.PASSED) and FRESH in _program.modes:
+        setattr(ValuesTest, f"test_{_program.name}", _test_of(_program))
     if _program.kind is Kind.WARNING:
         setattr(StrictTest, f"test_{_program.name}", _test_of(_program))
 

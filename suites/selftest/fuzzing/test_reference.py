@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 
+from harness.communication.reference import combined
 from harness.examples import bounded
 from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs
 from harness.fuzzing.reference import (
-    combined,
     exact,
     fill,
     interpret,

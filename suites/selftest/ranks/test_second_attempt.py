@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.errors import LaunchError
-from harness.merging import DEFAULT_RULES, MergeRules
-from harness.outcomes import RankOutcome, Status
+from harness.merging import DEFAULT_RULES, MergeRules, merge
+from harness.outcomes import RankOutcome, Status, TestOutcome
 from harness.ranks.job import JobResult, RunningRanks
 from harness.ranks.second_attempt import SecondAttempt, second_attempt, time_for_another
 
@@ -125,13 +125,13 @@ class SecondAttemptTest(unittest.TestCase):
         self.assertEqual(again.outcome.status, Status.PASSED)
         self.assertEqual(played.rules, MergeRules(expected_exit=3))
 
-    def test_judged(self) -> None:
-        """The class's own reading of the ranks' outcomes counts."""
+    def test_merged(self) -> None:
+        """The class's own way from the ranks' outcomes to the test's counts."""
 
-        def judged(outcomes: Sequence[RankOutcome]) -> Sequence[RankOutcome]:
-            return [replace(outcome, status=Status.FAILED) for outcome in outcomes]
+        def merged(outcomes: Sequence[RankOutcome]) -> TestOutcome:
+            return merge([replace(outcome, status=Status.FAILED) for outcome in outcomes])
 
-        again = self.attempt(Played(ended(Status.PASSED)), judged=judged)
+        again = self.attempt(Played(ended(Status.PASSED)), merged=merged)
         assert again.outcome is not None
         self.assertEqual(again.outcome.status, Status.FAILED)
 
