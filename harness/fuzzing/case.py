@@ -26,6 +26,7 @@ from harness.cases.continuous import MultiProcContinuousTest
 from harness.errors import RankProblem, UsageError
 from harness.fuzzing.draw import drawn, groups_of, programs
 from harness.fuzzing.execute import run_program
+from harness.fuzzing.mutation import Mutation
 from harness.fuzzing.program import Program, from_json, to_json
 from harness.fuzzing.shrink import smallest
 from harness.fuzzing.source import source_of
@@ -129,13 +130,16 @@ class ProgramTestCase(MultiProcContinuousTest):
         program = {} if cls._shipped is None else {"program": from_json(cls._shipped)}
         super()._run_test_given_id(test_id, **program, **kwargs)
 
-    def run_program(self, program: Program) -> None:
-        """Runs a program in this rank and compares every resulting tensor with the reference."""
+    def run_program(self, program: Program, mutation: Mutation | None = None) -> None:
+        """Runs a program in this rank and compares every resulting tensor with the reference.
+
+        With a ``mutation`` it compares nothing.
+        """
         kind = type(self).device_type()
         device = torch.device(kind, None if kind == "cpu" else self.rank)
         store = dist.distributed_c10d._get_default_store()
         board = dist.PrefixStore(f"program {type(self)._turn}", store)
-        run_program(program, self.rank, type(self)._groups, board, device)
+        run_program(program, self.rank, type(self)._groups, board, device, mutation)
 
     # -- in the parent
 

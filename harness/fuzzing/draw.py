@@ -142,8 +142,13 @@ def drawn(strategy: SearchStrategy[Program], count: int) -> Iterator[Program]:
     """
     asked = Settings.from_environ(os.environ).examples
     start = base_seed() if asked is None else random.SystemRandom().getrandbits(32)
-    left = asked or count
-    for batch in itertools.count(start):
+    return drawn_from(strategy, asked or count, start)
+
+
+def drawn_from(strategy: SearchStrategy[Program], count: int, seed: int) -> Iterator[Program]:
+    """Yields ``count`` programs, which are a function of ``seed``."""
+    left = count
+    for batch in itertools.count(seed):
         some = _batch(strategy, min(left, BATCH), batch)
         yield from some
         left -= len(some)

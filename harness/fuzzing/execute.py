@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from harness.fuzzing import reference
+from harness.fuzzing.mutation import Mutation, interpreted
 from harness.fuzzing.program import (
     ARGUMENTS,
     COMPLEX,
@@ -34,14 +35,26 @@ Tensors = Sequence[torch.Tensor]
 Groups = Mapping[tuple[int, ...], Any]
 
 
-def run_program(program: Program, rank: int, groups: Groups, board: dist.Store, device: torch.device) -> None:
+def run_program(
+    program: Program,
+    rank: int,
+    groups: Groups,
+    board: dist.Store,
+    device: torch.device,
+    mutation: Mutation | None = None,
+) -> None:
     """Runs a program in this rank and checks the resulting tensors.
 
     ``groups`` has a process group for each of ``program.groups``. ``board`` is an empty store that all ranks
-    share. Raises AssertionError, which names each tensor that differs from the reference.
+    share. Raises AssertionError, which names each tensor that differs from the reference. With a ``mutation``
+    no tensor is checked: nobody knows what it should hold then.
     """
-    known = interpret(program)
-    run = _RankRun(program, rank, groups, board, device, known)
+    if mutation is not None:
+        run = _RankRun(program, rank, groups, board, device, interpreted(program, mutation), mutation)
+        for action in mutation.actions(program, rank):
+            run.act(action)
+        return
+    run = _RankRun(program, rank, groups, board, device, interpret(program))
     for action in schedule(program, rank):
         run.act(action)
     wrong = [*run.differences()]
@@ -64,8 +77,11 @@ class _RankRun:
         board: dist.Store,
         device: torch.device,
         known: Interpretation,
+        mutation: Mutation | None = None,
     ) -> None:
         self._program = program
+        self._steps = program.steps if mutation is None else mutation.steps(program)
+        self._takes = mutation is None or mutation.rank != rank
         self._rank = rank
         self._groups = groups
         self._board = board
@@ -77,7 +93,7 @@ class _RankRun:
 
     def act(self, action: RankAction) -> None:
         """Performs one action: a call, a wait, or meeting the other ranks for a straggler."""
-        step = self._program.steps[action.number]
+        step = self._steps[action.number]
         if action.waits:
             work, outputs = self._under_way.pop((action.number, action.part))
             work.wait()
@@ -121,7 +137,7 @@ class _RankRun:
         member = step.group.index(self._rank)
         arrays = self._known.inputs[action.number, self._rank]
         inputs = [as_tensor(array, step.dtype, self._device) for array in arrays]
-        if reference.taken(self._program, action.number, self._rank, self._known.results) is not None:
+        if self._takes and self._taken(action.number):
             assert step.takes is not None
             inputs = [self._got[step.takes][0].clone()]
         shapes = reference.output_shapes(step, member)
@@ -142,6 +158,10 @@ class _RankRun:
         arguments = [values[name] for name in ARGUMENTS[step.kind]]
         work = call(*arguments, group=self._groups[step.group], async_op=action.later)
         return work, inputs if step.kind in IN_PLACE else outputs
+
+    def _taken(self, number: int) -> bool:
+        """Whether a step's input is the output of an earlier one."""
+        return reference.taken(self._program, number, self._rank, self._known.results) is not None
 
     def _transfer(self, action: RankAction, step: Message) -> tuple[Any, Tensors]:
         group = self._groups[step.group]

@@ -183,19 +183,24 @@ class Program:
 
 def to_json(program: Program) -> dict[str, Any]:
     """Encodes a program as JSON-able values, from which ``from_json`` restores it."""
-    steps = [{"step": type(step).__name__, **asdict(step)} for step in program.steps]
-    return {"world_size": program.world_size, "steps": steps}
+    return {"world_size": program.world_size, "steps": [*map(step_to_json, program.steps)]}
+
+
+def step_to_json(step: Step) -> dict[str, Any]:
+    """Encodes a step as JSON-able values, from which ``step_from_json`` restores it."""
+    return {"step": type(step).__name__, **asdict(step)}
 
 
 def from_json(value: Mapping[str, Any]) -> Program:
     """Restores a program from the values of ``to_json``; raises UsageError for any other values."""
     try:
-        return Program(value["world_size"], tuple(_step(each) for each in value["steps"]))
+        return Program(value["world_size"], tuple(map(step_from_json, value["steps"])))
     except (KeyError, TypeError) as error:
         raise UsageError(f"not a program: {error!r}") from error
 
 
-def _step(value: Mapping[str, Any]) -> Step:
+def step_from_json(value: Mapping[str, Any]) -> Step:
+    """Restores a step from the values of ``step_to_json``; KeyError, TypeError or UsageError for others."""
     fields = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items() if k != "step"}
     return _STEPS[value["step"]](**fields)  # type: ignore[no-any-return]  # _STEPS holds the steps' classes
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness.fuzzing import reference
-from harness.fuzzing.program import ARGUMENTS, IN_PLACE, REDUCING, CollectiveStep, Message, Program, Straggler
+from harness.fuzzing.mutation import Mutation, interpreted
+from harness.fuzzing.program import ARGUMENTS, IN_PLACE, REDUCING, CollectiveStep, Message, Program, Step, Straggler
 from harness.fuzzing.reference import LABELS, TERMS, Array, Interpretation, interpret
 from harness.fuzzing.schedule import SEND, RankAction, schedule
 
@@ -53,21 +55,43 @@ if __name__ == "__main__":
 """
 
 
-def source_of(program: Program, backend: str = "gloo") -> str:
+def source_of(program: Program, backend: str = "gloo", mutation: Mutation | None = None) -> str:
     """The text of a script that runs a program on its own ranks and fails if a tensor is wrong.
 
-    Of a large tensor it compares the first ``WRITTEN`` numbers only.
+    Of a large tensor it compares the first ``WRITTEN`` numbers only, and with a ``mutation`` it compares none.
     """
+    lines = [f"    groups = {{{', '.join(_groups(program))}}}"]
+    if mutation is not None:
+        lines += [f"    # {mutation.text(program)}", *_mutated_body(program, mutation)]
+    else:
+        lines += _right_body(program)
+    text = "".join(f"{line}\n" for line in lines)
+    whole = _HEAD + text + _TAIL
+    return whole.replace("WORLD_SIZE", str(program.world_size)).replace("BACKEND", backend)
+
+
+def _right_body(program: Program) -> list[str]:
     known = interpret(program)
-    lines = [f"    groups = {{{', '.join(_groups(program))}}}", *_body(program, known)]
+    lines = [*_body(program, known)]
     for number, step in enumerate(program.steps):
         expected = {rank: known.results[number, rank] for rank in range(program.world_size)
                     if (number, rank) in known.results}  # fmt: skip
         if expected and not isinstance(step, Straggler):
             lines += _checks(number, step, expected)
-    text = "".join(f"{line}\n" for line in lines)
-    whole = _HEAD + text + _TAIL
-    return whole.replace("WORLD_SIZE", str(program.world_size)).replace("BACKEND", backend)
+    return lines
+
+
+def _mutated_body(program: Program, mutation: Mutation) -> Iterator[str]:
+    """The calls of the mutated rank, which take no earlier outputs, and then those of the others."""
+    steps = tuple(replace(s, takes=None) if isinstance(s, CollectiveStep) else s for s in program.steps)
+    own = replace(program, steps=steps)
+    known = interpreted(program, mutation)
+    yield f"    if rank == {mutation.rank}:"
+    yield "        pass"
+    for action in mutation.actions(program, mutation.rank):
+        step = mutation.steps(own)[action.number]
+        yield from (f"        {line}" for line in _lines(own, known, action, [mutation.rank], step))
+    yield from _body(program, known, but=mutation.rank)
 
 
 def _groups(program: Program) -> Iterator[str]:
@@ -77,20 +101,22 @@ def _groups(program: Program) -> Iterator[str]:
         yield f"{group}: {made}"
 
 
-def _body(program: Program, known: Interpretation) -> Iterator[str]:
+def _body(program: Program, known: Interpretation, but: int | None = None) -> Iterator[str]:
     doers: dict[RankAction, list[int]] = {}
     for rank in range(program.world_size):
+        if rank == but:
+            continue
         for action in schedule(program, rank):
             doers.setdefault(action, []).append(rank)
     for action in sorted(doers):
         yield f"    if rank in {_tuple(doers[action])}:"
-        yield from (f"        {line}" for line in _lines(program, known, action, doers[action]))
+        yield from (f"        {line}" for line in _lines(program, known, action, doers[action], program.steps[action.number]))
 
 
 def _lines(
-    program: Program, known: Interpretation, action: RankAction, ranks: Sequence[int]
+    program: Program, known: Interpretation, action: RankAction, ranks: Sequence[int], step: Step
 ) -> Iterator[str]:
-    number, step = action.number, program.steps[action.number]
+    number = action.number
     name = f"{number}{'s' if action.part == SEND else ''}"
     if action.waits:
         yield f"work{name}.wait()"
@@ -116,7 +142,9 @@ def _collective(
     outputs = {rank: list(reference.output_shapes(step, member)) for rank, member in members.items()}
     yield f"shapes = {inputs}[rank]"
     yield f"inputs{n} = [fill({n}, rank, p, shape, {dtype}, {values}) for p, shape in enumerate(shapes)]"
-    takers = [r for r in ranks if reference.taken(program, n, r, known.results) is not None]
+    takers = []
+    if step.takes is not None:
+        takers = [r for r in ranks if reference.taken(program, n, r, known.results) is not None]
     if takers:
         yield f"if rank in {_tuple(takers)}:"
         yield f"    inputs{n} = [got{step.takes}[0].clone()]"

@@ -1,0 +1,243 @@
+"""``Mutation``: one rank of a program drops a call, doubles it, makes two in the other order, or gives it other
+arguments. Pure values.
+
+What must come of it is in ``prediction``. A mutated rank uses its own data where a step takes an earlier
+output, because it may not have that one.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from harness.errors import UsageError
+from harness.fuzzing.draw import GLOO, Backend
+from harness.fuzzing.program import (
+    OPERATIONS,
+    REDUCING,
+    ROOTED,
+    CollectiveStep,
+    Message,
+    Program,
+    Step,
+    Straggler,
+    step_from_json,
+    step_to_json,
+)
+from harness.fuzzing.reference import Interpretation, interpret
+from harness.fuzzing.schedule import SEND, RankAction, schedule
+
+
+class Change(str, enum.Enum):
+    """What a mutated rank does otherwise."""
+
+    DROP = "drop"
+    DOUBLE = "double"
+    SWAP = "swap"
+    ARGUMENTS = "arguments"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """What ``rank`` does otherwise with its call for step ``number``, of which it has ``part``.
+
+    ``step`` is the doubled step, or the one in place of the old one: its number is that after the program's
+    last. ``other`` is the number and the part of the call that a swapped call comes after.
+    """
+
+    change: Change
+    rank: int
+    number: int
+    part: str
+    step: CollectiveStep | Message | None = None
+    other: tuple[int, str] | None = None
+
+    def steps(self, program: Program) -> tuple[Step, ...]:
+        """The steps by number: the program's, and the mutated rank's own."""
+        return program.steps if self.step is None else (*program.steps, self.step)
+
+    def actions(self, program: Program, rank: int) -> tuple[RankAction, ...]:
+        """The actions of a rank, in order."""
+        right = schedule(program, rank)
+        return tuple(self._mutated(right, len(program.steps))) if rank == self.rank else right
+
+    def _mutated(self, right: Sequence[RankAction], new: int) -> Iterator[RankAction]:
+        second = None
+        for action in right:
+            here = (action.number, action.part)
+            if here == self.other and not action.waits:
+                (second,) = (a for a in right if (a.number, a.part) == (self.number, self.part) and not a.waits)
+                yield second
+                yield action
+            elif here != (self.number, self.part):
+                yield action
+            elif self.change is Change.DOUBLE:
+                yield action
+                yield replace(action, number=new)
+            elif self.change is Change.ARGUMENTS:
+                yield replace(action, number=new)
+            elif self.change is Change.SWAP and action != second:
+                yield action
+
+    def text(self, program: Program) -> str:
+        """What the rank does otherwise, in a sentence."""
+        step = program.steps[self.number]
+        what = f"step {self.number}, {step}"
+        if isinstance(step, Message):
+            what = f"the {self.part} of {what}"
+        if self.change is Change.DROP:
+            return f"rank {self.rank} drops {what}"
+        if self.change is Change.DOUBLE:
+            return f"rank {self.rank} doubles {what}"
+        if self.change is Change.ARGUMENTS:
+            return f"rank {self.rank} does {self.step} in place of {what}"
+        assert self.other is not None
+        return f"rank {self.rank} does {what} before step {self.other[0]}, {program.steps[self.other[0]]}"
+
+
+def interpreted(program: Program, mutation: Mutation) -> Interpretation:
+    """The inputs of each rank, with those of the mutated rank's own step."""
+    known = interpret(program)
+    if mutation.step is not None:
+        own = interpret(Program(program.world_size, (with_own_data(mutation.step),)))
+        known.inputs.update({(len(program.steps), rank): given for (_, rank), given in own.inputs.items()})
+    return known
+
+
+def with_own_data(step: CollectiveStep | Message) -> CollectiveStep | Message:
+    """The step with data of its own."""
+    return replace(step, takes=None) if isinstance(step, CollectiveStep) else step
+
+
+def mutated(program: Program, draws: random.Random, backend: Backend = GLOO) -> Mutation | None:
+    """Draws a mutation of a program; None where no rank makes a call, or none can be made otherwise."""
+    ranks = draws.sample(range(program.world_size), program.world_size)
+    changes = draws.sample([*Change], len(Change))
+    for rank in ranks:
+        for change in changes:
+            possible: dict[object, list[Mutation]] = defaultdict(list)
+            for each in mutations(program, rank, change, backend):
+                possible[each.number, each.part, _changed(program, each)].append(each)
+            if possible:
+                return draws.choice(possible[draws.choice([*possible])])
+    return None
+
+
+def _changed(program: Program, mutation: Mutation) -> tuple[str, ...]:
+    """The names of the arguments that are otherwise."""
+    if mutation.step is None:
+        return ()
+    before, after = asdict(program.steps[mutation.number]), asdict(mutation.step)
+    return tuple(name for name in after if after[name] != before[name] and name != "takes")
+
+
+def mutations(
+    program: Program, rank: int, change: Change, backend: Backend = GLOO
+) -> Iterator[Mutation]:
+    """Yields all mutations of one kind of one rank."""
+    calls = [action for action in schedule(program, rank) if not action.waits]
+    for place, action in enumerate(calls):
+        step = program.steps[action.number]
+        if isinstance(step, Straggler):
+            continue
+        plain = Mutation(change, rank, action.number, action.part)
+        if change is Change.DROP:
+            yield plain
+        elif change is Change.DOUBLE:
+            yield replace(plain, step=with_own_data(step))
+        elif change is Change.SWAP:
+            before = calls[place - 1] if place else None
+            if before is not None and _differ(program, before, action):
+                yield replace(plain, other=(before.number, before.part))
+        else:
+            for other in _others(program, step, action.part, backend):
+                yield replace(plain, step=other)
+
+
+def _differ(program: Program, one: RankAction, other: RankAction) -> bool:
+    """Whether two calls of a rank are other calls, and not for a straggler."""
+    first, second = program.steps[one.number], program.steps[other.number]
+    if isinstance(first, Straggler) or isinstance(second, Straggler):
+        return False
+    return facts(first, one.part) != facts(second, other.part)
+
+
+def facts(step: CollectiveStep | Message, part: str) -> tuple[object, ...]:
+    """What tells one call from another, and what the ranks that make it must have alike."""
+    if isinstance(step, Message):
+        return (part, step.group, step.source, step.target, step.tag, step.dtype, math.prod(step.shape))
+    return (
+        step.kind,
+        step.group,
+        step.op if step.kind in REDUCING else "",
+        step.root if step.kind in ROOTED else None,
+        *((step.dtype, math.prod(step.shape)) if step.kind != "barrier" else ()),
+        (step.shape[0] % 3, step.shape[1:]) if step.uneven else (),
+    )
+
+
+def _others(
+    program: Program, step: CollectiveStep | Message, part: str, backend: Backend
+) -> Iterator[CollectiveStep | Message]:
+    """Yields the step with one of its arguments otherwise, so that the call is another one."""
+    found = _other_messages(program, step, part, backend) if isinstance(step, Message) else _other_collectives(step, backend)
+    for changes in found:
+        try:
+            other = replace(step, **changes)
+        except UsageError:  # an operation that is not defined for the dtype
+            continue
+        if facts(other, part) != facts(step, part):
+            yield other
+
+
+def _other_collectives(step: CollectiveStep, backend: Backend) -> Iterator[Mapping[str, Any]]:
+    if step.kind == "barrier":
+        return
+    yield {"takes": None, "shape": _longer(step.shape)}
+    for dtype in backend.takes(step.kind):
+        yield {"takes": None, "dtype": dtype}
+    for op in OPERATIONS if step.kind in REDUCING else ():
+        yield {"takes": None, "op": op}
+    for root in range(len(step.group)) if step.kind in ROOTED else ():
+        yield {"takes": None, "root": root}
+
+
+def _other_messages(
+    program: Program, step: Message, part: str, backend: Backend
+) -> Iterator[Mapping[str, Any]]:
+    yield {"shape": _longer(step.shape)}
+    for dtype in backend.dtypes:
+        yield {"dtype": dtype}
+    unused = 1 + max(each.tag for each in program.steps if isinstance(each, Message))
+    yield {"tag": unused}
+    for rank in step.group:
+        if rank not in (step.source, step.target):
+            yield {"target": rank} if part == SEND else {"source": rank}
+
+
+def _longer(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (shape[0] + 1, *shape[1:]) if shape else (2,)
+
+
+def to_json(mutation: Mutation) -> dict[str, Any]:
+    """Encodes a mutation as JSON-able values, from which ``from_json`` restores it."""
+    value = {**asdict(mutation), "change": mutation.change.value}
+    return {**value, "step": None if mutation.step is None else step_to_json(mutation.step)}
+
+
+def from_json(value: Mapping[str, Any]) -> Mutation:
+    """Restores a mutation from the values of ``to_json``; raises UsageError for any other values."""
+    try:
+        step = None if value["step"] is None else step_from_json(value["step"])
+        if isinstance(step, Straggler):
+            raise UsageError("not a mutation: a straggler makes no call")
+        other = None if value["other"] is None else (value["other"][0], value["other"][1])
+        change = Change(value["change"])
+        return Mutation(change, value["rank"], value["number"], value["part"], step, other)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"not a mutation: {error!r}") from error

@@ -1,0 +1,147 @@
+"""``predict``: what must come of a mutated program, by playing the calls of all ranks in the abstract. Pure.
+
+The program is played twice. Where every call waits for all that take part, as the strictest backend may have
+it, a program that comes to its end with nothing unmatched is right. Where a call waits for what it needs and
+no more (a leaf of a broadcast for the root, a send for nobody), one that gets stuck hangs on any backend. It
+shares no code with the checker, because it judges that.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from harness.fuzzing.mutation import Mutation, facts
+from harness.fuzzing.program import CollectiveStep, Message, Program, Straggler
+from harness.fuzzing.schedule import SEND, RankAction
+
+_FROM_ROOT, _TO_ROOT = ("broadcast", "scatter"), ("reduce", "gather")
+
+
+class Prediction(str, enum.Enum):
+    """What must come of a mutated program."""
+
+    DIFFERS = "differs"  # calls that belong together are not alike
+    HANGS = "hangs"  # ranks wait for ever
+    OPEN = "open"  # a call is left over, for which nobody has to wait
+    RIGHT = "right"  # the ranks do nothing wrong
+
+
+def predict(program: Program, mutation: Mutation) -> Prediction:
+    """What must come of a mutated program."""
+    weak = _Play(program, mutation, strict=False)
+    ended = weak.ends()
+    if weak.differs():
+        return Prediction.DIFFERS
+    if not ended:
+        return Prediction.HANGS
+    return Prediction.RIGHT if _Play(program, mutation, strict=True).ends() else Prediction.OPEN
+
+
+class _Place(NamedTuple):
+    """Where calls meet: a collective by its group and its number there, a message by its channel and number."""
+
+    where: tuple[object, ...]
+    nth: int
+
+
+class _Begun(NamedTuple):
+    """A call that a rank has begun."""
+
+    place: _Place
+    step: CollectiveStep | Message
+    part: str
+
+
+@dataclass(slots=True)
+class _Rank:
+    """One rank: what it has still to do, and what it has begun, by step and part."""
+
+    left: list[RankAction]
+    begun: dict[tuple[int, str], _Begun] = field(default_factory=dict)
+    counts: dict[tuple[object, ...], int] = field(default_factory=lambda: defaultdict(int))
+
+
+class _Play:
+    """All ranks, that go on as long as any of them can."""
+
+    def __init__(self, program: Program, mutation: Mutation, *, strict: bool) -> None:
+        self._strict = strict
+        self._steps = mutation.steps(program)
+        self._size = program.world_size
+        self._ranks = {r: _Rank([*mutation.actions(program, r)]) for r in range(program.world_size)}
+        self._at: dict[_Place, dict[tuple[int, str], _Begun]] = defaultdict(dict)  # by rank and part
+        self._here: set[tuple[int, int]] = set()  # stragglers: step and rank
+
+    def ends(self) -> bool:
+        """Whether all ranks come to their end."""
+        while any([self._goes_on(rank) for rank in self._ranks]):
+            pass
+        return not any(rank.left for rank in self._ranks.values())
+
+    def differs(self) -> bool:
+        """Whether calls met that are not alike."""
+        return any(len({_alike(each) for each in met.values()}) > 1 for met in self._at.values())
+
+    def _goes_on(self, rank: int) -> bool:
+        """Lets a rank act until it has to wait; returns whether it has done anything."""
+        mine, moved = self._ranks[rank], False
+        while mine.left:
+            action = mine.left[0]
+            step = self._steps[action.number]
+            key = (action.number, action.part)
+            if isinstance(step, Straggler):
+                moved = moved or (action.number, rank) not in self._here
+                self._here.add((action.number, rank))
+                if rank == step.rank and not self._all_here(action.number):
+                    return moved
+            else:
+                if key not in mine.begun:
+                    self._begin(rank, key, step)
+                    moved = True
+                if not action.later and not self._done(rank, mine.begun[key]):
+                    return moved
+                if action.waits or not action.later:
+                    del mine.begun[key]
+            mine.left.pop(0)
+            moved = True
+        return moved
+
+    def _all_here(self, number: int) -> bool:
+        return all((number, rank) in self._here for rank in self._ranks)
+
+    def _begin(self, rank: int, key: tuple[int, str], step: CollectiveStep | Message) -> None:
+        part = key[1]
+        if isinstance(step, Message):
+            where: tuple[object, ...] = (step.group, step.source, step.target, step.tag)
+        else:
+            where = (step.group,)
+        mine = self._ranks[rank]
+        nth = mine.counts[where] = mine.counts[where] + 1
+        begun = mine.begun[key] = _Begun(_Place(where, nth), step, part)
+        self._at[begun.place][rank, part] = begun
+
+    def _done(self, rank: int, call: _Begun) -> bool:
+        here = {who for who, _ in self._at[call.place]}
+        step = call.step
+        if isinstance(step, Message):
+            ends = {step.target if call.part == SEND else step.source}
+            return ends <= here or (not self._strict and call.part == SEND)
+        return self._needed(rank, step) <= here
+
+    def _needed(self, rank: int, step: CollectiveStep) -> set[int]:
+        root, everyone = {step.group[step.root]}, set(step.group)
+        if self._strict or step.kind == "barrier":
+            return everyone
+        if 0 in step.shape or step.uneven:
+            return set()  # there may be nothing to wait for
+        if step.kind in _FROM_ROOT:
+            return root
+        return everyone if step.kind not in _TO_ROOT or rank in root else set()
+
+
+def _alike(call: _Begun) -> tuple[object, ...]:
+    """What calls that meet must have alike."""
+    return facts(call.step, "" if isinstance(call.step, Message) else call.part)
