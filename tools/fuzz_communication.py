@@ -4,11 +4,11 @@
     python tools/fuzz_communication.py --seed 4711 --cases 200 --only mutated --jobs 8
     python tools/fuzz_communication.py --replay 4711/3
 
-A case is a function of its name, the seed of its batch and its number there. As it is, a program has to pass on
-pooled ranks without a word of the communication checker. Then one rank drops, doubles or swaps a call or gives
-it other arguments, on fresh ranks: that has to be proven a deadlock or else be reported, and be blamed on this
-rank; or nothing may be said, where the change does no harm (``harness/fuzzing/prediction.py`` knows). What
-comes out wrong is run again by itself: if it is wrong again it counts, and is written as a script.
+A case is a function of its name, the seed of its batch and its number there. As it is, a program has to pass
+on pooled ranks without a word of the communication checker. Then one rank drops, doubles or swaps a call or
+gives it other arguments, on fresh ranks: that has to be proven a deadlock or else be reported, and be blamed
+on this rank; or nothing may be said, where the change does no harm (``harness/fuzzing/prediction.py`` knows).
+What comes out wrong is run again by itself: if it is wrong again it counts, and is written as a script.
 """
 
 from __future__ import annotations
@@ -144,12 +144,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--cases", metavar="N", type=_positive, default=100, help="how many programs (default: 100)")
-    add("--seed", metavar="S", type=int, help="the seed of the first batch, which the next ones count on from")
+    add(
+        "--seed", metavar="S", type=int, help="the seed of the first batch, which the next ones count on from"
+    )
     add("--jobs", metavar="N", type=_positive, default=2 * (os.cpu_count() or 1),
         help="programs side by side (default: two for each processor, as they mostly wait)")  # fmt: skip
     add("--only", metavar="KIND", dest="kinds", action="append", choices=KINDS,
         help="only right programs, or mutated ones; repeatable")  # fmt: skip
-    add("--replay", metavar="NAME", help="run the case of this name, 4711/3, and print its script and its text")
+    add(
+        "--replay",
+        metavar="NAME",
+        help="run the case of this name, 4711/3, and print its script and its text",
+    )
     add("--out", metavar="DIR", type=Path, help="write each case that comes out wrong to this directory")
     return parser
 
@@ -191,7 +197,9 @@ def _sum_up(results: Sequence[Result]) -> None:
     once = sum(not each.first.good and each.judgement.good for each in results)
     if harmful:
         print(f"{good} of {len(harmful)} programs with a fault: proven or reported, and blamed rightly")
-    print(f"{len(results)} cases, {sum(not each.judgement.good for each in results)} wrong, {once} wrong once")
+    print(
+        f"{len(results)} cases, {sum(not each.judgement.good for each in results)} wrong, {once} wrong once"
+    )
 
 
 if __name__ == "__main__":

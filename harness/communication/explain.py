@@ -7,11 +7,12 @@ cause; where there is no majority, both sides are named.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from harness.calls import Call, Kind, under_way
+from harness.communication.absence import absence, in_a_cycle
 from harness.communication.matching import (
     CallsByRank,
     Difference,
@@ -55,10 +56,14 @@ def explain(states: Sequence[RankState]) -> Explanation | None:
     differing = _difference_in(calls, waiting)
     if not waiting:
         return differing
+    incomplete, crossed = _incomplete(calls, by_rank, waiting), _crossed_groups(waiting)
+    if incomplete is not None and crossed is not None and crossed.ranks != incomplete.ranks:
+        crossed = None  # a collective tells better who is odd
     return (
-        _crossed_groups(calls, waiting)
+        crossed
         or differing
         or _unmatched_messages(calls, by_rank, waiting)
+        or incomplete
         or _absent(by_rank, waiting)
         or _cycle(waiting)
         or _elsewhere(by_rank, waiting)
@@ -71,11 +76,17 @@ def explain_failed_call(rank: int, calls: CallsByRank) -> Explanation | None:
 
     A backend that meets tensors of other sizes than its own ends the rank that notices, which may be any.
     """
-    last = next((c for c in reversed(calls[rank]) if c.kind is not Kind.SETTING), None)
+    suspects = _suspects(calls[rank])
     for found in differences(calls):
-        if found.row.calls.get(rank) is last:
+        if found.row.calls.get(rank) in suspects:
             return difference_text(found)
-    return _unequal_message(calls) if last is not None and last.kind in (Kind.SEND, Kind.RECEIVE) else None
+    return _unequal_message(calls, suspects)
+
+
+def _suspects(calls: Sequence[Call]) -> list[Call]:
+    """The calls of which one may have ended the rank: its last, those that raised, those under way."""
+    communicated = [c for c in calls if c.kind in (Kind.COLLECTIVE, Kind.SEND, Kind.RECEIVE, Kind.LAYOUT)]
+    return [c for c in communicated if c is communicated[-1] or c.raised or c.ended_s is None]
 
 
 def _waiting(states: Sequence[RankState]) -> dict[int, Waiting]:
@@ -156,10 +167,9 @@ def _value(
 
 
 def _parts(row: Row, sides: Sides) -> str:
-    (ranks, value), (others, expected) = sides
+    (ranks, value), (others, other) = sides
     call = _of(row, ranks)
-    expects = _verb(others, "expects", "expect")
-    return f"{_verb(ranks, 'sends', 'send')} {value}, {expects} {expected}, in {call}{call.at}"
+    return f"{ranks_text(ranks)} {value}, {ranks_text(others)} {other}, in {call}{call.at}"
 
 
 def _tensors(row: Row, sides: Sides) -> str:
@@ -189,8 +199,11 @@ _SAY: Mapping[str, Callable[[Row, Sides], str]] = {
 }
 
 
-def _unequal_message(calls: CallsByRank) -> Explanation | None:
+def _unequal_message(calls: CallsByRank, among: Collection[Call] | None = None) -> Explanation | None:
+    """The first message of which sender and receiver expect other tensors, if one of the two is ``among``."""
     for channel, send, receive in unequal_messages(messages(calls)):
+        if among is not None and send not in among and receive not in among:
+            continue
         return Explanation(
             f"rank {channel.sender} sends {send.signature.tensors}{send.at}, and rank {channel.receiver} "
             f"receives {receive.signature.tensors} from it{receive.at}",
@@ -200,6 +213,34 @@ def _unequal_message(calls: CallsByRank) -> Explanation | None:
 
 
 # -- ranks that do not come
+
+
+def _incomplete(
+    calls: CallsByRank, by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]
+) -> Explanation | None:
+    """A collective that most members have called and the others never will, or the reverse."""
+    found = absence(calls, waiting, {s.rank for s in by_rank.values() if s.finished or s.gone})
+    if found is None or not all(rank in by_rank for rank in found.missing):
+        return None
+    call = found.row.first
+    same = _alike(found.missing, lambda rank: _missing_text(by_rank, waiting, rank, call))
+    told = "; ".join(_verb(ranks, *text) for text, ranks in same)
+    waits = [w for rank, w in waiting.items() if found.row.calls.get(rank) is w.call]
+    if found.superfluous:
+        return Explanation(f"{_waits_text(waits)}, for which nobody comes: {told}", found.odd)
+    waits += [w for rank, w in waiting.items() if w not in waits and rank not in found.missing]
+    return Explanation(f"{told}; {_waits_text(waits)}", found.odd)
+
+
+def _missing_text(
+    by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting], rank: int, missed: Call
+) -> tuple[str, str]:
+    """What a rank did in place of coming, as a predicate in singular and plural."""
+    mine = waiting.get(rank)
+    if mine is None:
+        return _state_text(by_rank[rank], missed)
+    never, where = f"never came to {_short(missed)}", f"{mine.call}{mine.call.at}"
+    return f"{never}: it waits in {where}", f"{never}: they wait in {where}"
 
 
 def _absent(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> Explanation | None:
@@ -303,11 +344,12 @@ def _cycle_text(cycle: Sequence[int], waiting: Mapping[int, Waiting]) -> Explana
     return Explanation(f"ranks {arrows} wait for each other in {operations}{at}", ())
 
 
-def _crossed_groups(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Explanation | None:
+def _crossed_groups(waiting: Mapping[int, Waiting]) -> Explanation | None:
     """Ranks that wait on different groups, and call the other's group later or earlier."""
-    on = {rank: w for rank, w in waiting.items() if w.call.kind is Kind.COLLECTIVE}
+    cycle = in_a_cycle(waiting)
+    on = {rank: waiting[rank] for rank in cycle if waiting[rank].call.kind is Kind.COLLECTIVE}
     groups = {w.call.signature.group_key for w in on.values()}
-    if len(groups) < 2 or len(on) < len(waiting):
+    if len(groups) < 2 or len(on) < len(cycle):
         return None
     alike = _alike(on, lambda rank: on[rank].call.signature.group_key)
     for each in on.values():

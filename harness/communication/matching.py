@@ -6,7 +6,7 @@ Everything here is a pure function of calls, for ranks of every mode.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.calls import Call, Kind
@@ -44,16 +44,20 @@ class Row:
 class Difference:
     """What some ranks gave to a call otherwise than others: ``sides`` are (ranks, their value as a text).
 
-    The majority's side comes first; ``odd`` are the other ranks, () where there is no majority.
+    The majority's side comes first; ``odd`` are the other ranks, () where there is no majority. ``misfit`` is
+    the one rank with which several others do not fit, where it is pairs of ranks that have to.
     """
 
     what: str
     row: Row
     sides: tuple[tuple[tuple[int, ...], str], ...]
+    misfit: int | None = None
 
     @property
     def odd(self) -> tuple[int, ...]:
         """The ranks outside of the majority; () where no side has more ranks than all others together."""
+        if self.misfit is not None:
+            return (self.misfit,)
         first, *others = self.sides
         rest = [rank for ranks, _ in others for rank in ranks]
         return tuple(sorted(rest)) if len(first[0]) > len(rest) else ()
@@ -118,7 +122,32 @@ def _sides(values: Mapping[int, object]) -> list[tuple[int, ...]]:
 
 
 def _unequal_parts(row: Row) -> Difference | None:
-    """The first pair of ranks of which one sends another count of elements than the other expects."""
+    """The first pair of ranks of which one sends another count of elements than the other expects.
+
+    Where it is one rank that others do not fit while they fit each other, its pair comes first, and it is the
+    odd one.
+    """
+    pairs = [*_pairs(row)]
+    unequal = [
+        (sender, sent, receiver, expected) for sender, sent, receiver, expected in pairs if sent != expected
+    ]
+    if not unequal:
+        return None
+    misfits = set.intersection(*({sender, receiver} for sender, _, receiver, _ in unequal))
+    if len(misfits) == 2:
+        fitting = {r for s, sent, t, expected in pairs if sent == expected and s != t for r in (s, t)}
+        misfits = misfits - fitting or misfits
+    pairs = unequal
+    sender, sent, receiver, expected = next((p for p in pairs if p[0] in misfits), pairs[0])
+    sides = (
+        ((sender,), f"sends {sent} elements for rank {receiver}"),
+        ((receiver,), f"expects {expected} of rank {sender}"),
+    )
+    return Difference("parts", row, sides, misfit=misfits.pop() if len(misfits) == 1 else None)
+
+
+def _pairs(row: Row) -> Iterator[tuple[int, int, int, int]]:
+    """Yields sender, how much it sends, receiver, and how much that expects, where both are known."""
     place = {member: number for number, member in enumerate(row.first.signature.members)}
     senders = {r: c for r, c in sorted(row.calls.items()) if c.signature.sent and r in place}
     receivers = {r: c for r, c in sorted(row.calls.items()) if c.signature.received and r in place}
@@ -126,13 +155,8 @@ def _unequal_parts(row: Row) -> Difference | None:
         for receiver, other in receivers.items():
             sent = _part(call.signature.sent, place[receiver])
             expected = _part(other.signature.received, place[sender])
-            if sent is not None and expected is not None and sent != expected:
-                sides = (
-                    ((sender,), f"{sent} elements for rank {receiver}"),
-                    ((receiver,), f"{expected} of rank {sender}"),
-                )
-                return Difference("parts", row, sides)
-    return None
+            if sent is not None and expected is not None:
+                yield sender, sent, receiver, expected
 
 
 def _part(table: Sequence[int], member: int) -> int | None:

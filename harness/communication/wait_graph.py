@@ -12,7 +12,7 @@ What a rank waits for is read from its log, so a rank that could go on and got n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.calls import Call, Kind
@@ -200,12 +200,21 @@ def _place_of(call: Call, calls: Sequence[Call]) -> int:
 
 
 def _store_need(graph: _Graph, view: RankView, call: Call) -> _Need:
-    """Anybody may set the key; one that was set at any time may be it."""
+    """Anybody may set the keys; what was set at any time may be them, under the name of a store around it."""
     if graph.helped:
         return _Need(free=True)
-    keys = {key.rpartition("/")[2] for key in call.signature.key.split(", ")}
-    for mine in graph.calls.values():
-        for other in mine:
-            if other.kind is Kind.SETTING and other.signature.key.rpartition("/")[2] in keys:
-                return _Need(free=True)
+    settings = (c for mine in graph.calls.values() for c in mine if c.kind is Kind.SETTING)
+    names = {name for c in settings for name in (c.signature.key, *c.signature.key.split(", "))}
+    whole = call.signature.key  # of several keys in a row, or of one with such a name
+    if _are_set((whole,), names) or _are_set(whole.split(", "), names):
+        return _Need(free=True)
     return _Need(tuple(rank for rank in graph.calls if rank != view.rank))
+
+
+def _are_set(keys: Iterable[str], names: Collection[str]) -> bool:
+    return all(any(_may_be_one(key, name) for name in names) for key in keys)
+
+
+def _may_be_one(key: str, other: str) -> bool:
+    """Whether two ranks may mean the same key: stores put prefixes, which end with a slash, before keys."""
+    return key == other or key.endswith(f"/{other}") or other.endswith(f"/{key}")

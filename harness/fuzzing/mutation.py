@@ -1,5 +1,4 @@
-"""``Mutation``: one rank of a program drops a call, doubles it, makes two in the other order, or gives it other
-arguments. Pure values.
+"""``Mutation``: one rank of a program drops a call, doubles it, swaps two, or gives one other arguments. Pure.
 
 What must come of it is in ``prediction``. A mutated rank uses its own data where a step takes an earlier
 output, because it may not have that one.
@@ -71,7 +70,9 @@ class Mutation:
         for action in right:
             here = (action.number, action.part)
             if here == self.other and not action.waits:
-                (second,) = (a for a in right if (a.number, a.part) == (self.number, self.part) and not a.waits)
+                (second,) = (
+                    a for a in right if (a.number, a.part) == (self.number, self.part) and not a.waits
+                )
                 yield second
                 yield action
             elif here != (self.number, self.part):
@@ -136,9 +137,7 @@ def _changed(program: Program, mutation: Mutation) -> tuple[str, ...]:
     return tuple(name for name in after if after[name] != before[name] and name != "takes")
 
 
-def mutations(
-    program: Program, rank: int, change: Change, backend: Backend = GLOO
-) -> Iterator[Mutation]:
+def mutations(program: Program, rank: int, change: Change, backend: Backend = GLOO) -> Iterator[Mutation]:
     """Yields all mutations of one kind of one rank."""
     calls = [action for action in schedule(program, rank) if not action.waits]
     for place, action in enumerate(calls):
@@ -185,7 +184,11 @@ def _others(
     program: Program, step: CollectiveStep | Message, part: str, backend: Backend
 ) -> Iterator[CollectiveStep | Message]:
     """Yields the step with one of its arguments otherwise, so that the call is another one."""
-    found = _other_messages(program, step, part, backend) if isinstance(step, Message) else _other_collectives(step, backend)
+    found = (
+        _other_messages(program, step, part, backend)
+        if isinstance(step, Message)
+        else _other_collectives(step, backend)
+    )
     for changes in found:
         try:
             other = replace(step, **changes)

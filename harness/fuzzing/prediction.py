@@ -41,7 +41,7 @@ def predict(program: Program, mutation: Mutation) -> Prediction:
 
 
 class _Place(NamedTuple):
-    """Where calls meet: a collective by its group and its number there, a message by its channel and number."""
+    """Where calls meet: collectives of a group, messages of a channel, by their number there."""
 
     where: tuple[object, ...]
     nth: int
@@ -77,7 +77,7 @@ class _Play:
 
     def ends(self) -> bool:
         """Whether all ranks come to their end."""
-        while any([self._goes_on(rank) for rank in self._ranks]):
+        while sum(map(self._goes_on, self._ranks)):
             pass
         return not any(rank.left for rank in self._ranks.values())
 

@@ -8,7 +8,16 @@ from typing import Any
 
 from harness.fuzzing import reference
 from harness.fuzzing.mutation import Mutation, interpreted
-from harness.fuzzing.program import ARGUMENTS, IN_PLACE, REDUCING, CollectiveStep, Message, Program, Step, Straggler
+from harness.fuzzing.program import (
+    ARGUMENTS,
+    IN_PLACE,
+    REDUCING,
+    CollectiveStep,
+    Message,
+    Program,
+    Step,
+    Straggler,
+)
 from harness.fuzzing.reference import LABELS, TERMS, Array, Interpretation, interpret
 from harness.fuzzing.schedule import SEND, RankAction, schedule
 
@@ -110,7 +119,10 @@ def _body(program: Program, known: Interpretation, but: int | None = None) -> It
             doers.setdefault(action, []).append(rank)
     for action in sorted(doers):
         yield f"    if rank in {_tuple(doers[action])}:"
-        yield from (f"        {line}" for line in _lines(program, known, action, doers[action], program.steps[action.number]))
+        yield from (
+            f"        {line}"
+            for line in _lines(program, known, action, doers[action], program.steps[action.number])
+        )
 
 
 def _lines(

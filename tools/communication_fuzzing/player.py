@@ -62,7 +62,9 @@ def played(case: FuzzCase) -> Observation:
     outcome = test._harness_outcome
     if outcome is None:
         return Observation("no outcome", text=text, seconds=seconds)
-    told = tuple(dict.fromkeys((*outcome.communication, *outcome.warnings, *(str(w.message) for w in caught))))
+    told = tuple(
+        dict.fromkeys((*outcome.communication, *outcome.warnings, *(str(w.message) for w in caught)))
+    )
     return Observation(
         outcome.status.value, outcome.reason, told, text, tuple(map(_rank_text, outcome.ranks)), seconds
     )

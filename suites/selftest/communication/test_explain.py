@@ -50,6 +50,71 @@ class ExplainTest(unittest.TestCase):
             3,
         )
 
+    def test_one_more_for_which_another_waits(self) -> None:
+        """The rank that does one thing more is the cause, although another one waits for it elsewhere."""
+        extra = call("barrier", 2, members=(1, 2, 3), group="1")
+        done = call("barrier", 1, members=(1, 2, 3), group="1", state="ended")
+        self.check(
+            [left(0), left(1, done), waits(2, done, receive(3)), waits(3, done, extra)],
+            "rank 3 waits in barrier #2 (t.py:20 in test_x), for which nobody comes: rank 1 left the test after "
+            "barrier #1 of group {1, 2, 3} made at t.py:9; rank 2 never came to barrier #2 of group {1, 2, 3} "
+            "made at t.py:9: it waits in recv from rank 3 (t.py:20 in test_x)",
+            3,
+        )
+
+    def test_missed_by_most(self) -> None:
+        """Of ranks that wait for each other, the one that most others miss is the cause."""
+        missed = call("gather", members=(0, 1, 2), group="1", root=2)
+        begun = call("gather", members=(0, 1, 2), group="1", root=2, state="ended")
+        self.check(
+            [
+                waits(0, begun, call("barrier", members=(0, 2, 3), group="2")),
+                waits(1, receive(2)),
+                waits(2, missed),
+                waits(3, call("barrier", members=(0, 2, 3), group="2")),
+            ],
+            "rank 1 never came to gather #1 of group {0, 1, 2} made at t.py:9: it waits in recv from rank 2 "
+            "(t.py:20 in test_x); ranks 0, 3 wait in barrier #1 (t.py:20 in test_x); "
+            "rank 2 waits in gather #1 (t.py:20 in test_x)",
+            1,
+        )
+
+    def test_groups_in_a_cycle(self) -> None:
+        """Where no collective tells who is odd, all are."""
+        rings = [call(members=pair, group=str(pair)) for pair in ((0, 1), (1, 2), (0, 2))]
+        found = explain([waits(r, each) for r, each in enumerate(rings)])
+        assert found is not None
+        self.assertEqual(found.ranks, ())
+        self.assertIn("ranks call groups in different orders and wait for each other: rank 0", found.text)
+
+    def test_dropped_before_another_group(self) -> None:
+        """A rank that left out a call is odd by those who called it, whether they wait or not."""
+        members = (0, 1, 3)
+        found = explain(
+            [
+                waits(0, call(members=members, group="1")),
+                waits(1, call("broadcast", members=(0, 1), group="2", root=0)),
+                left(2),
+                waits(3, call(members=members, group="1", state="begun", own_work=True)),
+            ]
+        )
+        assert found is not None
+        self.assertEqual(found.ranks, (1,))
+
+    def test_several_groups(self) -> None:
+        """Groups that not all of the ranks are in were not called in different orders."""
+        self.check(
+            [
+                waits(0, call(members=(0, 3), group="1")),
+                waits(1, call(members=(1, 3), group="2")),
+                waits(2, call(members=(2, 3), group="3")),
+                waits(3, NEXT),
+            ],
+            "rank 3 never came to all_reduce #1 of group {0, 3} made at t.py:9: it waits in all_reduce #2 of the "
+            "default group (t.py:20 in test_x); ranks 0-2 wait in all_reduce #1 (t.py:20 in test_x)",
+            3,
+        )
+
     def test_does_not_come(self) -> None:
         """Who is elsewhere is the cause, with the place."""
         self.check(
@@ -169,8 +234,32 @@ class FailedCallTest(unittest.TestCase):
 
     def test_earlier_differences(self) -> None:
         """A difference in a call that was over long before is not the reason."""
-        calls = {r: [call(number=1, reduce_op=str(r)), call(number=2)] for r in range(2)}
+        calls = {r: [call(number=1, reduce_op=str(r), state="ended"), call(number=2)] for r in range(2)}
         self.assertIsNone(explain_failed_call(0, calls))
+
+    def test_an_earlier_call_under_way(self) -> None:
+        """A rank that the backend ends in an asynchronous call may be in another one itself."""
+        for state in ("begun", "waits"):
+            calls = {
+                r: [call(number=1, reduce_op=str(r), state=state, own_work=True), call(number=2)]
+                for r in range(2)
+            }
+            self.assertIsNotNone(explain_failed_call(0, calls), state)
+
+    def test_a_message_under_way(self) -> None:
+        """The same of a message of other tensors."""
+        calls = {
+            0: [send(1, agreed="3 x bool", tensors="(3,) bool", state="begun"), DONE],
+            1: [receive(0, agreed="2 x bool", tensors="(2,) bool"), DONE],
+        }
+        found = explain_failed_call(1, calls)
+        assert found is not None
+        self.assertIn("rank 0 sends (3,) bool", found.text)
+        over = {
+            0: [send(1, agreed="3 x bool", state="ended"), DONE],
+            1: [receive(0, agreed="2 x bool", state="ended"), DONE],
+        }
+        self.assertIsNone(explain_failed_call(1, over))
 
     def test_without_calls(self) -> None:
         """A rank that never communicated did not fail in a call."""

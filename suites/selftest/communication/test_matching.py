@@ -83,7 +83,35 @@ class DifferenceTest(unittest.TestCase):
         self.assertIsNone(self.of(*right))
         wrong = [right[0], call("all_to_all_single", members=members, sent=(3, 4), received=(5, 4))]
         self.assertEqual(
-            self.of(*wrong), ("parts", (((0,), "2 elements for rank 1"), ((1,), "5 of rank 0")), ())
+            self.of(*wrong),
+            ("parts", (((0,), "sends 2 elements for rank 1"), ((1,), "expects 5 of rank 0")), ()),
+        )
+
+    def test_parts_of_one_rank(self) -> None:
+        """A rank that fits none of several others is the odd one, and its pair is told."""
+        for odd in range(3):
+            with self.subTest(odd):
+                of_odd = [call("all_to_all", members=(0, 1, 2), sent=(n,) * 3, received=(n,) * 3)
+                          for n in (3 if rank == odd else 2 for rank in range(3))]  # fmt: skip
+                (what, sides, found) = self.of(*of_odd) or ("", (), ())
+                self.assertEqual((what, sides[0][0], found), ("parts", (odd,), (odd,)))
+
+    def test_parts_that_the_root_expects(self) -> None:
+        """A root that expects of no member what that sends is the odd one."""
+        root = call("gather", members=(0, 1, 2), root=0, received=(2, 3, 3), sent=(2, -1, -1))
+        leaf = call("gather", members=(0, 1, 2), root=0, sent=(2, -1, -1))
+        self.assertEqual(
+            self.of(root, leaf, leaf),
+            ("parts", (((1,), "sends 2 elements for rank 0"), ((0,), "expects 3 of rank 1")), (0,)),
+        )
+
+    def test_parts_that_one_member_expects(self) -> None:
+        """A member that expects another part of the root than it sends to all is the odd one."""
+        root = call("scatter", members=(0, 1, 2), root=0, sent=(2, 2, 2), received=(2, -1, -1))
+        leaves = [call("scatter", members=(0, 1, 2), root=0, received=(n, -1, -1)) for n in (2, 3)]
+        self.assertEqual(
+            self.of(root, *leaves),
+            ("parts", (((0,), "sends 2 elements for rank 2"), ((2,), "expects 3 of rank 0")), (2,)),
         )
 
     def test_parts_that_nobody_sends(self) -> None:

@@ -1,0 +1,98 @@
+"""``absence``: who does not come to a collective in which others wait, and which of both sides is odd. Pure.
+
+A collective that most members have called is missed by the others; one that only a minority has called, while
+nobody else ever will, is one too many. A member that is held up by something else is not to blame for either.
+A rank is decisive if all others could go on as soon as it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.calls import Kind
+from harness.communication.matching import CallsByRank, Row, rows
+from harness.communication.wait_graph import Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A collective that will never be complete, the members that are missing, and the odd ones.
+
+    ``superfluous``: those who have called it are odd, and else the missing ones.
+    """
+
+    row: Row
+    missing: tuple[int, ...]
+    superfluous: bool
+
+    @property
+    def odd(self) -> tuple[int, ...]:
+        """The odd ranks."""
+        return tuple(sorted(self.row.calls)) if self.superfluous else self.missing
+
+
+def absence(calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collection[int]) -> Absence | None:
+    """The first collective that tells who is odd; None where there is none, or where both sides are as many.
+
+    ``left`` are the ranks that have come to the end of their test, or are gone.
+    """
+    needs, suspects = needed(waiting), set(decisive(waiting))
+    for row in rows(calls):
+        stuck = {rank for rank, call in row.calls.items() if rank in waiting and waiting[rank].call is call}
+        missing = row.missing()
+        if not stuck or not missing or row.first.kind is not Kind.COLLECTIVE:
+            continue
+        if not all(rank in left or needs.get(rank, frozenset()) & stuck for rank in missing):
+            continue
+        for ranks, others, superfluous in ((missing, row.calls, False), (row.calls, missing, True)):
+            if _are_odd(set(ranks), len(others), suspects):
+                return Absence(row, tuple(missing), superfluous)
+    return None
+
+
+def _are_odd(ranks: set[int], others: int, suspects: set[int]) -> bool:
+    """Whether these are the odd ones: the decisive rank if there is one, else a minority."""
+    if len(suspects) == 1:
+        return ranks == suspects
+    return len(ranks) < others and (not suspects or ranks <= suspects)
+
+
+def decisive(waiting: Mapping[int, Waiting]) -> list[int]:
+    """The ranks of which each, if it went on or had come, would let all others that wait go on."""
+    wanted = {rank for each in waiting.values() for rank in each.waits_for}
+    return [rank for rank in sorted({*waiting, *wanted}) if _freed_by(rank, waiting) >= waiting.keys()]
+
+
+def _freed_by(rank: int, waiting: Mapping[int, Waiting]) -> set[int]:
+    free = {rank}
+    while True:
+        more = {r for r, each in waiting.items() if r not in free and _is_free(each, free)}
+        if not more:
+            return free
+        free |= more
+
+
+def _is_free(waiting: Waiting, free: Collection[int]) -> bool:
+    s = waiting.call.signature
+    enough = any if s.kind is Kind.STORE or (s.kind is Kind.RECEIVE and s.peer is None) else all
+    return enough(rank in free for rank in waiting.waits_for)
+
+
+def needed(waiting: Mapping[int, Waiting]) -> dict[int, frozenset[int]]:
+    """For each rank that waits, the ranks that have to go on before it can, over any number of others."""
+    found = {rank: frozenset(each.waits_for) for rank, each in waiting.items()}
+    while True:
+        more = {rank: _with_theirs(ranks, found) for rank, ranks in found.items()}
+        if more == found:
+            return found
+        found = more
+
+
+def _with_theirs(ranks: Collection[int], found: Mapping[int, frozenset[int]]) -> frozenset[int]:
+    return frozenset(ranks).union(*(found.get(rank, frozenset()) for rank in ranks))
+
+
+def in_a_cycle(waiting: Mapping[int, Waiting]) -> Sequence[int]:
+    """The ranks that wait for themselves by way of others, and so not merely for those that do."""
+    return [rank for rank, ranks in sorted(needed(waiting).items()) if rank in ranks]
