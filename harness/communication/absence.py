@@ -67,16 +67,20 @@ def decisive(waiting: Mapping[int, Waiting]) -> list[int]:
 def _freed_by(rank: int, waiting: Mapping[int, Waiting]) -> set[int]:
     free = {rank}
     while True:
-        more = {r for r, each in waiting.items() if r not in free and _is_free(each, free)}
+        more = {r for r, each in waiting.items() if r not in free and _is_free(each, free, waiting)}
         if not more:
             return free
         free |= more
 
 
-def _is_free(waiting: Waiting, free: Collection[int]) -> bool:
-    s = waiting.call.signature
+def _is_free(each: Waiting, free: Collection[int], waiting: Collection[int]) -> bool:
+    """Whether a rank goes on: one that waits for a key, which anybody may set, when all do that can."""
+    s = each.call.signature
+    not_done = [rank for rank in each.waits_for if rank in waiting]
+    if s.kind is Kind.STORE and not_done:
+        return all(rank in free for rank in not_done)
     enough = any if s.kind is Kind.STORE or (s.kind is Kind.RECEIVE and s.peer is None) else all
-    return enough(rank in free for rank in waiting.waits_for)
+    return enough(rank in free for rank in each.waits_for)
 
 
 def needed(waiting: Mapping[int, Waiting]) -> dict[int, frozenset[int]]:

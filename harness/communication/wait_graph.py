@@ -148,9 +148,28 @@ def _need(graph: _Graph, view: RankView, call: Call) -> _Need:
     row = graph.rows.get(key) if key is not None else None
     if row is None or not s.members or not set(s.members) <= set(graph.calls):
         return _Need(free=True)
+    others = tuple(rank for rank in row.calls if rank != view.rank)
     if difference(row) is not None:
-        return _Need(tuple(rank for rank in row.calls if rank != view.rank), never=True)
+        return _Need(others, never=True)
+    if not row.missing() and _is_behind_a_difference(graph, call):
+        return _Need(others)
     return _collective_need(view, call, row)
+
+
+def _is_behind_a_difference(graph: _Graph, call: Call) -> bool:
+    """Whether an earlier collective of the group that is not over differs between ranks.
+
+    A backend works off a group's calls with a few threads, which that one may hold for ever, or in their order.
+    """
+    group, n = call.signature.group_key, call.sequence
+    return any(
+        row.first.kind is Kind.COLLECTIVE
+        and row.first.signature.group_key == group
+        and row.first.sequence < n
+        and not row.over
+        and difference(row) is not None
+        for row in graph.rows.values()
+    )
 
 
 def _collective_need(view: RankView, call: Call, row: Row) -> _Need:

@@ -1,7 +1,7 @@
-"""``Mutation``: one rank of a program drops a call, doubles it, swaps two, or gives one other arguments. Pure.
+"""``Mutation``: one rank of a program drops a call, doubles it, swaps two, or gives one other arguments.
 
-What must come of it is in ``prediction``. A mutated rank uses its own data where a step takes an earlier
-output, because it may not have that one.
+Pure. What must come of it is in ``prediction``. A mutated rank uses its own data where a step takes an
+earlier output, because it may not have that one.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def facts(step: CollectiveStep | Message, part: str) -> tuple[object, ...]:
         step.op if step.kind in REDUCING else "",
         step.root if step.kind in ROOTED else None,
         *((step.dtype, math.prod(step.shape)) if step.kind != "barrier" else ()),
-        (step.shape[0] % 3, step.shape[1:]) if step.uneven else (),
+        (step.shape[0] % 3, step.shape[1:]) if step.uneven and 0 not in step.shape[1:] else (),
     )
 
 

@@ -67,7 +67,7 @@ if __name__ == "__main__":
 def source_of(program: Program, backend: str = "gloo", mutation: Mutation | None = None) -> str:
     """The text of a script that runs a program on its own ranks and fails if a tensor is wrong.
 
-    Of a large tensor it compares the first ``WRITTEN`` numbers only, and with a ``mutation`` it compares none.
+    Of a large tensor it compares the first ``WRITTEN`` numbers only, with a ``mutation`` none.
     """
     lines = [f"    groups = {{{', '.join(_groups(program))}}}"]
     if mutation is not None:

@@ -1,4 +1,4 @@
-"""What is thought of a case: whether what came of it is what had to come, and whether it names the odd rank."""
+"""What is thought of a case: whether what came of it is what had to come, and names the odd rank."""
 
 from __future__ import annotations
 

@@ -56,9 +56,9 @@ class ExplainTest(unittest.TestCase):
         done = call("barrier", 1, members=(1, 2, 3), group="1", state="ended")
         self.check(
             [left(0), left(1, done), waits(2, done, receive(3)), waits(3, done, extra)],
-            "rank 3 waits in barrier #2 (t.py:20 in test_x), for which nobody comes: rank 1 left the test after "
-            "barrier #1 of group {1, 2, 3} made at t.py:9; rank 2 never came to barrier #2 of group {1, 2, 3} "
-            "made at t.py:9: it waits in recv from rank 3 (t.py:20 in test_x)",
+            "rank 3 waits in barrier #2 (t.py:20 in test_x), for which nobody comes: rank 1 left the test "
+            "after barrier #1 of group {1, 2, 3} made at t.py:9; rank 2 never came to barrier #2 of "
+            "group {1, 2, 3} made at t.py:9: it waits in recv from rank 3 (t.py:20 in test_x)",
             3,
         )
 
@@ -110,8 +110,8 @@ class ExplainTest(unittest.TestCase):
                 waits(2, call(members=(2, 3), group="3")),
                 waits(3, NEXT),
             ],
-            "rank 3 never came to all_reduce #1 of group {0, 3} made at t.py:9: it waits in all_reduce #2 of the "
-            "default group (t.py:20 in test_x); ranks 0-2 wait in all_reduce #1 (t.py:20 in test_x)",
+            "rank 3 never came to all_reduce #1 of group {0, 3} made at t.py:9: it waits in all_reduce #2 of "
+            "the default group (t.py:20 in test_x); ranks 0-2 wait in all_reduce #1 (t.py:20 in test_x)",
             3,
         )
 

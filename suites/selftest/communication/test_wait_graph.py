@@ -77,6 +77,24 @@ class CollectiveTest(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(stuck(*ranks), expected)
 
+    def test_behind_a_difference(self) -> None:
+        """What all have begun is under way, unless a call before it holds up the group, and nobody runs."""
+        for state, reduce_op, runs, expected in (
+            ("begun", "MAX", False, [0, 1]),
+            ("begun", "SUM", False, []),
+            ("ended", "MAX", False, []),
+            ("begun", "MAX", True, []),
+        ):
+            one, other = (
+                [
+                    call(state=state, reduce_op=op, own_work=True, members=(0, 1)),
+                    call("barrier", 2, members=(0, 1)),
+                ]
+                for op in ("SUM", reduce_op)
+            )
+            with self.subTest(state=state, reduce_op=reduce_op, runs=runs):
+                self.assertEqual(stuck(one, busy(*other) if runs else other), expected)
+
     def test_roots(self) -> None:
         """Who is not the root needs the root; the root of what it collects needs all."""
         rows: tuple[tuple[str, int, str, list[int]], ...] = (
@@ -157,6 +175,16 @@ class RendezvousTest(unittest.TestCase):
         self.assertEqual(stuck([waits_for_key()], busy()), [])
         self.assertEqual(stuck([waits_for_key()], left(sets_key())), [])
         self.assertEqual(stuck([waits_for_key()], left(sets_key("other"))), [0])
+        for wanted, given, expected in (
+            ("a/key", "key", []),  # in a store with the prefix "a"
+            ("key", "a/key", []),
+            ("b/key", "a/key", [0]),
+            ("a, b", "a, b", []),  # one key, or two that were set at once
+            ("a, b", "a", [0]),
+            ("a", "a, b", []),
+        ):
+            with self.subTest(wanted=wanted, given=given):
+                self.assertEqual(stuck([waits_for_key(wanted)], left(sets_key(given))), expected)
         self.assertEqual(stuck([waits_for_key()]), [0])
         self.assertEqual(stuck(RankView(0, [waits_for_key()], helped=True), left()), [])
 

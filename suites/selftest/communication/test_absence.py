@@ -1,0 +1,96 @@
+"""Tests who is odd where ranks miss each other in collectives: a table of ranks that wait."""
+
+from __future__ import annotations
+
+import unittest
+
+from harness.calls import Call
+from harness.communication.absence import absence, decisive, in_a_cycle
+from harness.communication.wait_graph import Waiting
+from suites.selftest.communication.samples import call, receive, waits_for_key
+
+DONE = call(number=1, state="ended")
+NEXT = call(number=2)
+PAIR = call("barrier", members=(0, 1), group="1")
+
+
+def waiting(*each: tuple[int, Call, tuple[int, ...]]) -> dict[int, Waiting]:
+    """Ranks that wait: rank, call, for whom."""
+    return {rank: Waiting(rank, of, ranks) for rank, of, ranks in each}
+
+
+class DecisiveTest(unittest.TestCase):
+    """Ranks that would free all others."""
+
+    def test_table(self) -> None:
+        """By who waits for whom."""
+        rows = (
+            ("one has left", waiting((1, NEXT, (0,)), (2, NEXT, (0,))), [0]),
+            ("two have left", waiting((2, NEXT, (0, 1)), (3, NEXT, (0, 1))), []),
+            ("one does more", waiting((3, NEXT, (0, 1, 2))), [3]),
+            ("one waits for the other", waiting((1, PAIR, (0,))), [0, 1]),
+            (
+                "a cycle",
+                waiting((0, receive(1), (1,)), (1, receive(2), (2,)), (2, receive(0), (0,))),
+                [0, 1, 2],
+            ),
+            ("from any source", waiting((0, receive(None), (1, 2))), [0, 1, 2]),
+            ("a key", waiting((0, waits_for_key(), (1, 2))), [0, 1, 2]),
+            ("a key that one may set", waiting((0, waits_for_key(), (1, 2)), (1, PAIR, (0,))), [0, 1]),
+            (
+                "a key that two may set",
+                waiting((0, waits_for_key(), (1, 2)), (1, PAIR, (0,)), (2, receive(0), (0,))),
+                [0],
+            ),
+            ("held up by the next", waiting((0, PAIR, (1,)), (1, NEXT, (2, 3)), (2, PAIR, (1,))), [1]),
+        )
+        for name, each, expected in rows:
+            with self.subTest(name):
+                self.assertEqual(decisive(each), expected)
+
+
+class InACycleTest(unittest.TestCase):
+    """Ranks that wait for themselves."""
+
+    def test_a_victim(self) -> None:
+        """One that waits for a rank of the cycle is not in it."""
+        each = waiting((0, receive(1), (1,)), (1, receive(0), (0,)), (2, receive(1), (1,)))
+        self.assertEqual(in_a_cycle(each), [0, 1])
+
+
+class AbsenceTest(unittest.TestCase):
+    """The collective that decides."""
+
+    def odd(
+        self, calls: dict[int, list[Call]], each: dict[int, Waiting], *left: int
+    ) -> tuple[int, ...] | None:
+        """The odd ranks."""
+        found = absence(calls, each, left)
+        return None if found is None else found.odd
+
+    def test_missing(self) -> None:
+        """A minority that does not come is odd."""
+        calls = {r: [DONE, NEXT] for r in (1, 2, 3)}
+        self.assertEqual(self.odd({0: [DONE], **calls}, waiting(*((r, NEXT, (0,)) for r in calls)), 0), (0,))
+
+    def test_superfluous(self) -> None:
+        """A minority that nobody joins is odd."""
+        calls = {0: [DONE], 1: [DONE], 2: [DONE], 3: [DONE, NEXT]}
+        self.assertEqual(self.odd(calls, waiting((3, NEXT, (0, 1, 2))), 0, 1, 2), (3,))
+
+    def test_as_many(self) -> None:
+        """Of two sides with as many ranks none is odd."""
+        calls = {0: [DONE], 1: [DONE], 2: [DONE, NEXT], 3: [DONE, NEXT]}
+        each = waiting((2, NEXT, (0, 1)), (3, NEXT, (0, 1)))
+        self.assertIsNone(self.odd(calls, each, 0, 1))
+
+    def test_elsewhere(self) -> None:
+        """A rank that is held up by others, or runs, says nothing of this collective."""
+        calls = {0: [DONE, receive(1)], 1: [DONE], 2: [DONE, NEXT], 3: [DONE, NEXT]}
+        each = waiting((0, calls[0][1], (1,)), (2, NEXT, (0, 1)), (3, NEXT, (0, 1)))
+        self.assertIsNone(self.odd(calls, each, 1))
+        self.assertIsNone(self.odd({r: [NEXT] for r in (1, 2, 3)}, waiting((1, NEXT, (0,)))))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,102 @@
+"""Tests what is predicted of mutated programs: a table of programs, and what must come of them."""
+
+from __future__ import annotations
+
+import random
+import unittest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.examples import bounded
+from harness.fuzzing import CollectiveStep, Message, Program, Step, Straggler, programs
+from harness.fuzzing.mutation import Change, Mutation, mutated
+from harness.fuzzing.prediction import Prediction, predict
+from harness.fuzzing.schedule import ALL, RECEIVE, SEND
+
+EVERYONE = (0, 1, 2)
+BARRIER = CollectiveStep("barrier", EVERYONE)
+SUM = CollectiveStep("all_reduce", EVERYONE)
+LATER = CollectiveStep("all_reduce", EVERYONE, delay=2)
+BROADCAST = CollectiveStep("broadcast", EVERYONE)
+HELLO = Message(0, 1, EVERYONE)
+
+
+def dropped(number: int, rank: int, part: str = ALL) -> Mutation:
+    """A rank that drops a call."""
+    return Mutation(Change.DROP, rank, number, part)
+
+
+def swapped(number: int, rank: int, other: int, part: str = ALL, of_other: str = ALL) -> Mutation:
+    """A rank that does one call before another."""
+    return Mutation(Change.SWAP, rank, number, part, other=(other, of_other))
+
+
+def instead(number: int, rank: int, step: CollectiveStep | Message, part: str = ALL) -> Mutation:
+    """A rank that gives a call other arguments."""
+    return Mutation(Change.ARGUMENTS, rank, number, part, step)
+
+
+#: Programs of three ranks, a mutation, and what must come of it.
+TABLE: tuple[tuple[str, tuple[Step, ...], Mutation, Prediction], ...] = (
+    ("the others wait", (SUM,), dropped(0, 1), Prediction.HANGS),
+    ("one more", (SUM,), Mutation(Change.DOUBLE, 1, 0, ALL, SUM), Prediction.HANGS),
+    ("the next call is another one", (BARRIER, SUM), dropped(0, 1), Prediction.DIFFERS),
+    ("the next call is the same", (SUM, SUM), dropped(0, 1), Prediction.HANGS),
+    ("nobody has to wait for a leaf", (BROADCAST,), dropped(0, 1), Prediction.OPEN),
+    ("leaves wait for the root", (BROADCAST,), dropped(0, 0), Prediction.HANGS),
+    ("the root waits for leaves", (CollectiveStep("gather", EVERYONE),), dropped(0, 1), Prediction.HANGS),
+    ("empty tensors", (CollectiveStep("all_reduce", EVERYONE, shape=(0,)),), dropped(0, 1), Prediction.OPEN),
+    ("a message to nobody", (HELLO,), dropped(0, 1, RECEIVE), Prediction.OPEN),
+    ("a message of nobody", (HELLO,), dropped(0, 0, SEND), Prediction.HANGS),
+    ("another tag", (HELLO,), instead(0, 0, Message(0, 1, EVERYONE, tag=1), SEND), Prediction.HANGS),
+    ("another size", (HELLO,), instead(0, 0, Message(0, 1, EVERYONE, shape=(3,)), SEND), Prediction.DIFFERS),
+    (
+        "another root",
+        (BROADCAST,),
+        instead(0, 1, CollectiveStep("broadcast", EVERYONE, root=2)),
+        Prediction.DIFFERS,
+    ),
+    (
+        "handles of two groups",
+        (CollectiveStep("barrier", (0, 1), delay=2), CollectiveStep("barrier", (0, 2), delay=2)),
+        swapped(1, 0, 0),
+        Prediction.RIGHT,
+    ),
+    (
+        "groups crossed",
+        (CollectiveStep("barrier", (0, 1)), BARRIER),
+        swapped(1, 0, 0),
+        Prediction.HANGS,
+    ),
+    ("a handle and a message", (LATER, HELLO), swapped(1, 0, 0, SEND), Prediction.RIGHT),
+    ("a straggler that nobody frees", (SUM, Straggler(0)), dropped(0, 1), Prediction.HANGS),
+)
+
+
+class PredictTest(unittest.TestCase):
+    """The table."""
+
+    def test_table(self) -> None:
+        """Every row."""
+        for name, steps, mutation, expected in TABLE:
+            with self.subTest(name):
+                self.assertIs(predict(Program(3, steps), mutation), expected)
+
+    @bounded(100)
+    @given(programs(3), st.integers(0, 1 << 30))
+    def test_calls_that_are_left_over(self, program: Program, seed: int) -> None:
+        """A dropped or doubled call is never right, because its counterpart is left over."""
+        mutation = mutated(program, random.Random(seed))
+        if mutation is not None and mutation.change in (Change.DROP, Change.DOUBLE):
+            self.assertIsNot(predict(program, mutation), Prediction.RIGHT)
+
+    @bounded(100)
+    @given(programs(3))
+    def test_nothing_changed(self, program: Program) -> None:
+        """A program with a mutation that changes nothing is right."""
+        self.assertIs(predict(program, Mutation(Change.DROP, 0, len(program.steps), ALL)), Prediction.RIGHT)
+
+
+if __name__ == "__main__":
+    unittest.main()
