@@ -7,7 +7,7 @@ A rank is decisive if all others could go on as soon as it did.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.calls import Kind
@@ -31,12 +31,27 @@ class Absence:
         """The odd ranks."""
         return tuple(sorted(self.row.calls)) if self.superfluous else self.missing
 
+    @property
+    def doubt(self) -> int:
+        """How many odd ranks there are for the others: the fewer, the surer."""
+        others = self.missing if self.superfluous else self.row.calls
+        return len(self.odd) - len(others)
+
 
 def absence(calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collection[int]) -> Absence | None:
-    """The first collective that tells who is odd; None where there is none, or where both sides are as many.
+    """The first collective that tells who is odd, or the surest, where several tell it otherwise; else None.
 
     ``left`` are the ranks that have come to the end of their test, or are gone.
     """
+    found = [*_absences(calls, waiting, left)]
+    if len({each.odd for each in found}) > 1:
+        least = min(each.doubt for each in found)
+        found = [each for each in found if each.doubt == least]
+    return found[0] if len({each.odd for each in found}) == 1 else None
+
+
+def _absences(calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collection[int]) -> Iterator[Absence]:
+    """All collectives of which one side is odd, in the order in which they began."""
     needs, suspects = needed(waiting), set(decisive(waiting))
     for row in rows(calls):
         stuck = {rank for rank, call in row.calls.items() if rank in waiting and waiting[rank].call is call}
@@ -47,8 +62,8 @@ def absence(calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collection
             continue
         for ranks, others, superfluous in ((missing, row.calls, False), (row.calls, missing, True)):
             if _are_odd(set(ranks), len(others), suspects):
-                return Absence(row, tuple(missing), superfluous)
-    return None
+                yield Absence(row, tuple(missing), superfluous)
+                break
 
 
 def _are_odd(ranks: set[int], others: int, suspects: set[int]) -> bool:

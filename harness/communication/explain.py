@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from harness.calls import Call, Kind, under_way
-from harness.communication.absence import absence, in_a_cycle
+from harness.communication.absence import absence, decisive, in_a_cycle
 from harness.communication.matching import (
     CallsByRank,
     Difference,
@@ -379,7 +379,10 @@ def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting])
         return None
     majority = len(sides[0][1]) > len(waiting) - len(sides[0][1])
     odd = [rank for _, ranks in sides[1:] for rank in ranks] if majority else []
-    ordered = [*sides[1:], sides[0]] if majority else sides
+    decide = set(decisive(waiting))
+    ordered = sorted(sides, key=lambda side: not decide & set(side[1]))
+    if majority:
+        ordered = [*sides[1:], sides[0]]
     parts = [
         f"{_verb(ranks, 'waits', 'wait')} in {waiting[ranks[0]].call}{waiting[ranks[0]].call.at}"
         for _, ranks in ordered
@@ -393,11 +396,13 @@ def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting])
 def _unmatched_messages(
     calls: CallsByRank, by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]
 ) -> Explanation | None:
-    """A receive and a send between the same ranks that differ in their tags."""
+    """A receive and a send between the same ranks that differ in their tags, where no other send will follow."""
+    decide = decisive(waiting)
     for rank, each in sorted(waiting.items()):
         s = each.call.signature
         if s.kind is not Kind.RECEIVE or s.peer is None:
             continue
+        held_up = s.peer in waiting and rank not in decide
         other = next(
             (
                 call
@@ -406,6 +411,7 @@ def _unmatched_messages(
                 and call.signature.peer == rank
                 and call.signature.tag != s.tag
                 and call.ended_s is None
+                and not (held_up and waiting[s.peer].call is not call)
             ),
             None,
         )

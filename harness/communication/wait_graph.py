@@ -159,7 +159,7 @@ def _need(graph: _Graph, view: RankView, call: Call) -> _Need:
 def _is_behind_a_difference(graph: _Graph, call: Call) -> bool:
     """Whether an earlier collective of the group that is not over differs between ranks.
 
-    A backend works off a group's calls with a few threads, which that one may hold for ever, or in their order.
+    A backend works off a group's calls in their order, or with a few threads: it may hold them for ever.
     """
     group, n = call.signature.group_key, call.sequence
     return any(

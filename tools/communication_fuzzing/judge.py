@@ -13,7 +13,9 @@ from tools.communication_fuzzing.player import Observation
 
 _RANKS = re.compile(r"\branks? (\d+(?:-\d+)?(?:(?:, | and | -> )\d+(?:-\d+)?)*)")
 # How a cause begins that names both sides of a collective.
-_SIDES = re.compile(r"^ranks? [\d, -]+ (?:calls?|reduces?|takes?|gives?|broadcasts?) .*, ranks? ")
+_SIDES = re.compile(
+    r"^ranks? [\d, -]+ (?:calls?|reduces?|takes?|gives?|broadcasts?) .*, ranks? |^ranks call groups in "
+)
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 
 

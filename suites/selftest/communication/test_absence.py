@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+from dataclasses import replace
 
 from harness.calls import Call
 from harness.communication.absence import absence, decisive, in_a_cycle
@@ -24,7 +25,7 @@ class DecisiveTest(unittest.TestCase):
 
     def test_table(self) -> None:
         """By who waits for whom."""
-        rows = (
+        rows: tuple[tuple[str, dict[int, Waiting], list[int]], ...] = (
             ("one has left", waiting((1, NEXT, (0,)), (2, NEXT, (0,))), [0]),
             ("two have left", waiting((2, NEXT, (0, 1)), (3, NEXT, (0, 1))), []),
             ("one does more", waiting((3, NEXT, (0, 1, 2))), [3]),
@@ -77,6 +78,17 @@ class AbsenceTest(unittest.TestCase):
         """A minority that nobody joins is odd."""
         calls = {0: [DONE], 1: [DONE], 2: [DONE], 3: [DONE, NEXT]}
         self.assertEqual(self.odd(calls, waiting((3, NEXT, (0, 1, 2))), 0, 1, 2), (3,))
+
+    def test_two_collectives(self) -> None:
+        """Of collectives that tell it otherwise the surer one counts, and none where they are as sure."""
+        one, other = (call(members=each, group=str(each)) for each in ((0, 2, 3), (1, 2, 3)))
+        crossed = waiting((0, one, (3,)), (1, other, (2,)), (2, one, (3,)), (3, other, (2,)))
+        calls = {rank: [each.call] for rank, each in crossed.items()}
+        self.assertIsNone(self.odd(calls, crossed))
+        wider = replace(one, signature=replace(one.signature, members=(0, 2, 3, 4)))
+        calls = {0: [wider], 1: [other], 2: [wider], 3: [other], 4: [wider]}
+        more = {r: replace(each, call=calls[r][0]) for r, each in crossed.items()}
+        self.assertEqual(self.odd(calls, {**more, 4: Waiting(4, wider, (3,))}), (3,))
 
     def test_as_many(self) -> None:
         """Of two sides with as many ranks none is odd."""

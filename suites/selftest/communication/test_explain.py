@@ -101,6 +101,32 @@ class ExplainTest(unittest.TestCase):
         assert found is not None
         self.assertEqual(found.ranks, (1,))
 
+    def test_a_message_that_comes_later(self) -> None:
+        """A rank that is held up may still send the message, although another one of its is on its way."""
+        pair = call("barrier", members=(2, 3), group="1")
+        sent = send(1, 6, state="begun", own_work=True)
+        for blamed, ranks in (
+            ((3, 2), [left(0), waits(1, receive(3, 11)), waits(2, waits_for_key()), waits(3, sent, pair)]),
+            ((3, 1), [left(0), waits(1, receive(3, 11)), left(2), waits(3, sent)]),
+        ):
+            found = explain(ranks)
+            assert found is not None
+            with self.subTest(found.text):
+                self.assertEqual(
+                    "with tag 11 (t.py:20 in test_x), and rank 3" in found.text, blamed == (3, 1)
+                )
+
+    def test_both_sides_first(self) -> None:
+        """Where two ranks wait for each other, those that merely wait for them come last."""
+        pair = call("barrier", members=(2, 3), group="1")
+        found = explain(
+            [waits(0, send(3)), waits(1, receive(3)), waits(2, waits_for_key("9/3")), waits(3, pair)]
+        )
+        assert found is not None
+        self.assertTrue(found.text.startswith("rank 2 waits in store.get('9/3')"), found.text)
+        self.assertIn("; rank 3 waits in barrier #1 of group {2, 3} made at t.py:9", found.text)
+        self.assertEqual(found.ranks, ())
+
     def test_several_groups(self) -> None:
         """Groups that not all of the ranks are in were not called in different orders."""
         self.check(

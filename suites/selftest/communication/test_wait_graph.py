@@ -175,7 +175,7 @@ class RendezvousTest(unittest.TestCase):
         self.assertEqual(stuck([waits_for_key()], busy()), [])
         self.assertEqual(stuck([waits_for_key()], left(sets_key())), [])
         self.assertEqual(stuck([waits_for_key()], left(sets_key("other"))), [0])
-        for wanted, given, expected in (
+        for wanted, known, expected in (
             ("a/key", "key", []),  # in a store with the prefix "a"
             ("key", "a/key", []),
             ("b/key", "a/key", [0]),
@@ -183,8 +183,8 @@ class RendezvousTest(unittest.TestCase):
             ("a, b", "a", [0]),
             ("a", "a, b", []),
         ):
-            with self.subTest(wanted=wanted, given=given):
-                self.assertEqual(stuck([waits_for_key(wanted)], left(sets_key(given))), expected)
+            with self.subTest(wanted=wanted, known=known):
+                self.assertEqual(stuck([waits_for_key(wanted)], left(sets_key(known))), expected)
         self.assertEqual(stuck([waits_for_key()]), [0])
         self.assertEqual(stuck(RankView(0, [waits_for_key()], helped=True), left()), [])
 

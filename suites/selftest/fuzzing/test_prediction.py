@@ -75,10 +75,10 @@ TABLE: tuple[tuple[str, tuple[Step, ...], Mutation, Prediction], ...] = (
 
 
 class PredictTest(unittest.TestCase):
-    """The table."""
+    """Predictions of the table's programs, and of random ones."""
 
     def test_table(self) -> None:
-        """Every row."""
+        """Each program comes to what its row says."""
         for name, steps, mutation, expected in TABLE:
             with self.subTest(name):
                 self.assertIs(predict(Program(3, steps), mutation), expected)

@@ -8,7 +8,7 @@ from tools.communication_fuzzing.case import BATCH, WORLD_SIZES, drawn
 
 
 class DrawnTest(unittest.TestCase):
-    """``drawn``."""
+    """Cases that are drawn from seeds."""
 
     def test_the_same_each_time(self) -> None:
         """Cases of a seed are the same each time, whether all are mutated or none; all world sizes come."""

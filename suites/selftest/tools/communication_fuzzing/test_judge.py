@@ -56,10 +56,10 @@ TABLE = (
 
 
 class JudgedTest(unittest.TestCase):
-    """The table."""
+    """Judgements of the table's verdicts."""
 
     def test_table(self) -> None:
-        """Every row."""
+        """Each verdict is judged as its row says."""
         for mutation, came, expected in TABLE:
             with self.subTest(mutation=mutation, came=came):
                 self.assertIs(judged(FuzzCase("1/1", PROGRAM, mutation), came), expected)
