@@ -396,7 +396,7 @@ def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting])
 def _unmatched_messages(
     calls: CallsByRank, by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]
 ) -> Explanation | None:
-    """A receive and a send between the same ranks that differ in their tags, where no other send will follow."""
+    """A receive and a send between two ranks that differ in their tags, where no other send will follow."""
     decide = decisive(waiting)
     for rank, each in sorted(waiting.items()):
         s = each.call.signature

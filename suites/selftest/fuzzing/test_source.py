@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import tempfile
@@ -9,9 +10,21 @@ import unittest
 from pathlib import Path
 
 from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.examples import bounded
-from harness.fuzzing import CollectiveStep, Message, Program, Straggler, programs, source_of
+from harness.fuzzing import (
+    Change,
+    CollectiveStep,
+    Message,
+    Mutation,
+    Program,
+    Straggler,
+    mutated,
+    programs,
+    source_of,
+)
+from harness.fuzzing.schedule import ALL, SEND
 
 EVERYONE = (0, 1, 2)
 #: Something of everything that a script can hold.
@@ -55,6 +68,24 @@ class Scripts(unittest.TestCase):
         script = source_of(Program(2, (CollectiveStep("barrier", (0, 1)),)), "nccl")
         self.assertIn('init_process_group("nccl"', script)
         self.assertIn("nprocs=2", script)
+
+    def test_mutated(self) -> None:
+        """A mutated rank's calls stand first; a mutation that does no harm runs to its end."""
+        program = Program(2, (CollectiveStep("barrier", (0, 1), delay=1), Message(0, 1, (0, 1), send=0)))
+        harmless = Mutation(Change.SWAP, 0, 1, SEND, other=(0, ALL))
+        script = source_of(program, mutation=harmless)
+        self.assertIn("    # rank 0 does the send of step 1, Message(", script)
+        self.assertLess(script.index("dist.isend("), script.index("dist.barrier("))
+        done = run(script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    @bounded(50)
+    @given(programs(3), st.integers(0, 1 << 30))
+    def test_every_mutation_has_one(self, program: Program, seed: int) -> None:
+        """The script of a mutated program is Python, whatever is left of its rank."""
+        mutation = mutated(program, random.Random(seed))
+        if mutation is not None:
+            compile(source_of(program, mutation=mutation), "script", "exec")
 
     @bounded(50)
     @given(programs(3))
