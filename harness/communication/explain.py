@@ -57,8 +57,9 @@ def explain(states: Sequence[RankState]) -> Explanation | None:
     if not waiting:
         return differing
     incomplete, crossed = _incomplete(calls, by_rank, waiting), _crossed_groups(waiting)
-    if incomplete is not None and crossed is not None and crossed.ranks != incomplete.ranks:
-        crossed = None  # a collective tells better who is odd
+    one = len(decisive(waiting)) == 1
+    if one and crossed is not None and incomplete is not None and crossed.ranks != incomplete.ranks:
+        crossed = None  # one rank alone holds up all others, and a collective tells better which
     return (
         crossed
         or differing
