@@ -1,20 +1,19 @@
 """``Arguments``: what a communication call was given, read from the forms that its arguments have in torch.
 
 Python calls methods of ``ProcessGroup`` with an options object; operators of the namespaces ``c10d`` and
-``_c10d_functional`` have named arguments. Both become the same value, from which ``signature_of`` makes what
+``_c10d_functional`` have named arguments. Both become the same value, of which ``signatures.py`` makes what
 ranks compare.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from harness.calls import Kind, Signature
+from harness.calls import Kind
 
 # The public name of each operation, by ProcessGroup's method. torch 2.13's Python code calls methods with
 # "single" in their names; earlier versions call the older names, which 2.13 still has.
@@ -88,7 +87,11 @@ KINDS = {"send": Kind.SEND, "recv": Kind.RECEIVE}
 # Collectives that write their results to their inputs.
 IN_PLACE = frozenset({"all_reduce", "all_reduce_coalesced", "reduce", "broadcast"})
 _WITHOUT_TENSORS = frozenset({"barrier", "monitored_barrier"})
-_NOT_TOLD = -1  # in a table of counts: nothing goes between these two
+REDUCING = frozenset(
+    {"all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter"}
+    | {"reduce_scatter_tensor", "reduce_scatter_tensor_coalesced"}
+)
+ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +223,7 @@ def quick_key(
     It returns a key, which calls of the operation have in common only if they are given the same, and whether
     the caller gets a work handle that it has to wait for.
     """
-    reduces, rooted, timed = operation in _REDUCING, operation in _ROOTED, operation in _WITHOUT_TENSORS
+    reduces, rooted, timed = operation in REDUCING, operation in ROOTED, operation in _WITHOUT_TENSORS
     message = operation in KINDS
     all_reduce: Any = None
     if operation == "all_reduce":
@@ -304,100 +307,3 @@ def reduce_name(reduce_op: Any) -> str:
 
 # torch's numbers of reduce operations.
 _REDUCE_OPS = dict(enumerate(("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")))
-
-
-def signature_of(operation: str, arguments: Arguments, group: Signature) -> Signature:
-    """The signature of a call; ``group`` is a signature that has the group's fields alone."""
-    a = arguments
-    shown = a.outputs if operation == "scatter" else a.inputs
-    agreed, sent, received = _must_fit(operation, a, len(group.members))
-    fields = {name: getattr(group, name) for name in _GROUP_FIELDS}
-    return Signature(
-        operation,
-        kind=KINDS.get(operation, Kind.COLLECTIVE),
-        reduce_op=reduce_name(a.reduce_op) if operation in _REDUCING else "",
-        root=_global(a.root, group.members) if operation in _ROOTED else None,
-        peer=_global(a.peer, group.members),
-        tag=a.tag,
-        tensors=tensors_text(shown),
-        nbytes=sum(t.numel() * t.element_size() for t in shown),
-        agreed=agreed,
-        sent=sent,
-        received=received,
-        timeout_s=a.timeout_s if a.timeout_s is not None else group.timeout_s,
-        **fields,
-    )
-
-
-_GROUP_FIELDS = ("group", "members", "made_at", "default", "generation", "backend")
-_REDUCING = frozenset(
-    {"all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter"}
-    | {"reduce_scatter_tensor", "reduce_scatter_tensor_coalesced"}
-)
-_ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
-
-
-def _global(rank: int | None, members: Sequence[int]) -> int | None:
-    """The global rank of a rank in a group; the same number where the group's members are unknown."""
-    return members[rank] if rank is not None and 0 <= rank < len(members) else rank
-
-
-def _must_fit(operation: str, a: Arguments, size: int) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-    """What all members must have alike, and the counts that each sends to and expects of each member."""
-    if operation == "all_gather":
-        counts = _counts(a.outputs)
-        received = counts if len(counts) == size else ()
-        mine = sum(_counts(a.inputs))
-        if set(counts) <= {mine}:  # nothing uneven, so all are to have the same
-            return elements_text(a.inputs), (), ()
-        return _dtypes(a.inputs), (mine,) * size, received
-    if operation == "gather":
-        sent = _only(a.root, sum(_counts(a.inputs)), size)
-        return _dtypes(a.inputs), sent, _counts(a.outputs)
-    if operation == "scatter":
-        received = _only(a.root, sum(_counts(a.outputs)), size)
-        return _dtypes(a.outputs), _counts(a.inputs), received
-    if operation == "all_to_all":
-        return _dtypes(a.inputs), _counts(a.inputs), _counts(a.outputs)
-    if operation == "all_to_all_single":
-        filled = a.outputs[0] if a.outputs else a.inputs[0]  # a functional call makes its output itself
-        return _dtypes(a.inputs), _rows(a.inputs[0], a.sent, size), _rows(filled, a.received, size)
-    return elements_text(a.inputs), (), ()
-
-
-def _counts(tensors: Iterable[Any]) -> tuple[int, ...]:
-    return tuple(int(t.numel()) for t in tensors)
-
-
-def _only(member: int | None, count: int, size: int) -> tuple[int, ...]:
-    return tuple(count if each == member else _NOT_TOLD for each in range(size))
-
-
-def _rows(tensor: Any, splits: Sequence[int], size: int) -> tuple[int, ...]:
-    """The element counts of a tensor that is split by rows: evenly without ``splits``."""
-    rows = int(tensor.shape[0]) if tensor.dim() else 1
-    width = math.prod(int(size) for size in tensor.shape[1:])
-    if splits:
-        return tuple(int(split) * width for split in splits)
-    return (rows // size * width,) * size if size else ()
-
-
-def _dtypes(tensors: Iterable[Any]) -> str:
-    return ", ".join(sorted({_dtype(t) for t in tensors}))
-
-
-def elements_text(tensors: Iterable[Any]) -> str:
-    """Element counts and dtypes: ``6 x float32``."""
-    return ", ".join(f"{t.numel()} x {_dtype(t)}" for t in tensors)
-
-
-def tensors_text(tensors: Sequence[Any]) -> str:
-    """Shapes and dtypes for people: ``(2, 3) float32``; equal ones counted: ``4 times (2,) float32``."""
-    texts = [f"{tuple(t.shape)} {_dtype(t)}" for t in tensors]
-    if len(texts) > 1 and len(set(texts)) == 1:
-        return f"{len(texts)} times {texts[0]}"
-    return ", ".join(texts[:4]) + (", ..." if len(texts) > 4 else "")
-
-
-def _dtype(tensor: Any) -> str:
-    return str(tensor.dtype).removeprefix("torch.")

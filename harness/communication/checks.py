@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from harness.calls import Call, Kind
 from harness.communication.call_log import ENTRIES
-from harness.communication.explain import difference_text
+from harness.communication.difference_text import difference_text, message_text
 from harness.communication.matching import CallsByRank, Messages, differences, messages, unequal_messages
 from harness.outcomes import ranks_text
 
@@ -103,12 +103,8 @@ def _unwaited(calls: CallsByRank) -> Iterator[Finding]:
 def _messages(calls: CallsByRank) -> Iterator[Finding]:
     found = messages(calls)
     for channel, send, receive in unequal_messages(found):
-        yield Finding(
-            Check.ARGUMENTS,
-            f"rank {channel.sender} sends {send.signature.tensors}{send.at}, and rank {channel.receiver} "
-            f"receives {receive.signature.tensors} from it{receive.at}",
-            (channel.sender, channel.receiver),
-        )
+        said = message_text(channel, send, receive)
+        yield Finding(Check.ARGUMENTS, said.text, said.ranks)
     yield from _lost(found)
     yield from _races(found)
 

@@ -13,18 +13,21 @@ from typing import TypeVar
 
 from harness.calls import Call, Kind, under_way
 from harness.communication.absence import absence, decisive, in_a_cycle
+from harness.communication.difference_text import (
+    MOST_SIDES,
+    Explanation,
+    difference_text,
+    message_text,
+    verb_of,
+)
 from harness.communication.matching import (
     CallsByRank,
-    Difference,
-    Row,
     differences,
     messages,
     unequal_messages,
 )
 from harness.communication.wait_graph import RankView, Waiting, prove
-from harness.outcomes import ranks_text
 
-_MOST_SIDES = 4
 K = TypeVar("K")
 
 
@@ -38,14 +41,6 @@ class RankState:
     finished: bool = False
     gone: str = ""  # how it went: "crashed with exit code 3"
     at: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Why ranks wait for ever: one line, and the ranks to blame, the first one first; () where all are."""
-
-    text: str
-    ranks: tuple[int, ...] = ()
 
 
 def explain(states: Sequence[RankState]) -> Explanation | None:
@@ -110,106 +105,12 @@ def _difference_in(calls: CallsByRank, waiting: Mapping[int, Waiting]) -> Explan
     return difference_text((stuck or found)[0])
 
 
-def difference_text(found: Difference) -> Explanation:
-    """The line about one difference: the odd ranks first, with what they gave and where."""
-    row = found.row
-    odd = found.odd
-    sides = [(ranks, text) for ranks, text in found.sides if set(ranks) <= set(odd)]
-    sides += [(ranks, text) for ranks, text in found.sides if not set(ranks) <= set(odd)]
-    said = _SAY[found.what](row, sides[:_MOST_SIDES])
-    return Explanation(said, odd or tuple(sorted(rank for ranks, _ in sides for rank in ranks)))
-
-
-Sides = Sequence[tuple[tuple[int, ...], str]]
-
-
-def _of(row: Row, ranks: Sequence[int]) -> Call:
-    return row.calls[ranks[0]]
-
-
-def _verb(ranks: Sequence[int], one: str, several: str) -> str:
-    return f"{ranks_text(ranks)} {one if len(ranks) == 1 else several}"
-
-
-def _operations(row: Row, sides: Sides) -> str:
-    (ranks, _), *others = sides
-    call = _of(row, ranks)
-    rest = ", ".join(
-        f"{_verb(each, 'calls', 'call')} {_of(row, each).name}{_of(row, each).at}" for each, _ in others
-    )
-    return f"{_verb(ranks, 'calls', 'call')} {call.name} of {call.signature.group_text}{call.at}, {rest}"
-
-
-def _members(row: Row, sides: Sides) -> str:
-    parts = [
-        f"{_verb(ranks, 'makes', 'make')} {_set(_of(row, ranks).signature.members)}{_of(row, ranks).at}"
-        for ranks, _ in sides
-    ]
-    return f"ranks make groups in different orders: {', '.join(parts)}"
-
-
-def _set(members: Iterable[int]) -> str:
-    return "group {" + ", ".join(map(str, members)) + "}"
-
-
-def _value(
-    one: str, several: str, name: str, shown: Callable[[str], str] = str
-) -> Callable[[Row, Sides], str]:
-    def say(row: Row, sides: Sides) -> str:
-        (ranks, value), *others = sides
-        call = _of(row, ranks)
-        rest = ", ".join(f"{ranks_text(each)} {shown(text)}" for each, text in others)
-        first = f"{_verb(ranks, one, several)} {shown(value)}"
-        if name == "tensors":
-            return f"{first} in {call}{call.at}, {rest}"
-        return f"{first}, {rest}, in {call}{call.at}"
-
-    return say
-
-
-def _parts(row: Row, sides: Sides) -> str:
-    (ranks, value), (others, other) = sides
-    call = _of(row, ranks)
-    return f"{ranks_text(ranks)} {value}, {ranks_text(others)} {other}, in {call}{call.at}"
-
-
-def _tensors(row: Row, sides: Sides) -> str:
-    (ranks, value), *others = sides
-    call = _of(row, ranks)
-    verb = _TENSOR_VERBS.get(call.signature.operation, ("gives", "give"))
-    rest = ", ".join(f"{ranks_text(each)} {text}" for each, text in others)
-    return f"{_verb(ranks, *verb)} {value} in {call}{call.at}, {rest}"
-
-
-_TENSOR_VERBS = {
-    "all_reduce": ("reduces", "reduce"),
-    "reduce": ("reduces", "reduce"),
-    "broadcast": ("broadcasts", "broadcast"),
-    "redistribute": ("redistributes to", "redistribute to"),
-    "distribute_tensor": ("distributes by", "distribute by"),
-}
-
-
-_SAY: Mapping[str, Callable[[Row, Sides], str]] = {
-    "operation": _operations,
-    "members": _members,
-    "root": _value("takes", "take", "root", lambda rank: f"rank {rank} for the root"),
-    "reduce operation": _value("reduces", "reduce", "reduce operation", lambda name: f"with {name}"),
-    "tensors": _tensors,
-    "parts": _parts,
-}
-
-
 def _unequal_message(calls: CallsByRank, among: Collection[Call] | None = None) -> Explanation | None:
     """The first message of which sender and receiver expect other tensors, if one of the two is ``among``."""
     for channel, send, receive in unequal_messages(messages(calls)):
         if among is not None and send not in among and receive not in among:
             continue
-        return Explanation(
-            f"rank {channel.sender} sends {send.signature.tensors}{send.at}, and rank {channel.receiver} "
-            f"receives {receive.signature.tensors} from it{receive.at}",
-            (channel.sender, channel.receiver),
-        )
+        return message_text(channel, send, receive)
     return None
 
 
@@ -225,7 +126,7 @@ def _incomplete(
         return None
     call = found.row.first
     same = _alike(found.missing, lambda rank: _missing_text(by_rank, waiting, rank, call))
-    told = "; ".join(_verb(ranks, *text) for text, ranks in same)
+    told = "; ".join(verb_of(ranks, *text) for text, ranks in same)
     waits = [w for rank, w in waiting.items() if found.row.calls.get(rank) is w.call]
     if found.superfluous:
         return Explanation(f"{_waits_text(waits)}, for which nobody comes: {told}", found.odd)
@@ -264,9 +165,9 @@ def _absent_text(
     who = [w.rank for w in waits]
     same = _alike(absent, lambda rank: _state_text(by_rank[rank], call))
     if all(by_rank[rank].finished for rank in absent) and len(absent) > len(waiting):
-        left = "; ".join(f"{_verb(ranks, *text)}" for text, ranks in same)
+        left = "; ".join(f"{verb_of(ranks, *text)}" for text, ranks in same)
         return Explanation(f"{_waits_text(waits)}, for which nobody comes: {left}", tuple(who))
-    told = "; ".join(_verb(ranks, *text) for text, ranks in same)
+    told = "; ".join(verb_of(ranks, *text) for text, ranks in same)
     return Explanation(f"{told}; {_waits_text(waits)}", tuple(absent))
 
 
@@ -299,7 +200,7 @@ def _waits_text(waits: Sequence[Waiting]) -> str:
     """Who waits in what: ``ranks 1-3 wait in all_reduce #6 (test_x.py:51)``."""
     parts = []
     for text, ranks in _alike([w.rank for w in waits], lambda rank: _call_text(_by(waits, rank))):
-        parts.append(f"{_verb(ranks, 'waits', 'wait')} in {text}")
+        parts.append(f"{verb_of(ranks, 'waits', 'wait')} in {text}")
     return "; ".join(parts)
 
 
@@ -341,7 +242,7 @@ def _cycle_text(cycle: Sequence[int], waiting: Mapping[int, Waiting]) -> Explana
     arrows = " -> ".join(map(str, cycle))
     operations = " and ".join(sorted({call.signature.operation for call in calls}))
     places = list(dict.fromkeys(call.place for call in calls if call.place))
-    at = f" ({', '.join(places[:_MOST_SIDES])})" if places else ""
+    at = f" ({', '.join(places[:MOST_SIDES])})" if places else ""
     return Explanation(f"ranks {arrows} wait for each other in {operations}{at}", ())
 
 
@@ -362,7 +263,7 @@ def _crossed_groups(waiting: Mapping[int, Waiting]) -> Explanation | None:
     odd = [rank for _, ranks in sides[1:] for rank in ranks] if majority else []
     ordered = [*sides[1:], sides[0]] if majority else sides
     parts = [
-        f"{_verb(ranks, 'calls', 'call')} {on[ranks[0]].call}{on[ranks[0]].call.at}" for _, ranks in ordered
+        f"{verb_of(ranks, 'calls', 'call')} {on[ranks[0]].call}{on[ranks[0]].call.at}" for _, ranks in ordered
     ]
     return Explanation(
         f"ranks call groups in different orders and wait for each other: {', '.join(parts)}",
@@ -385,7 +286,7 @@ def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting])
     if majority:
         ordered = [*sides[1:], sides[0]]
     parts = [
-        f"{_verb(ranks, 'waits', 'wait')} in {waiting[ranks[0]].call}{waiting[ranks[0]].call.at}"
+        f"{verb_of(ranks, 'waits', 'wait')} in {waiting[ranks[0]].call}{waiting[ranks[0]].call.at}"
         for _, ranks in ordered
     ]
     return Explanation("; ".join(parts), tuple(sorted(odd)))

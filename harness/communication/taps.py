@@ -1,35 +1,24 @@
 """Where calls are seen: what of torch is wrapped so that each communication call of a rank is recorded.
 
-Calls of Python are seen at the methods of ``ProcessGroup``, below every public function, at a price of
-microseconds. Functional collectives, also those of compiled graphs, and the calls of DDP's reducer start in
-C++: they are seen by kernels of ours under the dispatch key BackendSelect, which is there for every device,
-in inference mode and below autograd, and comes right before the backend's own kernel. Such a kernel costs
-ten times as much as a wrapped method, so the operators of the namespace ``c10d``, which Python's calls go
-through as well, get theirs only in a rank that uses DDP.
+Calls of Python are seen here, at the methods of ``ProcessGroup``, below every public function, at a price of
+microseconds; so are waits, the making of groups, and stores. What starts in C++ is seen in
+``operator_taps.py``, DTensor's placements in ``layout_taps.py``.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from harness.calls import Kind
-from harness.communication.arguments import (
-    FUNCTIONAL,
-    METHODS,
-    OPERATORS,
-    Arguments,
-    are_real,
-    of_method,
-    of_operator,
-    quick_key,
-    tensors_in,
-)
+from harness.communication.arguments import METHODS, Arguments, of_method, quick_key, tensors_in
 from harness.communication.call_log import CallLog
-from harness.communication.recorder import Recorder, key_and_arguments
+from harness.communication.layout_taps import tap_layouts
+from harness.communication.operator_taps import tap_backward, tap_functional, tap_reducer
+from harness.communication.recorder import Recorder
+from harness.communication.tap_state import Taps
 from harness.compiler_state import uncompiled
 
 if TYPE_CHECKING:
@@ -37,44 +26,6 @@ if TYPE_CHECKING:
 
 # The attribute of the first wrapped method that holds the taps.
 _MARK = "__harness_taps__"
-
-
-class _Seen(threading.local):
-    """Whether the calling thread is in a call that is recorded already."""
-
-    now = False
-
-
-class Taps:
-    """What the wrapped functions share: they call the originals only, until ``recorder`` is set."""
-
-    def __init__(self) -> None:
-        self.recorder: Recorder | None = None
-        self.libraries: dict[str, Any] = {}  # by namespace; torch drops the kernels of one that is not kept
-        self.layouts = False  # whether DTensor is wrapped
-        self.values: ValueRecorder | None = None  # only where the values of calls are checked
-        self.seen = _Seen()
-
-    def add_kernel(self, namespace: str, name: str, record: Callable[..., Any]) -> None:
-        """Puts ``record`` before an operator: it gets the recorder, the arguments, and how to go on."""
-        torch = sys.modules["torch"]
-        key = torch._C.DispatchKey.BackendSelect
-        base, _, overload = name.partition(".")
-        operator = getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
-        names = [argument.name for argument in operator._schema.arguments]
-
-        def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
-            after = keyset.remove(key)
-            recorder = self.recorder
-            if recorder is None or self.seen.now:
-                return operator.redispatch(after, *args, **kwargs)
-            given = {**dict(zip(names, args, strict=False)), **kwargs}
-            return record(self, recorder, given, lambda: operator.redispatch(after, *args, **kwargs))
-
-        library = self.libraries.get(namespace)
-        if library is None:
-            library = self.libraries[namespace] = torch.library.Library(namespace, "IMPL")
-        library.impl(name, uncompiled(kernel), "BackendSelect", with_keyset=True)
 
 
 def install(log: CallLog, *, restart: bool = True, values: Callable[[bytes], object] | None = None) -> bool:
@@ -87,7 +38,7 @@ def install(log: CallLog, *, restart: bool = True, values: Callable[[bytes], obj
     if taps is None:
         return False
     taps.values = None if values is None else value_recorder(log, values)
-    _tap_layouts(taps)
+    tap_layouts(taps)
     if taps.recorder is None:
         taps.recorder = Recorder(log, members_of)
     elif restart:
@@ -120,9 +71,9 @@ def prepare() -> Taps | None:
     for owner, name, wrapper in wrappers(taps):
         setattr(owner, name, wrapper)
     setattr(group.allreduce, _MARK, taps)
-    _tap_functional(taps)
-    _tap_reducer(distributed, taps)
-    _tap_backward(taps)
+    tap_functional(taps)
+    tap_reducer(distributed, taps)
+    tap_backward(taps)
     return taps
 
 
@@ -242,218 +193,6 @@ def _asking(original: Callable[..., Any], taps: Taps, *, answers: bool) -> Calla
         return found
 
     return uncompiled(ask)
-
-
-# -- operators
-
-
-def _tap_functional(taps: Taps) -> None:
-    """Gives the functional collectives kernels that record them, and the wait for their results."""
-    names = torch_operators("_c10d_functional")
-    for name in names:
-        base = name.partition(".")[0]
-        operation = FUNCTIONAL.get(base.removesuffix("_").removesuffix("_out"))
-        if base == "wait_tensor":
-            taps.add_kernel("_c10d_functional", name, _wait_tensor_kernel)
-        elif operation is not None:
-            taps.add_kernel("_c10d_functional", name, functools.partial(_functional_kernel, operation))
-
-
-def torch_operators(namespace: str) -> list[str]:
-    """The operators of a namespace with their overloads: ``allreduce_``, ``isend.default``."""
-    found = sys.modules["torch"]._C._dispatch_get_all_op_names()
-    return [name.partition("::")[2] for name in found if name.partition("::")[0] == namespace]
-
-
-def _functional_kernel(
-    operation: str,
-    taps: Taps,
-    recorder: Recorder,
-    given: dict[str, Any],
-    proceed: Callable[[], Any],
-) -> Any:
-    arguments = of_operator(operation, given)
-    if not are_real(arguments):
-        return proceed()
-    named = given["group_name"]
-    group = _resolved(named) if isinstance(named, str) else named
-    token = recorder.began(group, operation, *key_and_arguments(arguments), unseen=True)
-    values = taps.values
-    kept = values.began(token, operation, arguments, functional=True) if values is not None else None
-    taps.seen.now = True
-    try:
-        result = proceed()
-    finally:
-        taps.seen.now = False
-    recorder.fills(token, _addresses(result))
-    if values is not None and kept is not None:
-        values.fills(kept, result)
-    return result
-
-
-def _wait_tensor_kernel(
-    taps: Taps, recorder: Recorder, given: dict[str, Any], proceed: Callable[[], Any]
-) -> Any:
-    if given["tensor"].is_meta or given["tensor"].is_sparse:
-        return proceed()
-    address = _address(given["tensor"])
-    token = recorder.waits_for_tensor(address)
-    try:
-        found = proceed()
-    finally:
-        if token is not None:
-            recorder.ended(token)
-    if taps.values is not None:
-        taps.values.waited_for_tensor(address)
-    return found
-
-
-def _operator_kernel(
-    operation: str,
-    taps: Taps,
-    recorder: Recorder,
-    given: dict[str, Any],
-    proceed: Callable[[], Any],
-) -> Any:
-    arguments = of_operator(operation, given)
-    if not are_real(arguments):
-        return proceed()
-    group = sys.modules["torch.distributed"].ProcessGroup.unbox(given["process_group"])
-    token = recorder.began(group, operation, *key_and_arguments(arguments), unseen=True)
-    values = taps.values
-    kept = values.began(token, operation, arguments) if values is not None else None
-    result = proceed()
-    recorder.fills(token, _addresses(arguments.outputs or arguments.inputs))
-    if values is not None and kept is not None:
-        values.fills(kept, arguments.outputs or arguments.inputs)
-    return result
-
-
-def _resolved(name: str) -> Any:
-    return sys.modules["torch"]._C._distributed_c10d._resolve_process_group(name)
-
-
-def _addresses(tensors: Any) -> list[int]:
-    if isinstance(tensors, list | tuple):
-        return [address for each in tensors for address in _addresses(each)]
-    return [] if tensors.is_sparse else [_address(tensors)]
-
-
-def _address(tensor: Any) -> int:
-    return int(tensor.untyped_storage().data_ptr())
-
-
-# -- functions around calls that C++ makes
-
-
-def _tap_reducer(distributed: Any, taps: Taps) -> None:
-    """Gives the operators of ``c10d`` their kernels in a rank as soon as it uses what calls them in C++."""
-    for name in ("Reducer", "_broadcast_coalesced", "_verify_params_across_processes"):
-        original = getattr(distributed, name)
-
-        setattr(distributed, name, _in_cpp(original, taps, waits=name != "Reducer"))
-
-
-def _in_cpp(original: Callable[..., Any], taps: Taps, *, waits: bool) -> Callable[..., Any]:
-    """Wraps a function that starts calls in C++, and ``waits`` there for them."""
-
-    @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        recorder = taps.recorder
-        if recorder is None:
-            return original(*args, **kwargs)
-        _tap_operators(taps)
-        if not waits:
-            return original(*args, **kwargs)
-        token = recorder.cpp_begins(original.__name__)
-        try:
-            found = original(*args, **kwargs)
-        finally:
-            recorder.cpp_ended(token)
-        if taps.values is not None:
-            taps.values.left_cpp()
-        return found
-
-    return uncompiled(call)
-
-
-def _tap_operators(taps: Taps) -> None:
-    if "c10d" in taps.libraries:
-        return
-    for name in torch_operators("c10d"):
-        operation = OPERATORS.get(name)
-        if operation is not None:
-            taps.add_kernel("c10d", name, functools.partial(_operator_kernel, operation))
-
-
-def _tap_backward(taps: Taps) -> None:
-    """Records when a backward pass runs: in its end DDP's reducer waits, in C++, for what it has started."""
-    autograd: Any = sys.modules["torch.autograd"]
-    graph: Any = sys.modules["torch.autograd.graph"]
-    original = graph._engine_run_backward
-
-    @functools.wraps(original)
-    def run_backward(*args: Any, **kwargs: Any) -> Any:
-        recorder = taps.recorder
-        if recorder is None or "c10d" not in taps.libraries:
-            return original(*args, **kwargs)
-        token = recorder.cpp_begins("backward")
-        try:
-            found = original(*args, **kwargs)
-        finally:
-            recorder.cpp_ended(token)
-        if taps.values is not None:
-            taps.values.left_cpp()
-        return found
-
-    autograd._engine_run_backward = graph._engine_run_backward = uncompiled(run_backward)
-
-
-def _tap_layouts(taps: Taps) -> None:
-    """Records the placements that tensors are redistributed to, which may need no communication at all."""
-    module = sys.modules.get("torch.distributed.tensor")
-    if module is None or taps.layouts:
-        return
-    taps.layouts = True
-    tensor: Any = module.DTensor
-    original = tensor.redistribute
-
-    @functools.wraps(original)
-    def redistribute(
-        self: Any, device_mesh: Any = None, placements: Any = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        recorder = taps.recorder
-        token = None
-        if recorder is not None and placements is not None:
-            mesh = device_mesh or self.device_mesh
-            token = recorder.lays_out("redistribute", _members_of_mesh(mesh), str(tuple(placements)))
-        try:
-            return original(self, device_mesh, placements, *args, **kwargs)
-        finally:
-            if token is not None and recorder is not None:
-                recorder.ended(token)
-
-    tensor.redistribute = uncompiled(redistribute)
-    for placement, name in ((module.Shard, "_shard_tensor"), (module.Replicate, "_replicate_tensor")):
-        if name in vars(placement):
-            setattr(placement, name, _distributing(getattr(placement, name), taps))
-
-
-def _distributing(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
-    """Wraps the method of a placement by which ``distribute_tensor`` gives a tensor that placement."""
-
-    @functools.wraps(original)
-    def distribute(self: Any, tensor: Any, mesh: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = taps.recorder
-        if recorder is not None:
-            recorder.ended(recorder.lays_out("distribute_tensor", _members_of_mesh(mesh), str(self)))
-        return original(self, tensor, mesh, *args, **kwargs)
-
-    return uncompiled(distribute)
-
-
-def _members_of_mesh(mesh: Any) -> tuple[int, ...]:
-    return tuple(sorted(mesh.mesh.flatten().tolist()))
 
 
 # -- making groups, and stores

@@ -25,6 +25,7 @@ from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
 from harness.communication import taps
 from harness.communication.arguments import METHODS, Arguments, of_method
+from harness.communication.tap_state import Taps
 from harness.compiler_state import uncompiled
 from harness.ranks.threads.rank import ThreadOwner, current
 from harness.releases import torch_at_least
@@ -123,7 +124,7 @@ def _methods() -> dict[str, Callable[..., Any]]:
 ThreadedGroup: Any = type("ThreadedGroup", (threaded.ProcessLocalGroup,), _methods())
 
 
-class _ThreadTaps(taps.Taps):
+class _ThreadTaps(Taps):
     """Records each call in the log of the rank whose thread makes it."""
 
     @property

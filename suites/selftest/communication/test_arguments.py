@@ -22,9 +22,9 @@ from harness.communication.arguments import (
     of_operator,
     quick_key,
     reduce_name,
-    signature_of,
 )
-from harness.communication.taps import torch_operators
+from harness.communication.operator_taps import torch_operators
+from harness.communication.signatures import signature_of
 
 c10d: Any = _distributed_c10d
 GROUP = Signature("?", "0", members=(4, 6), default=True, timeout_s=1800.0)

@@ -6,7 +6,8 @@ import unittest
 from typing import Any
 
 from harness.calls import Call
-from harness.communication.explain import Explanation, RankState, explain, explain_failed_call
+from harness.communication.difference_text import Explanation
+from harness.communication.explain import RankState, explain, explain_failed_call
 from suites.selftest.communication.samples import call, making, receive, send, waits_for_key
 
 DONE = call(number=1, state="ended")
@@ -158,36 +159,6 @@ class ExplainTest(unittest.TestCase):
         found = explain([*states, waits(2, DONE, NEXT), waits(3, DONE, NEXT)])
         assert found is not None
         self.assertTrue(found.text.startswith("rank 0 crashed with exit code 3 after all_reduce #1"), found)
-
-    def test_differences(self) -> None:
-        """The odd rank comes first, with what it gave."""
-        odd: dict[str, Any] = {"agreed": "3", "tensors": "(3,) float32", "place": "t.py:30 in test_x"}
-        even: dict[str, Any] = {"agreed": "2", "tensors": "(2,) float32"}
-        self.check(
-            [waits(0, call(**even)), waits(1, call(**odd)), waits(2, call(**even)), waits(3, call(**even))],
-            "rank 1 reduces (3,) float32 in all_reduce #1 of the default group (t.py:30 in test_x), "
-            "ranks 0, 2, 3 (2,) float32",
-            1,
-        )
-        self.check(
-            [waits(r, call("broadcast", root=int(r == 2))) for r in range(4)],
-            "rank 2 takes rank 1 for the root, ranks 0, 1, 3 rank 0 for the root, in broadcast #1 of the "
-            "default group (t.py:20 in test_x)",
-            2,
-        )
-        self.check(
-            [waits(r, call("barrier" if r == 3 else "all_reduce")) for r in range(4)],
-            "rank 3 calls barrier #1 of the default group (t.py:20 in test_x), "
-            "ranks 0-2 call all_reduce #1 (t.py:20 in test_x)",
-            3,
-        )
-
-    def test_both_sides(self) -> None:
-        """Without a majority both sides are named."""
-        states = [waits(r, call("barrier" if r > 1 else "all_reduce")) for r in range(4)]
-        found = explain(states)
-        assert found is not None
-        self.assertEqual(found.ranks, (0, 1, 2, 3))
 
     def test_cycle(self) -> None:
         """A cycle of messages has nobody to blame."""

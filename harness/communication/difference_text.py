@@ -1,0 +1,121 @@
+"""``difference_text``: the line about one call in which ranks differ. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.calls import Call
+from harness.communication.matching import Channel, Difference, Row
+from harness.outcomes import ranks_text
+
+# The most ranks, or groups of ranks that did the same, that a line names.
+MOST_SIDES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why ranks wait for ever: one line, and the ranks to blame, the first one first; () where all are."""
+
+    text: str
+    ranks: tuple[int, ...] = ()
+
+
+def difference_text(found: Difference) -> Explanation:
+    """The line about one difference: the odd ranks first, with what they gave and where."""
+    row = found.row
+    odd = found.odd
+    sides = [(ranks, text) for ranks, text in found.sides if set(ranks) <= set(odd)]
+    sides += [(ranks, text) for ranks, text in found.sides if not set(ranks) <= set(odd)]
+    said = _SAY[found.what](row, sides[:MOST_SIDES])
+    return Explanation(said, odd or tuple(sorted(rank for ranks, _ in sides for rank in ranks)))
+
+
+Sides = Sequence[tuple[tuple[int, ...], str]]
+
+
+def _of(row: Row, ranks: Sequence[int]) -> Call:
+    return row.calls[ranks[0]]
+
+
+def verb_of(ranks: Sequence[int], one: str, several: str) -> str:
+    """The ranks with a predicate: "rank 1 waits", "ranks 1, 2 wait"."""
+    return f"{ranks_text(ranks)} {one if len(ranks) == 1 else several}"
+
+
+def _operations(row: Row, sides: Sides) -> str:
+    (ranks, _), *others = sides
+    call = _of(row, ranks)
+    rest = ", ".join(
+        f"{verb_of(each, 'calls', 'call')} {_of(row, each).name}{_of(row, each).at}" for each, _ in others
+    )
+    return f"{verb_of(ranks, 'calls', 'call')} {call.name} of {call.signature.group_text}{call.at}, {rest}"
+
+
+def _members(row: Row, sides: Sides) -> str:
+    parts = [
+        f"{verb_of(ranks, 'makes', 'make')} {_set(_of(row, ranks).signature.members)}{_of(row, ranks).at}"
+        for ranks, _ in sides
+    ]
+    return f"ranks make groups in different orders: {', '.join(parts)}"
+
+
+def _set(members: Iterable[int]) -> str:
+    return "group {" + ", ".join(map(str, members)) + "}"
+
+
+def _value(
+    one: str, several: str, name: str, shown: Callable[[str], str] = str
+) -> Callable[[Row, Sides], str]:
+    def say(row: Row, sides: Sides) -> str:
+        (ranks, value), *others = sides
+        call = _of(row, ranks)
+        rest = ", ".join(f"{ranks_text(each)} {shown(text)}" for each, text in others)
+        first = f"{verb_of(ranks, one, several)} {shown(value)}"
+        if name == "tensors":
+            return f"{first} in {call}{call.at}, {rest}"
+        return f"{first}, {rest}, in {call}{call.at}"
+
+    return say
+
+
+def _parts(row: Row, sides: Sides) -> str:
+    (ranks, value), (others, other) = sides
+    call = _of(row, ranks)
+    return f"{ranks_text(ranks)} {value}, {ranks_text(others)} {other}, in {call}{call.at}"
+
+
+def _tensors(row: Row, sides: Sides) -> str:
+    (ranks, value), *others = sides
+    call = _of(row, ranks)
+    verb = _TENSOR_VERBS.get(call.signature.operation, ("gives", "give"))
+    rest = ", ".join(f"{ranks_text(each)} {text}" for each, text in others)
+    return f"{verb_of(ranks, *verb)} {value} in {call}{call.at}, {rest}"
+
+
+_TENSOR_VERBS = {
+    "all_reduce": ("reduces", "reduce"),
+    "reduce": ("reduces", "reduce"),
+    "broadcast": ("broadcasts", "broadcast"),
+    "redistribute": ("redistributes to", "redistribute to"),
+    "distribute_tensor": ("distributes by", "distribute by"),
+}
+
+
+_SAY: Mapping[str, Callable[[Row, Sides], str]] = {
+    "operation": _operations,
+    "members": _members,
+    "root": _value("takes", "take", "root", lambda rank: f"rank {rank} for the root"),
+    "reduce operation": _value("reduces", "reduce", "reduce operation", lambda name: f"with {name}"),
+    "tensors": _tensors,
+    "parts": _parts,
+}
+
+
+def message_text(channel: Channel, send: Call, receive: Call) -> Explanation:
+    """The line about a message of which sender and receiver expect other tensors."""
+    return Explanation(
+        f"rank {channel.sender} sends {send.signature.tensors}{send.at}, and rank {channel.receiver} "
+        f"receives {receive.signature.tensors} from it{receive.at}",
+        (channel.sender, channel.receiver),
+    )

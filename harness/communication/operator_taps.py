@@ -1,0 +1,192 @@
+"""Where calls are seen that start in C++: functional collectives, and what DDP's reducer calls.
+
+Kernels of ours stand before torch's operators under the dispatch key BackendSelect, which is there for every
+device, in inference mode and below autograd, and comes right before the backend's own kernel. Such a kernel
+costs ten times as much as a wrapped method, so the operators of the namespace ``c10d``, which Python's calls
+go through as well, get theirs only in a rank that uses DDP.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from harness.communication.arguments import FUNCTIONAL, OPERATORS, are_real, of_operator
+from harness.communication.recorder import key_and_arguments
+from harness.communication.tap_state import Taps
+from harness.compiler_state import uncompiled
+
+if TYPE_CHECKING:
+    from harness.communication.recorder import Recorder
+
+
+def tap_functional(taps: Taps) -> None:
+    """Gives the functional collectives kernels that record them, and the wait for their results."""
+    names = torch_operators("_c10d_functional")
+    for name in names:
+        base = name.partition(".")[0]
+        operation = FUNCTIONAL.get(base.removesuffix("_").removesuffix("_out"))
+        if base == "wait_tensor":
+            _add_kernel(taps, "_c10d_functional", name, _wait_tensor_kernel)
+        elif operation is not None:
+            _add_kernel(taps, "_c10d_functional", name, functools.partial(_call_kernel, operation))
+
+
+def torch_operators(namespace: str) -> list[str]:
+    """The operators of a namespace with their overloads: ``allreduce_``, ``isend.default``."""
+    found = sys.modules["torch"]._C._dispatch_get_all_op_names()
+    return [name.partition("::")[2] for name in found if name.partition("::")[0] == namespace]
+
+
+def _call_kernel(
+    operation: str,
+    taps: Taps,
+    recorder: Recorder,
+    given: dict[str, Any],
+    proceed: Callable[[], Any],
+) -> Any:
+    """Records a call that C++ makes, and which tensors it fills: a functional one makes its own."""
+    arguments = of_operator(operation, given)
+    if not are_real(arguments):
+        return proceed()
+    functional = "process_group" not in given
+    token = recorder.began(_group_of(given), operation, *key_and_arguments(arguments), unseen=True)
+    values = taps.values
+    kept = values.began(token, operation, arguments, functional=functional) if values is not None else None
+    taps.seen.now = True
+    try:
+        result = proceed()
+    finally:
+        taps.seen.now = False
+    filled = result if functional else arguments.outputs or arguments.inputs
+    recorder.fills(token, _addresses(filled))
+    if values is not None and kept is not None:
+        values.fills(kept, filled)
+    return result
+
+
+def _group_of(given: dict[str, Any]) -> Any:
+    """The process group that an operator is given: itself, boxed, or by its name."""
+    if "process_group" in given:
+        return sys.modules["torch.distributed"].ProcessGroup.unbox(given["process_group"])
+    named = given["group_name"]
+    if not isinstance(named, str):
+        return named
+    return sys.modules["torch"]._C._distributed_c10d._resolve_process_group(named)
+
+
+def _wait_tensor_kernel(
+    taps: Taps, recorder: Recorder, given: dict[str, Any], proceed: Callable[[], Any]
+) -> Any:
+    if given["tensor"].is_meta or given["tensor"].is_sparse:
+        return proceed()
+    address = _address(given["tensor"])
+    token = recorder.waits_for_tensor(address)
+    try:
+        found = proceed()
+    finally:
+        if token is not None:
+            recorder.ended(token)
+    if taps.values is not None:
+        taps.values.waited_for_tensor(address)
+    return found
+
+
+def _addresses(tensors: Any) -> list[int]:
+    if isinstance(tensors, list | tuple):
+        return [address for each in tensors for address in _addresses(each)]
+    return [] if tensors.is_sparse else [_address(tensors)]
+
+
+def _address(tensor: Any) -> int:
+    return int(tensor.untyped_storage().data_ptr())
+
+
+# -- functions around calls that C++ makes
+
+
+def tap_reducer(distributed: Any, taps: Taps) -> None:
+    """Gives the operators of ``c10d`` their kernels in a rank as soon as it uses what calls them in C++."""
+    for name in ("Reducer", "_broadcast_coalesced", "_verify_params_across_processes"):
+        original = getattr(distributed, name)
+
+        setattr(distributed, name, _in_cpp(original, taps, waits=name != "Reducer"))
+
+
+def _in_cpp(original: Callable[..., Any], taps: Taps, *, waits: bool) -> Callable[..., Any]:
+    """Wraps a function that starts calls in C++, and ``waits`` there for them."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = taps.recorder
+        if recorder is None:
+            return original(*args, **kwargs)
+        _tap_operators(taps)
+        if not waits:
+            return original(*args, **kwargs)
+        token = recorder.cpp_begins(original.__name__)
+        try:
+            found = original(*args, **kwargs)
+        finally:
+            recorder.cpp_ended(token)
+        if taps.values is not None:
+            taps.values.left_cpp()
+        return found
+
+    return uncompiled(call)
+
+
+def _tap_operators(taps: Taps) -> None:
+    if "c10d" in taps.libraries:
+        return
+    for name in torch_operators("c10d"):
+        operation = OPERATORS.get(name)
+        if operation is not None:
+            _add_kernel(taps, "c10d", name, functools.partial(_call_kernel, operation))
+
+
+def tap_backward(taps: Taps) -> None:
+    """Records when a backward pass runs: in its end DDP's reducer waits, in C++, for what it has started."""
+    autograd: Any = sys.modules["torch.autograd"]
+    graph: Any = sys.modules["torch.autograd.graph"]
+    original = graph._engine_run_backward
+
+    @functools.wraps(original)
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        recorder = taps.recorder
+        if recorder is None or "c10d" not in taps.libraries:
+            return original(*args, **kwargs)
+        token = recorder.cpp_begins("backward")
+        try:
+            found = original(*args, **kwargs)
+        finally:
+            recorder.cpp_ended(token)
+        if taps.values is not None:
+            taps.values.left_cpp()
+        return found
+
+    autograd._engine_run_backward = graph._engine_run_backward = uncompiled(run_backward)
+
+
+def _add_kernel(taps: Taps, namespace: str, name: str, record: Callable[..., Any]) -> None:
+    """Puts ``record`` before an operator: it gets the recorder, the arguments, and how to go on."""
+    torch = sys.modules["torch"]
+    key = torch._C.DispatchKey.BackendSelect
+    base, _, overload = name.partition(".")
+    operator = getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
+    names = [argument.name for argument in operator._schema.arguments]
+
+    def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+        after = keyset.remove(key)
+        recorder = taps.recorder
+        if recorder is None or taps.seen.now:
+            return operator.redispatch(after, *args, **kwargs)
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        return record(taps, recorder, given, lambda: operator.redispatch(after, *args, **kwargs))
+
+    library = taps.libraries.get(namespace)
+    if library is None:
+        library = taps.libraries[namespace] = torch.library.Library(namespace, "IMPL")
+    library.impl(name, uncompiled(kernel), "BackendSelect", with_keyset=True)

@@ -1,0 +1,27 @@
+"""``Taps``: what the functions that are wrapped to record calls have in common."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.communication.recorder import Recorder
+    from harness.communication.value_recorder import ValueRecorder
+
+
+class _Seen(threading.local):
+    """Whether the calling thread is in a call that is recorded already."""
+
+    now = False
+
+
+class Taps:
+    """What the wrapped functions share: they call the originals only, until ``recorder`` is set."""
+
+    def __init__(self) -> None:
+        self.recorder: Recorder | None = None
+        self.libraries: dict[str, Any] = {}  # by namespace; torch drops the kernels of one that is not kept
+        self.layouts = False  # whether DTensor is wrapped
+        self.values: ValueRecorder | None = None  # only where the values of calls are checked
+        self.seen = _Seen()

@@ -1,0 +1,70 @@
+"""Tests the lines about calls in which ranks differ."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+from harness.calls import Call
+from harness.communication.difference_text import difference_text, message_text, verb_of
+from harness.communication.matching import differences, messages, unequal_messages
+from suites.selftest.communication.samples import call, receive, send
+
+
+class DifferenceTest(unittest.TestCase):
+    """The line about the first difference among the calls of ranks."""
+
+    def check(self, calls: list[Call], text: str, *ranks: int) -> None:
+        """Gives each rank one call, and checks what is said of them and who is blamed."""
+        (found,) = differences({rank: (each,) for rank, each in enumerate(calls)})
+        said = difference_text(found)
+        self.assertEqual((said.text, said.ranks), (text, ranks))
+
+    def test_tensors(self) -> None:
+        """The odd rank comes first, with what it gave, and where."""
+        odd: dict[str, Any] = {"agreed": "3", "tensors": "(3,) float32", "place": "t.py:30 in test_x"}
+        even: dict[str, Any] = {"agreed": "2", "tensors": "(2,) float32"}
+        self.check(
+            [call(**even), call(**odd), call(**even), call(**even)],
+            "rank 1 reduces (3,) float32 in all_reduce #1 of the default group (t.py:30 in test_x), "
+            "ranks 0, 2, 3 (2,) float32",
+            1,
+        )
+
+    def test_root(self) -> None:
+        """The root that each takes."""
+        self.check(
+            [call("broadcast", root=int(r == 2)) for r in range(4)],
+            "rank 2 takes rank 1 for the root, ranks 0, 1, 3 rank 0 for the root, in broadcast #1 of the "
+            "default group (t.py:20 in test_x)",
+            2,
+        )
+
+    def test_operation(self) -> None:
+        """The call that each makes; without a majority both sides are named."""
+        self.check(
+            [call("barrier" if r == 3 else "all_reduce") for r in range(4)],
+            "rank 3 calls barrier #1 of the default group (t.py:20 in test_x), "
+            "ranks 0-2 call all_reduce #1 (t.py:20 in test_x)",
+            3,
+        )
+        (found,) = differences({r: (call("barrier" if r > 1 else "all_reduce"),) for r in range(4)})
+        self.assertEqual(difference_text(found).ranks, (0, 1, 2, 3))
+
+    def test_message(self) -> None:
+        """What one sends, and what the other expects of it."""
+        sent = send(1, tensors="(2,) float32", agreed="2 x float32")
+        expected = receive(0, tensors="(3,) float32", agreed="3 x float32")
+        ((channel, first, second),) = unequal_messages(messages({0: (sent,), 1: (expected,)}))
+        said = message_text(channel, first, second)
+        self.assertRegex(said.text, r"^rank 0 sends \(2,\) float32 .*rank 1 receives \(3,\) float32 from it")
+        self.assertEqual(said.ranks, (0, 1))
+
+    def test_verb(self) -> None:
+        """Ranks with a predicate in the right number."""
+        self.assertEqual(verb_of((1,), "waits", "wait"), "rank 1 waits")
+        self.assertEqual(verb_of((0, 1), "waits", "wait"), "ranks 0, 1 wait")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,38 @@
+"""Tests that the placements which a rank gives its distributed tensors are recorded."""
+
+from __future__ import annotations
+
+import unittest
+from unittest import mock
+
+import torch
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+from harness import DTensorTestBase, with_comms
+from harness.communication import taps
+
+
+class PlacementsTest(DTensorTestBase):
+    """DTensor's functions on two ranks."""
+
+    world_size = 2
+
+    @with_comms
+    def test_placements(self) -> None:
+        """Distributing and redistributing are recorded with members of the mesh and placements."""
+        mesh = self.build_device_mesh()
+        found = taps.prepare()
+        assert found is not None and found.recorder is not None
+        with mock.patch.object(found.recorder, "lays_out", wraps=found.recorder.lays_out) as lays_out:
+            made = distribute_tensor(torch.ones(4, device=self.device_type), mesh, [Shard(0)])
+            made.redistribute(mesh, [Replicate()])
+        (first, placed), (second, placements) = (
+            ((c.args[0], c.args[1]), c.args[2]) for c in lays_out.call_args_list
+        )
+        self.assertEqual((first, second), (("distribute_tensor", (0, 1)), ("redistribute", (0, 1))))
+        self.assertRegex(placed, r"^S")
+        self.assertRegex(placements, r"^\(R")
+
+
+if __name__ == "__main__":
+    unittest.main()

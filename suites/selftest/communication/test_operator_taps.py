@@ -1,0 +1,61 @@
+"""Tests that calls are recorded which start in C++: functional collectives, and those of DDP's reducer."""
+
+from __future__ import annotations
+
+import unittest
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from harness import DistributedTestBase, communicating
+from harness.communication.operator_taps import torch_operators
+
+
+class OperatorsTest(unittest.TestCase):
+    """``torch_operators``, by namespace."""
+
+    def test_names(self) -> None:
+        """Names without their namespace, with their overloads."""
+        self.assertIn("allreduce_", torch_operators("c10d"))
+        self.assertIn("wait_tensor", torch_operators("_c10d_functional"))
+        self.assertEqual(torch_operators("no_such_namespace"), [])
+
+
+class RecordedTest(DistributedTestBase):
+    """What two ranks see of their own calls."""
+
+    world_size = 2
+
+    def test_functional(self) -> None:
+        """A functional collective is one call, which ends with the wait for its result."""
+        self.create_pg("cpu")
+        with communicating() as seen:
+            found = functional.all_reduce(torch.ones(3), "sum", dist.group.WORLD) + 0
+        self.assertEqual(found, torch.full((3,), 2.0))
+        (call,) = seen.calls
+        self.assertEqual((str(call.signature.operation), call.signature.reduce_op), ("all_reduce", "SUM"))
+        self.assertIsNotNone(call.ended_s)
+
+    def test_in_inference_mode(self) -> None:
+        """It is seen there too."""
+        self.create_pg("cpu")
+        with communicating() as seen, torch.inference_mode():
+            functional.all_reduce(torch.ones(3), "sum", dist.group.WORLD) + 0
+        self.assertEqual([c.signature.operation for c in seen.calls], ["all_reduce"])
+
+    def test_reducer(self) -> None:
+        """Each bucket of gradients is one all-reduce, which has ended when backward has."""
+        self.create_pg("cpu")
+        model = DistributedDataParallel(nn.Linear(4, 4))
+        with communicating() as seen:
+            model(torch.ones(2, 4)).sum().backward()
+        (call,) = (c for c in seen.calls if c.signature.operation == "all_reduce")
+        self.assertEqual(call.signature.tensors, "(20,) float32")
+        self.assertIsNotNone(call.ended_s)
+
+
+if __name__ == "__main__":
+    unittest.main()
