@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import unittest
+from collections.abc import Iterator
 from unittest import mock
 
 from harness.errors import LaunchError
@@ -64,6 +65,16 @@ class UsageTest(unittest.TestCase):
             )
 
 
+@contextlib.contextmanager
+def heard(number: int) -> Iterator[None]:
+    """Lets what is started meanwhile hear a signal, which ``nohup`` or a shell's ``&`` may have it ignore."""
+    before = signal.signal(number, lambda number, frame: None)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
 class CommandTest(ScriptCase):
     """Whole runs of the command."""
 
@@ -80,7 +91,8 @@ class CommandTest(ScriptCase):
         """Ctrl-C, SIGTERM and SIGHUP end all ranks, say where each was, and give exit code 130."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(number):
-                process, pids, _ = self.hanging(3)
+                with heard(number):
+                    process, pids, _ = self.hanging(3)
                 process.send_signal(number)
                 run = self.finish(process)
                 self.assertEqual(run.code, 130, run.err)
