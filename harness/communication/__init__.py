@@ -1,1 +1,22 @@
-"""Records which collectives each rank calls, logs them in shared memory, and matches them between ranks."""
+"""What ranks say to each other: calls are recorded in each rank, and what they mean together is decided.
+
+A rank writes its calls into shared memory while it runs, so that they can be read where it hangs or is dead.
+Whoever judges the test (a supervisor, a worker, rank 0 of external ranks) reads the logs of all ranks and
+asks functions of values. Where to change what:
+
+    in a rank
+      taps                which functions of torch are wrapped, and operator_taps, layout_taps, tap_state
+      arguments           what is read of a call's arguments, and signatures what is recorded of them
+      recorder            numbers, waits and places of calls, and places, python_threads
+      pending             what a rank can see wrong in its own memory
+      call_log            how calls are laid out in memory
+      history             what a test may ask of its own rank's calls, and expected what it may demand of them
+    for all ranks, pure
+      matching            which calls belong together, and in what they differ
+      wait_graph          which ranks can never go on
+      explain             the cause line, and absence, difference_text
+      checks              what is wrong although every rank passed
+    under HARNESS_COMM_CHECK=values
+      value_recorder      in a rank: what calls are given and give, and values, element_types
+      value_check         what is wrong with it, and expected_values, reference
+"""
