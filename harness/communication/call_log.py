@@ -40,6 +40,7 @@ _FIRST = 64
 ENTRIES = 1024
 _TEXTS = _FIRST + ENTRIES * _ENTRY.size
 LOG_BYTES = 256 * 1024
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 # Where there is no room for another text, calls are written down without.
 _NO_TEXT = 0
 
@@ -96,7 +97,7 @@ class CallLog:
         known = self._known.get(value)
         if known is not None:
             return known
-        text = value if isinstance(value, str) else json.dumps(to_json(value), separators=(",", ":"))
+        text = value if isinstance(value, str) else _ENCODER.encode(to_json(value))
         data = text.encode(errors="replace")
         offset = self._used
         if not data or _TEXTS + offset + _LENGTH.size + len(data) > LOG_BYTES:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType, ModuleType
 
 from harness.communication.call_log import CallLog
 from harness.frames import Frame
@@ -36,7 +37,6 @@ class Places:
 
     def __init__(self, log: CallLog) -> None:
         self._log = log
-        self._inside: dict[CodeType, str | None] = {}  # by code: "" or an object collective; None: the user's
         self._texts: dict[tuple[CodeType, int], tuple[int, str]] = {}
         self.last = ""
         self.by_library = False
@@ -53,12 +53,12 @@ class Places:
         """
         around: ObjectCall | None = None
         self.by_library = False
-        inside = self._inside
+        inside = _INSIDE
         while frame is not None:
             code = frame.f_code
             name = inside.get(code, _UNKNOWN)
             if name is _UNKNOWN:
-                name = inside[code] = self._kind(code)
+                name = inside[code] = _kind(code)
             if name is None:
                 known = self._texts.get((code, frame.f_lasti))
                 if known is None:
@@ -73,17 +73,6 @@ class Places:
         self.last = ""
         return 0, around
 
-    def _kind(self, code: CodeType) -> str | None:
-        if code.co_filename.startswith("<") or any(
-            name.startswith("__compiled_fn") for name in code.co_names
-        ):
-            return ""  # what the compiler made of a function: the user's line is the one that calls it
-        if Frame(code.co_filename, 0, code.co_name).users:
-            return None
-        if code.co_name in OBJECT_COLLECTIVES:
-            return code.co_name
-        return "" if code.co_filename.startswith(_HARNESS) or _C10D.search(code.co_filename) else _LIBRARY
-
     def _text(self, frame: FrameType) -> tuple[int, str]:
         code = frame.f_code
         place = Frame(code.co_filename, frame.f_lineno or 0, code.co_name).place
@@ -91,6 +80,27 @@ class Places:
         return known
 
 
+def know(module: ModuleType) -> None:
+    """Finds out now whose a module's functions are, before ranks are forked that would each do so."""
+    for function in vars(module).values():
+        if type(function) is FunctionType:  # isinstance would ask what stands in for deprecated names
+            for code in (function.__code__, inspect.unwrap(function).__code__):
+                if code not in _INSIDE:
+                    _INSIDE[code] = _kind(code)
+
+
+def _kind(code: CodeType) -> str | None:
+    """Whose code it is: None for the user's, the name of an object collective, ``_LIBRARY``, else ""."""
+    if code.co_filename.startswith("<"):
+        return ""  # what the compiler made of a function: the user's line is the one that calls it
+    if Frame(code.co_filename, 0, code.co_name).users:
+        return "" if any(name.startswith("__compiled_fn") for name in code.co_names) else None
+    if code.co_name in OBJECT_COLLECTIVES:
+        return code.co_name
+    return "" if code.co_filename.startswith(_HARNESS) or _C10D.search(code.co_filename) else _LIBRARY
+
+
+_INSIDE: dict[CodeType, str | None] = {}  # what ``_kind`` says, by code
 _UNKNOWN = "?"
 _LIBRARY = "a library"
 _HARNESS = __file__.rpartition("/communication/")[0] + "/"

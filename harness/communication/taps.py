@@ -17,6 +17,7 @@ from harness.communication.arguments import METHODS, Arguments, of_method, quick
 from harness.communication.call_log import CallLog
 from harness.communication.layout_taps import tap_layouts
 from harness.communication.operator_taps import tap_backward, tap_functional, tap_reducer
+from harness.communication.places import know
 from harness.communication.recorder import Recorder
 from harness.communication.tap_state import Taps
 from harness.compiler_state import uncompiled
@@ -38,7 +39,6 @@ def install(log: CallLog, *, restart: bool = True, values: Callable[[bytes], obj
     if taps is None:
         return False
     taps.values = None if values is None else value_recorder(log, values)
-    tap_layouts(taps)
     if taps.recorder is None:
         taps.recorder = Recorder(log, members_of)
     elif restart:
@@ -66,6 +66,7 @@ def prepare() -> Taps | None:
     group = distributed.ProcessGroup
     earlier: Taps | None = getattr(group.allreduce, _MARK, None)
     if earlier is not None:
+        tap_layouts(earlier)
         return earlier
     taps = Taps()
     for owner, name, wrapper in wrappers(taps):
@@ -74,6 +75,8 @@ def prepare() -> Taps | None:
     tap_functional(taps)
     tap_reducer(distributed, taps)
     tap_backward(taps)
+    tap_layouts(taps)
+    know(distributed.distributed_c10d)
     return taps
 
 

@@ -73,12 +73,10 @@ class Collectives(FaultyCase):
 
 
 class Hangs(Collectives):
-    """Ranks that wait in a collective until the deadline."""
-
-    left_s = 1.0  # for ranks to get from where they arrive into their collectives
+    """Ranks that wait in a collective for ever."""
 
     def test_hangs(self) -> None:
-        """Rank 1 passes while rank 0 waits in an all-reduce until the deadline."""
+        """Rank 1 passes while rank 0 waits in an all-reduce."""
         self.make_group()
         dist.all_reduce(torch.ones(1))
         if self.rank == 1:
