@@ -195,10 +195,16 @@ def tensors_in(given: Iterable[Any]) -> list[Any]:
     for each in given:
         kind = type(each)
         if kind is list or kind is tuple:
-            found += tensors_in(each)
+            if len(each) == 1 and type(each[0]) not in _LISTS:  # the usual case
+                found.append(each[0])
+            else:
+                found += tensors_in(each)
         elif _is_tensor(kind):
             found.append(each)
     return found
+
+
+_LISTS = frozenset({list, tuple, int})
 
 
 def _is_tensor(kind: type) -> bool:
@@ -220,8 +226,8 @@ def quick_key(
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Hashable, ...], bool]]:
     """A function that reads the arguments of a method no further than it needs to tell calls apart.
 
-    It returns a key, which calls of the operation have in common only if they are given the same, and whether
-    the caller gets a work handle that it has to wait for.
+    It returns a key, which two calls have in common only if they are of the same operation and are given the
+    same, and whether the caller gets a work handle that it has to wait for.
     """
     reduces, rooted, timed = operation in REDUCING, operation in ROOTED, operation in _WITHOUT_TENSORS
     message = operation in KINDS
@@ -233,9 +239,9 @@ def quick_key(
         if all_reduce is not None and len(args) == 2 and type(args[1]) is all_reduce and len(args[0]) == 1:
             # The most frequent call, read in half the time.
             ((tensor,), options) = args
-            told: Any = (tensor.dtype, tensor.shape, type(tensor), hash(options.reduceOp))
+            told: Any = (operation, tensor.dtype, tensor.shape, type(tensor), hash(options.reduceOp))
             return told, options.asyncOp
-        found: list[Hashable] = []
+        found: list[Hashable] = [operation]
         own_work = message
         for given in (*args, *kwargs.values()) if kwargs else args:
             kind = type(given)
@@ -275,12 +281,12 @@ def _add_tensors(found: list[Hashable], given: Sequence[Any]) -> None:
             found.append((each.dtype, each.shape, kind))
 
 
-def key_of(arguments: Arguments) -> tuple[Any, ...]:
-    """A hashable key: calls of an operation in a group with the same key have the same signature."""
+def key_of(operation: str, arguments: Arguments) -> tuple[Any, ...]:
+    """A hashable key: calls in a group with the same key have the same signature."""
     a = arguments
     shapes = tuple((t.dtype, t.shape) for t in (*a.inputs, *a.outputs))
     numbers = (len(a.inputs), a.root, a.peer, a.tag, a.sent, a.received, a.timeout_s)
-    return (shapes, numbers, _reduce_number(a.reduce_op))
+    return (operation, shapes, numbers, _reduce_number(a.reduce_op))
 
 
 def _reduce_number(reduce_op: Any) -> Any:

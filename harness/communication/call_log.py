@@ -16,7 +16,7 @@ import math
 import mmap
 import os
 from dataclasses import dataclass, replace
-from struct import Struct, pack_into, unpack_from
+from struct import Struct
 from time import monotonic  # by name: calls are noted while a test may have it replaced
 from typing import Any
 
@@ -24,18 +24,18 @@ from harness.calls import Call, Signature, signature_from_json, to_json
 
 # Calls begun, later changes to them, start of the test on the monotonic clock (0.0: not begun), bytes of
 # texts.
-_HEAD = Struct("<QQdQ")
-_BEGAN_AT, _TEXTS_AT = 16, 24
+_HEAD = Struct("=QQdQ")
 # Offsets of signature and place among the texts; sequence, number; flags, threads; start, wait, end (0.0: not
-# yet) on the monotonic clock.
-_ENTRY = Struct("<IIIIHHddd")
+# yet) on the monotonic clock. Times and the numbers of the head are at multiples of 8 bytes, so that the
+# memory can be seen as an array of them, in which a number is set in half the time that a Struct needs.
+_ENTRY = Struct("=IIIIHH4xddd")
 _SIZE = _ENTRY.size
-_pack, _pack_number, _pack_time = _ENTRY.pack_into, Struct("<Q").pack_into, Struct("<d").pack_into
-_COUNT_AT, _CHANGES_AT = 0, 8
-_WAIT_AT, _END_AT = _ENTRY.size - 16, _ENTRY.size - 8
+_pack = _ENTRY.pack_into
+_COUNT, _CHANGES, _BEGAN, _TEXT_BYTES = range(4)  # of the head, as indices of that array
+_WAIT, _END = (_SIZE - 16) // 8, (_SIZE - 8) // 8
 OWN_WORK, UNSEEN, _BOUNDED, _RAISED, _REFUSED, BY_LIBRARY = 1, 2, 4, 8, 16, 32
-_FLAGS_AT = 16
-_LENGTH = Struct("<I")
+_FLAGS_AT, _FLAGS = 16, Struct("=H")
+_LENGTH = Struct("=I")
 _FIRST = 64
 ENTRIES = 1024
 _TEXTS = _FIRST + ENTRIES * _ENTRY.size
@@ -63,6 +63,8 @@ class CallLog:
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
+        self._numbers = memoryview(memory).cast("Q")
+        self._times = memoryview(memory).cast("d")
         self._count = 0
         self._changes = 0
         self._used = _LENGTH.size  # offset 0 is _NO_TEXT
@@ -90,7 +92,7 @@ class CallLog:
 
     def begin_test(self) -> None:
         """Records that the rank has all that it needs, and begins its test."""
-        pack_into("<d", self._memory, _BEGAN_AT, monotonic())
+        self._times[_BEGAN] = monotonic()
 
     def text(self, value: str | Signature) -> int:
         """The number of a text or a signature in this log, which is written there at its first use."""
@@ -105,7 +107,7 @@ class CallLog:
         at = _TEXTS + offset
         self._memory[at : at + _LENGTH.size + len(data)] = _LENGTH.pack(len(data)) + data
         self._used = offset + _LENGTH.size + len(data)
-        pack_into("<Q", self._memory, _TEXTS_AT, self._used)
+        self._numbers[_TEXT_BYTES] = self._used
         self._known[value] = offset
         return offset
 
@@ -128,21 +130,33 @@ class CallLog:
         now = monotonic()
         waiting = now if waits else 0.0
         at = _FIRST + (token % ENTRIES) * _SIZE
-        memory = self._memory
-        _pack(memory, at, signature, place, sequence, number or sequence, flags, threads, now, waiting, 0.0)
-        self._count = token + 1
-        _pack_number(memory, _COUNT_AT, token + 1)
+        _pack(
+            self._memory,
+            at,
+            signature,
+            place,
+            sequence,
+            number or sequence,
+            flags,
+            threads,
+            now,
+            waiting,
+            0.0,
+        )
+        self._count = self._numbers[_COUNT] = token + 1
         return token
 
     def wait(self, token: int, *, bounded: bool = False) -> None:
         """Records that the rank begins to wait for a call; ``bounded``: with a timeout of the wait's own."""
         if bounded:
             self._add_flag(token, _BOUNDED)
-        self._mark(token, _WAIT_AT)
+        self._mark(token, _WAIT)
 
     def end(self, token: int) -> None:
         """Records that a call has ended."""
-        self._mark(token, _END_AT)
+        if token >= 0 and self._count - token <= ENTRIES:  # as in _mark, without the price of another call
+            self._times[(_FIRST + (token % ENTRIES) * _SIZE) // 8 + _END] = monotonic()
+            self._changes = self._numbers[_CHANGES] = self._changes + 1
 
     def raised(self, token: int, *, refused: bool = False) -> None:
         """Records that a call has ended by an exception; ``refused``: before it communicated."""
@@ -159,15 +173,14 @@ class CallLog:
     def _add_flag(self, token: int, flag: int) -> None:
         if token >= 0 and self._count - token <= ENTRIES:
             at = _at(token) + _FLAGS_AT
-            (flags,) = unpack_from("<H", self._memory, at)
-            pack_into("<H", self._memory, at, flags | flag)
+            (flags,) = _FLAGS.unpack_from(self._memory, at)
+            _FLAGS.pack_into(self._memory, at, flags | flag)
 
     def _mark(self, token: int, field: int) -> None:
         """Writes the time into an entry; does nothing where the ring has dropped it since."""
         if token >= 0 and self._count - token <= ENTRIES:
-            _pack_time(self._memory, _FIRST + (token % ENTRIES) * _SIZE + field, monotonic())
-            self._changes += 1
-            _pack_number(self._memory, _CHANGES_AT, self._changes)
+            self._times[(_FIRST + (token % ENTRIES) * _SIZE) // 8 + field] = monotonic()
+            self._changes = self._numbers[_CHANGES] = self._changes + 1
 
 
 def _at(token: int) -> int:

@@ -52,7 +52,7 @@ def _call_kernel(
     if not are_real(arguments):
         return proceed()
     functional = "process_group" not in given
-    token = recorder.began(_group_of(given), operation, *key_and_arguments(arguments), unseen=True)
+    token = recorder.began(_group_of(given), operation, *key_and_arguments(operation, arguments), unseen=True)
     values = taps.values
     kept = values.began(token, operation, arguments, functional=functional) if values is not None else None
     taps.seen.now = True

@@ -84,14 +84,11 @@ class PendingCalls:
     """The calls of one rank whose work handles it has not waited for."""
 
     def __init__(self) -> None:
-        self._pending: dict[int, _Pending] = {}  # by id of the work handle
-
-    def __bool__(self) -> bool:
-        return bool(self._pending)
+        self.calls: dict[int, _Pending] = {}  # by id of the work handle
 
     def clear(self) -> None:
         """Forgets all calls."""
-        self._pending.clear()
+        self.calls.clear()
 
     def began(
         self, operation: str, place: str, tensors: list[Any], arguments: Callable[[], Arguments], work: Any
@@ -101,7 +98,7 @@ class PendingCalls:
         Returns a line for each call under way on whose memory it writes, or the reverse.
         """
         call = _Pending(operation, place, tensors, arguments, work)
-        pending = self._pending
+        pending = self.calls
         found = (
             [_overlap_text(call, other) for other in pending.values() if _overlap(call, other)]
             if pending
@@ -113,14 +110,14 @@ class PendingCalls:
 
     def waited(self, work: Any) -> Sequence[str]:
         """Ends the watch of a call; returns a line where one of its inputs was written meanwhile."""
-        call = self._pending.pop(id(work), None)
+        call = self.calls.pop(id(work), None)
         if call is not None and call.rewritten():
             return [f"a tensor of {call.name} was written before the wait for it"]
         return ()
 
     def forget(self, work: Any) -> None:
         """Ends the watch of a call of which the test has learnt otherwise that it is over."""
-        self._pending.pop(id(work), None)
+        self.calls.pop(id(work), None)
 
 
 def touches_versions(operation: str, arguments: Arguments) -> bool:

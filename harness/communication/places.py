@@ -37,7 +37,7 @@ class Places:
 
     def __init__(self, log: CallLog) -> None:
         self._log = log
-        self._texts: dict[tuple[CodeType, int], tuple[int, str]] = {}
+        self._texts: dict[tuple[int, int], tuple[int, str]] = {}  # by id of the code, and instruction
         self.last = ""
         self.by_library = False
 
@@ -56,11 +56,10 @@ class Places:
         inside = _INSIDE
         while frame is not None:
             code = frame.f_code
-            name = inside.get(code, _UNKNOWN)
-            if name is _UNKNOWN:
-                name = inside[code] = _kind(code)
+            asked = inside.get(id(code))
+            name = _owner(code) if asked is None else asked[0]
             if name is None:
-                known = self._texts.get((code, frame.f_lasti))
+                known = self._texts.get((id(code), frame.f_lasti))
                 if known is None:
                     known = self._text(frame)
                 number, self.last = known
@@ -76,7 +75,7 @@ class Places:
     def _text(self, frame: FrameType) -> tuple[int, str]:
         code = frame.f_code
         place = Frame(code.co_filename, frame.f_lineno or 0, code.co_name).place
-        known = self._texts[code, frame.f_lasti] = (self._log.text(place), place)
+        known = self._texts[id(code), frame.f_lasti] = (self._log.text(place), place)
         return known
 
 
@@ -84,13 +83,19 @@ def know(module: ModuleType) -> None:
     """Finds out now whose a module's functions are, before ranks are forked that would each do so."""
     for function in vars(module).values():
         if type(function) is FunctionType:  # isinstance would ask what stands in for deprecated names
-            for code in (function.__code__, inspect.unwrap(function).__code__):
-                if code not in _INSIDE:
-                    _INSIDE[code] = _kind(code)
+            _owner(function.__code__)
+            _owner(inspect.unwrap(function).__code__)
 
 
-def _kind(code: CodeType) -> str | None:
+def _owner(code: CodeType) -> str | None:
     """Whose code it is: None for the user's, the name of an object collective, ``_LIBRARY``, else ""."""
+    asked = _INSIDE.get(id(code))
+    if asked is None:
+        asked = _INSIDE[id(code)] = (_find_owner(code), code)
+    return asked[0]
+
+
+def _find_owner(code: CodeType) -> str | None:
     if code.co_filename.startswith("<"):
         return ""  # what the compiler made of a function: the user's line is the one that calls it
     if Frame(code.co_filename, 0, code.co_name).users:
@@ -100,8 +105,9 @@ def _kind(code: CodeType) -> str | None:
     return "" if code.co_filename.startswith(_HARNESS) or _C10D.search(code.co_filename) else _LIBRARY
 
 
-_INSIDE: dict[CodeType, str | None] = {}  # what ``_kind`` says, by code
-_UNKNOWN = "?"
+# What ``_find_owner`` says, by id of the code, which is kept so that no other one gets its id. The hash of a
+# code object takes longer than the rest of a look-up.
+_INSIDE: dict[int, tuple[str | None, CodeType]] = {}
 _LIBRARY = "a library"
 _HARNESS = __file__.rpartition("/communication/")[0] + "/"
 # Where the public functions are, which a user's code calls.

@@ -57,7 +57,7 @@ class Recorder:
         self._made: dict[str, tuple[int, str]] = {}  # group's name -> its generation, and where it was made
         self._made_there: Counter[tuple[str, tuple[int, ...]]] = Counter()  # groups by line and members
         self._open: dict[int, int] = {}  # id of a work handle -> token of the log
-        self._not_waited: dict[int, int] = {}  # those of them that the rank does not wait for yet
+        self.not_waited: dict[int, int] = {}  # those of them that the rank does not wait for yet
         self._pending = PendingCalls()
         self._unseen: dict[int, int] = {}  # address of a tensor -> token of the log
         self._layouts: dict[
@@ -73,7 +73,7 @@ class Recorder:
     def forget_calls(self) -> None:
         """Forgets the calls of the test before; the groups stay."""
         self._open.clear()
-        self._not_waited.clear()
+        self.not_waited.clear()
         self._unseen.clear()
         self._pending.clear()
         if self._log.edition != self._edition:
@@ -95,13 +95,13 @@ class Recorder:
     ) -> int:
         """Records that a call starts; returns its token.
 
-        ``key`` stands for what the call is given: ``arguments`` is called for the first of each. ``unseen``:
+        ``key`` stands for operation and arguments: ``arguments`` is called for the first of each. ``unseen``:
         C++ makes the call, and will wait for it.
         """
         known = self._groups.get(id(group))
         if known is None or known.of() is not group:
             known = self._group(group)
-        found = known.signatures.get((operation, key))
+        found = known.signatures.get(key)
         if found is None:
             found = self._signature(known, operation, key, arguments())
         if found == NOT_RECORDED:
@@ -144,17 +144,17 @@ class Recorder:
             found = NOT_RECORDED
         else:
             found = self._log.text(signature_of(operation, arguments, group.signature))
-        group.signatures[operation, key] = found
+        group.signatures[key] = found
         return found
 
     def _named(
         self, group: _Group, operation: str, key: Hashable, name: str, arguments: Callable[[], Arguments]
     ) -> int:
         """The signature of a backend's call that is a part of the user's call ``name``."""
-        found = group.signatures.get((name, operation, key))
+        found = group.signatures.get((name, key))
         if found is None:
             made = replace(signature_of(operation, arguments(), group.signature), operation=name)
-            found = group.signatures[name, operation, key] = self._log.text(made)
+            found = group.signatures[name, key] = self._log.text(made)
         return found
 
     def _group(self, group: Any) -> _Group:
@@ -191,11 +191,11 @@ class Recorder:
             self._log.end(token)
             return
         if len(self._open) >= 4 * ENTRIES:
-            self._not_waited.clear()
+            self.not_waited.clear()
             self._open.clear()  # handles without a wait; the ring has dropped their entries long ago
         self._open[id(work)] = token
         if own_work:
-            self._not_waited[id(work)] = token
+            self.not_waited[id(work)] = token
 
     def refused(self, token: int, group: Any, operation: str, error: BaseException) -> None:
         """Records that a call raised. One that was refused for its arguments gets no number in its group."""
@@ -228,14 +228,9 @@ class Recorder:
         self._pending.forget(work)
         self.waited(work)
 
-    @property
-    def has_handles(self) -> bool:
-        """Whether the rank has work handles for which it does not wait yet."""
-        return bool(self._not_waited)
-
     def waits(self, work: object, bounded: bool = False) -> None:
         """Records that the rank begins to wait for a work handle; ``bounded``: with a timeout."""
-        token = self._not_waited.pop(id(work), None)
+        token = self.not_waited.pop(id(work), None)
         if token is None and bounded:
             token = self._open.get(id(work))
         if token is not None:
@@ -243,7 +238,7 @@ class Recorder:
 
     def waited(self, work: object, raised: bool = False) -> None:
         """Records that a call has ended, because a wait for its handle returned or ``raised``."""
-        if self._pending and (found := self._pending.waited(work)):
+        if self._pending.calls and (found := self._pending.waited(work)):
             self._tell(Check.WRITTEN, found)
         token = self._open.pop(id(work), None)
         if token is not None:
@@ -322,9 +317,9 @@ class Recorder:
         return self._log.begin(self._log.text(signature), place, 1, 1, python_threads(), waits=waits)
 
 
-def key_and_arguments(arguments: Arguments) -> tuple[Hashable, Callable[[], Arguments]]:
-    """The key of arguments that were read already, and a function that gives them."""
-    return key_of(arguments), lambda: arguments
+def key_and_arguments(operation: str, arguments: Arguments) -> tuple[Hashable, Callable[[], Arguments]]:
+    """The key of a call whose arguments were read already, and a function that gives them."""
+    return key_of(operation, arguments), lambda: arguments
 
 
 def _group_name(group: Any) -> str:

@@ -163,7 +163,7 @@ def _waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
         recorder = taps.recorder
         if recorder is None:
             return original(self, *args, **kwargs)
-        if args or kwargs or recorder.has_handles:
+        if recorder.not_waited or args or kwargs:
             recorder.waits(self, bool(args or kwargs))
         try:
             found = original(self, *args, **kwargs)

@@ -322,7 +322,9 @@ class RankThreads:
         if call is None or call.token is not None:
             return
         thread, name = call.thread, str(call.group.group_name)
-        call.token = thread.recorder.began(call.group, call.operation, *key_and_arguments(call.arguments))
+        call.token = thread.recorder.began(
+            call.group, call.operation, *key_and_arguments(call.operation, call.arguments)
+        )
         thread.log.wait(call.token)
         if thread.values is not None:
             call.values = thread.values.began(call.token, call.operation, call.arguments)

@@ -167,8 +167,12 @@ class KeyTest(unittest.TestCase):
 
     def test_key_of(self) -> None:
         """The key of arguments that were read."""
-        self.assertEqual(key_of(Arguments((TWO,), tag=1)), key_of(Arguments((torch.zeros(2),), tag=1)))
-        self.assertNotEqual(key_of(Arguments((TWO,), tag=1)), key_of(Arguments((TWO,), tag=2)))
+        self.assertEqual(
+            key_of("send", Arguments((TWO,), tag=1)), key_of("send", Arguments((torch.zeros(2),), tag=1))
+        )
+        self.assertNotEqual(
+            key_of("send", Arguments((TWO,), tag=1)), key_of("send", Arguments((TWO,), tag=2))
+        )
 
 
 if __name__ == "__main__":

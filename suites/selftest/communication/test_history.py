@@ -212,7 +212,6 @@ class LogTest(unittest.TestCase):
 
     def setUp(self) -> None:
         memory = mmap.mmap(-1, LOG_BYTES)
-        self.addCleanup(memory.close)
         self.log = CallLog(memory)
 
     def make(self, *calls: Call) -> None:

@@ -28,7 +28,6 @@ class PlacesTest(unittest.TestCase):
 
     def setUp(self) -> None:
         memory = mmap.mmap(-1, LOG_BYTES)
-        self.addCleanup(memory.close)
         self.places = Places(CallLog(memory))
         self.found: list[ObjectCall | None] = []
 

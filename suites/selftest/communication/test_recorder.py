@@ -42,7 +42,6 @@ class RecorderTest(unittest.TestCase):
 
     def setUp(self) -> None:
         self.memory = mmap.mmap(-1, LOG_BYTES)
-        self.addCleanup(self.memory.close)
         self.recorder = Recorder(CallLog(self.memory), lambda group: (0, 1))
         self.group = Group()
 
@@ -52,7 +51,7 @@ class RecorderTest(unittest.TestCase):
 
     def begin(self, operation: str = "all_reduce", group: Any = None, **fields: Any) -> int:
         """Begins a call."""
-        key = key_and_arguments(fields.pop("arguments", TENSOR))
+        key = key_and_arguments(operation, fields.pop("arguments", TENSOR))
         return self.recorder.began(group or self.group, operation, *key, **fields)
 
     def test_numbers(self) -> None:
@@ -195,11 +194,11 @@ class RecorderTest(unittest.TestCase):
         """After the log has forgotten its texts, calls have theirs again."""
         log = CallLog(self.memory)
         recorder = Recorder(log, lambda group: (0, 1))
-        recorder.began(self.group, "barrier", *key_and_arguments(TENSOR))
+        recorder.began(self.group, "barrier", *key_and_arguments("barrier", TENSOR))
         log.text("x" * 150_000)
         log.clear()
         recorder.forget_calls()
-        recorder.began(self.group, "barrier", *key_and_arguments(TENSOR))
+        recorder.began(self.group, "barrier", *key_and_arguments("barrier", TENSOR))
         (call,) = self.calls()
         self.assertEqual(call.signature.operation, "barrier")
         self.assertIn("test_recorder.py", call.place)

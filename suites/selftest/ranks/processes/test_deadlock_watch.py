@@ -32,7 +32,6 @@ class WatchTest(unittest.TestCase):
             file = call_log.memory_file()
             self.addCleanup(os.close, file)
             memory = mmap.mmap(file, call_log.LOG_BYTES)
-            self.addCleanup(memory.close)
             self.files.append(file)
             self.logs.append(CallLog(memory))
 
