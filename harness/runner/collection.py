@@ -206,7 +206,9 @@ def choose(
         picked = selection.Selection(units, others.slow)
     else:
         picked = _select(units, want.targets, options, slow)
-    return Selected(picked.units, tuple(ready_records(picked.units, found)), picked.slow, gone=gone)
+    return Selected(
+        picked.units, tuple(ready_records(picked.units, found, want.sources)), picked.slow, gone=gone
+    )
 
 
 def _in_place_of(test_id: str, found: Mapping[str, ModuleTests]) -> list[Unit]:
@@ -240,16 +242,22 @@ def _select(
     )
 
 
-def ready_records(units: Iterable[Unit], found: Mapping[str, ModuleTests]) -> Iterable[TestRecord]:
+def ready_records(
+    units: Iterable[Unit], found: Mapping[str, ModuleTests], sources: Mapping[str, Path]
+) -> Iterable[TestRecord]:
     """Yields the records of the units that cannot run.
 
-    Their module does not import or skips itself, or several tests share their id.
+    Their module does not import or skips itself, or needs pytest, which cannot run it here, or several tests
+    share their id. ``sources`` are the modules' files.
     """
     several = discovery.duplicates(found.values())
     for unit in units:
         module = found[unit.module]
         if module.error:
             yield controller_records.broken_module(unit, module.error)
+        elif module.refusal:
+            path = os.path.relpath(sources[unit.module])
+            yield controller_records.refused_module(unit, module.refusal, path)
         elif module.skipped is not None:
             yield controller_records.skipped_module(unit, module.skipped)
         elif unit.id in several:

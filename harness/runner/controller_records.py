@@ -112,6 +112,12 @@ def broken_module(unit: Unit, error: str) -> TestRecord:
     return _of_module(unit, Status.ERROR, f"{unit.module} does not import: {last}", details)
 
 
+def refused_module(unit: Unit, refusal: str, path: str) -> TestRecord:
+    """The record of a module that pytest would have to run and cannot; ``path`` is the module's file."""
+    reason = refusal.split("\n", 1)[0]
+    return _of_module(unit, Status.ERROR, reason, f"{refusal}\nby pytest alone: python -m pytest {path}")
+
+
 def skipped_module(unit: Unit, reason: str) -> TestRecord:
     """The record of a module that raised SkipTest while it was imported."""
     return _of_module(unit, Status.SKIPPED, reason, "")

@@ -45,7 +45,7 @@ Stamp = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ModuleTests:
-    """The units of an imported module, or the reason why it has none. ``dirty`` is as in ``Loaded``."""
+    """The units of an imported module, or why it has none. The reasons and ``dirty`` are as in ``Loaded``."""
 
     module: str
     units: tuple[Unit, ...] = ()
@@ -53,11 +53,12 @@ class ModuleTests:
     skipped: str | None = None
     duplicates: tuple[str, ...] = ()
     dirty: bool = False
+    refusal: str = ""
 
     @property
     def all_units(self) -> tuple[Unit, ...]:
-        """The units, or one stand-in for the module where it does not import or skips itself."""
-        if self.error:
+        """The units, or one stand-in for the module where it cannot run or skips itself."""
+        if self.error or self.refusal:
             return (of_id(FAILED_MODULE + self.module, self.module),)
         if self.skipped is not None:
             return (of_id(SKIPPED_MODULE + self.module, self.module),)
@@ -73,6 +74,7 @@ def module_tests(loaded: Loaded) -> ModuleTests:
         loaded.skipped,
         tuple(loaded.duplicates),
         loaded.dirty,
+        loaded.refusal,
     )
 
 
@@ -223,7 +225,7 @@ class Cache:
     def put(self, loaded: Loaded) -> None:
         """Stores a module's tests, or forgets a module that did not import: its error may be gone later."""
         stamps = {file: list(stamp(file) or ()) for file in loaded.files}
-        if loaded.error or not stamps:
+        if loaded.error or loaded.refusal or not stamps:
             self._changed = self._entries.pop(loaded.module, None) is not None or self._changed
             return
         entry = {

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import sys
 import traceback
 import unittest
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import ModuleType
 
 from harness.requirements import requirements_of
 from harness.requirements.merged import Requirements
+from harness.runner import pytest_outcomes, pytest_use
 from harness.runner.duplicate_ids import Loader
 from harness.runner.unit import Demand, Unit, of_id
 from harness.settings import SUPERVISED, EnvVar
@@ -29,7 +32,8 @@ class Listing:
     """A module's tests: units, test objects by id, and the ids that several different tests share.
 
     ``files`` are the sources that the list depends on. Where the import failed, ``error`` is its traceback;
-    where the module raised SkipTest, ``skipped`` is the reason.
+    where the module raised SkipTest, ``skipped`` is the reason; where pytest would have to run it and cannot,
+    ``refusal`` says why.
     """
 
     units: list[Unit] = field(default_factory=list)
@@ -38,24 +42,74 @@ class Listing:
     files: list[str] = field(default_factory=list)
     error: str = ""
     skipped: str | None = None
+    refusal: str = ""
+
+
+class PytestTest(unittest.TestCase):
+    """Stands for a test that pytest has to run, in the place of the TestCase that unittest would run.
+
+    ``file`` is the test module's, and ``case`` the test's class where that is a TestCase.
+    """
+
+    def __init__(self, file: str, case: type[unittest.TestCase] | None) -> None:
+        super().__init__("debug")  # any method that there is: pytest calls the test's own
+        self.file = file
+        self.case = case
 
 
 def list_module(name: str) -> Listing:
-    """Imports a module and lists its tests. Never raises: an error of the import is in the result."""
+    """Imports a module and lists its tests. Never raises: an error of the import is in the result.
+
+    The tests of a module that needs pytest are listed by pytest, which imports it, so that its ``assert``
+    statements tell the values.
+    """
     try:
         if os.environ.get(EnvVar.DROP_IN) == "1":
             importlib.import_module("harness.dropin").install()
+        file, use, files = _source_use(name)
+        if use:
+            return _by_pytest(name, file, use, files)
         module = importlib.import_module(name)
         loader = Loader()
-        suite = loader.loadTestsFromModule(module)
+        tests = list(flatten(loader.loadTestsFromModule(module)))
+        use = pytest_use.use_in_module(module, [getattr(test, "_testFunc", None) for test in tests])
+        if use and file:
+            return _by_pytest(name, file, use, files)
     except unittest.SkipTest as skip:
         return Listing(skipped=str(skip) or "no reason given")
     except BaseException as error:  # noqa: BLE001 - a module may raise anything, SystemExit too; it is reported
+        if pytest_outcomes.skips_module(error):
+            return Listing(skipped=str(error) or "no reason given")
         return Listing(error=import_error_text(error))
     listing = Listing()
-    for test in flatten(suite):
+    for test in tests:
         _add(listing, test, module, loader)
-    listing.files = project_files(module, listing.tests.values())
+    listing.files = project_files(module, {type(test) for test in listing.tests.values()})
+    return listing
+
+
+def _source_use(name: str) -> tuple[str, str, tuple[str, ...]]:
+    """A module's file, what of pytest it needs before it is imported, and the files beside it that say so."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except BaseException:  # noqa: BLE001 - a package above may raise anything; the import meets it again
+        return "", "", ()
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return "", "", ()
+    file = Path(spec.origin).resolve()
+    around, files = pytest_use.use_around(file, Path.cwd())
+    use = around or pytest_use.use_in_source(file.read_text(encoding="utf-8", errors="replace"))
+    return str(file), use, files
+
+
+def _by_pytest(name: str, file: str, use: str, files: tuple[str, ...]) -> Listing:
+    try:
+        lister = importlib.import_module("harness.runner.pytest_listing")
+    except ModuleNotFoundError as error:
+        return Listing(refusal=f"{name} needs pytest ({use}), which is not installed\n{error}")
+    listing: Listing = lister.list_by_pytest(name, file)
+    if listing.files:
+        listing.files = sorted({*listing.files, *files})
     return listing
 
 
@@ -159,7 +213,11 @@ _CLASS_FIXTURES = ("setUpClass", "tearDownClass")
 
 def source_of(test: unittest.TestCase, method_name: str) -> tuple[str, int]:
     """The file and line of a test method, without its decorators; ("", 0) where it is not Python code."""
-    function = getattr(test, method_name, None)
+    return source_of_function(getattr(test, method_name, None))
+
+
+def source_of_function(function: object) -> tuple[str, int]:
+    """The file and line of a function, without its decorators; ("", 0) where it is not Python code."""
     for _ in range(100):  # a cycle of __wrapped__, a user's bug, must not hang the runner
         wrapped = getattr(function, "__wrapped__", None)
         if wrapped is None:
@@ -169,15 +227,15 @@ def source_of(test: unittest.TestCase, method_name: str) -> tuple[str, int]:
     return (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
 
 
-def project_files(module: ModuleType, tests: Iterable[unittest.TestCase]) -> list[str]:
-    """The source files that a module's list of tests depends on.
+def project_files(module: ModuleType, cases: Iterable[type]) -> list[str]:
+    """The source files that a module's list of tests of these classes depends on.
 
     They are the module's file and those of its classes' bases. For a module outside of this project, every
     other imported source that is no test module is added, because any may hold a table that tests are made
     from. Files of installed packages are left out, and so are this project's helpers: the cache's key covers
     both.
     """
-    classes = {cls for test in tests for cls in type(test).__mro__}
+    classes = {cls for case in cases for cls in case.__mro__}
     names = {module.__name__, *(cls.__module__ for cls in classes)}
     files = {getattr(sys.modules.get(name), "__file__", None) for name in names}
     own = getattr(module, "__file__", None)

@@ -22,6 +22,7 @@ from typing import Any
 from harness.errors import ProtocolError
 from harness.plain_fields import checked
 from harness.runner.plan import Attempt
+from harness.runner.unit import split_id
 
 # Number of descriptors that follow a Fork: the worker's message socket, its output pipe, its stack-dump pipe.
 FORK_FDS = 3
@@ -47,7 +48,8 @@ class Loaded:
     """Zygote to controller: the result of importing a module.
 
     ``units`` are ``unit.to_json`` values; ``error`` is the traceback where the import failed, ``skipped`` the
-    reason where the module raised ``SkipTest``. ``dirty`` is set where the import left threads running, or
+    reason where the module raised ``SkipTest``, and ``refusal`` the reason where pytest would have to run it
+    and cannot. ``dirty`` is set where the import left threads running, or
     process groups and the like: workers must not be forked from this process any more. ``import_s`` is the
     duration of the import, None where it imported torch too, whose time belongs to no single module.
     ``files`` are the sources that the list of tests depends on, and ``duplicates`` the ids that several
@@ -58,6 +60,7 @@ class Loaded:
     units: list[dict[str, Any]]
     error: str = ""
     skipped: str | None = None
+    refusal: str = ""
     dirty: bool = False
     import_s: float | None = None
     files: list[str] = field(default_factory=list)
@@ -89,7 +92,7 @@ class Item:
     @property
     def class_key(self) -> str:
         """``module.case``, the key of the class's fixture in the timings."""
-        return self.id.rpartition(".")[0]
+        return split_id(self.id)[0]
 
 
 @dataclass(frozen=True, slots=True)

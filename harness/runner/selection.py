@@ -46,7 +46,7 @@ class Target:
             return False
         if unit.stands_in:
             return True
-        return not self.test or f"{unit.name}.".startswith(f"{self.test}.")
+        return self.test in ("", unit.name) or unit.name.startswith((f"{self.test}.", f"{self.test}["))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +279,11 @@ def _check(target: Target, units: Sequence[Unit]) -> None:
 def matches(pattern: str, test_id: str) -> bool:
     """True where a ``-k`` pattern matches an id, as in unittest, with regard to case.
 
-    A pattern with a ``*`` is a shell pattern for the whole id; any other is a part of it.
+    A pattern with a ``*`` is a shell pattern for the whole id; any other is a part of it. Brackets are
+    brackets, too, for the ids of pytest's parameters.
     """
-    return fnmatchcase(test_id, pattern if "*" in pattern else f"*{pattern}*")
+    whole = pattern if "*" in pattern else f"*{pattern}*"
+    return fnmatchcase(test_id, whole) or fnmatchcase(test_id, whole.replace("[", "[[]"))
 
 
 def check_patterns(option: str, patterns: Iterable[str], modules: Sequence[str]) -> None:
@@ -301,7 +303,7 @@ def _covers(pattern: str, name: str) -> bool:
 
     The root package may be left out: ``c10d`` covers all tests of ``suites.c10d``.
     """
-    return any(fnmatchcase(part, pattern) for part in _around(name))
+    return any(part == pattern or fnmatchcase(part, pattern) for part in _around(name))
 
 
 def _may_cover(pattern: str, module: str) -> bool:

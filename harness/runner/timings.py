@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.runner.unit import Unit
+from harness.runner.unit import Unit, split_id
 
 VERSION = 1
 # Seconds for a test whose package has no entries: the time of a small multi-rank test on two cores.
@@ -104,10 +104,10 @@ class Timings:
 
 def _around(test_id: str) -> Iterator[str]:
     """Yields the names of a test's class, module and packages, the class first."""
-    name, dot, _ = test_id.rpartition(".")
-    while dot:
+    name, _ = split_id(test_id)
+    while name:
         yield name
-        name, dot, _ = name.rpartition(".")
+        name = name.rpartition(".")[0]
 
 
 def merge(old: Timings, runs: Iterable[Timings]) -> Timings:

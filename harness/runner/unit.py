@@ -70,7 +70,7 @@ class Unit:
     @property
     def class_id(self) -> str:
         """The class's name with the module that defines it; also the key of its fixture."""
-        return self.id.rpartition(".")[0]
+        return split_id(self.id)[0]
 
     @property
     def name(self) -> str:
@@ -88,9 +88,19 @@ class Unit:
         return self.broken or self.id == SKIPPED_MODULE + self.module
 
 
+def split_id(test_id: str) -> tuple[str, str]:
+    """Splits an id into its class and its method, whose parameters (``test_x[0.5]``) may have dots.
+
+    The class has its module before it; it is the module alone for a function.
+    """
+    name, bracket, parameters = test_id.partition("[")
+    owner, _, method = name.rpartition(".")
+    return owner, f"{method}{bracket}{parameters}"
+
+
 def of_id(test_id: str, module: str, **fields: Any) -> Unit:
     """The unit of a test with this id that was loaded from ``module``; ``fields`` are those of ``Unit``."""
-    case, _, method = test_id.removeprefix(module + ".").rpartition(".")
+    case, method = split_id(test_id.removeprefix(module + "."))
     return Unit(id=test_id, module=module, case=case, method=method, **fields)
 
 

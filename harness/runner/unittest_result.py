@@ -18,6 +18,7 @@ from typing import Any
 from harness.errors import InterruptReport, RankProblem
 from harness.outcomes import Status, TestOutcome
 from harness.record import SubtestRecord, TestRecord
+from harness.runner import pytest_outcomes
 from harness.runner.output_capture import elide
 from harness.runner.rank_records import rank_records, subtest_records
 from harness.system import originals
@@ -77,6 +78,11 @@ class RunningTest:
             took = monotonic() - began
             if took > FIXTURE_LEAST_S:
                 self.fixtures[fixture] = self.fixtures.get(fixture, 0.0) + took
+
+    def add_subtest(self, record: SubtestRecord) -> None:
+        """Adds the record of a sub-test that failed or was skipped, unless there are ``SUBTESTS_MAX``."""
+        if len(self.subtests) < SUBTESTS_MAX:
+            self.subtests.append(record)
 
     def verdict(self) -> tuple[Status, str]:
         """The test's status and reason. Errors come before failures, and both before any other status.
@@ -172,8 +178,16 @@ class RecordingResult(unittest.TestResult):
             self.running.warnings = (warning,)
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:
-        """Called where the test or one of its fixtures raised an exception."""
-        self._trouble(Status.ERROR, test, err)
+        """Called where the test or one of its fixtures raised an exception.
+
+        Those of ``pytest.skip`` and ``pytest.xfail``, which a helper may call, mean the same as in pytest.
+        """
+        if pytest_outcomes.is_skip(err[1]):
+            self.addSkip(test, err[1])
+        elif pytest_outcomes.is_expected(err[1]):
+            self.addExpectedFailure(test, err)
+        else:
+            self._trouble(Status.ERROR, test, err)
 
     def addFailure(self, test: unittest.TestCase, err: Any) -> None:
         """Called where an assertion of the test failed."""
@@ -188,7 +202,7 @@ class RecordingResult(unittest.TestResult):
             self.running.skips.append(reason)
         else:
             self.running.subtests_run += 1
-            self._subtest(SubtestRecord(description, Status.SKIPPED, reason))
+            self.running.add_subtest(SubtestRecord(description, Status.SKIPPED, reason))
 
     @originals.harness_code
     def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:
@@ -208,18 +222,17 @@ class RecordingResult(unittest.TestResult):
         status = Status.FAILED if issubclass(err[0], test.failureException) else Status.ERROR
         description = _description(subtest) or "(no description)"
         trouble = self._trouble(status, test, err, f"sub-test {description}")
-        self._subtest(SubtestRecord(description, status, elide(trouble.details, DETAILS_MAX // 10)))
+        record = SubtestRecord(description, status, elide(trouble.details, DETAILS_MAX // 10))
+        self.running.add_subtest(record)
 
     def addDuration(self, test: unittest.TestCase, elapsed: float) -> None:
         """Called by Python 3.12 and later with the test's duration, which the worker measures itself."""
 
-    def _subtest(self, record: SubtestRecord) -> None:
-        if len(self.running.subtests) < SUBTESTS_MAX:
-            self.running.subtests.append(record)
-
     @originals.harness_code
     def _trouble(self, status: Status, test: object, err: ExcInfo, where: str = "") -> Trouble:
         error = err[1]
+        if pytest_outcomes.is_failure(error):
+            status = Status.FAILED
         if self._post_mortem is not None and not isinstance(error, RankProblem):
             self._post_mortem(err)
         told = False

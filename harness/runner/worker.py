@@ -7,13 +7,14 @@ begins and ends, runs unittest's fixtures around the tests that share them, and 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import pdb
 import socket
 import sys
 import traceback
 import unittest
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import monotonic, time  # by name, because a test may leave ``time.time`` patched
 from typing import NoReturn
 
@@ -21,7 +22,7 @@ from harness import coverage_hook
 from harness.errors import InterruptReport
 from harness.outcomes import Status
 from harness.record import to_json
-from harness.runner.listing import list_module, source_of
+from harness.runner.listing import PytestTest, list_module, source_of
 from harness.runner.messages import Began, Debugging, Done, Ended, Fork, Item, Message, encode
 from harness.runner.output_capture import marker_line
 from harness.runner.unittest_result import (
@@ -227,14 +228,19 @@ class BatchRunner:
         posix.flush_streams()
         self._reporter.send(Ended(item.seq, to_json(running.record())))
 
-    @originals.harness_code
     def _post_mortem(self, err: ExcInfo) -> None:
-        self._reporter.send(Debugging(True))
-        error = err[1]
-        show_users_frames(error)
-        traceback.print_exception(type(error), error, error.__traceback__)
-        pdb.post_mortem(error.__traceback__)
-        self._reporter.send(Debugging(False))
+        post_mortem(self._reporter, err)
+
+
+@originals.harness_code
+def post_mortem(reporter: WorkerChannel, err: ExcInfo) -> None:
+    """Opens a debugger where an exception was raised; meanwhile the controller leaves it the terminal."""
+    reporter.send(Debugging(True))
+    error = err[1]
+    show_users_frames(error)
+    traceback.print_exception(type(error), error, error.__traceback__)
+    pdb.post_mortem(error.__traceback__)
+    reporter.send(Debugging(False))
 
 
 class _Missing(unittest.TestCase):
@@ -257,12 +263,19 @@ def run_batch(
 ) -> None:
     """Runs a batch in this worker process, reports on ``channel``, and writes markers to ``output``."""
     reporter = WorkerChannel(channel, output, None if order.stream or order.terminal else order.marker)
-    has_ranks = any(starts_ranks(tests[item.id]) for item in order.items if item.id in tests)
+    found = {item.id: tests[item.id] for item in order.items if item.id in tests}
+    has_ranks = any(starts_ranks(test) for test in found.values())
     if order.threads is not None and not has_ranks:  # a worker with a thread pool could not fork ranks
         intra_op_threads.set_in_torch(intra_op_threads.asked_for(os.environ) or order.threads)
     if not order.terminal and not os.environ.get("PYTHONBREAKPOINT"):
         sys.breakpointhook = refuse_breakpoint
-    BatchRunner(order, tests, reporter).run()
+    if not found:  # the zygote has not kept what importing the module left behind
+        found = list_module(order.items[0].module).tests
+    file = pytest_file(found.values())
+    if file is not None:
+        importlib.import_module("harness.runner.pytest_worker").run_by_pytest(order, file, reporter)
+    else:
+        BatchRunner(order, found, reporter).run()
     posix.flush_streams()
     reporter.send(Done())
 
@@ -277,7 +290,12 @@ def refuse_breakpoint(*_: object, **__: object) -> NoReturn:
 
 def starts_ranks(test: unittest.TestCase) -> bool:
     """Whether a test starts ranks as processes: it then has upstream's method ``_spawn_processes``."""
-    return hasattr(test, "_spawn_processes")
+    return hasattr(test.case if isinstance(test, PytestTest) else test, "_spawn_processes")
+
+
+def pytest_file(tests: Iterable[unittest.TestCase]) -> str | None:
+    """The file of tests that pytest has to run; None for those of unittest. A module has no tests of both."""
+    return next((test.file for test in tests if isinstance(test, PytestTest)), None)
 
 
 def guarded(body: Callable[[], None]) -> int:

@@ -146,6 +146,7 @@ class Zygote:
             [to_json(unit) for unit in listing.units],
             listing.error,
             listing.skipped,
+            listing.refusal,
             dirty=was_clean and not self._clean,
             import_s=import_s if had_torch == ("torch" in sys.modules) else None,
             files=listing.files,

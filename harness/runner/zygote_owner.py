@@ -118,7 +118,7 @@ class ZygoteOwner:
         return self._zygote
 
     def _note(self, loaded: Loaded, show_notice: Callable[[str], None]) -> None:
-        if loaded.error:
+        if loaded.error or loaded.refusal:
             self._broken.add(loaded.module)
         elif loaded.module not in self._loaded:
             self._loaded.append(loaded.module)

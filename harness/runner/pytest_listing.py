@@ -1,0 +1,99 @@
+"""Lists the tests of a module that runs through pytest, as pytest collects them, and imports it by that."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import types
+import unittest
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from harness.runner.listing import Listing, PytestTest, project_files, source_of_function, unit_of
+from harness.runner.pytest_reports import skip_reason
+from harness.runner.pytest_session import QuietPlugin, case_of, run_session, test_id
+from harness.runner.unit import Unit, of_id
+
+
+class CollectionPlugin(QuietPlugin):
+    """Keeps what pytest has collected from a file."""
+
+    def __init__(self) -> None:
+        self.items: list[pytest.Item] = []
+        self.errors: list[str] = []
+        self.skips: list[str] = []
+        self.finished = False
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Called for the file, its classes and the directories above."""
+        if report.failed:
+            self.errors.append(report.longreprtext)
+        elif report.skipped:
+            self.skips.append(skip_reason(report))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Keeps the items and runs none."""
+        self.items = list(session.items)
+        self.finished = True
+        return True
+
+
+def list_by_pytest(name: str, file: str) -> Listing:
+    """The tests of the module ``name`` in ``file``, as pytest collects them; their objects are PytestTest."""
+    plugin = CollectionPlugin()
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        run_session(file, plugin)
+    text = said.getvalue().strip()
+    print(text, end="\n" if text else "", file=sys.stderr)
+    if plugin.errors:
+        errors = "\n\n".join(plugin.errors)
+        if name not in sys.modules:
+            return Listing(error=errors)
+        return Listing(refusal=f"pytest cannot collect {name}: {errors}")
+    if not plugin.finished:
+        return Listing(refusal=f"pytest cannot collect {name}: {_gist(text)}\n{text}")
+    if plugin.skips and not plugin.items:
+        return Listing(skipped="; ".join(dict.fromkeys(plugin.skips)))
+    listing = Listing()
+    module = sys.modules.get(name) or types.ModuleType(name)
+    for item in plugin.items:
+        _add(listing, item, module, file)
+    listing.files = project_files(module, _cases(plugin.items))
+    return listing
+
+
+def _gist(text: str) -> str:
+    """The line of what pytest said that tells why it has ended."""
+    lines = [line for line in text.splitlines() if line.strip()] or ["it has ended before"]
+    return next((line for line in lines if "error:" in line), lines[0])
+
+
+def _cases(items: Iterable[pytest.Item]) -> set[type]:
+    return {case for case in map(case_of, items) if case is not None}
+
+
+def _add(listing: Listing, item: pytest.Item, module: types.ModuleType, file: str) -> None:
+    case = case_of(item)
+    unit = _of_case(item, case, module) if case is not None else _of_function(item, module)
+    if unit.id in listing.tests:
+        listing.duplicates.append(unit.id)
+        return
+    listing.tests[unit.id] = PytestTest(file, case)
+    listing.units.append(unit)
+
+
+def _of_case(item: pytest.Item, case: type[unittest.TestCase], module: types.ModuleType) -> Unit:
+    unit = unit_of(case(item.name), module)
+    return replace(unit, imported=case.__module__ != module.__name__)
+
+
+def _of_function(item: pytest.Item, module: types.ModuleType) -> Unit:
+    file, line = source_of_function(getattr(item, "obj", None))
+    if not file:
+        file, line = str(item.path), (item.location[1] or 0) + 1
+    return of_id(test_id(item, module.__name__), module.__name__, file=file, line=line)

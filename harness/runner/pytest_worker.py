@@ -1,0 +1,160 @@
+"""Runs a batch of tests through pytest in a worker, and reports each like a test that unittest runs.
+
+Which tests run, in which order, how often and until when stays the runner's matter; pytest calls each with
+its fixtures, and tears those down that the next one does not share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from time import monotonic, time  # by name, because a test may leave ``time.time`` patched
+
+import pytest
+
+from harness.errors import InterruptReport, RankProblem
+from harness.outcomes import Status
+from harness.record import to_json
+from harness.runner.listing import source_of_function
+from harness.runner.messages import Began, Ended, Fork, Item
+from harness.runner.pytest_reports import add_report, note_case
+from harness.runner.pytest_session import QuietPlugin, run_session, test_id
+from harness.runner.unittest_result import RunningTest, Trouble, details_of, headline
+from harness.runner.worker import WorkerChannel, post_mortem
+from harness.system import originals, posix
+
+
+def run_by_pytest(order: Fork, file: str, reporter: WorkerChannel) -> None:
+    """Runs the items of a ``Fork``, which are all of one file.
+
+    A session that a test ends, by Ctrl-C or ``pytest.exit``, is followed by another for the rest.
+    """
+    left = list(order.items)
+    while left:
+        plugin = BatchPlugin(order, left, reporter)
+        run_session(file, plugin)
+        if plugin.stopped:
+            return
+        if not plugin.ran:  # another session would be like this one
+            plugin.report_missing()
+
+
+class BatchPlugin(QuietPlugin):
+    """Runs the items in ``left``, and takes each out that it has reported.
+
+    ``stopped`` is True where a failure has ended the batch, and ``ran`` where pytest has come to the tests.
+    """
+
+    def __init__(self, order: Fork, left: list[Item], reporter: WorkerChannel) -> None:
+        self._order, self._left, self._reporter = order, left, reporter
+        self._running = RunningTest("")
+        self._session: pytest.Session | None = None
+        self._error: BaseException | None = None  # what the next report is about
+        self._errors: list[str] = []
+        self._patches: Iterable[originals.Patch] = ()
+        self.stopped = False
+        self.ran = False
+
+    # -- the session
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Has pytest call ``tearDown`` only after a debugger has looked at the test."""
+        super().pytest_configure(config)
+        if self._order.post_mortem:
+            config.option.usepdb = True
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keeps why the file, which pytest could collect in the zygote, cannot be collected here."""
+        if not report.passed:
+            self._errors.append(report.longreprtext)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Runs the batch's items, in the batch's order, until one leaves the session unfit for another."""
+        self._session = session
+        self.ran = not self._errors
+        found = {test_id(item, self._left[0].module): item for item in session.items}
+        self._patches = originals.restore()
+        while self.ran and self._left and not self.stopped and self._run(found):
+            continue
+        originals.apply(self._patches)
+        return True
+
+    def _run(self, found: dict[str, pytest.Item]) -> bool:
+        """Runs the next item; returns whether the session can run another."""
+        item = self._left.pop(0)
+        test = found.get(item.id)
+        if test is None:
+            self._report_missing(item)
+            return True
+        following = found.get(self._left[0].id) if self._left else None
+        self._begin(item, RunningTest(item.id, *source_of_function(getattr(test, "obj", None))))
+        interruption = self._call(test, following)
+        if interruption is not None:
+            report = InterruptReport.of(interruption)
+            if report is not None:
+                self._running.outcome = report.outcome
+            reason, details = headline(interruption), details_of(interruption)
+            self._running.troubles.append(Trouble(Status.ERROR, reason, details))
+        self._end(item)
+        return interruption is None
+
+    def _call(self, test: pytest.Item, following: pytest.Item | None) -> BaseException | None:
+        """Has pytest run a test; returns what has ended the session, which only the controller may end."""
+        originals.apply(self._patches)
+        try:
+            test.config.hook.pytest_runtest_protocol(item=test, nextitem=following)
+        except BaseException as error:  # noqa: BLE001 - see the docstring; it is reported with its traceback
+            return error
+        finally:
+            self._patches = originals.restore()
+        return None
+
+    def _begin(self, item: Item, running: RunningTest) -> None:
+        self._reporter.mark(item.seq)
+        self._running = running
+        self._reporter.send(Began(item.seq, running.started_s))
+        running.started_at, running.started_s = time(), monotonic()
+
+    def _end(self, item: Item) -> None:
+        self._running.duration_s = monotonic() - self._running.started_s
+        posix.flush_streams()
+        record = self._running.record()
+        self._reporter.send(Ended(item.seq, to_json(record)))
+        self.stopped = self._order.stop_at_failure and not record.ok
+
+    def report_missing(self) -> None:
+        """Reports every item that is left as one that pytest does not find."""
+        while self._left and not self.stopped:
+            self._report_missing(self._left.pop(0))
+
+    def _report_missing(self, item: Item) -> None:
+        self._begin(item, RunningTest(item.id))
+        why = "\n\n".join(self._errors) or f"pytest finds no test {item.id} in {item.module} any more"
+        self._running.troubles.append(Trouble(Status.ERROR, why.strip().rsplit("\n", 1)[-1], why))
+        self._end(item)
+
+    # -- reports
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Keeps the exception of the phase, and what the ranks of the test did."""
+        if call.when == "call":
+            note_case(self._running, getattr(item, "instance", None))
+        report = yield
+        self._error = call.excinfo.value if call.excinfo is not None else None
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Adds the report of a phase or a sub-test to the running test, and opens the debugger."""
+        error, self._error = self._error, None
+        add_report(self._running, report, error)
+        if not report.failed:
+            return
+        if self._order.post_mortem and error is not None and not isinstance(error, RankProblem):
+            post_mortem(self._reporter, (type(error), error, error.__traceback__))
+        if self._order.stop_at_failure and self._session is not None:
+            self._session.shouldfail = "stopped at the first failure"  # tears all fixtures down now
