@@ -36,26 +36,29 @@ _PROJECT_FILES = ("pyproject.toml", "setup.py")
 _DECIDING = re.compile(
     r"^[ \t]*(python_functions|python_classes|usefixtures|filterwarnings)\s*=|--doctest-modules", re.M
 )
-_FUNCTION = re.compile(r"^(?:async )?def (test\w*)\(", re.M)
-_LOADS_ITSELF = re.compile(r"^def load_tests\(", re.M)
+# In every source that needs pytest's runner by what it says itself.
+_PERHAPS = re.compile(r"^(?:async )?def test|^\s*(?:import|from) +(?:.*\b)?pytest\b", re.M)
 _FIXTURES = "_pytest.fixtures"
 
 
 def use_in_source(source: str) -> str:
     """What of pytest's runner a module's source needs, in words; "" where that cannot be seen in it."""
-    function = _FUNCTION.search(source)
-    if function is not None and not _LOADS_ITSELF.search(source):
-        return f"the test function {function[1]}"
-    names = sorted(_names_of_pytest(source) - INDEPENDENT) if "pytest" in source else []
-    return f"pytest.{names[0]}" if names else ""
-
-
-def _names_of_pytest(source: str) -> set[str]:
-    """The names that a source takes from the module ``pytest``; of a source with a syntax error, none."""
+    if not _PERHAPS.search(source):  # parsing takes longer than the rest
+        return ""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
-        return set()  # the import tells of it
+        return ""  # the import tells of it
+    functions = [n.name for n in tree.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    tests = [name for name in functions if name.startswith("test")]
+    if tests and "load_tests" not in functions:
+        return f"the test function {tests[0]}"
+    names = sorted(_names_of_pytest(tree) - INDEPENDENT)
+    return f"pytest.{names[0]}" if names else ""
+
+
+def _names_of_pytest(tree: ast.Module) -> set[str]:
+    """The names that a source takes from the module ``pytest``."""
     imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
     aliases = {
         (alias.asname or alias.name)

@@ -60,8 +60,7 @@ class BatchPlugin(QuietPlugin):
     def pytest_configure(self, config: pytest.Config) -> None:
         """Has pytest call ``tearDown`` only after a debugger has looked at the test."""
         super().pytest_configure(config)
-        if self._order.post_mortem:
-            config.option.usepdb = True
+        config.option.usepdb = self._order.post_mortem
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keeps why the file, which pytest could collect in the zygote, cannot be collected here."""

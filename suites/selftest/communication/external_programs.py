@@ -17,7 +17,7 @@ PROGRAMS = {name: program for name, program in by_name(*_TABLES).items() if EXTE
 globals().update(cases_of(__name__, EXTERNAL, FreshRanks, PROGRAMS))
 
 
-def test_name(program: Program) -> str:
+def method_name(program: Program) -> str:
     """Returns the name of a program's test in this module."""
     return f"{FreshRanks.__name__}{program.world_size}.test_{program.name}"
 

@@ -10,7 +10,7 @@ import unittest
 from collections.abc import Callable, Sequence
 
 from suites.selftest.communication import external_programs
-from suites.selftest.communication.external_programs import PROGRAMS, test_name
+from suites.selftest.communication.external_programs import PROGRAMS, method_name
 from suites.selftest.communication.program_verdicts import check_verdict
 from suites.selftest.communication.programs.program import Kind, Program
 from suites.selftest.ranks.external.jobs import Job
@@ -24,7 +24,7 @@ STUCK = (Kind.DEADLOCKED, Kind.DEADLOCKED_OR_ERROR)
 def start(programs: Sequence[Program]) -> Job:
     """Starts a job whose ranks run programs one after the other, all of one world size."""
     (size,) = {program.world_size for program in programs}
-    names = [test_name(program) for program in programs]
+    names = [method_name(program) for program in programs]
     return Job(*[names] * size, module=external_programs.__name__, HARNESS_TIMEOUT=DEADLINE)
 
 
@@ -48,7 +48,7 @@ class ExternalTest(unittest.TestCase):
             job = job_of_the_others()
         for rank in range(program.world_size):
             with self.subTest(rank=rank):
-                found = job.verdicts(rank).get(test_name(program))
+                found = job.verdicts(rank).get(method_name(program))
                 verdict, text = found or ("ERROR", job.printed[rank])  # a stuck process prints its verdict
                 warned = text.splitlines() if verdict == "pass" else []
                 check_verdict(self, program, verdict, text, warned)
