@@ -22,7 +22,8 @@ Runs the conformance suites, or the tests that are named, in worker processes.
 
 NAME is a suite (c10d), a module (suites.aot.test_export, aot.test_export), a path, a class, a full test
 id or a path with the rest of an id behind it (tests/test_x.py::Class.method). Without names every standard
-suite runs; `selftest` names the harness's own tests.
+suite runs; `selftest` names the harness's own tests. A module that uses pytest's marks, fixtures or test
+functions runs through pytest.
 
 `run` as the first word is another command, which runs an ordinary script on ranks (`run --help`); a suite of
 that name is suites.run or ./run."""

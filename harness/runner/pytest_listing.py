@@ -17,6 +17,9 @@ from harness.runner.pytest_reports import skip_reason
 from harness.runner.pytest_session import QuietPlugin, case_of, run_session, test_id
 from harness.runner.unit import Unit, of_id
 
+# The major release of pytest whose hooks are used.
+OLDEST = (8,)
+
 
 class CollectionPlugin(QuietPlugin):
     """Keeps what pytest has collected from a file."""
@@ -44,6 +47,8 @@ class CollectionPlugin(QuietPlugin):
 
 def list_by_pytest(name: str, file: str) -> Listing:
     """The tests of the module ``name`` in ``file``, as pytest collects them; their objects are PytestTest."""
+    if pytest.version_tuple < OLDEST:
+        return Listing(refusal=f"{name} needs pytest {OLDEST[0]} or newer; {pytest.__version__} is installed")
     plugin = CollectionPlugin()
     said = io.StringIO()
     with contextlib.redirect_stderr(said):

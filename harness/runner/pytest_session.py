@@ -51,7 +51,7 @@ class QuietPlugin:
             manager.unregister(reporter)
             nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - closed by the cleanup
             config.add_cleanup(nowhere.close)
-            manager.register(pytest.TerminalReporter(config, nowhere), "terminalreporter")
+            manager.register(type(reporter)(config, nowhere), "terminalreporter")
 
     @pytest.hookimpl(trylast=True)
     def pytest_plugin_registered(self, plugin: object, plugin_name: str) -> None:

@@ -124,6 +124,8 @@ FOR_THE_TYPE_CHECKER = "harness"
 # gives torch's cases our ranks before it imports a test's module; other runs do not load dropin.
 BY_NAME = {
     ("runner.listing", "dropin"),
+    ("runner.listing", "runner.pytest_listing"),  # imports pytest, which only some modules need
+    ("runner.worker", "runner.pytest_worker"),
     ("runner.cli", "run.cli"),  # `torch-harness run`, which runs no test
     ("ranks.processes.module_import", "dropin"),
     ("ranks.processes.preload", "tensors"),  # where a test has imported torch, before ranks are forked

@@ -24,6 +24,14 @@ sys.path.insert(0, "")
 sys.modules["pytest"] = None
 print(list_module("test_m").refusal)
 """
+OLD_PYTEST = """
+import sys
+import pytest
+from harness.runner.listing import list_module
+sys.path.insert(0, "")
+pytest.version_tuple, pytest.__version__ = (7, 4, 0), "7.4.0"
+print(list_module("test_m").refusal)
+"""
 
 
 class ListedTest(RunnerCase):
@@ -141,3 +149,8 @@ class ImportTest(unittest.TestCase):
         said = self.said(NO_PYTEST, "def test_f(): pass\n")
         expected = "test_m needs pytest (the test function test_f), which is not installed"
         self.assertEqual(said.splitlines()[0], expected)
+
+    def test_old_pytest(self) -> None:
+        """A release of pytest without the hooks that are used is refused."""
+        said = self.said(OLD_PYTEST, "def test_f(): pass\n")
+        self.assertEqual(said, "test_m needs pytest 8 or newer; 7.4.0 is installed")

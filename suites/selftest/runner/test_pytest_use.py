@@ -59,7 +59,7 @@ MODULES = (
 
 
 class SourceTest(unittest.TestCase):
-    """``use_in_source``."""
+    """``use_in_source``, which reads a file's text."""
 
     def test_table(self) -> None:
         """Only names that need pytest's runner, and test functions, are a use."""
@@ -69,7 +69,7 @@ class SourceTest(unittest.TestCase):
 
 
 class ModuleTest(unittest.TestCase):
-    """``use_in_module``."""
+    """``use_in_module``, which looks at an imported module."""
 
     def test_table(self) -> None:
         """What pytest would run otherwise than unittest is a use; a base of a TestCase is none."""
