@@ -38,7 +38,7 @@ setup(
     ],
     extras_require={
         "suites": ["transformers>=4.50"],
-        "test": ["coverage>=7.4", "pytest>=8"],
+        "test": ["coverage>=7.4", "pytest>=8", "pytest-xdist>=3.5"],
         "dev": ["ruff", "mypy", "vulture"],
     },
     entry_points={"console_scripts": ["torch-harness = harness.runner.cli:main"]},

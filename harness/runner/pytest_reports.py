@@ -30,8 +30,27 @@ _STRICT = "[XPASS(strict)]"
 _UNEXPECTED = "Unexpected success"
 
 
-def add_report(running: RunningTest, report: pytest.TestReport, error: BaseException | None) -> None:
-    """Adds what a report says; ``error`` is the exception that it is about."""
+# The attribute of a report in which its exception travels from ``keep_error`` to ``add_report``: a plugin may
+# hand reports on later, and the report of a sub-test is made of another one.
+_ERROR = "harness_error"
+
+
+def keep_error(report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+    """Keeps the exception that a report is about."""
+    vars(report)[_ERROR] = call.excinfo.value if call.excinfo is not None else None
+
+
+def add_report(running: RunningTest, report: pytest.TestReport) -> BaseException | None:
+    """Adds what a report says, and returns the exception that it is about.
+
+    The report has it no more then: pytest keeps reports, and with it they would keep all that the test had.
+    """
+    error: BaseException | None = vars(report).pop(_ERROR, None)
+    _add(running, report, error)
+    return error
+
+
+def _add(running: RunningTest, report: pytest.TestReport, error: BaseException | None) -> None:
     if hasattr(report, "context"):
         _add_subtest(running, report, error)
     elif hasattr(report, "wasxfail"):

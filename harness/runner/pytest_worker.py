@@ -16,7 +16,7 @@ from harness.outcomes import Status
 from harness.record import to_json
 from harness.runner.listing import source_of_function
 from harness.runner.messages import Began, Ended, Fork, Item
-from harness.runner.pytest_reports import add_report, note_case
+from harness.runner.pytest_reports import add_report, keep_error, note_case
 from harness.runner.pytest_session import QuietPlugin, run_session, test_id
 from harness.runner.unittest_result import RunningTest, Trouble, details_of, headline
 from harness.runner.worker import WorkerChannel, post_mortem
@@ -48,7 +48,6 @@ class BatchPlugin(QuietPlugin):
         self._order, self._left, self._reporter = order, left, reporter
         self._running = RunningTest("")
         self._session: pytest.Session | None = None
-        self._error: BaseException | None = None  # what the next report is about
         self._errors: list[str] = []
         self._patches: Iterable[originals.Patch] = ()
         self.stopped = False
@@ -139,18 +138,17 @@ class BatchPlugin(QuietPlugin):
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Keeps the exception of the phase, and what the ranks of the test did."""
+        """Keeps the exception of the phase, and the outcome of the test's ranks."""
         if call.when == "call":
             note_case(self._running, getattr(item, "instance", None))
         report = yield
-        self._error = call.excinfo.value if call.excinfo is not None else None
+        keep_error(report, call)
         return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Adds the report of a phase or a sub-test to the running test, and opens the debugger."""
-        error, self._error = self._error, None
-        add_report(self._running, report, error)
+        error = add_report(self._running, report)
         if not report.failed:
             return
         if self._order.post_mortem and error is not None and not isinstance(error, RankProblem):

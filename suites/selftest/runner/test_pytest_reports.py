@@ -10,7 +10,7 @@ import pytest
 
 from harness.outcomes import Status
 from harness.record import TestRecord
-from harness.runner.pytest_reports import add_report
+from harness.runner.pytest_reports import add_report, keep_error
 from harness.runner.pytest_session import QuietPlugin
 from harness.runner.unittest_result import RunningTest
 from suites.selftest.runner import runs
@@ -80,7 +80,6 @@ class Translator(QuietPlugin):
 
     def __init__(self) -> None:
         self.running = RunningTest("test_it")
-        self._error: BaseException | None = None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -88,13 +87,13 @@ class Translator(QuietPlugin):
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Keeps the exception."""
         report = yield
-        self._error = call.excinfo.value if call.excinfo is not None else None
+        keep_error(report, call)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Adds the report."""
-        error, self._error = self._error, None
-        add_report(self.running, report, error)
+        self.error = add_report(self.running, report)
+        assert self.error is None or not any(value is self.error for value in vars(report).values())
 
 
 class ReportTest(unittest.TestCase):

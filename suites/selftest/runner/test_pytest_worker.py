@@ -269,6 +269,19 @@ class RunTest(RunnerCase):
         self.assertEqual((ran.code, ran.statuses), (1, {"test_1": "failed"}))
         self.assertTrue((self.directory / "torn").exists())
 
+    def test_reports_that_come_late(self) -> None:
+        """A plugin that runs a test by itself and reports afterwards changes nothing."""
+        (self.directory / "conftest.py").write_text(
+            "from _pytest.runner import runtestprotocol\n"
+            "def pytest_runtest_protocol(item, nextitem):\n"
+            "    for report in runtestprotocol(item, nextitem=nextitem, log=False):\n"
+            "        item.ihook.pytest_runtest_logreport(report=report)\n"
+            "    return True\n"
+        )
+        self.write("test_late", "def test_x(): assert [1] == [2]\n")
+        ran = self.run_tests("test_late")
+        self.assertEqual(ran.of("test_x").reason, "AssertionError: assert [1] == [2]")
+
     def test_drop_in(self) -> None:
         """Upstream's classes run on this harness's ranks there too."""
         self.write(
