@@ -13,8 +13,11 @@ from harness.runner.events import Cause, Worker
 from harness.runner.unit import Unit
 from harness.system.server_process import STOPPED
 
-# A frame of unittest's that calls the test or its fixture, or a frame of the worker's code.
-_OUR_FRAME = re.compile(r'  File ".*(/unittest/(case|async_case|suite)\.py|/harness/runner/\w+\.py)", line ')
+# A frame of unittest's or pytest's that calls the test or its fixture, or a frame of the worker's code.
+_OUR_FRAME = re.compile(
+    r'  File ".*(/unittest/(case|async_case|suite)\.py|/_pytest/(python|unittest|fixtures|runner)\.py'
+    r'|/harness/runner/\w+\.py)", line '
+)
 
 
 def cut_short(unit: Unit, worker: Worker, output: str, limit_s: float | None) -> TestRecord:
@@ -79,7 +82,7 @@ def _verdict(worker: Worker, lasted: float, limit_s: float | None) -> tuple[Stat
 
 
 def trimmed(stacks: str) -> str:
-    """``faulthandler``'s text without the frames of unittest and the worker that are below every test."""
+    """``faulthandler``'s text without the frames of unittest, pytest and worker that are below a test."""
     lines: list[str] = []
     ours = False
     for line in stacks.splitlines():

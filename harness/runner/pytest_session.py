@@ -17,12 +17,12 @@ import pytest
 
 from harness.system import scratch
 
-# Plugins for which the runner has something of its own; their options are accepted and ignored. The last is
-# this project's plugin for runs by pytest alone. Beside pytest-xdist, pytest-rerunfailures starts a thread;
-# no worker can be forked after that.
+# Plugins for which the runner has something of its own; their options are accepted and ignored. The last two
+# are this project's plugin for runs by pytest alone. Without pytest-xdist, pytest-rerunfailures starts no
+# thread, after which no worker could be forked.
 _REPLACED = (
     *("faulthandler", "junitxml", "pastebin", "debugging", "lfplugin", "nfplugin", "stepwiseplugin"),
-    *("xdist", "xdist.looponfail", "torch_harness"),
+    *("xdist", "xdist.looponfail", "torch_harness", "harness.pytest_plugin.plugin"),
 )
 # The conftest modules that pytest has imported in this process or in the zygote, by path. Another import
 # would make a second module, of which the test module, which is not imported again, knows nothing.

@@ -174,6 +174,13 @@ class WithoutWorkerTest(unittest.TestCase):
         skipped = controller_records.skipped_module(of_id(SKIPPED_MODULE + "m", "m"), "no GPU")
         self.assertEqual((skipped.status, skipped.reason, skipped.details), (Status.SKIPPED, "no GPU", ""))
 
+    def test_refused_module(self) -> None:
+        """A module that pytest cannot run is an error whose reason is one line, with the command to use."""
+        unit = of_id(FAILED_MODULE + "m", "m")
+        record = controller_records.refused_module(unit, "pytest cannot collect m: why\nand more", "a/m.py")
+        self.assertEqual((record.status, record.reason), (Status.ERROR, "pytest cannot collect m: why"))
+        self.assertTrue(record.details.endswith("and more\nby pytest alone: python -m pytest a/m.py"))
+
     def test_duplicate(self) -> None:
         """An id that several tests share is an error that names their modules."""
         record = controller_records.duplicate(UNIT, ("m", "n"))

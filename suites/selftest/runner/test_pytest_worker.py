@@ -221,6 +221,9 @@ class RunTest(RunnerCase):
         }
         self.assertEqual(ran.statuses, expected)
         self.assertIn("--pdb", ran.of("test_breakpoint").reason)
+        stack = ran.of("test_hang").details
+        self.assertIn("in test_hang", stack)
+        self.assertNotIn("pluggy", stack, "the frames below the test are left out")
 
     def counted(self, *argv: str) -> Finished:
         """Runs a module that has a test which fails at the first attempt only."""

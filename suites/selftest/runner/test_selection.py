@@ -325,6 +325,18 @@ class SelectTest(unittest.TestCase):
                 taken = select(there, targets, keywords=keywords, include=include, exclude=exclude)
                 self.assertEqual(taken.units, tuple(want))
 
+    def test_keywords_with_brackets(self) -> None:
+        """Brackets of a pattern are also those of parameters, with and without a star."""
+        table = (
+            ("test_f[a]", "m.test_f[a]", True),
+            ("m.test_f[a*", "m.test_f[ab]", True),
+            ("test_f[b]", "m.test_f[a]", False),
+            ("test_[fg]", "m.test_f[a]", True),
+        )
+        for pattern, test_id, found in table:
+            with self.subTest(pattern, test_id=test_id):
+                self.assertEqual(matches(pattern, test_id), found)
+
     @given(st.text(alphabet="ab*?[].T", max_size=6), st.text(alphabet="abT.", max_size=8))
     def test_keywords_match_as_in_unittest(self, pattern: str, name: str) -> None:
         loader = unittest.TestLoader()

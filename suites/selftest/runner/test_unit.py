@@ -47,6 +47,9 @@ class UnitTest(unittest.TestCase):
             ("a.test_b.Case.test_c", "a.test_b", "Case", "test_c", "a.test_b.Case"),
             ("a.test_b.Outer.Inner.test_c", "a.test_b", "Outer.Inner", "test_c", "a.test_b.Outer.Inner"),
             ("other.Case.test_c", "a.test_b", "other.Case", "test_c", "other.Case"),
+            ("a.test_b.test_c", "a.test_b", "", "test_c", "a.test_b"),
+            ("a.test_b.test_c[0.5-x.y]", "a.test_b", "", "test_c[0.5-x.y]", "a.test_b"),
+            ("a.test_b.Case.test_c[[a.b]", "a.test_b", "Case", "test_c[[a.b]", "a.test_b.Case"),
         )
         for test_id, module, case, method, class_id in table:
             with self.subTest(test_id):
