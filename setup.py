@@ -35,13 +35,17 @@ setup(
         "rich>=13",
         "junitparser>=3.1",
         "jinja2>=3.1",
+        "filelock>=3.12",
     ],
     extras_require={
         "suites": ["transformers>=4.50"],
-        "test": ["coverage>=7.4", "pytest>=8", "pytest-xdist>=3.5"],
+        "test": ["coverage>=7.4", "pytest>=8", "pytest-xdist>=3.6"],
         "dev": ["ruff", "mypy", "vulture"],
     },
-    entry_points={"console_scripts": ["torch-harness = harness.runner.cli:main"]},
+    entry_points={
+        "console_scripts": ["torch-harness = harness.runner.cli:main"],
+        "pytest11": ["torch_harness = harness.pytest_plugin.plugin"],
+    },
     classifiers=[
         "Development Status :: 3 - Alpha",
         "Intended Audience :: Developers",

@@ -37,6 +37,7 @@ from harness.ranks.processes.mode import PooledRanks
 from harness.ranks.processes.rank_process import RankProcess
 from harness.ranks.second_attempt import second_attempt
 from harness.ranks.value_directory import ValueDirectory
+from harness.report.failure import MAX_OUTPUT_LINES
 from harness.requirements import Requirements, reason_to_skip, requirements_of
 from harness.settings import Settings
 from harness.system import intra_op_threads
@@ -57,6 +58,8 @@ class RankOrchestration(CaseInRank):
     rank_modes: tuple[str, ...] = ("fresh", "pooled", "threads")
     # Whether each rank imports the test's module itself, as a new process would, and not a server for all.
     import_in_ranks = False
+    # How many lines of what the cause's rank printed the failure's text has; none where all are shown.
+    output_lines_in_failure = MAX_OUTPUT_LINES
 
     # The arguments are upstream's: unittest passes the first by position, testslide the second by name.
     def __init__(self, method_name: str = "runTest", methodName: str = "runTest") -> None:
@@ -104,9 +107,14 @@ class RankOrchestration(CaseInRank):
             mode = chosen_mode(self.rank_modes, settings)
             if mode == "external":
                 self.addCleanup(external_mode.report_skip_if_not_run, self, external_mode.begun(self))
-            elif mode in LAUNCHED:
+            elif mode in LAUNCHED and not self._skipped_by_decorator():
                 launcher(settings.launcher).ready(type(self).__module__, sys.path)
         return super().run(result)
+
+    def _skipped_by_decorator(self) -> bool:
+        """Whether unittest will skip the test before ``setUp``."""
+        marked = (type(self), getattr(self, self._testMethodName, None))
+        return any(getattr(each, "__unittest_skip__", False) for each in marked)
 
     def setUp(self) -> None:
         """Makes the test's rendezvous file in this process's temporary directory."""

@@ -23,7 +23,7 @@ from harness.errors import (
 from harness.merging import skip_reason
 from harness.outcomes import MergedSubtest, Status, SubtestOutcome, TestOutcome, ranks_text
 from harness.ranks.job import JobResult
-from harness.report.failure import failure_text
+from harness.report.failure import MAX_OUTPUT_LINES, failure_text
 from harness.settings import EnvVar
 from harness.system import originals
 
@@ -118,7 +118,8 @@ def _text(case: unittest.TestCase, outcome: TestOutcome) -> str:
     rerun = "" if os.environ.get(EnvVar.WORKER) else rerun_command(case)
     if environment.settings().launcher == "external":
         rerun += "   (on each rank, started as this run was)"
-    return failure_text(case.id(), outcome, rerun=rerun, seed=None)
+    lines = getattr(case, "output_lines_in_failure", MAX_OUTPUT_LINES)
+    return failure_text(case.id(), outcome, rerun=rerun, seed=None, max_output_lines=lines)
 
 
 def _failed_as_expected(outcome: TestOutcome) -> bool:

@@ -198,12 +198,17 @@ def _system_out(record: TestRecord) -> str:
 
 
 def _rank_line(rank: RankRecord) -> str:
-    parts = [f"rank {rank.rank}: {rank.status.value}", seconds_text(rank.duration_s)]
+    return ": ".join(rank_property(rank))
+
+
+def rank_property(rank: RankRecord) -> tuple[str, str]:
+    """A rank's name and what became of it: ``("rank 1", "passed, 0.1 s, peak 200 MiB, 3 collectives")``."""
+    parts = [rank.status.value, seconds_text(rank.duration_s)]
     parts += [exit_text(rank.exit_code)] if rank.exit_code else []
     parts += [f"peak {rank.peak_memory / 2**20:.0f} MiB"] if rank.peak_memory else []
     parts += [f"{len(rank.calls)} collectives"] if rank.calls else []
     parts += [f"log {rank.log}"] if rank.log else []
-    return ", ".join(parts)
+    return f"rank {rank.rank}", _clean(", ".join(parts))
 
 
 def _titled(title: str, text: str) -> Sequence[str]:

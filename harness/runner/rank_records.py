@@ -11,10 +11,11 @@ _SHOWN = (Status.SKIPPED, Status.FAILED, Status.ERROR)
 def rank_records(outcome: TestOutcome) -> tuple[RankRecord, ...]:
     """One record for each rank. Output is kept only where the test neither passed nor was skipped."""
     keep_output = outcome.status not in (Status.PASSED, Status.SKIPPED)
-    return tuple(_rank(rank, keep_output) for rank in outcome.ranks)
+    return tuple(rank_record(rank, keep_output=keep_output) for rank in outcome.ranks)
 
 
-def _rank(rank: RankOutcome, keep_output: bool) -> RankRecord:
+def rank_record(rank: RankOutcome, *, keep_output: bool = False) -> RankRecord:
+    """The record of one rank, with or without what it printed."""
     return RankRecord(
         rank=rank.rank,
         status=rank.status,

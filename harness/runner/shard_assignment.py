@@ -7,7 +7,7 @@ computes the whole assignment and runs its own shard.
 from __future__ import annotations
 
 import unittest
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.runner import timings as timings_file
@@ -17,7 +17,7 @@ from harness.runner.timings import Timings
 from harness.runner.unit import Unit, of_id
 from harness.settings import slow_wanted
 
-__all__ = ["Shard", "assign", "filter_suite", "shard_from_environ", "touch_status_file"]
+__all__ = ["Shard", "assign", "filter_suite", "ids_of_shard", "shard_from_environ", "touch_status_file"]
 
 # Microseconds that the runner itself needs for a test, and the least cost of a test. Without it, tests with a
 # recorded time of 0 s would all be in one shard.
@@ -132,17 +132,29 @@ def filter_suite(
         timings, _ = timings_file.load_for(None, sharded=True)
     slow_runs = slow_wanted(environ)
     is_slow = is_slow or _is_slow
-    fast: dict[str, Unit] = {}
-    slow: dict[str, Unit] = {}
+    units: dict[str, Unit] = {}
+    separate: set[str] = set()
     for test in _tests(suite):
         unit = _unit(test)
-        (slow if not slow_runs and is_slow(test) else fast)[unit.id] = unit
-    mine = {
-        unit.id
-        for units in (fast, slow)
-        for unit in assign(units.values(), timings, shard.total)[shard.number - 1]
-    }
-    return _kept(suite, mine)
+        units[unit.id] = unit
+        if not slow_runs and is_slow(test):
+            separate.add(unit.id)
+    return _kept(suite, ids_of_shard(units.values(), separate, timings, shard))
+
+
+def ids_of_shard(
+    units: Iterable[Unit], separate: Collection[str], timings: Timings, shard: Shard
+) -> frozenset[str]:
+    """The ids of the units in one shard; those in ``separate`` do not count for the balance of the others.
+
+    ``separate`` are tests that will skip, and so take no time whatever was recorded.
+    """
+    both: tuple[list[Unit], list[Unit]] = ([], [])
+    for unit in units:
+        both[unit.id in separate].append(unit)
+    return frozenset(
+        unit.id for some in both for unit in assign(some, timings, shard.total)[shard.number - 1]
+    )
 
 
 def _tests(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
@@ -153,7 +165,7 @@ def _tests(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
             yield item
 
 
-def _kept(suite: unittest.TestSuite, ids: set[str]) -> unittest.TestSuite:
+def _kept(suite: unittest.TestSuite, ids: Collection[str]) -> unittest.TestSuite:
     items = (
         _kept(item, ids) if isinstance(item, unittest.TestSuite) else item
         for item in suite

@@ -19,11 +19,27 @@ from harness.system.posix import os_threads
 def is_clean() -> bool:
     """Whether this process may be forked into a server.
 
-    It has no other thread, no accelerator context, and nothing of torch's that a new process would not have.
+    It has no other thread, no accelerator context, nothing of torch's that a new process would not have, and
+    no pytest test under way, whose fixtures, log handlers and recorded warnings a fork would inherit.
     """
+    if _in_pytest_test():
+        return False
     if threading.active_count() > 1 or _has_accelerator_context() or torch_state.made_here():
         return False
     return fork_keeps_all_threads()
+
+
+def _in_pytest_test() -> bool:
+    """Whether pytest runs a test in this process; its subprocesses inherit the variable, but not pytest."""
+    return "PYTEST_CURRENT_TEST" in os.environ and "_pytest.runner" in sys.modules
+
+
+def leave_pytest() -> None:
+    """Gives a fork Python's own hooks back where it inherited those by which pytest collects errors."""
+    for module, name in ((sys, "unraisablehook"), (threading, "excepthook")):
+        hook = getattr(module, name)
+        if str(getattr(getattr(hook, "func", hook), "__module__", "")).startswith("_pytest."):
+            setattr(module, name, getattr(module, f"__{name}__"))
 
 
 def fork_keeps_all_threads() -> bool:

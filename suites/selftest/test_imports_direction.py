@@ -103,6 +103,16 @@ TABLE = (
     ),
     # Of ranks their deadlines alone: a worker's deadline leaves room for them.
     Part("runner", ("runner",), (*LOW, "report", "requirements", "system", "ranks.deadlines")),
+    # Hooks of pytest: what a test is comes from the cases, what it takes and which shard it is in from the
+    # runner, and the server from which ranks are forked is started before any fixture.
+    Part(
+        "pytest_plugin",
+        ("pytest_plugin",),
+        (
+            *(*LOW, "report", "runner", "ranks.modes", "ranks.processes.choose_launcher"),
+            *("system.fork_safety", "system.processors"),
+        ),
+    ),
     # A script on ranks takes of the cases how a verdict is told, of the runner its exit codes.
     Part(
         "run",
@@ -127,12 +137,13 @@ BY_NAME = {
     ("runner.listing", "runner.pytest_listing"),  # imports pytest, which only some modules need
     ("runner.worker", "runner.pytest_worker"),
     ("runner.cli", "run.cli"),  # `torch-harness run`, which runs no test
+    ("pytest_plugin.plugin", "dropin"),
     ("ranks.processes.module_import", "dropin"),
     ("ranks.processes.preload", "tensors"),  # where a test has imported torch, before ranks are forked
 }
 # torch keeps its threaded and fake process groups in torch.testing._internal; dropin is about that package.
 TORCH_INTERNALS = {"dropin", "ranks.threads.torch_groups", "ranks.local.rank"}
-WITHOUT_TORCH = {"values", "report", "system", "runner", "run"}
+WITHOUT_TORCH = {"values", "report", "system", "runner", "run", "pytest_plugin"}
 
 
 class Import(NamedTuple):

@@ -21,7 +21,7 @@ from harness.ranks.processes import preload, rank, server
 from harness.ranks.processes.launcher import Launcher, LaunchServer, ServerLauncher
 from harness.ranks.processes.rank_set import DirtyModule, RankSet
 from harness.system import posix
-from harness.system.fork_safety import is_clean
+from harness.system.fork_safety import is_clean, leave_pytest
 from harness.system.server_process import Parent, start_interpreter, this_process
 from harness.wire import socket_pair
 
@@ -122,6 +122,7 @@ def _serve_forked(control: socket.socket, parent: Parent) -> NoReturn:
     try:
         server.close_on_to_null({control.fileno()})
         server.detach_stdio()
+        leave_pytest()
         server.main(control, fork_rank, preload=True, parent=parent)
         code = 0
     except BaseException:  # noqa: BLE001 - must not reach the parent's frames; the parent reads the exit code

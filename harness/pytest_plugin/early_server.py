@@ -1,0 +1,48 @@
+"""When the server that ranks are forked from is started, before any fixture has run in this process.
+
+A fork inherits what fixtures have made, such as functions that monkeypatch has replaced or a fake process
+group, and pytest's log handlers and recorded warnings. So the server is forked when all tests are collected
+and none has begun.
+Where this process cannot be forked because it has threads (a worker of pytest-xdist, or pytest-rerunfailures
+beside pytest-xdist), the server is a new interpreter, which inherits nothing whenever it is started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable
+
+import pytest
+
+from harness import environment
+from harness.errors import HarnessError
+from harness.pytest_plugin import items as kinds
+
+
+def start_for(items: Iterable[pytest.Item], *, worker: bool) -> None:
+    """Starts the server if one of the items will need it.
+
+    A worker of pytest-xdist, which may get none of these items, leaves a new interpreter to the first test. A
+    server that cannot be started is the error of the first test on ranks, not of this call.
+    """
+    needing = next((cls for cls in map(_launched_class, items) if cls is not None), None)
+    if needing is None:
+        return
+    from harness.ranks.processes.choose_launcher import launcher
+    from harness.system.fork_safety import is_clean
+
+    if not worker or is_clean():
+        with contextlib.suppress(HarnessError, OSError):
+            launcher(environment.settings().launcher).ready(needing.__module__, sys.path)
+
+
+def _launched_class(item: pytest.Item) -> type | None:
+    """The item's class if the item will start processes as its ranks: not one that a mark skips."""
+    cls = kinds.rank_class(item)
+    if cls is None:
+        return None
+    from harness.ranks.modes import LAUNCHED, chosen_mode
+
+    launched = chosen_mode(cls.rank_modes, environment.settings()) in LAUNCHED
+    return cls if launched and not kinds.skipped_by_mark(item) else None

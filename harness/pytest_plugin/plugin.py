@@ -1,0 +1,307 @@
+"""The hooks of the pytest plugin. Each calls a decision of its neighbours and applies it to pytest's objects.
+
+Nothing here is imported beyond light modules until a test of the harness has been collected or an option of
+the plugin is given.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import HarnessError, UsageError
+from harness.pytest_plugin import options
+from harness.settings import EnvVar
+
+# What this plugin keeps with the session and with an item.
+_BUDGET = pytest.StashKey[Any]()
+_TEMPORARY = pytest.StashKey[Path]()
+_EMPTY_SHARD = pytest.StashKey[bool]()
+_SHOWN = pytest.StashKey[bool]()
+# What the controller of pytest-xdist tells its workers, and what they tell it.
+_DIRECTORY = "torch_harness_slots"
+_REFUSAL = "torch_harness_refusal"
+_EMPTY = "torch_harness_empty_shard"
+
+
+# -- options
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options whose names are this plugin's alone."""
+    options.register(parser.getgroup(options.GROUP), shared=False)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> Generator[None]:
+    """Applies the options before any conftest is imported, and outermost, before pytest captures output."""
+    namespace = early_config.known_args_namespace
+    given = options.given(namespace)
+    _apply(early_config, given)
+    if options.PDB_RANK.name in given:
+        namespace.capture = "no"
+    if os.environ.get(EnvVar.DROP_IN) == "1":
+        importlib.import_module("harness.dropin").install()
+    yield
+    options.register(parser.getgroup(options.GROUP), shared=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Applies the options that the project's conftest files might have taken."""
+    given = options.given(config.option)
+    _apply(config, given)
+    if options.PDB_RANK.name in given:
+        _debug_rank(config)
+
+
+def _apply(config: pytest.Config, given: Mapping[str, str]) -> None:
+    """Sets the options' environment variables until pytest ends."""
+    for name, value in _usage(options.variables, given).items():
+        if os.environ.get(name) != value:
+            config.add_cleanup(functools.partial(_restore, name, os.environ.get(name)))
+            os.environ[name] = value
+
+
+def _restore(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def _usage(decide: Any, *arguments: Any, **named: Any) -> Any:
+    """The result of a decision; pytest's usage error, which is its exit code 4, for the harness's."""
+    try:
+        return decide(*arguments, **named)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _debug_rank(config: pytest.Config) -> None:
+    """Leaves the terminal to a rank: no capture, no workers, no time limit of pytest-timeout's."""
+    if getattr(config.option, "numprocesses", None) or getattr(config.option, "tx", None):
+        raise pytest.UsageError(
+            f"{options.PDB_RANK.name} needs the terminal, which workers do not have: leave out -n"
+        )
+    config.option.capture = "no"
+    if hasattr(config.option, "timeout"):
+        config.option.timeout = 0
+
+
+# -- which tests
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselects what is in other shards, after ``-k`` and ``-m`` and before ``--lf``."""
+    from harness.pytest_plugin import items as kinds
+    from harness.runner import shard_variables
+
+    option = getattr(config.option, options.SHARD.dest, None)
+    if option is None and not shard_variables.is_sharded(os.environ):
+        return
+    from harness.pytest_plugin import shards
+
+    timings = getattr(config.option, options.SHARD_TIMINGS.dest, None)
+    ours = os.environ.get(EnvVar.DROP_IN) == "1" or kinds.any_of_harness(items)
+    try:
+        shard = shards.wanted_shard(option, os.environ, ours=ours)
+        if shard is None:
+            return
+        kept, others = shards.split(items, shard, timings, os.environ)
+    except UsageError as error:
+        _refuse(config, error)
+    if others:
+        items[:] = kept
+        config.hook.pytest_deselected(items=others)
+        config.stash[_EMPTY_SHARD] = not kept
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuses environment variables that cannot be used, once, if tests of the harness were collected."""
+    from harness.pytest_plugin import items as kinds
+
+    if not kinds.any_of_harness(session.items):
+        return
+    from harness import environment
+
+    config = session.config
+    try:
+        environment.settings()
+    except UsageError as error:
+        _refuse(config, error)
+    at_terminal = config.option.capture == "no" and not hasattr(config, "workerinput")
+    if at_terminal and not os.environ.get(EnvVar.RANK_OUTPUT):
+        _apply(config, {options.RANK_OUTPUT.name: "stream"})
+
+
+def _refuse(config: pytest.Config, error: UsageError) -> Any:
+    """Ends the run with pytest's usage error, and has a worker of pytest-xdist tell its controller."""
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[_REFUSAL] = str(error)
+    raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """An empty shard of a run that is not empty is no error."""
+    config = session.config
+    empty = config.stash.get(_EMPTY_SHARD, False)
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[_EMPTY] = empty
+    elif empty and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        session.exitstatus = pytest.ExitCode.OK
+    yield
+
+
+# -- running tests
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Starts what ranks are forked from, before pytest's log handlers and before any fixture."""
+    from harness.pytest_plugin import items as kinds
+
+    config = session.config
+    if not config.option.collectonly and kinds.any_of_harness(session.items):
+        from harness.pytest_plugin import early_server
+
+        if not session.testsfailed or config.option.continue_on_collection_errors:
+            early_server.start_for(session.items, worker=hasattr(config, "workerinput"))
+        config.stash[_BUDGET] = _budget(session)
+    return (yield)
+
+
+def _budget(session: pytest.Session) -> Any | None:
+    """This worker's access to the budget of a pytest-xdist run; None where there is one process."""
+    given = getattr(session.config, "workerinput", {})
+    directory = given.get(_DIRECTORY)
+    if directory is None or not os.path.isdir(os.path.dirname(directory)):
+        return None  # one process, or a worker on another machine
+    from harness.pytest_plugin import items as kinds
+    from harness.pytest_plugin.slots import SlotBudget
+    from harness.runner.capacity import capacity
+    from harness.system import processors
+
+    demands = [kinds.demand_of(item) for item in session.items]
+    return SlotBudget(
+        Path(directory),
+        capacity(processors.available(), os.environ),
+        worker=int(str(given["workerid"]).removeprefix("gw")),
+        workers=int(given["workercount"]),
+        alone=any(demand is not None and demand.exclusive for demand in demands),
+    )
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Waits for the test's slots, outside of every time limit and fixture."""
+    budget = item.config.stash.get(_BUDGET, None)
+    if budget is None:
+        return (yield)
+    from harness.pytest_plugin import items as kinds
+
+    demand = None if kinds.skipped_by_mark(item) else kinds.demand_of(item)
+    with budget.held(demand):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Tells a test on ranks that pytest shows what ranks printed, and by which command it is run again."""
+    instance = getattr(item, "instance", None)
+    if instance is not None and hasattr(instance, "_harness_outcome"):
+        from harness.pytest_plugin import reproduction
+
+        instance.output_lines_in_failure = 0
+        if not hasattr(instance, "rerun_command"):
+            instance.rerun_command = functools.partial(str, reproduction.command(item, sys.argv[0]))
+    return (yield)
+
+
+# -- reports
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Gives a test on ranks the harness's text, a section and properties for each rank."""
+    if call.when != "call" or not hasattr(getattr(item, "instance", None), "_harness_outcome"):
+        return _with_text((yield), call)
+    from harness.pytest_plugin import failure_report
+
+    outcome = failure_report.outcome_of(item)
+    if outcome is not None:
+        failure_report.add_ranks(item, outcome, output=_output_is_kept())
+    report = _with_text((yield), call)
+    if item.stash.get(_SHOWN, False):
+        report.sections = failure_report.without_rank_sections(report.sections)
+    elif report.failed:  # a failed sub-test has a report of its own, before the test's
+        item.stash[_SHOWN] = True
+    return report
+
+
+def _output_is_kept() -> bool:
+    """Whether what ranks print was not shown as it came."""
+    from harness import environment
+
+    return environment.settings().rank_output == "capture"
+
+
+def _with_text(report: pytest.TestReport, call: pytest.CallInfo[None]) -> pytest.TestReport:
+    if call.excinfo is not None and isinstance(call.excinfo.value, HarnessError) and report.longrepr:
+        from harness.pytest_plugin import failure_report
+
+        shown = failure_report.longrepr(call.excinfo.value, call.excinfo)
+        if shown is not None:
+            report.longrepr = shown
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_exception_interact(node: pytest.Item | pytest.Collector, call: pytest.CallInfo[Any]) -> None:
+    """With ``--pdb``: says that the debugger is not in a rank, and how to get one there."""
+    if not node.config.option.usepdb or call.excinfo is None:
+        return
+    from harness.pytest_plugin import failure_report
+
+    hint = failure_report.debugger_hint(call.excinfo.value, options.PDB_RANK.name)
+    terminal = node.config.pluginmanager.get_plugin("terminalreporter")
+    if hint is not None and terminal is not None:
+        terminal.ensure_newline()
+        terminal.write_line(hint)
+
+
+# -- pytest-xdist
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Names the directory of the workers' budget, which the first worker that needs it makes."""
+    stash = node.config.stash
+    if _TEMPORARY not in stash:
+        stash[_TEMPORARY] = Path(tempfile.gettempdir(), f"torch-harness-{node.workerinput['testrunuid']}")
+        node.config.add_cleanup(functools.partial(shutil.rmtree, stash[_TEMPORARY], ignore_errors=True))
+    node.workerinput[_DIRECTORY] = str(stash[_TEMPORARY])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Takes over from a worker what it refused, and that its shard is empty."""
+    told = getattr(node, "workeroutput", None) or {}
+    if told.get(_REFUSAL):
+        raise pytest.UsageError(told[_REFUSAL])
+    if told.get(_EMPTY):
+        node.config.stash[_EMPTY_SHARD] = True
