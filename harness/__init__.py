@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from harness.cases.comms import with_comms as with_comms
     from harness.cases.continuous import MultiProcContinuousTest as MultiProcContinuousTest
     from harness.cases.distributed import DistributedTestBase as DistributedTestBase
+    from harness.cases.dtensor import DEVICE_COUNT as DEVICE_COUNT
     from harness.cases.dtensor import DEVICE_TYPE as DEVICE_TYPE
     from harness.cases.dtensor import NUM_DEVICES as NUM_DEVICES
+    from harness.cases.dtensor import PG_BACKEND as PG_BACKEND
     from harness.cases.dtensor import DTensorContinuousTestBase as DTensorContinuousTestBase
     from harness.cases.dtensor import DTensorOpTestBase as DTensorOpTestBase
     from harness.cases.dtensor import DTensorTestBase as DTensorTestBase
@@ -33,6 +35,30 @@ if TYPE_CHECKING:
     )
     from harness.cases.dynamo import DynamoTestCase as DynamoTestCase
     from harness.cases.dynamo import _dynamo_dist_per_rank_init as _dynamo_dist_per_rank_init
+    from harness.cases.fake_groups import DummyProcessGroup as DummyProcessGroup
+    from harness.cases.fake_groups import FakeStore as FakeStore
+    from harness.cases.fake_groups import with_dist as with_dist
+    from harness.cases.fake_groups import with_fake_comms as with_fake_comms
+    from harness.cases.fsdp import DISTRIBUTED_BACKEND as DISTRIBUTED_BACKEND
+    from harness.cases.fsdp import FSDPTest as FSDPTest
+    from harness.cases.fsdp import FSDPTestContinuous as FSDPTestContinuous
+    from harness.cases.fsdp import FSDPTestMultiThread as FSDPTestMultiThread
+    from harness.cases.fsdp import get_devtype as get_devtype
+    from harness.cases.fsdp_parity import FSDPTestMixin as FSDPTestMixin
+    from harness.cases.fsdp_parity import get_full_params as get_full_params
+    from harness.cases.fsdp_patches import check_sharded_parity as check_sharded_parity
+    from harness.cases.fsdp_patches import patch_all_gather as patch_all_gather
+    from harness.cases.fsdp_patches import patch_all_reduce as patch_all_reduce
+    from harness.cases.fsdp_patches import patch_foreach_all_gather as patch_foreach_all_gather
+    from harness.cases.fsdp_patches import patch_foreach_reduce as patch_foreach_reduce
+    from harness.cases.fsdp_patches import patch_post_backward as patch_post_backward
+    from harness.cases.fsdp_patches import patch_reduce_scatter as patch_reduce_scatter
+    from harness.cases.fsdp_patches import (
+        patch_register_post_backward_hook_backward as patch_register_post_backward_hook_backward,
+    )
+    from harness.cases.fsdp_patches import patch_reshard as patch_reshard
+    from harness.cases.fsdp_patches import patch_unshard as patch_unshard
+    from harness.cases.fsdp_patches import reduce_scatter_with_assert as reduce_scatter_with_assert
     from harness.cases.hypothesis_draws import same_draws as same_draws
     from harness.cases.mesh_strategies import layouts as layouts
     from harness.cases.mesh_strategies import mesh_placements as mesh_placements
@@ -40,6 +66,13 @@ if TYPE_CHECKING:
     from harness.cases.mesh_strategies import moves as moves
     from harness.cases.mesh_strategies import tensor_shapes as tensor_shapes
     from harness.cases.multiprocess import MultiProcessTestCase as MultiProcessTestCase
+    from harness.cases.stores import TemporaryDirectoryName as TemporaryDirectoryName
+    from harness.cases.stores import TemporaryFileName as TemporaryFileName
+    from harness.cases.stores import create_device as create_device
+    from harness.cases.stores import create_tcp_store as create_tcp_store
+    from harness.cases.stores import find_free_port as find_free_port
+    from harness.cases.stores import with_checkpoint_logging as with_checkpoint_logging
+    from harness.cases.stores import with_temp_dir as with_temp_dir
     from harness.cases.subtests import run_subtests as run_subtests
     from harness.cases.threaded import MultiThreadedTestCase as MultiThreadedTestCase
     from harness.cases.threaded import spawn_threads_and_init_comms as spawn_threads_and_init_comms
@@ -54,13 +87,43 @@ if TYPE_CHECKING:
     from harness.errors import RankLeakWarning as RankLeakWarning
     from harness.errors import RankProblem as RankProblem
     from harness.errors import UsageError as UsageError
+    from harness.models.delay import get_cycles_per_ms as get_cycles_per_ms
+    from harness.models.fsdp import AlwaysWrapNestedWrappedModule as AlwaysWrapNestedWrappedModule
+    from harness.models.fsdp import DEVICEInitMode as DEVICEInitMode
+    from harness.models.fsdp import DummyDDP as DummyDDP
+    from harness.models.fsdp import FSDPInitMode as FSDPInitMode
+    from harness.models.fsdp import FSDPTestModel as FSDPTestModel
+    from harness.models.fsdp import MixtureOfExperts as MixtureOfExperts
+    from harness.models.fsdp import ModuleWithDelay as ModuleWithDelay
+    from harness.models.fsdp import NestedLinear as NestedLinear
+    from harness.models.fsdp import NestedWrappedModule as NestedWrappedModule
+    from harness.models.fsdp import NestedWrappedModuleWithDelay as NestedWrappedModuleWithDelay
+    from harness.models.fsdp import NonUniformReqGradNWM as NonUniformReqGradNWM
+    from harness.models.fsdp import SkipModel as SkipModel
+    from harness.models.fsdp import SkipModule as SkipModule
+    from harness.models.fsdp_transformer import TransformerWithSharedParams as TransformerWithSharedParams
+    from harness.models.layers import MLP as MLP
+    from harness.models.layers import DoubleLinear as DoubleLinear
+    from harness.models.layers import MLPModule as MLPModule
+    from harness.models.layers import MLPStack as MLPStack
+    from harness.models.layers import MLPStacked as MLPStacked
+    from harness.models.layers import RMSNormPython as RMSNormPython
+    from harness.models.layers import SaveForwardInputsModel as SaveForwardInputsModel
+    from harness.models.layers import SaveForwardInputsModule as SaveForwardInputsModule
+    from harness.models.transformer import Attention as Attention
+    from harness.models.transformer import FeedForward as FeedForward
+    from harness.models.transformer import ModelArgs as ModelArgs
+    from harness.models.transformer import Transformer as Transformer
+    from harness.models.transformer import TransformerBlock as TransformerBlock
     from harness.modules import load_tests as load_tests
     from harness.modules import run_tests as run_tests
     from harness.outcomes import RankOutcome as RankOutcome
     from harness.outcomes import Status as Status
     from harness.outcomes import TestOutcome as TestOutcome
+    from harness.parametrization import decorateIf as decorateIf
     from harness.parametrization import instantiate_parametrized_tests as instantiate_parametrized_tests
     from harness.parametrization import parametrize as parametrize
+    from harness.parametrization import reparametrize as reparametrize
     from harness.parametrization import subtest as subtest
     from harness.ranks.processes.preload import preload_compiler as preload_compiler
     from harness.requirements import ADDRESS_IN_USE as ADDRESS_IN_USE
@@ -120,6 +183,34 @@ if TYPE_CHECKING:
     from harness.requirements import verify_ddp_error_logged as verify_ddp_error_logged
     from harness.requirements import with_dist_debug_levels as with_dist_debug_levels
     from harness.requirements import with_nccl_blocking_wait as with_nccl_blocking_wait
+    from harness.requirements.machine_flags import ACCELERATOR_DIST_BACKENDS as ACCELERATOR_DIST_BACKENDS
+    from harness.requirements.machine_flags import FILE_SCHEMA as FILE_SCHEMA
+    from harness.requirements.machine_flags import HAS_ACCELERATOR as HAS_ACCELERATOR
+    from harness.requirements.machine_flags import IS_CI as IS_CI
+    from harness.requirements.machine_flags import IS_LINUX as IS_LINUX
+    from harness.requirements.machine_flags import IS_MACOS as IS_MACOS
+    from harness.requirements.machine_flags import IS_SANDCASTLE as IS_SANDCASTLE
+    from harness.requirements.machine_flags import IS_WINDOWS as IS_WINDOWS
+    from harness.requirements.machine_flags import MI200_ARCH as MI200_ARCH
+    from harness.requirements.machine_flags import MI300_ARCH as MI300_ARCH
+    from harness.requirements.machine_flags import MI350_ARCH as MI350_ARCH
+    from harness.requirements.machine_flags import NO_MULTIPROCESSING_SPAWN as NO_MULTIPROCESSING_SPAWN
+    from harness.requirements.machine_flags import TEST_ACCELERATOR as TEST_ACCELERATOR
+    from harness.requirements.machine_flags import TEST_CUDA as TEST_CUDA
+    from harness.requirements.machine_flags import TEST_HPU as TEST_HPU
+    from harness.requirements.machine_flags import TEST_MULTIACCELERATOR as TEST_MULTIACCELERATOR
+    from harness.requirements.machine_flags import TEST_MULTIGPU as TEST_MULTIGPU
+    from harness.requirements.machine_flags import TEST_WITH_DEV_DBG_ASAN as TEST_WITH_DEV_DBG_ASAN
+    from harness.requirements.machine_flags import TEST_WITH_ROCM as TEST_WITH_ROCM
+    from harness.requirements.machine_flags import TEST_WITH_SLOW as TEST_WITH_SLOW
+    from harness.requirements.machine_flags import TEST_WITH_TSAN as TEST_WITH_TSAN
+    from harness.requirements.machine_flags import TEST_XPU as TEST_XPU
+    from harness.requirements.skip_codes import TEST_SKIPS as TEST_SKIPS
+    from harness.requirements.skip_codes import TestSkip as TestSkip
+    from harness.requirements.upstream_helpers import freeze_rng_state as freeze_rng_state
+    from harness.requirements.upstream_helpers import init_multigpu_helper as init_multigpu_helper
+    from harness.requirements.upstream_helpers import set_rng_seed as set_rng_seed
+    from harness.requirements.upstream_helpers import sm_is_or_higher_than as sm_is_or_higher_than
     from harness.testcase import TestCase as TestCase
 
 __version__ = "0.1.0"
@@ -132,7 +223,9 @@ _HOMES = {
     "harness.ranks.processes.preload": ("preload_compiler",),
     "harness.cases.dtensor_converter": ("DTensorConverter",),
     "harness.cases.dtensor": (
+        "DEVICE_COUNT",
         "DEVICE_TYPE",
+        "PG_BACKEND",
         "DTensorContinuousTestBase",
         "DTensorOpTestBase",
         "DTensorTestBase",
@@ -157,9 +250,122 @@ _HOMES = {
     "harness.cases.mesh_strategies": ("layouts", "mesh_placements", "mesh_shapes", "moves", "tensor_shapes"),
     "harness.cases.subtests": ("run_subtests",),
     "harness.cases.threaded": ("MultiThreadedTestCase", "spawn_threads_and_init_comms"),
+    "harness.cases.fsdp": (
+        "DISTRIBUTED_BACKEND",
+        "FSDPTest",
+        "FSDPTestContinuous",
+        "FSDPTestMultiThread",
+        "get_devtype",
+    ),
+    "harness.cases.fsdp_parity": (
+        "FSDPTestMixin",
+        "get_full_params",
+    ),
+    "harness.cases.fsdp_patches": (
+        "check_sharded_parity",
+        "patch_all_gather",
+        "patch_all_reduce",
+        "patch_foreach_all_gather",
+        "patch_foreach_reduce",
+        "patch_post_backward",
+        "patch_reduce_scatter",
+        "patch_register_post_backward_hook_backward",
+        "patch_reshard",
+        "patch_unshard",
+        "reduce_scatter_with_assert",
+    ),
+    "harness.cases.fake_groups": (
+        "DummyProcessGroup",
+        "FakeStore",
+        "with_dist",
+        "with_fake_comms",
+    ),
+    "harness.cases.stores": (
+        "TemporaryDirectoryName",
+        "TemporaryFileName",
+        "create_device",
+        "create_tcp_store",
+        "find_free_port",
+        "with_checkpoint_logging",
+        "with_temp_dir",
+    ),
+    "harness.models.delay": ("get_cycles_per_ms",),
+    "harness.models.fsdp": (
+        "AlwaysWrapNestedWrappedModule",
+        "DEVICEInitMode",
+        "DummyDDP",
+        "FSDPInitMode",
+        "FSDPTestModel",
+        "MixtureOfExperts",
+        "ModuleWithDelay",
+        "NestedLinear",
+        "NestedWrappedModule",
+        "NestedWrappedModuleWithDelay",
+        "NonUniformReqGradNWM",
+        "SkipModel",
+        "SkipModule",
+    ),
+    "harness.models.fsdp_transformer": ("TransformerWithSharedParams",),
+    "harness.models.layers": (
+        "DoubleLinear",
+        "MLP",
+        "MLPModule",
+        "MLPStack",
+        "MLPStacked",
+        "RMSNormPython",
+        "SaveForwardInputsModel",
+        "SaveForwardInputsModule",
+    ),
+    "harness.models.transformer": (
+        "Attention",
+        "FeedForward",
+        "ModelArgs",
+        "Transformer",
+        "TransformerBlock",
+    ),
+    "harness.requirements.skip_codes": (
+        "TEST_SKIPS",
+        "TestSkip",
+    ),
+    "harness.requirements.machine_flags": (
+        "ACCELERATOR_DIST_BACKENDS",
+        "FILE_SCHEMA",
+        "HAS_ACCELERATOR",
+        "IS_CI",
+        "IS_LINUX",
+        "IS_MACOS",
+        "IS_SANDCASTLE",
+        "IS_WINDOWS",
+        "MI200_ARCH",
+        "MI300_ARCH",
+        "MI350_ARCH",
+        "NO_MULTIPROCESSING_SPAWN",
+        "TEST_ACCELERATOR",
+        "TEST_CUDA",
+        "TEST_HPU",
+        "TEST_MULTIACCELERATOR",
+        "TEST_MULTIGPU",
+        "TEST_WITH_DEV_DBG_ASAN",
+        "TEST_WITH_ROCM",
+        "TEST_WITH_SLOW",
+        "TEST_WITH_TSAN",
+        "TEST_XPU",
+    ),
+    "harness.requirements.upstream_helpers": (
+        "freeze_rng_state",
+        "init_multigpu_helper",
+        "set_rng_seed",
+        "sm_is_or_higher_than",
+    ),
     "harness.testcase": ("TestCase",),
     "harness.modules": ("load_tests", "run_tests"),
-    "harness.parametrization": ("parametrize", "subtest", "instantiate_parametrized_tests"),
+    "harness.parametrization": (
+        "decorateIf",
+        "instantiate_parametrized_tests",
+        "parametrize",
+        "reparametrize",
+        "subtest",
+    ),
     "harness.communication.history": ("Communication", "communicated", "communicating"),
     "harness.errors": (
         "HarnessError",

@@ -13,6 +13,20 @@ EXIT_ERROR = 10
 EXIT_SKIPPED = 75
 
 
+class SkipExitCode(int):
+    """An exit code by which a test in a rank says that it skips, ``sys.exit(code)``, and the reason."""
+
+    reason: str
+
+    def __new__(cls, code: int, reason: str) -> SkipExitCode:
+        self = super().__new__(cls, code)
+        self.reason = reason
+        return self
+
+    def __reduce__(self) -> tuple[type[SkipExitCode], tuple[int, str]]:
+        return (SkipExitCode, (int(self), self.reason))
+
+
 class Status(str, enum.Enum):
     """How a rank, a sub-test or a whole test ended."""
 

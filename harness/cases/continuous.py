@@ -118,10 +118,12 @@ class ContinuousOrchestration(RankOrchestration):
 
     def _pool_key(self) -> Hashable:
         cls = type(self)
-        base = ContinuousOrchestration
-        plain = cls._init_pg.__func__ is base._init_pg.__func__ and cls.opts.__func__ is base.opts.__func__  # type: ignore[attr-defined]  # class methods
-        own = () if plain else (cls.__module__, cls.__qualname__)
-        return (class_value(cls, "backend_str"), class_value(cls, "device_type"), cls.timeout, own)
+        return (
+            class_value(cls, "backend_str"),
+            class_value(cls, "device_type"),
+            cls.timeout,
+            maker_of_group(cls),
+        )
 
     # -- in a rank
 
@@ -169,6 +171,17 @@ def _assign(cls: type, **attributes: Any) -> None:
 def _channel_of(cls: type[ContinuousOrchestration]) -> RankChannel:
     assert cls._channel is not None, "_run_test_given_id is called in a rank, by _run"
     return cls._channel
+
+
+def maker_of_group(cls: type[ContinuousOrchestration]) -> tuple[str, str]:
+    """Who makes the class's process group: the class where it overrides that, else a class of this library.
+
+    Classes with the same answer may share a group.
+    """
+    makers: list[Any] = [cls._init_pg, cls.opts]
+    if all(maker.__module__.partition(".")[0] == __name__.partition(".")[0] for maker in makers):
+        return (cls._init_pg.__module__, cls._init_pg.__qualname__)
+    return (cls.__module__, cls.__qualname__)
 
 
 def class_value(cls: type, name: str) -> Any:

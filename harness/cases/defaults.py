@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 
 from harness.requirements import probe
-from harness.requirements.machine import UNCOUNTED_DEVICE_TYPES
 
 # Upstream's number of ranks: enough for a 2 x 2 mesh.
 WORLD_SIZE = 4
-# Ranks of a distributed compiler test on a machine without an accelerator: the fewest that can differ.
-COMPILER_WORLD_SIZE = 2
+# Ranks of a test with one rank per accelerator on a machine without any: the fewest that can differ.
+FEWEST_RANKS = 2
 
 
 def world_size() -> int:
@@ -24,10 +23,10 @@ def world_size() -> int:
     return WORLD_SIZE
 
 
-def compiler_world_size() -> int:
-    """The world size of a ``DynamoDistributedMultiProcTestCase``: one rank per accelerator, 2 without any."""
+def rank_per_accelerator() -> int:
+    """The world size of a compiler's or FSDP's test: one rank per accelerator, 2 without any."""
     _, count = accelerator()
-    return count or COMPILER_WORLD_SIZE
+    return count or FEWEST_RANKS
 
 
 def num_devices() -> int:
@@ -42,8 +41,7 @@ def num_devices() -> int:
 
 def accelerator() -> tuple[str, int]:
     """The (device type, number of devices) that distributed tests can use; ("cpu", 0) without any."""
-    counted = [a for a in probe().accelerators if a[0] not in UNCOUNTED_DEVICE_TYPES]
-    return counted[0] if counted else ("cpu", 0)
+    return probe().accelerator()
 
 
 def device_type_for(world_size: int) -> str:

@@ -25,7 +25,13 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from harness.cases import comms, defaults, meshes
 from harness.cases.comms import with_comms
-from harness.cases.continuous import UNSET, ContinuousOrchestration, MultiProcContinuousTest, class_value
+from harness.cases.continuous import (
+    UNSET,
+    ContinuousOrchestration,
+    MultiProcContinuousTest,
+    class_value,
+    maker_of_group,
+)
 from harness.cases.dtensor_converter import DTensorConverter
 from harness.cases.local_ranks import (
     LocalRanks,
@@ -267,10 +273,8 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
         return _world_size_of(type(self))
 
     def _pool_key(self) -> Hashable:
-        cls, base = type(self), DTensorContinuousTestBase
-        plain = cls._init_pg.__func__ is base._init_pg.__func__ and cls.opts.__func__ is base.opts.__func__  # type: ignore[attr-defined]  # class methods
-        own = () if plain else (cls.__module__, cls.__qualname__)
-        return ("dtensor", cls.backend_str(), cls.timeout, own)
+        cls = type(self)
+        return (cls.backend_str(), cls.timeout, maker_of_group(cls))
 
 
 class DTensorOpTestBase(DTensorTestMixin, MultiThreadedTestCase):

@@ -225,7 +225,7 @@ class DynamoDistributedMultiProcTestCase(DistributedTestBase):
     @property
     def world_size(self) -> int:
         """The world size that the test requires (``requires_world_size``), else one per accelerator."""
-        return get_required_world_size(self, defaults.compiler_world_size())
+        return get_required_world_size(self, defaults.rank_per_accelerator())
 
     @property
     def device_type(self) -> str:

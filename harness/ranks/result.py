@@ -15,7 +15,15 @@ from typing import Any, NoReturn
 from unittest.case import _SubTest, _subtest_msg_sentinel  # type: ignore[attr-defined]  # not in typeshed
 
 from harness.errors import MethodNotRun, UsageError
-from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, ErrorInfo, RankOutcome, Status, SubtestOutcome
+from harness.outcomes import (
+    EXIT_ERROR,
+    EXIT_SKIPPED,
+    ErrorInfo,
+    RankOutcome,
+    SkipExitCode,
+    Status,
+    SubtestOutcome,
+)
 from harness.ranks import debugger
 from harness.ranks.exception_info import capture
 from harness.ranks.exit_rules import contradicts
@@ -118,9 +126,15 @@ class _ResultCollector(unittest.TestResult):
 
     @originals.harness_code
     def addError(self, test: unittest.TestCase, err: ExcInfo) -> None:
-        """Stores an exception that is not an assertion, and the first SystemExit as the test's ending."""
+        """Stores an exception that is not an assertion, and the first SystemExit as the test's ending.
+
+        One with a skip's exit code is a skip.
+        """
         error = err[1]
         assert error is not None
+        if isinstance(error, SystemExit) and isinstance(error.code, SkipExitCode):
+            self.addSkip(test, error.code.reason)
+            return
         self._look(error)
         if isinstance(error, SystemExit) and self.ending is None:
             self.ending = error
@@ -174,6 +188,9 @@ class _ResultCollector(unittest.TestResult):
         """
         if err is None or err[1] is None:
             self.subtests.append(_subtest(subtest, Status.PASSED))
+            return
+        if isinstance(err[1], SystemExit) and isinstance(err[1].code, SkipExitCode):
+            self.addSkip(subtest, err[1].code.reason)
             return
         info = capture(err[1], self._assertion)
         status = Status.FAILED if info.is_assertion else Status.ERROR
@@ -297,6 +314,8 @@ def final_result(result: RankResult | None, ending: BaseException | None, texts:
 def _exited(result: RankResult | None, ending: SystemExit, texts: list[str]) -> RankResult:
     if result is not None and result.ending is None and not contradicts(result.status, ending.code):
         return result
+    if result is None and isinstance(ending.code, SkipExitCode):
+        return RankResult(Status.SKIPPED, skip_reason=ending.code.reason)
     if texts:
         error = ErrorInfo("Exception", texts[0].strip().rsplit("\n", 1)[-1], texts[0])
         return RankResult(Status.ERROR, error, expected=result is None)

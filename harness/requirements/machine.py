@@ -46,6 +46,11 @@ class MachineFacts:
         """The number of devices of this type; always 1 for "cpu"."""
         return 1 if device_type == "cpu" else dict(self.accelerators).get(device_type, 0)
 
+    def accelerator(self) -> tuple[str, int]:
+        """The (device type, number of devices) that distributed tests can use; ("cpu", 0) without any."""
+        counted = [each for each in self.accelerators if each[0] not in UNCOUNTED_DEVICE_TYPES]
+        return counted[0] if counted else ("cpu", 0)
+
     def countable_devices(self) -> int:
         """The largest number of devices of one type, among types that a distributed test can ask for."""
         return max((n for kind, n in self.accelerators if kind not in UNCOUNTED_DEVICE_TYPES), default=0)

@@ -294,7 +294,7 @@ class MultiEndsTest(unittest.TestCase):
 
     def test_world_size(self) -> None:
         """There is one rank for each device, and two ranks on a machine without devices."""
-        none = ((), defaults.COMPILER_WORLD_SIZE)
+        none = ((), defaults.FEWEST_RANKS)
         for accelerators, ranks in (none, ((("cuda", 1),), 1), ((("cuda", 8),), 8)):
             facts = MachineFacts(accelerators=accelerators)
             with self.subTest(accelerators), mock.patch.object(defaults, "probe", lambda facts=facts: facts):
