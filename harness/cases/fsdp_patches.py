@@ -45,7 +45,7 @@ def patch_reduce_scatter(new_reduce_scatter_tensor: Callable[..., Any]) -> Patch
 
 
 def patch_all_reduce(new_all_reduce: Callable[..., Any]) -> Patch:
-    """Replaces ``torch.distributed.all_reduce``."""
+    """Replaces ``all_reduce`` of ``torch.distributed``."""
     return _replaced(dist, "all_reduce", new_all_reduce)
 
 

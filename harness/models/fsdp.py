@@ -269,7 +269,8 @@ class ModuleWithDelay(FSDPTestModel):
 
     def get_input(self, device: torch.device) -> tuple[Tensor, ...]:
         """The inner model's input."""
-        return self.module.get_input(device)
+        given: tuple[Tensor, ...] = self.module.get_input(device)
+        return given
 
     def forward(self, x: Tensor) -> Tensor:
         """The inner model's output."""

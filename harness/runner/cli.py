@@ -16,16 +16,17 @@ from harness.runner.exit_codes import ExitCode
 from harness.runner.options import PROG, parse
 from harness.system import posix
 
-# The first word of a command line that is for a script in place of tests.
+# The first words of command lines that are not for tests: a script on ranks, and a change of imports.
 RUN = "run"
+MIGRATE = "migrate"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the runner with ``argv``, the process's arguments by default; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     _open_streams()
-    if words[:1] == [RUN]:
-        return _run_script(words[1:])
+    if words[:1] in ([RUN], [MIGRATE]):
+        return _command(words[0], words[1:])
     try:
         options = parse(words)
         from harness.runner.command import execute  # imported late: --help and usage errors do not need it
@@ -47,11 +48,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("the harness itself failed; what had finished is in the run's journal", ExitCode.BROKEN)
 
 
-def _run_script(words: Sequence[str]) -> int:
-    """Runs ``torch-harness run``: a script on ranks in place of tests."""
+def _command(name: str, words: Sequence[str]) -> int:
+    """Runs ``torch-harness run`` or ``torch-harness migrate`` in place of tests."""
     program = os.path.basename(sys.argv[0])
-    prog = f"python {program} {RUN}" if program.endswith(".py") else f"torch-harness {RUN}"
-    code: int = importlib.import_module("harness.run.cli").main(words, prog)
+    prog = f"python {program} {name}" if program.endswith(".py") else f"torch-harness {name}"
+    if name == RUN:
+        code: int = importlib.import_module("harness.run.cli").main(words, prog)
+    else:
+        code = importlib.import_module("harness.migrate.cli").main(words, prog)
     return code
 
 

@@ -69,6 +69,8 @@ TABLE = (
     # communicate it shows what belongs together.
     Part("report", ("report",), ("values", "communication.matching")),
     Part("requirements", ("requirements",), ("values",)),
+    # Models for test authors, and for the cases that train them. They move to the device that was found.
+    Part("models", ("models",), (*LOW, "requirements")),
     # How the outcomes of ranks become a test's: what they communicated is a part of that.
     Part("merging", ("merging",), ("values", "communication")),
     # What all rank modes share, then the modes, none of which knows another, then the file that chooses.
@@ -82,7 +84,10 @@ TABLE = (
     Part(
         "cases",
         ("cases",),
-        (*FOR_RANKS, "test case", "report.failure", "requirements", "ranks", *RANK_MODES, "ranks.modes"),
+        (
+            *(*FOR_RANKS, "test case", "report.failure", "requirements", "models"),
+            *("ranks", *RANK_MODES, "ranks.modes"),
+        ),
     ),
     # Libraries for test authors. The fuzzer's programs run in a case's ranks; graphs needs no ranks.
     Part("graphs", ("graphs",), LOW),
@@ -122,6 +127,8 @@ TABLE = (
             *("cases.verdict", "runner.exit_codes"),
         ),
     ),
+    # Rewrites files; knows of the rest by names in its tables.
+    Part("migrate", ("migrate",), ("values",)),
     # run_tests() and load_tests, which a test module calls: they are a way into the runner.
     Part("modules", ("modules",), (*LOW, "test case", "runner")),
     # The package itself, which resolves its public names when they are used.
@@ -137,13 +144,14 @@ BY_NAME = {
     ("runner.listing", "runner.pytest_listing"),  # imports pytest, which only some modules need
     ("runner.worker", "runner.pytest_worker"),
     ("runner.cli", "run.cli"),  # `torch-harness run`, which runs no test
+    ("runner.cli", "migrate.cli"),  # `torch-harness migrate`, the same
     ("pytest_plugin.plugin", "dropin"),
     ("ranks.processes.module_import", "dropin"),
     ("ranks.processes.preload", "tensors"),  # where a test has imported torch, before ranks are forked
 }
 # torch keeps its threaded and fake process groups in torch.testing._internal; dropin is about that package.
-TORCH_INTERNALS = {"dropin", "ranks.threads.torch_groups", "ranks.local.rank"}
-WITHOUT_TORCH = {"values", "report", "system", "runner", "run", "pytest_plugin"}
+TORCH_INTERNALS = {"dropin", "ranks.threads.torch_groups", "ranks.local.rank", "cases.fake_groups"}
+WITHOUT_TORCH = {"values", "report", "system", "runner", "run", "migrate", "pytest_plugin"}
 
 
 class Import(NamedTuple):
@@ -393,7 +401,7 @@ class WeightTest(unittest.TestCase):
 
     def test_runner(self) -> None:
         """Importing all of the runner, of the reports and of what starts scripts brings no torch."""
-        parts = ("runner", "report", "run")
+        parts = ("runner", "report", "run", "migrate")
         statements = [f"import harness.{name}" for name in MODULES if part_of(name).name in parts]
         self.assertNotIn("torch", self.loaded("\n".join(statements)))
 

@@ -1,0 +1,131 @@
+"""Finds where a file uses torch's private test modules as modules: ``cd.TestSkip``, a bare ``cd``.
+
+Names are resolved by libcst's scopes, so that a variable that only has the name of an import is left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import libcst as cst
+from libcst import metadata
+
+from harness.migrate import names
+
+PACKAGE = "harness"
+
+
+@dataclass(slots=True)
+class ModuleUses:
+    """How a file uses a module of torch's: attributes that move, and whether its import must stay."""
+
+    moved: int = 0
+    stays: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Something that was not migrated: its line, what it is in the words of the file, and the reason."""
+
+    line: int
+    what: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Uses:
+    """What ``find_uses`` finds: by module, the attributes to rewrite, and what is left."""
+
+    by_module: dict[str, ModuleUses] = field(default_factory=dict)
+    moved: dict[cst.Attribute, str] = field(default_factory=dict)
+    left: list[Left] = field(default_factory=list)
+
+
+class _Finder(cst.CSTVisitor):
+    METADATA_DEPENDENCIES = (metadata.QualifiedNameProvider, metadata.PositionProvider)
+
+    def __init__(self, uses: Uses, imported: frozenset[str], can_move: bool) -> None:
+        super().__init__()
+        self.uses, self._imported, self._can_move = uses, imported, can_move
+        self._stores: set[cst.CSTNode] = set()
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
+        self._stores.add(node.target)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self._stores.add(node.target)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        for module in self._imported:
+            attribute = self._attribute_of(module, node)
+            if attribute is not None:
+                self._use(node, module, attribute)
+                return False
+            if self._is(node, module):
+                self._stay(node, module, module, "is used as a module")
+                return False
+        return True
+
+    def visit_Name(self, node: cst.Name) -> None:
+        for module in self._imported:
+            if self._is(node, module):
+                self._stay(node, module, node.value, "is used as a module")
+
+    def visit_SimpleString(self, node: cst.SimpleString) -> None:
+        if f"{names.HOME}." in node.value:
+            self._leave(node, node.value, "is a text, of which the migration cannot know the meaning")
+
+    def _use(self, node: cst.Attribute, module: str, attribute: str) -> None:
+        row = names.find(module, attribute)
+        what = f"{row.module}.{attribute}"
+        if node in self._stores:
+            self._stay(node, module, what, "is assigned to")
+        elif row.counterpart is None:
+            self._stay(node, module, what, row.reason)
+        elif not self._can_move:
+            self._stay(node, module, what, f"cannot be written {PACKAGE}.{attribute}: the file has that name")
+        else:
+            self.uses.moved[node] = row.counterpart
+            self._of(module).moved += 1
+
+    def _attribute_of(self, module: str, node: cst.Attribute) -> str | None:
+        return node.attr.value if self._is(node, f"{module}.{node.attr.value}") else None
+
+    def _is(self, node: cst.CSTNode, name: str) -> bool:
+        found = self.get_metadata(metadata.QualifiedNameProvider, node, frozenset())
+        return {each.name for each in found} == {name}
+
+    def _of(self, module: str) -> ModuleUses:
+        return self.uses.by_module.setdefault(module, ModuleUses())
+
+    def _stay(self, node: cst.CSTNode, module: str, what: str, reason: str) -> None:
+        self._of(module).stays = True
+        self._leave(node, what, reason)
+
+    def _leave(self, node: cst.CSTNode, what: str, reason: str) -> None:
+        line = self.get_metadata(metadata.PositionProvider, node).start.line
+        self.uses.left.append(Left(line, what, reason))
+
+
+def find_uses(wrapper: metadata.MetadataWrapper, imported: frozenset[str]) -> Uses:
+    """Where a file uses those of torch's modules (full names) that it imports as modules."""
+    uses = Uses()
+    wrapper.visit(_Finder(uses, imported, can_move=not _is_taken(wrapper)))
+    return uses
+
+
+def _is_taken(wrapper: metadata.MetadataWrapper) -> bool:
+    """Whether the file has a variable of its own that is called as the package is."""
+    scopes = {scope for scope in wrapper.resolve(metadata.ScopeProvider).values() if scope is not None}
+    assigned = [each for scope in scopes for each in scope.assignments if each.name == PACKAGE]
+    return any(not _imports_package(each) for each in assigned)
+
+
+def _imports_package(assignment: metadata.BaseAssignment) -> bool:
+    return isinstance(assignment, metadata.ImportAssignment) and isinstance(assignment.node, cst.Import)
