@@ -77,10 +77,6 @@ class _Finder(cst.CSTVisitor):
             if self._is(node, module):
                 self._stay(node, module, node.value, "is used as a module")
 
-    def visit_SimpleString(self, node: cst.SimpleString) -> None:
-        if f"{names.HOME}." in node.value:
-            self._leave(node, node.value, "is a text, of which the migration cannot know the meaning")
-
     def _use(self, node: cst.Attribute, module: str, attribute: str) -> None:
         row = names.find(module, attribute)
         what = f"{row.module}.{attribute}"
@@ -106,16 +102,30 @@ class _Finder(cst.CSTVisitor):
 
     def _stay(self, node: cst.CSTNode, module: str, what: str, reason: str) -> None:
         self._of(module).stays = True
-        self._leave(node, what, reason)
-
-    def _leave(self, node: cst.CSTNode, what: str, reason: str) -> None:
         line = self.get_metadata(metadata.PositionProvider, node).start.line
         self.uses.left.append(Left(line, what, reason))
+
+
+class _Texts(cst.CSTVisitor):
+    METADATA_DEPENDENCIES = (metadata.PositionProvider,)
+
+    def __init__(self, uses: Uses) -> None:
+        super().__init__()
+        self.uses = uses
+
+    def visit_SimpleString(self, node: cst.SimpleString) -> None:
+        if f"{names.HOME}." in node.value:
+            line = self.get_metadata(metadata.PositionProvider, node).start.line
+            why = "is a text, of which the migration cannot know the meaning"
+            self.uses.left.append(Left(line, node.value.strip().split("\n")[0], why))
 
 
 def find_uses(wrapper: metadata.MetadataWrapper, imported: frozenset[str]) -> Uses:
     """Where a file uses those of torch's modules (full names) that it imports as modules."""
     uses = Uses()
+    wrapper.visit(_Texts(uses))
+    if not imported:  # finding out what each name means takes ten times as long as all else
+        return uses
     wrapper.visit(_Finder(uses, imported, can_move=not _is_taken(wrapper)))
     return uses
 

@@ -68,7 +68,7 @@ TABLE = (
     # As low as this, because the text of a failure is a report and is also what a test raises. Of what ranks
     # communicate it shows what belongs together.
     Part("report", ("report",), ("values", "communication.matching")),
-    Part("requirements", ("requirements",), ("values",)),
+    Part("requirements", ("requirements",), ("values", "seeding")),
     # Models for test authors, and for the cases that train them. They move to the device that was found.
     Part("models", ("models",), (*LOW, "requirements")),
     # How the outcomes of ranks become a test's: what they communicated is a part of that.

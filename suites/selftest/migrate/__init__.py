@@ -1,0 +1,1 @@
+"""Tests of ``torch-harness migrate``, on texts, files and its command line."""

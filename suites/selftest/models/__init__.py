@@ -1,0 +1,1 @@
+"""Tests of the small models for tests of FSDP and DTensor."""
