@@ -1,0 +1,64 @@
+"""Tests that every public helper of the installed torch has a counterpart or a reason."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import unittest
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import harness
+from harness.migrate import names
+
+
+def defined(body: list[ast.stmt]) -> Iterator[str]:
+    """The public functions and classes of a module, also those under a condition."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name
+        elif isinstance(node, ast.If | ast.Try | ast.With):
+            for part in ("body", "orelse", "handlers"):
+                for each in getattr(node, part, ()):
+                    yield from defined(each.body if isinstance(each, ast.ExceptHandler) else [each])
+
+
+class NamesTest(unittest.TestCase):
+    """The tables."""
+
+    def test_installed_torch(self) -> None:
+        spec = importlib.util.find_spec(names.HOME)
+        assert spec is not None and spec.origin is not None
+        for module in names.COMPLETE:
+            source = Path(spec.origin).parent / f"{module.replace('.', '/')}.py"
+            known = {row.name for row in names.rows() if row.module == module}
+            found = set(defined(ast.parse(source.read_text(encoding="utf-8")).body))
+            self.assertTrue(found, module)
+            missing = sorted(found - known)
+            self.assertEqual(
+                missing,
+                [],
+                f"this torch has new names in {module}: add each to SAME or, with a reason, to REASONS "
+                "of harness/migrate/names.py, and run python -m tools.migration_table",
+            )
+
+    def test_counterparts_exist(self) -> None:
+        wanted = {row.counterpart for row in names.rows() if row.counterpart}
+        self.assertLessEqual(wanted, set(harness.__all__))
+
+    def test_no_name_twice(self) -> None:
+        twice = [key for key, count in Counter((r.module, r.name) for r in names.rows()).items() if count > 1]
+        self.assertEqual(twice, [])
+
+    def test_find(self) -> None:
+        """A name that a module only imports from another is found too."""
+        dtensor = f"{names.HOME}.distributed._tensor.common_dtensor"
+        self.assertEqual(names.find(dtensor, "skip_if_lt_x_gpu").counterpart, "skip_if_lt_x_gpu")
+        self.assertIsNone(names.find(dtensor, "no_such_name").counterpart)
+        self.assertTrue(names.is_known_module(dtensor))
+        self.assertFalse(names.is_known_module(f"{names.HOME}.common_device_type"))
+
+
+if __name__ == "__main__":
+    unittest.main()
