@@ -38,6 +38,7 @@ setup(
         "filelock>=3.12",
     ],
     extras_require={
+        "migrate": ["libcst>=1.8"],
         "suites": ["transformers>=4.50"],
         "test": ["coverage>=7.4", "pytest>=8", "pytest-xdist>=3.6"],
         "dev": ["ruff", "mypy", "vulture"],

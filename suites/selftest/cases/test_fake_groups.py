@@ -13,7 +13,7 @@ from harness import DummyProcessGroup, FakeStore, with_dist, with_fake_comms
 class FakeGroupsTest(unittest.TestCase):
     """In this process."""
 
-    @with_fake_comms(rank=1, world_size=8)
+    @with_fake_comms(rank=1, world_size=8)  # type: ignore[untyped-decorator]  # bare or with arguments
     def test_decorated(self) -> None:
         """The process is that rank, and a collective returns without computing."""
         self.assertEqual((dist.get_rank(), dist.get_world_size()), (1, 8))

@@ -23,7 +23,7 @@ def train(case: unittest.TestCase) -> None:
 class FreshTest(FSDPTest):
     """Fresh ranks, each with the default group before the test begins."""
 
-    world_size = 2  # type: ignore[assignment]  # a plain value in place of the property
+    world_size = 2
 
     def test_group(self) -> None:
         """The group is over all ranks, and is the one that the case names."""
@@ -44,7 +44,7 @@ class FreshTest(FSDPTest):
 class FakeGroupTest(FSDPTest):
     """A class that asks for a fake group."""
 
-    world_size = 2  # type: ignore[assignment]  # a plain value in place of the property
+    world_size = 2
     fake_pg = True
 
     def test_group(self) -> None:
@@ -70,7 +70,7 @@ class KeptTest(FSDPTestContinuous):
 class ThreadsTest(FSDPTestMultiThread):
     """Ranks that are threads."""
 
-    world_size = 2  # type: ignore[assignment]  # a plain value in place of the property
+    world_size = 2
 
     def test_train(self) -> None:
         train(self)

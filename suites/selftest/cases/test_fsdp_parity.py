@@ -28,7 +28,7 @@ RECURSIVE, AFTER = FSDPInitMode.RECURSIVE, DEVICEInitMode.DEVICE_AFTER
 class ParityTest(FSDPTest):
     """Each model beside itself in DDP, on two ranks."""
 
-    world_size = 2  # type: ignore[assignment]  # a plain value in place of the property
+    world_size = 2
 
     def test_nested(self) -> None:
         self._test_fsdp_parity(NestedWrappedModule, RECURSIVE, DEVICEInitMode.DEVICE_BEFORE)

@@ -38,7 +38,7 @@ def counted(original: Callable[..., Any], calls: list[str], name: str) -> Callab
 class PatchesTest(FSDPTest):
     """On two fresh ranks."""
 
-    world_size = 2  # type: ignore[assignment]  # a plain value in place of the property
+    world_size = 2
 
     def test_each_is_called_and_put_back(self) -> None:
         """FSDP2 calls each replacement in a step, and the original is there again afterwards."""
@@ -101,7 +101,7 @@ class PatchesTest(FSDPTest):
 class ThreadsTest(FSDPTestMultiThread):
     """On two threads, which share what is replaced."""
 
-    world_size = 2  # type: ignore[assignment]  # a plain value in place of the property
+    world_size = 2
 
     def test_original_is_put_back(self) -> None:
         model, calls = fully_shard(MLP(8)), list[str]()

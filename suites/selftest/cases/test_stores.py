@@ -17,7 +17,7 @@ from harness import FSDPTest, with_temp_dir
 class OnRanksTest(FSDPTest):
     """On two ranks."""
 
-    world_size = 2  # type: ignore[assignment]  # a plain value in place of the property
+    world_size = 2
     temp_dir: str
 
     @with_temp_dir

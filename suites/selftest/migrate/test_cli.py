@@ -1,4 +1,4 @@
-"""Tests ``torch-harness migrate``: exit codes, what it prints, and that the rest is done where a file fails."""
+"""Tests ``torch-harness migrate``: exit codes, output, and that the rest is done where a file fails."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def defined(body: list[ast.stmt]) -> Iterator[str]:
 
 
 class NamesTest(unittest.TestCase):
-    """The tables."""
+    """What the tables have."""
 
     def test_installed_torch(self) -> None:
         spec = importlib.util.find_spec(names.HOME)

@@ -22,7 +22,8 @@ TABLE = (
         f"from {CU} import run_tests\n",
         "from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)\n",
     ),
-    ("in a function", f"def f():\n    from {CU} import run_tests\n", "def f():\n    from harness import run_tests\n"),
+    ("in a function", f"def f():\n    from {CU} import run_tests\n",
+     "def f():\n    from harness import run_tests\n"),
     (
         "one line of several",
         f"if 1: import os; from {CU} import TestCase, swap\n",
@@ -42,7 +43,8 @@ TABLE = (
      f"from {CU} import swap\r\nfrom harness import TestCase\r\n"),
     (
         "tests by device type",
-        f"from torch.testing._internal.common_device_type import ops\nfrom {CU} import TestCase, find_free_port\n",
+        f"from torch.testing._internal.common_device_type import ops\nfrom {CU} import TestCase, "
+        "find_free_port\n",
         f"from torch.testing._internal.common_device_type import ops\nfrom {CU} import TestCase\n"
         "from harness import find_free_port\n",
     ),

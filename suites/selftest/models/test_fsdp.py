@@ -40,7 +40,7 @@ class PlainTest(unittest.TestCase):
 
     def test_wrong_mode(self) -> None:
         with self.assertRaisesRegex(ValueError, "FSDPInitMode"):
-            harness.NestedWrappedModule.init(self.group, True, AFTER)  # type: ignore[arg-type]  # the mistake
+            harness.NestedWrappedModule.init(self.group, True, AFTER)
 
     def test_skip_models(self) -> None:
         self.assertEqual(harness.SkipModel(double_nest=True)(torch.ones(2, 10)).shape, (2, 10))

@@ -15,7 +15,7 @@ from harness import FSDPTest, ModelArgs, Transformer
 class ParallelTest(FSDPTest):
     """On two ranks."""
 
-    world_size = 2  # type: ignore[assignment]  # a plain value in place of the property
+    world_size = 2
 
     def test_same_logits(self) -> None:
         """By sequence or not, with local heads or not; the tied weight stays one parameter."""

@@ -16,7 +16,7 @@ from harness.outcomes import SkipExitCode
 class Skips(MultiProcessTestCase):
     """Ranks that exit."""
 
-    world_size = 2  # type: ignore[assignment]  # a plain value in place of the property
+    world_size = 2
 
     def by_code(self) -> None:
         """Exits with a skip's code."""
@@ -30,7 +30,7 @@ class Skips(MultiProcessTestCase):
 class SkipsBefore(MultiProcessTestCase):
     """Ranks that exit before their test."""
 
-    world_size = 2  # type: ignore[assignment]  # a plain value in place of the property
+    world_size = 2
 
     @classmethod
     def _run(cls, *args: Any, **kwargs: Any) -> None:
