@@ -17,9 +17,9 @@ HEAD = """\
 Names of ``torch.testing._internal``
 ====================================
 
-Which names of torch's private test modules ``harness`` has, and why it lacks others. ``torch-harness migrate PATH``
-rewrites the imports of a file by these tables, and lists what it leaves. ``python -m tools.migration_table`` writes this
-page from ``harness/migrate/names.py``.
+Which names of torch's private test modules ``harness`` has, and why it lacks others. ``torch-harness
+migrate PATH`` rewrites the imports of a file by these tables, and lists what it leaves. ``python -m
+tools.migration_table`` writes this page from ``harness/migrate/names.py``.
 """
 
 

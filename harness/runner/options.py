@@ -263,6 +263,10 @@ def _epilog() -> str:
     variables = "\n".join(f"  {v.name}={v.values}\n        {v.meaning}" for v in VARIABLES)
     pairs = "\n".join(f"  {f.set_by}: {f.index}, {f.total} (counted from {f.first})" for f in FAMILIES)
     return f"""\
+other commands, each with a --help of its own:
+  run      an ordinary script on ranks
+  migrate  imports of torch.testing._internal become imports from harness
+
 exit codes:
 {codes}
 

@@ -39,8 +39,9 @@ class PlainTest(unittest.TestCase):
         self.assertEqual(marked, model.num_expert_params)
 
     def test_wrong_mode(self) -> None:
+        wrong: Any = True
         with self.assertRaisesRegex(ValueError, "FSDPInitMode"):
-            harness.NestedWrappedModule.init(self.group, True, AFTER)
+            harness.NestedWrappedModule.init(self.group, wrong, AFTER)
 
     def test_skip_models(self) -> None:
         self.assertEqual(harness.SkipModel(double_nest=True)(torch.ones(2, 10)).shape, (2, 10))

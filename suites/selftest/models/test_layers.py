@@ -21,6 +21,7 @@ class LayersTest(unittest.TestCase):
         hidden = torch.relu(x @ model.in_proj.weight.T + model.in_proj.bias)
         out = torch.relu(hidden @ model.out_proj.weight.T + model.out_proj.bias) + model.buffer
         torch.testing.assert_close(model(x), out)
+        assert model.buffer is not None
         before = model.buffer.clone()
         model.reset_parameters()
         self.assertFalse(torch.equal(model.buffer, before))
