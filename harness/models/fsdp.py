@@ -348,12 +348,16 @@ class DummyDDP(nn.Module):
         return self.module(*args, **kwargs)
 
 
+def _square() -> nn.Module:
+    return nn.Linear(10, 10, bias=False)
+
+
 class SkipModule(nn.Module):
     """A layer without bias, ``lin``, of 10 numbers in and out, for tests that keep it out of FSDP1."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.lin = nn.Linear(10, 10, bias=False)
+        self.lin = _square()
 
     def forward(self, x: Tensor) -> Tensor:
         """Rows of 10 numbers in and out."""
@@ -365,7 +369,7 @@ class NestedLinear(nn.Module):
 
     def __init__(self, fsdp_wrap: bool) -> None:
         super().__init__()
-        layer = on_device(nn.Linear(10, 10, bias=False))
+        layer = on_device(_square())
         self.nested_linear = wrap(layer) if fsdp_wrap else layer
 
     def forward(self, x: Tensor) -> Tensor:
@@ -378,7 +382,7 @@ class SkipModel(nn.Module):
 
     def __init__(self, double_nest: bool) -> None:
         super().__init__()
-        self.linear = on_device(nn.Linear(10, 10, bias=False))
+        self.linear = on_device(_square())
         self.linear_skip = on_device(SkipModule())
         device = torch.device(probe().accelerator()[0])
         self.nested_linear = wrap(NestedLinear(fsdp_wrap=double_nest), device_id=device)
