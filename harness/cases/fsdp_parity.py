@@ -9,7 +9,7 @@ import contextlib
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from harness.testcase import TestCase as _Case
 else:
     _Case = object
+
+# Keyword arguments for something that is made inside; None for none.
+_Keywords: TypeAlias = dict[str, Any] | None
+_Precision: TypeAlias = MixedPrecision | None
 
 # Strategies that leave parameters whole between forward and backward.
 _KEEPS_WHOLE = (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
@@ -96,10 +100,10 @@ class FSDPTestMixin(_Case):
         lr: float = 0.01,
         fsdp_cpu_offload: CPUOffload | None = None,
         save_model: bool = False,
-        mixed_precision: MixedPrecision | None = None,
+        mixed_precision: _Precision = None,
         enable_sharded_grad_scaler: bool = False,
         use_pure_fp16: bool = False,
-        sharded_grad_scaler_kwargs: dict[str, Any] | None = None,
+        sharded_grad_scaler_kwargs: _Keywords = None,
     ) -> Tensor:
         """Trains a wrapped ``FSDPTestModel`` by SGD with momentum; returns the last step's loss.
 
@@ -162,13 +166,13 @@ class FSDPTestMixin(_Case):
         cpu_offload: CPUOffload | None = None,
         backward_prefetch: BackwardPrefetch | None = None,
         sharding_strategy: ShardingStrategy | None = None,
-        mixed_precision: MixedPrecision | None = None,
+        mixed_precision: _Precision = None,
         forward_prefetch: bool = False,
         use_orig_params: bool = False,
         enable_sharded_grad_scaler: bool = False,
         use_pure_fp16: bool = False,
-        init_kwargs: dict[str, Any] | None = None,
-        sharded_grad_scaler_kwargs: dict[str, Any] | None = None,
+        init_kwargs: _Keywords = None,
+        sharded_grad_scaler_kwargs: _Keywords = None,
         **fsdp_kwargs: Any,
     ) -> None:
         """Fails unless a model trains in FSDP1 as it does in DDP: the same last loss and parameters.

@@ -17,6 +17,7 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed import ProcessGroup
 from torch.distributed.fsdp import FullyShardedDataParallel, _runtime_utils
 from torch.distributed.fsdp.wrap import always_wrap_policy, wrap
 
@@ -87,7 +88,7 @@ class NestedWrappedModule(FSDPTestModel):
 
     def __init__(
         self,
-        group: dist.ProcessGroup,
+        group: ProcessGroup,
         wrap_fsdp: bool,
         device_init_mode: DEVICEInitMode,
         deterministic: bool,
@@ -132,7 +133,7 @@ class NestedWrappedModule(FSDPTestModel):
     @classmethod
     def init(
         cls,
-        group: dist.ProcessGroup,
+        group: ProcessGroup,
         fsdp_init_mode: FSDPInitMode,
         device_init_mode: DEVICEInitMode,
         fsdp_kwargs: dict[str, Any] | None = None,
@@ -158,7 +159,7 @@ class AlwaysWrapNestedWrappedModule(NestedWrappedModule):
     @classmethod
     def init(
         cls,
-        group: dist.ProcessGroup,
+        group: ProcessGroup,
         fsdp_init_mode: FSDPInitMode,
         device_init_mode: DEVICEInitMode,
         fsdp_kwargs: dict[str, Any] | None = None,
@@ -208,7 +209,7 @@ class MixtureOfExperts(NestedWrappedModule):
 
     def __init__(
         self,
-        group: dist.ProcessGroup,
+        group: ProcessGroup,
         wrap_fsdp: bool,
         device_init_mode: DEVICEInitMode,
         delay_before_free_ms: int = 0,
@@ -298,8 +299,8 @@ class ModuleWithDelay(FSDPTestModel):
     def init(
         module_class: type[FSDPTestModel],
         *model_args: Any,
-        delay_after_loss_ms: int,
         delay_before_reduction_ms: int,
+        delay_after_loss_ms: int,
         **model_kwargs: Any,
     ) -> nn.Module:
         """A new model of ``module_class``, which its ``init`` makes of the other arguments, with delays."""

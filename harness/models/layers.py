@@ -35,9 +35,9 @@ class MLP(nn.Module):
         dim: int,
         device: torch.device | None = None,
         *,
+        dim_multiplier: int = 4,
         bias: bool = True,
         with_buffer: bool = False,
-        dim_multiplier: int = 4,
     ) -> None:
         super().__init__()
         wide = dim * dim_multiplier
@@ -70,11 +70,7 @@ class MLPStack(nn.Sequential):
         self.with_seq_parallel = with_seq_parallel
 
     def parallelize(
-        self,
-        tp_mesh: DeviceMesh,
-        dp_mesh: DeviceMesh,
-        use_activation_checkpointing: bool,
-        **fsdp_kwargs: Any,
+        self, tp_mesh: DeviceMesh, dp_mesh: DeviceMesh, use_activation_checkpointing: bool, **fsdp_kwargs: Any
     ) -> MLPStack:
         """Shards each MLP by tensor parallelism over ``tp_mesh``, then all by FSDP2 over ``dp_mesh``.
 

@@ -25,18 +25,18 @@ from torch.utils.checkpoint import checkpoint
 from harness.errors import UsageError
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ModelArgs:
     """The sizes and options of a ``Transformer``; ``dim`` must be a multiple of ``n_heads``."""
 
-    n_layers: int = 2
     vocab_size: int = 8
     max_seq_len: int = 16
-    dim: int = 16
+    n_layers: int = 2
     n_heads: int = 4
-    dropout_p: float = 0.1
-    use_attn_mask: bool = True
+    dim: int = 16
     weight_tying: bool = True
+    use_attn_mask: bool = True
+    dropout_p: float = 0.1
     checkpoint_activations: bool = False
 
 
