@@ -102,14 +102,23 @@ class RankOrchestration(CaseInRank):
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
         """Runs the test; starts the launcher's server first, which inherits the state before ``setUp``."""
-        with contextlib.suppress(HarnessError, OSError):  # the same error is raised when the ranks start
-            settings = environment.settings()
-            mode = chosen_mode(self.rank_modes, settings)
-            if mode == "external":
+        with contextlib.suppress(HarnessError):  # the same error is raised when the ranks start
+            if chosen_mode(self.rank_modes, environment.settings()) == "external":
                 self.addCleanup(external_mode.report_skip_if_not_run, self, external_mode.begun(self))
-            elif mode in LAUNCHED and not self._skipped_by_decorator():
-                launcher(settings.launcher).ready(type(self).__module__, sys.path)
+        self.start_server()
         return super().run(result)
+
+    def start_server(self) -> None:
+        """Starts what this test's ranks are forked from, unless it runs: it inherits this process's state.
+
+        To be called before a fixture changes this process. Does nothing for a test that needs no server; an
+        error is raised when the ranks start.
+        """
+        with contextlib.suppress(HarnessError, OSError):
+            settings = environment.settings()
+            launched = chosen_mode(self.rank_modes, settings) in LAUNCHED
+            if launched and not self._skipped_by_decorator():
+                launcher(settings.launcher).ready(type(self).__module__, sys.path)
 
     def _skipped_by_decorator(self) -> bool:
         """Whether unittest will skip the test before ``setUp``."""

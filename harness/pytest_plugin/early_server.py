@@ -9,14 +9,11 @@ beside pytest-xdist), the server is a new interpreter, which inherits nothing wh
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Iterable
 
 import pytest
 
 from harness import environment
-from harness.errors import HarnessError
 from harness.pytest_plugin import items as kinds
 
 
@@ -26,23 +23,20 @@ def start_for(items: Iterable[pytest.Item], *, worker: bool) -> None:
     A worker of pytest-xdist, which may get none of these items, leaves a new interpreter to the first test. A
     server that cannot be started is the error of the first test on ranks, not of this call.
     """
-    needing = next((cls for cls in map(_launched_class, items) if cls is not None), None)
+    needing = next(filter(_launches, items), None)
     if needing is None:
         return
-    from harness.ranks.processes.choose_launcher import launcher
     from harness.system.fork_safety import is_clean
 
     if not worker or is_clean():
-        with contextlib.suppress(HarnessError, OSError):
-            launcher(environment.settings().launcher).ready(needing.__module__, sys.path)
+        kinds.running_case(needing).start_server()  # type: ignore[union-attr]  # it has ranks
 
 
-def _launched_class(item: pytest.Item) -> type | None:
-    """The item's class if the item will start processes as its ranks: not one that a mark skips."""
-    cls = kinds.rank_class(item)
-    if cls is None:
-        return None
+def _launches(item: pytest.Item) -> bool:
+    """Whether the item will start processes as its ranks: not one that a mark skips."""
+    modes = kinds.rank_modes(item)
+    if not modes:
+        return False
     from harness.ranks.modes import LAUNCHED, chosen_mode
 
-    launched = chosen_mode(cls.rank_modes, environment.settings()) in LAUNCHED
-    return cls if launched and not kinds.skipped_by_mark(item) else None
+    return chosen_mode(modes, environment.settings()) in LAUNCHED and not kinds.skipped_by_mark(item)

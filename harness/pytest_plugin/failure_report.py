@@ -14,6 +14,7 @@ import pytest
 
 from harness.errors import HarnessError, RankProblem
 from harness.outcomes import RankOutcome, TestOutcome
+from harness.pytest_plugin.items import running_case
 from harness.report.junit import rank_property
 from harness.runner.rank_records import rank_record
 
@@ -23,7 +24,7 @@ SECTION = "Captured stdout of rank "
 
 def outcome_of(item: pytest.Item) -> TestOutcome | None:
     """The outcome of the item's ranks; None where it has none (yet)."""
-    outcome = getattr(getattr(item, "instance", None), "_harness_outcome", None)
+    outcome = getattr(running_case(item), "_harness_outcome", None)
     return outcome if isinstance(outcome, TestOutcome) else None
 
 

@@ -16,11 +16,29 @@ from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 from harness.runner.unit import Demand, Unit, of_id
 
 _LIBRARY = __name__.partition(".")[0]
+# The mark that runs a test function on ranks.
+MARK = "ranks"
+# With the configuration: whether the mark has this meaning in the project, which may have one of that name.
+MARK_IS_OURS = pytest.StashKey[bool]()
+# The attribute of an item with the mark: the case that runs it. A name, because the runner reads it too.
+CASE = "harness_case"
 
 
 def of_harness(item: pytest.Item) -> bool:
-    """Whether the item's class has a base in this library, as all of its test classes have."""
-    return any(str(base.__module__).partition(".")[0] == _LIBRARY for base in _bases(item))
+    """Whether the item has the mark, or its class a base in this library, as all of its test classes have."""
+    bases = _bases(item)
+    return has_mark(item) or any(str(base.__module__).partition(".")[0] == _LIBRARY for base in bases)
+
+
+def has_mark(item: pytest.Item) -> bool:
+    """Whether the item has the mark that runs a test function on ranks."""
+    return item.config.stash.get(MARK_IS_OURS, False) and item.get_closest_marker(MARK) is not None
+
+
+def running_case(item: pytest.Item) -> Any | None:
+    """The case that runs the item on ranks now; None for an item without ranks."""
+    case = getattr(item, CASE, None) or getattr(item, "instance", None)
+    return case if hasattr(case, "_harness_outcome") else None
 
 
 def any_of_harness(items: Iterable[pytest.Item]) -> bool:
@@ -28,10 +46,11 @@ def any_of_harness(items: Iterable[pytest.Item]) -> bool:
     return any(of_harness(item) for item in items)
 
 
-def rank_class(item: pytest.Item) -> Any | None:
-    """The item's class where it runs its methods on ranks, else None."""
+def rank_modes(item: pytest.Item) -> tuple[str, ...]:
+    """The rank modes that the item can run in, the default first; () for an item without ranks."""
     cases = sys.modules.get("harness.cases.multiprocess")
-    return getattr(item, "cls", None) if cases and cases.RankOrchestration in _bases(item) else None
+    case = getattr(item, CASE, None) or getattr(item, "instance", None)
+    return tuple(case.rank_modes) if cases and isinstance(case, cases.RankOrchestration) else ()
 
 
 def _bases(item: pytest.Item) -> tuple[type, ...]:
@@ -77,7 +96,8 @@ def unit_of(item: pytest.Item) -> Unit:
         return of_id(name, getattr(module, "__name__", ""))
     from harness.runner import listing
 
-    return listing.unit_of(item.instance, module)  # type: ignore[attr-defined]  # Function's, not Item's
+    case = getattr(item, CASE, None) or getattr(item, "instance", None)
+    return of_id(name, module.__name__) if case is None else listing.unit_of(case, module)
 
 
 def demand_of(item: pytest.Item) -> Demand | None:

@@ -22,6 +22,9 @@ from harness.errors import HarnessError, UsageError
 from harness.pytest_plugin import options
 from harness.settings import EnvVar
 
+# pytest loads this module too.
+pytest_plugins = ("harness.pytest_plugin.functions",)
+
 # What this plugin keeps with the session and with an item.
 _BUDGET = pytest.StashKey[Any]()
 _TEMPORARY = pytest.StashKey[Path]()
@@ -217,16 +220,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Tells a test on ranks that pytest shows what ranks printed, and by which command it is run again."""
-    instance = getattr(item, "instance", None)
-    if instance is not None and hasattr(instance, "_harness_outcome"):
+    from harness.pytest_plugin import items as kinds
+
+    case = kinds.running_case(item)
+    if case is not None:
         from harness.pytest_plugin import reproduction
 
-        instance.output_lines_in_failure = 0
-        if not hasattr(instance, "rerun_command"):
-            instance.rerun_command = functools.partial(str, reproduction.command(item, sys.argv[0]))
+        case.output_lines_in_failure = 0
+        if not hasattr(case, "rerun_command"):
+            case.rerun_command = functools.partial(str, reproduction.command(item, sys.argv[0]))
     return (yield)
 
 
@@ -238,7 +243,9 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Gives a test on ranks the harness's text, a section and properties for each rank."""
-    if call.when != "call" or not hasattr(getattr(item, "instance", None), "_harness_outcome"):
+    from harness.pytest_plugin import items as kinds
+
+    if call.when != "call" or kinds.running_case(item) is None:
         return _with_text((yield), call)
     from harness.pytest_plugin import failure_report
 

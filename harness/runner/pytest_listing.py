@@ -14,7 +14,7 @@ import pytest
 
 from harness.runner.listing import Listing, PytestTest, project_files, source_of_function, unit_of
 from harness.runner.pytest_reports import skip_reason
-from harness.runner.pytest_session import QuietPlugin, case_of, run_session, test_id
+from harness.runner.pytest_session import QuietPlugin, case_of, rank_case, run_session, test_id
 from harness.runner.unit import Unit, of_id
 
 # The major release of pytest whose hooks are used.
@@ -88,6 +88,8 @@ def _add(listing: Listing, item: pytest.Item, module: types.ModuleType, file: st
     if unit.id in listing.tests:
         listing.duplicates.append(unit.id)
         return
+    if case is None and isinstance(on_ranks := rank_case(item), unittest.TestCase):
+        case = type(on_ranks)
     listing.tests[unit.id] = PytestTest(file, case)
     listing.units.append(unit)
 
@@ -101,4 +103,11 @@ def _of_function(item: pytest.Item, module: types.ModuleType) -> Unit:
     file, line = source_of_function(getattr(item, "obj", None))
     if not file:
         file, line = str(item.path), (item.location[1] or 0) + 1
-    return of_id(test_id(item, module.__name__), module.__name__, file=file, line=line)
+    unit = of_id(test_id(item, module.__name__), module.__name__, file=file, line=line)
+    case = rank_case(item)
+    if not isinstance(case, unittest.TestCase):
+        return unit
+    needs = unit_of(case, module)  # of a function on ranks
+    return replace(
+        unit, demand=needs.demand, slow=needs.slow, timeout_s=needs.timeout_s, supervised=needs.supervised
+    )

@@ -24,6 +24,10 @@ _REPLACED = (
     *("faulthandler", "junitxml", "pastebin", "debugging", "lfplugin", "nfplugin", "stepwiseplugin"),
     *("xdist", "xdist.looponfail", "torch_harness", "harness.pytest_plugin.plugin"),
 )
+# The plugin that runs test functions on ranks, which is needed here too.
+_FUNCTIONS = "harness.pytest_plugin.functions"
+# The attribute of an item that is such a function: the case that runs it.
+_CASE = "harness_case"
 # The conftest modules that pytest has imported in this process or in the zygote, by path. Another import
 # would make a second module, of which the test module, which is not imported again, knows nothing.
 _conftests: dict[str, types.ModuleType] = {}
@@ -83,11 +87,18 @@ def run_session(file: str, plugin: QuietPlugin, *arguments: str) -> None:
         f"--basetemp={os.path.join(private.path, 'pytest')}",
         "-o",
         f"cache_dir={os.path.join(private.path, 'pytest-cache')}",
+        "-p",
+        _FUNCTIONS,
         *arguments,
         file,
     ]
     plugins: list[Any] = [plugin]
     pytest.main(options, plugins=plugins)
+
+
+def rank_case(item: pytest.Item) -> Any | None:
+    """The case that runs a method of a TestCase, or a function on ranks; None for any other function."""
+    return getattr(item, _CASE, None) or getattr(item, "instance", None)
 
 
 def test_id(item: pytest.Item, module: str) -> str:

@@ -17,7 +17,7 @@ from harness.record import to_json
 from harness.runner.listing import source_of_function
 from harness.runner.messages import Began, Ended, Fork, Item
 from harness.runner.pytest_reports import add_report, keep_error, note_case
-from harness.runner.pytest_session import QuietPlugin, run_session, test_id
+from harness.runner.pytest_session import QuietPlugin, rank_case, run_session, test_id
 from harness.runner.unittest_result import RunningTest, Trouble, details_of, headline
 from harness.runner.worker import WorkerChannel, post_mortem
 from harness.system import originals, posix
@@ -72,11 +72,19 @@ class BatchPlugin(QuietPlugin):
         self._session = session
         self.ran = not self._errors
         found = {test_id(item, self._left[0].module): item for item in session.items}
+        self._start_server(found[item.id] for item in self._left if item.id in found)
         self._patches = originals.restore()
         while self.ran and self._left and not self.stopped and self._run(found):
             continue
         originals.apply(self._patches)
         return True
+
+    def _start_server(self, items: Iterable[pytest.Item]) -> None:
+        """Starts the server of the batch's ranks, if it has any, before a fixture changes this process."""
+        on_ranks = (case for case in map(rank_case, items) if hasattr(case, "start_server"))
+        first = next(on_ranks, None)
+        if first is not None:
+            first.start_server()
 
     def _run(self, found: dict[str, pytest.Item]) -> bool:
         """Runs the next item; returns whether the session can run another."""
@@ -140,7 +148,7 @@ class BatchPlugin(QuietPlugin):
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Keeps the exception of the phase, and the outcome of the test's ranks."""
         if call.when == "call":
-            note_case(self._running, getattr(item, "instance", None))
+            note_case(self._running, rank_case(item))
         report = yield
         keep_error(report, call)
         return report

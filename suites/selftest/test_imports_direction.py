@@ -114,7 +114,7 @@ TABLE = (
         "pytest_plugin",
         ("pytest_plugin",),
         (
-            *(*LOW, "report", "runner", "ranks.modes", "ranks.processes.choose_launcher"),
+            *(*LOW, "report", "runner", "ranks.modes", "cases.rank_function"),
             *("system.fork_safety", "system.processors"),
         ),
     ),

@@ -24,7 +24,7 @@ class ItemsTest(PytestCase):
                 for item in session.items:
                     demand = kinds.demand_of(item)
                     found[item.nodeid.partition("::")[2]] = [
-                        kinds.test_id(item), kinds.of_harness(item), kinds.rank_class(item) is not None,
+                        kinds.test_id(item), kinds.of_harness(item), kinds.rank_modes(item) != (),
                         kinds.skipped_by_mark(item), demand and [demand.ranks, demand.exclusive]]
                 print("ITEMS", json.dumps(found))
             """,

@@ -1,0 +1,54 @@
+"""``RankContext``: what a test function with ``@pytest.mark.ranks`` knows of its rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+# The device type that a backend is made for; any other backend gets the CPU.
+_DEVICES = {"nccl": "cuda", "xccl": "xpu", "hccl": "hpu"}
+
+
+@dataclass(frozen=True, slots=True)
+class RankContext:
+    """The rank in which a test function runs: the value of its argument ``rank_context``.
+
+    ``rank`` counts from 0. ``backend`` is that of the default process group, None where the mark asks for
+    none. ``file_name`` is an empty file that all ranks of this test share, and that is in use as the
+    rendezvous of the default process group where there is one.
+    """
+
+    rank: int
+    world_size: int
+    backend: str | None
+    file_name: str
+
+    @property
+    def device(self) -> torch.device:
+        """The device of this rank's tensors: the CPU, or the rank's own accelerator."""
+        import torch
+
+        kind = _DEVICES.get((self.backend or "").rpartition(":")[2], "cpu")
+        if kind == "cpu":
+            return torch.device("cpu")
+        return torch.device(kind, self.rank % max(1, torch.get_device_module(kind).device_count()))
+
+    def init_process_group(self, backend: str | None = None, **options: Any) -> None:
+        """Makes the default process group of all ranks, by a FileStore on ``file_name``.
+
+        For a test whose mark says ``backend=None``; otherwise the group is there when the test begins.
+        ``options`` are those of ``torch.distributed.init_process_group``.
+        """
+        import torch
+        import torch.distributed as dist
+
+        device = self.device
+        if device.type != "cpu":
+            torch.get_device_module(device.type).set_device(device)
+        store = dist.FileStore(self.file_name, self.world_size)
+        dist.init_process_group(
+            backend or self.backend, store=store, rank=self.rank, world_size=self.world_size, **options
+        )

@@ -1,0 +1,204 @@
+"""``RankFunction``: the case that runs a test function on ranks, which ``@pytest.mark.ranks`` asks for.
+
+pytest sets the function's fixtures up in its own process, and each rank gets a copy of their values.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import pickle
+import types
+import unittest
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.cases.distributed import DistributedTestBase
+from harness.cases.rank_context import RankContext
+from harness.errors import LaunchError, UsageError
+from harness.protocol import ModuleRef
+from harness.ranks.processes import module_import
+from harness.requirements import Requirements, requirements_of
+from harness.settings import RANK_MODES
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+# The argument of a test function that has the rank's context, and no fixture's value.
+CONTEXT = "rank_context"
+_METHOD = "test"
+_MODES = tuple(mode for mode in RANK_MODES if mode != "local")
+
+
+@dataclass(frozen=True, slots=True)
+class RanksMark:
+    """What ``@pytest.mark.ranks`` asks for: how many ranks, the backend of their group, and the rank mode.
+
+    ``backend`` None: no default process group is made. ``mode`` None: fresh ranks, or what ``--ranks`` says.
+    """
+
+    world_size: int
+    backend: str | None = "gloo"
+    mode: str | None = None
+
+    @classmethod
+    def of(cls, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> RanksMark:
+        """The mark with these arguments; UsageError, in one line, where they make no sense."""
+        try:
+            mark = cls(*args, **kwargs)
+        except TypeError:
+            raise UsageError(f"{_form(args, kwargs)}: write {_USAGE}") from None
+        if type(mark.world_size) is not int or mark.world_size < 1:
+            raise UsageError(f"{_form(args, kwargs)}: the number of ranks is 1 or more; write {_USAGE}")
+        if mark.mode is not None and mark.mode not in _MODES:
+            raise UsageError(f"{_form(args, kwargs)}: mode is one of {', '.join(_MODES)}")
+        return mark
+
+
+_USAGE = "@pytest.mark.ranks(4), or @pytest.mark.ranks(4, backend=None, mode='pooled')"
+
+
+def _form(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    shown = [*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())]
+    return f"@pytest.mark.ranks({', '.join(shown)})"
+
+
+def encoded(values: Mapping[str, Any]) -> str:
+    """The values of fixtures as text for ranks; UsageError for one that cannot be pickled, by its name."""
+    for name, value in values.items():
+        try:
+            pickle.dumps(value)
+        except Exception as error:  # noqa: BLE001 - pickling runs code of the value
+            raise UsageError(
+                f"ranks cannot get the value of {name!r}: a {type(value).__name__} cannot be pickled "
+                f"({error}); make it in the test, or use the fixture by @pytest.mark.usefixtures({name!r})"
+            ) from None
+    return base64.b64encode(pickle.dumps(dict(values))).decode()
+
+
+class RankFunction(DistributedTestBase):
+    """The case of one test function; ``for_function`` makes it in the parent, ``_run`` in a rank."""
+
+    rank_modes = _MODES
+    _mark: RanksMark
+    _name: str
+    _target: dict[str, Any]
+    _imported_before: Sequence[str]
+
+    @classmethod
+    def for_function(
+        cls,
+        function: Callable[..., Any],
+        mark: RanksMark,
+        *,
+        name: str,
+        values: Mapping[str, Any],
+        imported_before: Sequence[str] = (),
+    ) -> RankFunction:
+        """The case for a function at the top of its module, or a method of a plain class there.
+
+        ``name`` is the test's id, ``values`` are those of its arguments. Ranks import the modules
+        ``imported_before`` before the function's. UsageError for a function that ranks cannot import.
+        """
+        self = cls(_METHOD)
+        plain = getattr(function, "__func__", function)
+        if "<locals>" in plain.__qualname__:
+            raise UsageError(f"{name} is defined inside a function, where ranks cannot import it")
+        module = module_import.reference(plain.__module__)
+        self._mark, self._name, self._imported_before = mark, name, imported_before
+        self._target = {
+            "module": [module.name, module.file, module.run_as],
+            "qualname": plain.__qualname__,
+            "values": encoded({name: value for name, value in values.items() if name != CONTEXT}),
+            "takes_context": CONTEXT in values,
+            "backend": mark.backend,
+            "world_size": mark.world_size,
+        }
+        if mark.mode is not None:
+            self.rank_modes = (mark.mode,)
+
+        @functools.wraps(plain)  # with what the harness's decorators have put on it
+        def body(self: RankFunction) -> None:
+            """Only called in ranks, by another instance."""
+
+        self.test = self.join_or_run(types.MethodType(body, self))  # type: ignore[method-assign]
+        return self
+
+    def id(self) -> str:
+        """The id of the function."""
+        return self._name if self.rank == self.MAIN_PROCESS_RANK else super().id()
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks that the mark says."""
+        return self._mark.world_size
+
+    def _requirements(self) -> Requirements:
+        return requirements_of(self, _METHOD)
+
+    def _imports_of_ranks(self) -> list[str]:
+        return [*super()._imports_of_ranks(), *self._imported_before, self._target["module"][0]]
+
+    def _run_arguments(self, world_size: int) -> dict[str, Any]:
+        return {"target": self._target}
+
+    # -- in a rank
+
+    @classmethod
+    def _run(cls, rank: int, test_name: str, file_name: str, parent_pipe: Any, **kwargs: Any) -> None:
+        target = kwargs["target"]
+        self = cls(test_name)
+        self.rank, self.file_name, self._target = rank, file_name, target
+        self._mark = RanksMark(target["world_size"], target["backend"])
+        self.run_test(test_name, parent_pipe)
+
+    def test(self) -> None:
+        """Calls the function with its arguments and this rank's context."""
+        function = _find(ModuleRef(*self._target["module"]), self._target["qualname"])
+        values = pickle.loads(base64.b64decode(self._target["values"]))
+        context = RankContext(self.rank, self.world_size, self._mark.backend, self.file_name)
+        if context.backend is not None:
+            context.init_process_group()
+        if self._target["takes_context"]:
+            values[CONTEXT] = context
+        function(**values)
+
+
+def _find(module: ModuleRef, qualname: str) -> Callable[..., Any]:
+    """The function, or the method on a new instance of its class; LaunchError where there is none."""
+    owner_name, _, name = qualname.rpartition(".")
+    owner: Any = module_import.find_class(module, owner_name)() if owner_name else None
+    found = getattr(owner if owner_name else module_import.import_reference(module), name, None)
+    if not callable(found):
+        raise LaunchError(f"{module.name} has no function {qualname} when ranks import it")
+    return found  # type: ignore[no-any-return]
+
+
+def run(case: RankFunction) -> None:
+    """Runs the case in the parent, and raises what it failed with, SkipTest included."""
+    __tracebackhide__ = True
+    result = _FirstProblem()
+    case.run(result)
+    if result.problem is not None:
+        raise result.problem
+    if result.reasons:
+        raise unittest.SkipTest("; ".join(result.reasons))
+
+
+class _FirstProblem(unittest.TestResult):
+    """Keeps the exception of a case, and why it was skipped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.problem: BaseException | None = None
+        self.reasons: list[str] = []
+
+    def addError(self, test: unittest.TestCase, err: Any) -> None:
+        """Keeps the first exception."""
+        self.problem = self.problem or err[1]
+
+    addFailure = addError
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        """Keeps the reason."""
+        self.reasons.append(reason)

@@ -1,0 +1,105 @@
+"""The hooks that run test functions with ``@pytest.mark.ranks`` on ranks, and their fixture ``rank_context``.
+
+A plugin of its own: pytest loads it with ``plugin.py``, and ``run_tests.py`` loads it alone. An item with the
+mark gets the attribute ``harness_case``, which has what other hooks ask of the instance of a test case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING
+
+import pytest
+from _pytest.unittest import TestCaseFunction
+
+from harness.errors import UsageError
+from harness.pytest_plugin.items import CASE, MARK, MARK_IS_OURS, has_mark, test_id
+
+if TYPE_CHECKING:
+    from harness.cases.rank_function import RankFunction
+
+# Imported in ranks before the test's module, whose assert statements it is about.
+_REWRITING = "harness.pytest_plugin.rewritten_asserts"
+
+_HELP = (
+    f"{MARK}(world_size, backend='gloo', mode=None): torch-harness runs the test function on that many "
+    "ranks; its argument rank_context has rank, world_size, backend, device and file_name"
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the mark, unless the project has one of that name with a meaning of its own."""
+    theirs = any(re.match(rf"{MARK}\b", line) for line in config.getini("markers"))
+    config.stash[MARK_IS_OURS] = not theirs
+    if not theirs:
+        config.addinivalue_line("markers", _HELP)
+
+
+@pytest.fixture
+def rank_context(request: pytest.FixtureRequest) -> None:
+    """The rank of a test function with @pytest.mark.ranks: rank, world_size, backend, device, file_name."""
+    if not has_mark(request.node):
+        why = f"rank_context is what a rank knows: put @pytest.mark.{MARK}(N) on the test"
+        pytest.fail(why, pytrace=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
+    """Gives each item with the mark a case that tells what the test needs."""
+    marked = [item for item in items if has_mark(item)]
+    if not marked:
+        return
+    from harness.pytest_plugin import rewritten_asserts
+
+    rewritten_asserts.keep(config)
+    for item in marked:
+        try:
+            setattr(item, CASE, _case_for(item))
+        except UsageError:
+            continue  # raised again when the item runs, as its failure
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Gives an item with the mark the case that runs it, with the values of its fixtures."""
+    if has_mark(item):
+        try:
+            setattr(item, CASE, _case_for(item, bound=True))
+        except UsageError as error:
+            pytest.fail(str(error), pytrace=False)
+    return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test function with the mark on ranks."""
+    if not has_mark(pyfuncitem):
+        return None
+    __tracebackhide__ = True
+    from harness.cases import rank_function
+
+    rank_function.run(getattr(pyfuncitem, CASE))
+    return True
+
+
+def _case_for(item: pytest.Item, *, bound: bool = False) -> RankFunction:
+    """The case for an item with the mark; ``bound``: with the values of its fixtures, which are set up.
+
+    UsageError where the item cannot run on ranks, or where the mark's arguments make no sense.
+    """
+    from harness.cases.rank_function import RankFunction, RanksMark
+
+    marker = item.get_closest_marker(MARK)
+    assert marker is not None
+    mark = RanksMark.of(marker.args, marker.kwargs)
+    if not isinstance(item, pytest.Function) or isinstance(item, TestCaseFunction):
+        raise UsageError(
+            f"{item.nodeid}: the mark {MARK} is for test functions; a TestCase derives from "
+            "harness.MultiProcessTestCase and has a world_size"
+        )
+    values = {name: item.funcargs[name] for name in item._fixtureinfo.argnames} if bound else {}
+    return RankFunction.for_function(
+        item.obj, mark, name=test_id(item), values=values, imported_before=(_REWRITING,)
+    )

@@ -1,0 +1,27 @@
+"""Tests what a test function on ranks is told of its rank."""
+
+from __future__ import annotations
+
+import unittest
+
+import torch
+
+from harness.cases.rank_context import RankContext
+
+
+class DeviceTest(unittest.TestCase):
+    """``RankContext.device``; the process group is tested on real ranks with the pytest plugin."""
+
+    def test_table(self) -> None:
+        """The CPU, or the accelerator of the backend; ranks share accelerators where these are fewer."""
+        table = {None: "cpu", "gloo": "cpu", "cpu:gloo": "cpu", "of_a_third_party": "cpu", "nccl": "cuda"}
+        for backend, kind in table.items():
+            with self.subTest(backend=backend):
+                device = RankContext(3, 4, backend, "").device
+                self.assertEqual(device.type, kind)
+                count = max(1, torch.cuda.device_count())
+                self.assertEqual(device.index, 3 % count if kind == "cuda" else None)
+
+
+if __name__ == "__main__":
+    unittest.main()

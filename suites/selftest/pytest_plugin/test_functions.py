@@ -1,0 +1,214 @@
+"""Tests test functions on ranks in real runs, by pytest and by ``run_tests.py``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import unittest
+
+from suites.selftest.pytest_plugin.runs import PATIENCE_S, ROOT, PytestCase, sections
+
+FUNCTIONS = """
+import torch
+import torch.distributed as dist
+import harness
+
+@pytest.mark.ranks(3)
+def test_sum(rank_context):
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    assert total.item() == rank_context.world_size == 3
+    assert (rank_context.backend, rank_context.device) == ("gloo", torch.device("cpu"))
+
+@pytest.mark.ranks(2)
+def test_fail(rank_context):
+    print("printed by", rank_context.rank)
+    assert [1, 2, 3 + rank_context.rank] == [1, 2, 3]
+
+@pytest.mark.ranks(2, mode="pooled")
+@pytest.mark.parametrize("n", [1, 2])
+def test_parameters(n, tmp_path, rank_context):
+    assert n in (1, 2) and tmp_path.is_dir() and os.environ["WORLD_SIZE"] == "2"
+    print("n is", n, "in", os.getpid())
+
+@pytest.mark.ranks(2, backend=None, mode="threads")
+def test_own_group(rank_context):
+    assert not dist.is_initialized()
+    rank_context.init_process_group("gloo")
+    dist.barrier()
+
+@pytest.mark.ranks(2)
+def test_without_context():
+    assert dist.get_world_size() == 2
+
+class TestPlain:
+    @pytest.mark.ranks(2)
+    def test_method(self, rank_context):
+        assert self.helper() + rank_context.rank in (3, 4)
+
+    def helper(self):
+        return 3
+
+@pytest.mark.ranks(2)
+@harness.timeout(5)
+def test_hang(rank_context):
+    if rank_context.rank == 1:
+        time.sleep(600)
+    dist.barrier()
+
+@pytest.mark.ranks(2)
+@pytest.mark.xfail
+def test_expected(rank_context):
+    assert 0
+
+@pytest.mark.ranks(2)
+@pytest.mark.skipif(True, reason="of a mark")
+def test_skip():
+    assert 0
+
+@pytest.mark.ranks(2)
+@harness.requires_nccl()
+def test_requirement():
+    assert 0
+
+@pytest.mark.ranks(2)
+def test_capsys(capsys):
+    pass
+
+@pytest.mark.ranks("two")
+def test_wrong_mark():
+    pass
+
+def test_no_mark(rank_context):
+    pass
+
+class Case(unittest.TestCase):
+    @pytest.mark.ranks(2)
+    def test_of_a_case(self):
+        pass
+
+def made():
+    @pytest.mark.ranks(2)
+    def test_inside():
+        pass
+    return test_inside
+
+test_inside = made()
+"""
+# The outcome of each, in the words of pytest's reports.
+OUTCOMES = {
+    "test_sum": "passed",
+    "test_fail": "failed",
+    "test_parameters[1]": "passed",
+    "test_parameters[2]": "passed",
+    "test_own_group": "passed",
+    "test_without_context": "passed",
+    "test_method": "passed",
+    "test_hang": "failed",
+    "test_expected": "skipped",
+    "test_skip": "skipped",
+    "test_requirement": "skipped",
+    "test_capsys": "failed",
+    "test_wrong_mark": "failed",
+    "test_no_mark": "error",
+    "test_of_a_case": "failed",
+    "test_inside": "failed",
+}
+# What the text of those that cannot run says.
+ERRORS = (
+    "cannot get the value of 'capsys': a CaptureFixture cannot be pickled",
+    "@pytest.mark.ranks('two'): the number of ranks is 1 or more; write @pytest.mark.ranks(4)",
+    "rank_context is what a rank knows: put @pytest.mark.ranks(N) on the test",
+    "the mark ranks is for test functions; a TestCase derives from harness.MultiProcessTestCase",
+    "test_it.test_inside is defined inside a function, where ranks cannot import it",
+)
+CONFTEST = """
+import json
+
+def pytest_terminal_summary(terminalreporter):
+    found = {}
+    for kind in ("passed", "failed", "error", "skipped", "xfailed"):
+        for report in terminalreporter.stats.get(kind, ()):
+            found[report.nodeid.rpartition("::")[2]] = "skipped" if kind == "xfailed" else kind
+    print("OUTCOMES", json.dumps(found))
+"""
+
+
+class FunctionTest(PytestCase):
+    """Functions with the mark in real runs."""
+
+    maxDiff = None
+
+    def test_outcomes(self) -> None:
+        """By pytest: outcomes, texts, sections for ranks, and fresh ranks in place of pooled ones."""
+        self.write("test_it.py", FUNCTIONS)
+        self.write("conftest.py", CONFTEST)
+        run = self.pytest("-rA", "--strict-markers")
+        (told,) = (line for line in run.out.splitlines() if line.startswith("OUTCOMES "))
+        self.assertEqual(json.loads(told.removeprefix("OUTCOMES ")), OUTCOMES, run.out)
+        for text in ERRORS:
+            self.assertIn(text, run.out)
+        self.assertIn("cause: rank 1 failed: AssertionError: assert [1, 2, 4] == [1, 2, 3]", run.out)
+        self.assertIn("At index 2 diff: 4 != 3", run.out)
+        self.assertIn("printed by 1", sections(run.out, "Captured stdout of rank 1 call"))
+        self.assertIn("rank 1 never came to barrier #1", run.out)
+        self.assertRegex(run.out, r"reproduce: python -m pytest test_it.py::test_fail ")
+        self.assertNotIn("harness/pytest_plugin/", run.out.split("warnings summary")[0])
+
+    def test_new_interpreter(self) -> None:
+        """In ranks that are not forks of pytest's process, asserts tell their values too."""
+        self.write("test_it.py", FUNCTIONS)
+        run = self.pytest("-k", "test_fail or test_sum", "--rank-launcher", "spawn")
+        self.assertEqual(run.counts, {"passed": 1, "failed": 1, "deselected": 14}, run.out)
+        self.assertIn("assert [1, 2, 4] == [1, 2, 3]", run.out)
+        self.assertIn("At index 2 diff: 4 != 3", run.out)
+
+    def test_by_the_runner(self) -> None:
+        """By ``run_tests.py``: the same outcomes, with ranks and with the demand of ranks."""
+        self.write("test_it.py", FUNCTIONS)
+        command = [sys.executable, str(ROOT / "run_tests.py"), "test_it.py", "--report-dir", "report"]
+        variables = self.environ()
+        for arguments in (["--list", "--json"], []):
+            done = subprocess.run(
+                [*command, *arguments],
+                cwd=self.project,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_S,
+                check=False,
+            )
+            if arguments:
+                units = {unit["id"]: unit for unit in map(json.loads, done.stdout.splitlines())}
+                self.assertEqual(units["test_it.test_sum"]["demand"]["ranks"], 3, done.stderr)
+        lines = (self.project / "report" / "results.jsonl").read_text().splitlines()
+        records = [record for record in map(json.loads, lines) if record["kind"] == "test"]
+        found = {record["id"].rpartition(".")[2]: record for record in records}
+        words = {"expected failure": "skipped", "timed out": "failed"}
+        statuses = {name: words.get(r["status"], r["status"]) for name, r in found.items()}
+        self.assertEqual(statuses, OUTCOMES, done.stdout)
+        self.assertEqual(len(found["test_fail"]["ranks"]), 2)
+
+    def test_a_project_with_such_a_mark(self) -> None:
+        """A project's own mark of that name keeps its meaning: none to this plugin."""
+        self.write("pytest.ini", "[pytest]\nmarkers = ranks: whatever the project says\n")
+        self.write(
+            "test_it.py",
+            """
+            import sys
+            import pytest
+
+            @pytest.mark.ranks(2)
+            def test_it():
+                assert "harness.cases" not in sys.modules
+            """,
+            head="",
+        )
+        run = self.pytest()
+        self.assertEqual(run.counts, {"passed": 1}, run.out)
+
+
+if __name__ == "__main__":
+    unittest.main()
