@@ -101,12 +101,23 @@ def difference(row: Row) -> Difference | None:
     signatures = {id(call.signature) for call in row.calls.values()}
     if len(signatures) == 1 and not row.first.signature.sent:
         return None  # the usual case
+    if all(_is_alone(call) for call in row.calls.values()):
+        return None
     for what, value in _ALIKE:
         sides = _sides({rank: value(call) for rank, call in row.calls.items()})
         if len(sides) > 1:
             shown = tuple((ranks, _shown(what, row.calls[ranks[0]], value)) for ranks in sides)
             return Difference(what, row, shown)
     return _unequal_parts(row)
+
+
+def _is_alone(call: Call) -> bool:
+    """Whether a rank makes a group of one member.
+
+    Each rank may make one of itself alone at the same time: torch gives them one name, under which no two
+    ranks ever meet.
+    """
+    return call.signature.kind is Kind.MAKING and len(call.signature.members) == 1
 
 
 def _shown(what: str, call: Call, value: Callable[[Call], object]) -> str:

@@ -67,6 +67,12 @@ class DifferenceTest(unittest.TestCase):
             ("members",),
         )
 
+    def test_groups_of_one_member(self) -> None:
+        """Each rank may make a group of itself alone; one of those beside a larger group is a difference."""
+        self.assertIsNone(self.of(making(1, (0,)), making(1, (1,)), making(1, (2,))))
+        found = self.of(making(1, (0,)), making(1, (1, 2)), making(1, (1, 2)))
+        self.assertEqual(found and (found[0], found[2]), ("members", (0,)))
+
     def test_most_telling(self) -> None:
         """Of several differences the operation is told, and not what follows from it."""
         found = self.of(call("barrier"), call(agreed="1 x float32", reduce_op="SUM"))

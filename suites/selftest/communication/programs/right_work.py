@@ -12,7 +12,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 from torch import nn
 from torch.distributed.algorithms.join import Join
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
@@ -216,6 +216,17 @@ def disjoint_views(rank: int, world_size: int) -> None:
     for work in works:
         assert work is not None
         work.wait()
+
+
+@right(2)
+def groups_of_one_member(rank: int, world_size: int) -> None:
+    """Each rank makes a group and a mesh of itself alone, and calls in them what the other does not."""
+    group = dist.new_group([rank])
+    mesh = DeviceMesh("cpu", [rank])
+    for _ in range(1 + rank):
+        dist.all_reduce(torch.ones(1 + rank), group=group)
+        dist.barrier(group=mesh.get_group())
+    dist.barrier()
 
 
 @right(2)
