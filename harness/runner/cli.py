@@ -6,6 +6,7 @@ The options are in ``options``; the steps of a run are in ``command``.
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import os
 import sys
@@ -19,6 +20,15 @@ from harness.system import posix
 # The first words of command lines that are not for tests: a script on ranks, and a change of imports.
 RUN = "run"
 MIGRATE = "migrate"
+
+_KEPT = "what had finished is in the run's journal"
+# What to do where the system has refused something.
+_LIMITS = {
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "the whole system has too many open files",
+    errno.EAGAIN: "raise the limit of processes (ulimit -u)",
+    errno.ENOMEM: "the machine has no memory left",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,11 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _silence_stdout()
         return ExitCode.BROKEN
+    except OSError as error:
+        return _unhandled(_LIMITS.get(error.errno or 0))
     except Exception:  # noqa: BLE001 - any other exception is a bug of the harness, which has an exit code
-        import traceback
-
-        traceback.print_exc()
-        return _fail("the harness itself failed; what had finished is in the run's journal", ExitCode.BROKEN)
+        return _unhandled(None)
 
 
 def _command(name: str, words: Sequence[str]) -> int:
@@ -57,6 +66,16 @@ def _command(name: str, words: Sequence[str]) -> int:
     else:
         code = importlib.import_module("harness.migrate.cli").main(words, prog)
     return code
+
+
+def _unhandled(remedy: str | None) -> int:
+    """Reports the exception that is being handled: in one line if there is a remedy, else with its stack."""
+    if remedy is not None:
+        return _fail(f"the harness failed: {sys.exc_info()[1]}: {remedy}; {_KEPT}", ExitCode.BROKEN)
+    import traceback
+
+    traceback.print_exc()
+    return _fail(f"the harness itself failed; {_KEPT}", ExitCode.BROKEN)
 
 
 def _fail(text: str, code: ExitCode) -> int:

@@ -76,6 +76,13 @@ ROWS = (
         by=("unittest",),
         says="no descriptors for 2 ranks: [Errno 24] Too many open files",
     ),
+    Row(
+        "``ulimit -n 13``",
+        in_child=_limit(resource.RLIMIT_NOFILE, 13),
+        by=("run_tests",),
+        says="Too many open files: raise the limit of open files (ulimit -n)",
+        code=3,
+    ),
     Row("``ulimit -v 400000``", in_child=_limit(resource.RLIMIT_AS, 400_000 * 1024)),
     Row("``ulimit -s 512``", in_child=_limit(resource.RLIMIT_STACK, 512 * 1024)),
     Row("another user without a home", prefix=USER, variables={"HOME": "/no/such/directory"}, **AS_USER),
