@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import unittest
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,8 +43,7 @@ def raise_verdict(case: unittest.TestCase, outcome: TestOutcome) -> None:
     if outcome.warnings and not outcome.status.bad:
         _warn_of_leaks(case, outcome)
     if outcome.communication and not outcome.status.bad:
-        told = f"{case.id()}: {'; '.join(outcome.communication)}"
-        warnings.warn(told, CommunicationWarning, stacklevel=2)
+        _warn(case, outcome.communication, CommunicationWarning)
     if outcome.status is Status.PASSED and not outcome.subtests:
         return  # the usual case
     if outcome.status.bad and _expects_failure(case) and not _failed_as_expected(outcome):
@@ -199,4 +200,14 @@ def _warn_of_leaks(case: unittest.TestCase, outcome: TestOutcome) -> None:
             outcome, status=Status.ERROR, reason=f"ranks left something behind ({EnvVar.STRICT}=1)"
         )
         raise RankError(_text(case, strict), strict)
-    warnings.warn(f"{case.id()}: {'; '.join(outcome.warnings)}", RankLeakWarning, stacklevel=2)
+    _warn(case, outcome.warnings, RankLeakWarning)
+
+
+def _warn(case: unittest.TestCase, lines: Sequence[str], category: type[Warning]) -> None:
+    """Warns at the test's method, which is the code that the lines are about."""
+    text = f"{case.id()}: {'; '.join(lines)}"
+    code = getattr(inspect.unwrap(getattr(case, case._testMethodName)), "__code__", None)
+    if code is None:
+        warnings.warn(text, category, stacklevel=2)
+    else:
+        warnings.warn_explicit(text, category, code.co_filename, code.co_firstlineno)

@@ -134,11 +134,11 @@ class RaiseVerdictTest(unittest.TestCase):
         self.assertEqual([reason for _, reason in result.skipped], ["no"])
 
     def test_leaks(self) -> None:
-        """What a passing test left behind is a warning."""
+        """What a passing test left behind is a warning, at the test."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             play(replace(ranks(Status.PASSED), warnings=("left behind and ended: sleep",)))
-        self.assertEqual([w.category for w in caught], [RankLeakWarning])
+        self.assertEqual([(w.category, w.filename) for w in caught], [(RankLeakWarning, __file__)])
 
 
 class InterruptedTest(unittest.TestCase):

@@ -72,7 +72,9 @@ class OutcomesTest(PytestCase):
             shown = list(sections(run.out, f"Captured stdout of rank {rank} call"))
             self.assertEqual(shown, [f"printed by {rank}"] * 3, run.out)  # of test_fail, test_sub, test_pass
         self.assertEqual(run.out.count("RankLeakWarning"), 1)
-        self.assertRegex(run.out, r"(?s)warnings summary.*\ntest_it.py::T::test_leak\n")
+        self.assertRegex(
+            run.out, r"(?s)warnings summary.*\ntest_it.py::T::test_leak\n  \S+/test_it.py:\d+: RankLeak"
+        )
         self.assertRegex(run.out, r"FAILED test_it.py::T::test_die - rank 1 crashed: exit code 3")
         self.assertRegex(run.out, r"SUBFAILED\(i=1\) test_it.py::T::test_sub - rank 0: 1 sub-test failed")
         self.assertRegex(
