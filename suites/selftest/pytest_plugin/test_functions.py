@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 import unittest
 
 from suites.selftest.pytest_plugin.runs import PATIENCE_S, ROOT, PytestCase, sections
@@ -190,6 +191,16 @@ class FunctionTest(PytestCase):
         statuses = {name: words.get(r["status"], r["status"]) for name, r in found.items()}
         self.assertEqual(statuses, OUTCOMES, done.stdout)
         self.assertEqual(len(found["test_fail"]["ranks"]), 2)
+
+    def test_of_the_documents(self) -> None:
+        """The test function in the documents passes when it is copied out."""
+        page = (ROOT / "docs" / "pytest.rst").read_text(encoding="utf-8")
+        indented = page.partition(".. code-block:: python\n\n")[2].partition("\n\nThe mark")[0]
+        self.write("test_it.py", "import pytest, torch\nimport torch.distributed as dist\n", head="")
+        with (self.project / "test_it.py").open("a", encoding="utf-8") as file:
+            file.write(textwrap.dedent(indented))
+        run = self.pytest()
+        self.assertEqual(run.counts, {"passed": 2}, run.out)
 
     def test_a_project_with_such_a_mark(self) -> None:
         """A project's own mark of that name keeps its meaning: none to this plugin."""

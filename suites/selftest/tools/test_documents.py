@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from harness import __version__
+from harness.pytest_plugin.options import OPTIONS
 from harness.runner.exit_codes import MEANINGS
 from harness.runner.run_directory import KEPT_RUNS
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP
@@ -29,6 +30,7 @@ README = (TREE / "README.rst").read_text(encoding="utf-8")
 ARCHITECTURE = (TREE / "ARCHITECTURE.rst").read_text(encoding="utf-8")
 COMMUNICATION = (TREE / "docs" / "communication.rst").read_text(encoding="utf-8")
 ENVIRONMENTS = (TREE / "docs" / "environments.rst").read_text(encoding="utf-8")
+PYTEST = (TREE / "docs" / "pytest.rst").read_text(encoding="utf-8")
 CONTRIBUTING = (TREE / "CONTRIBUTING.rst").read_text(encoding="utf-8")
 
 # One that stands for any, and one that update_timings.py writes.
@@ -110,6 +112,20 @@ class Tables(unittest.TestCase):
         text = "A\n=\n\nx\n\n=  ===\na  b\n=  ===\n1  x y\n2  ``z``\n=  ===\n\nB\n-\n\n=  ==\n3  zz\n=  ==\n"
         self.assertEqual(_table(text, "A"), [("1", "x y"), ("2", "``z``")])
         self.assertEqual(_table(text, "B"), [("3", "zz")])
+
+
+class Pytest(unittest.TestCase):
+    """``docs/pytest.rst`` beside the plugin."""
+
+    def test_options(self) -> None:
+        """The table of options has those of ``harness/pytest_plugin/options.py``."""
+        told = [cell.replace("``", "").split()[0] for cell, _ in _table(PYTEST, "Options")]
+        self.assertEqual(sorted(told), sorted(option.name for option in OPTIONS))
+
+    def test_example(self) -> None:
+        """The README's test function is that of the page."""
+        self.assertIn("@pytest.mark.ranks(4)", _code_block(PYTEST))
+        self.assertIn(_code_block(PYTEST), README.replace("\n    ", "\n"))
 
 
 class Environments(unittest.TestCase):
