@@ -11,7 +11,7 @@ Source of the contract: ``torch.testing._internal.distributed._tensor.common_dte
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -23,7 +23,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
-from harness.cases import comms, defaults, meshes
+from harness.cases import comms, defaults, meshes, subtests
 from harness.cases.comms import with_comms
 from harness.cases.continuous import (
     UNSET,
@@ -41,7 +41,6 @@ from harness.cases.local_ranks import (
     reduce_local_int,
 )
 from harness.cases.multiprocess import MultiProcessTestCase
-from harness.cases.subtests import run_subtests
 from harness.cases.threaded import MultiThreadedTestCase
 from harness.outcomes import Status
 from harness.ranks.local import rank as local
@@ -117,15 +116,7 @@ class DTensorTestMixin(_Ranks):
         """Seeds torch with the rank: different numbers on each rank, the same in every run and mode."""
         torch.manual_seed(self.rank)
 
-    def run_subtests(
-        self,
-        subtest_config: Mapping[str, Sequence[Any]],
-        test_fn: Callable[..., object],
-        *args: Any,
-        **kw: Any,
-    ) -> None:
-        """``harness.run_subtests`` on this case."""
-        run_subtests(self, subtest_config, test_fn, *args, **kw)
+    run_subtests = subtests.run_subtests
 
     def _test_op(self, mesh: DeviceMesh, op_call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         """Fails unless an operator gives the same result on its arguments and on every sharding of them.

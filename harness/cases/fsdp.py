@@ -10,19 +10,17 @@ upstream skips every test. Source of the contract: ``torch.testing._internal.com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch._dynamo  # FSDP2's first forward would import it in each rank: related: pytorch/pytorch#162595
 import torch.distributed as dist
 
-from harness.cases import comms, defaults
+from harness.cases import comms, defaults, subtests
 from harness.cases.continuous import MultiProcContinuousTest
 from harness.cases.fake_groups import FakeStore
 from harness.cases.fsdp_parity import FSDPTestMixin
 from harness.cases.multiprocess import MultiProcessTestCase
-from harness.cases.subtests import run_subtests
 from harness.cases.threaded import MultiThreadedTestCase
 from harness.compiler_state import reset_compiler
 
@@ -120,15 +118,7 @@ class FSDPTestMultiThread(MultiThreadedTestCase):
         super().setUp()
         self._spawn_threads()
 
-    def run_subtests(
-        self,
-        subtest_config: Mapping[str, Sequence[Any]],
-        test_fn: Callable[..., object],
-        *args: Any,
-        **kw: Any,
-    ) -> None:
-        """``harness.run_subtests`` on this case."""
-        run_subtests(self, subtest_config, test_fn, *args, **kw)
+    run_subtests = subtests.run_subtests
 
     def perThreadSetUp(self) -> None:
         """Forgets what the compiler has compiled."""

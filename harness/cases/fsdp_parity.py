@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,8 +24,7 @@ from torch.distributed.fsdp._common_utils import TrainingState
 from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 from torch.nn.parallel import DistributedDataParallel
 
-from harness.cases import defaults
-from harness.cases.subtests import run_subtests
+from harness.cases import defaults, subtests
 from harness.errors import UsageError
 from harness.models.fsdp import DEVICEInitMode, FSDPInitMode, FSDPTestModel, in_fsdp
 
@@ -73,15 +72,7 @@ class FSDPTestMixin(_Case):
 
     process_group: Any
 
-    def run_subtests(
-        self,
-        subtest_config: Mapping[str, Sequence[Any]],
-        test_fn: Callable[..., object],
-        *args: Any,
-        **kw: Any,
-    ) -> None:
-        """``harness.run_subtests`` on this case."""
-        run_subtests(self, subtest_config, test_fn, *args, **kw)
+    run_subtests = subtests.run_subtests
 
     def _check_cpu_offload(self, fsdp_model: Any, cpu_offload: CPUOffload | None) -> None:
         self.assertEqual(fsdp_model.cpu_offload, cpu_offload)
