@@ -131,7 +131,7 @@ class ImportTest(unittest.TestCase):
         done = subprocess.run(
             [sys.executable, "-c", program],
             cwd=directory,
-            env=runs.environ(directory, **variables),
+            env=runs.environ(directory, PYTHONPATH=str(runs.RUN_TESTS.parent), **variables),
             capture_output=True,
             text=True,
             check=True,

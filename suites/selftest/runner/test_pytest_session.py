@@ -48,7 +48,7 @@ class SessionTest(unittest.TestCase):
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM],
             cwd=directory,
-            env=runs.environ(directory, PYTHONDONTWRITEBYTECODE="1"),
+            env=runs.environ(directory, PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=str(runs.RUN_TESTS.parent)),
             capture_output=True,
             text=True,
             check=True,

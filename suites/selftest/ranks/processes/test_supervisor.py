@@ -195,10 +195,7 @@ class SupervisorTest(unittest.TestCase):
 
     def test_collective_after_the_deadline(self) -> None:
         """What a rank calls when the request for its stack wakes it is not what it was in at the deadline."""
-        logs = [mmap.mmap(link.log, call_log.LOG_BYTES) for link in self.ranks.links]
-        for log in logs:
-            self.addCleanup(log.close)
-        books = [call_log.CallLog(log) for log in logs]
+        books = [self.log(rank) for rank in range(len(self.ranks.links))]
         for book in books:
             book.end(book.begin(book.text(Signature("barrier", "0")), 0, 1))
         books[0].begin(books[0].text(Signature("all_reduce", "0")), 0, 2)
@@ -254,11 +251,8 @@ class SupervisorTest(unittest.TestCase):
         """Returns when stacks were asked for, on a clock that advances a second with each look at it."""
         for rank, when in enumerate(began):
             self.dies_of(rank, signal.SIGTERM)
-            with (
-                mock.patch.object(call_log, "monotonic", return_value=float(when or 0)),
-                mmap.mmap(self.ranks.links[rank].log, call_log.LOG_BYTES) as page,
-            ):
-                call_log.CallLog(page).begin_test()
+            with mock.patch.object(call_log, "monotonic", return_value=float(when or 0)):
+                self.log(rank).begin_test()
         times = []
         advance = self.jumping_clock(lambda: None)
 
@@ -453,9 +447,12 @@ class SupervisorTest(unittest.TestCase):
 
     def calls(self, rank: int, signature: Signature) -> None:
         """Has a rank wait in a call."""
-        with mmap.mmap(self.ranks.links[rank].log, call_log.LOG_BYTES) as page:
-            log = call_log.CallLog(page)
-            log.begin(log.text(signature), 0, 1, waits=True)
+        log = self.log(rank)
+        log.begin(log.text(signature), 0, 1, waits=True)
+
+    def log(self, rank: int) -> call_log.CallLog:
+        """A rank's log, to write into it as the rank does."""
+        return call_log.CallLog(mmap.mmap(self.ranks.links[rank].log, call_log.LOG_BYTES))
 
     def test_deadlock(self) -> None:
         """A rank that can never go on is ended long before the deadline, and the cause is who left it."""
