@@ -52,7 +52,7 @@ class Launch:
     Release. ``keeps_group`` says that the test uses the process group which earlier tests made;
     ``same_surroundings`` that environment, directory, path and arguments are those of the previous Launch,
     and left out. ``imports`` are modules that the harness itself uses in these ranks, to be imported before
-    the test begins.
+    the test begins; without ``preload``, where each rank imports the test's module, also what that imports.
     """
 
     module: ModuleRef

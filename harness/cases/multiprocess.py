@@ -33,6 +33,7 @@ from harness.ranks.job import Job, JobResult, RunningRanks
 from harness.ranks.modes import LAUNCHED, MODES, chosen_mode
 from harness.ranks.processes import module_import
 from harness.ranks.processes.choose_launcher import launcher
+from harness.ranks.processes.leading_imports import leading_imports
 from harness.ranks.processes.mode import PooledRanks
 from harness.ranks.processes.rank_process import RankProcess
 from harness.ranks.second_attempt import second_attempt
@@ -246,9 +247,13 @@ class RankOrchestration(CaseInRank):
         return {"fake_pg": getattr(self, "fake_pg", False)}
 
     def _imports_of_ranks(self) -> list[str]:
-        """The modules that the harness uses in this test's ranks, whatever the test's own module imports."""
+        """The modules that this test's ranks use and that are imported before they start.
+
+        Those of the harness, and where ranks import the test's module themselves, what that imports first.
+        """
         requirements = self._requirements()
-        return ["torch", *requirements.imports] if requirements.needs_torch else [*requirements.imports]
+        of_module = leading_imports(type(self).__module__) if self._imported_in_ranks() else ()
+        return [*(["torch"] if requirements.needs_torch else []), *requirements.imports, *of_module]
 
     def _timeout_s(self, settings: Settings) -> float:
         return timeout_of(settings, self._requirements().timeout_s)

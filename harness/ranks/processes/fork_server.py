@@ -32,7 +32,8 @@ class ForkServerLauncher(ServerLauncher):
     A module that starts threads when it is imported is not imported in the server, but in each rank. Where a
     new server has threads even so (because of sitecustomize, a debugger, a library that torch loads), no fork
     of it is safe: from then on ``fallback`` starts the ranks, if there is one. A module that ranks are to
-    import themselves (``Launch.preload``) needs a server that has not imported it: a new interpreter.
+    import themselves (``Launch.preload``) needs a server that has not imported it: a new interpreter, which
+    imports what the module imports first.
     """
 
     name = "forkserver"
@@ -42,6 +43,7 @@ class ForkServerLauncher(ServerLauncher):
         self._fallback = fallback
         self._instead: Launcher | None = None
         self._dirty: set[str] = set()
+        self._imported_by_ranks: set[str] = set()
         self._forked = False  # whether the server is a fork of this process, with all that this has imported
 
     def ready(self, module: str, sys_path: Sequence[str]) -> None:
@@ -54,8 +56,8 @@ class ForkServerLauncher(ServerLauncher):
     def launch(self, request: Launch) -> RankSet:
         """Starts ranks; LaunchError if the test's module does not import, ServerLost if the server dies."""
         lost = False
-        if not request.preload and request.module.name not in self._dirty:
-            self._dirty.add(request.module.name)
+        if not request.preload:
+            self._imported_by_ranks.add(request.module.name)
             if self._forked:
                 self.close()
         while self._instead is None:
@@ -64,7 +66,7 @@ class ForkServerLauncher(ServerLauncher):
                 return self._attempt(trial)
             except DirtyModule as error:
                 self.close()
-                if not trial.preload:
+                if not (trial.preload or trial.imports):
                     self._instead = self._resort(error)
                 self._dirty.add(request.module.name)
             except ServerLost:  # it died since it was last checked; no rank has run anything yet
@@ -82,7 +84,7 @@ class ForkServerLauncher(ServerLauncher):
         return self._fallback()
 
     def _start_server(self, module: str, sys_path: Sequence[str]) -> LaunchServer:
-        self._forked = module not in self._dirty and is_clean()
+        self._forked = module not in self._dirty | self._imported_by_ranks and is_clean()
         return _fork_server() if self._forked else _fresh_server(sys_path)
 
     def how_it_ended(self) -> str:
@@ -91,7 +93,8 @@ class ForkServerLauncher(ServerLauncher):
 
 
 def _without_preload(request: Launch) -> Launch:
-    return dataclasses.replace(request, preload=False)
+    """The request for ranks that import all but torch themselves: what starts threads may be any of it."""
+    return dataclasses.replace(request, preload=False, imports=[])
 
 
 def fork_rank(assignment: Assignment, close: Sequence[int]) -> int:

@@ -22,7 +22,7 @@ from functools import partial
 
 from harness.errors import ProtocolError
 from harness.protocol import Assignment, Launch, Launched, Refused, Release, Signal, Swept, decode
-from harness.ranks.processes import module_import, preload
+from harness.ranks.processes import module_import, preload, process_identity
 from harness.ranks.processes.launched_ranks import LaunchedRanks
 from harness.ranks.processes.rank_set import remote_fd_count, split_fds
 from harness.system import huge_pages, posix, signals, torch_state
@@ -146,7 +146,7 @@ class Server:
         """Copies the parent's environment and imports what ranks need; returns a refusal on error."""
         try:
             module_import.adopt_parent_environment(request)
-            if self._preload and request.preload:
+            if self._preload:
                 self._import(request)
         except BaseException as error:
             if self._stopping:
@@ -164,10 +164,14 @@ class Server:
         before = posix.children()
         try:
             self._importing = True
-            module_import.import_reference(request.module)
+            if request.preload:
+                module_import.import_reference(request.module)
+            else:
+                process_identity.be_rank(0)  # what asks which process imports it hears what a rank hears
             preload.import_for_ranks(request.imports)
         finally:
             self._importing = False
+            process_identity.be_main()
             signals.settle()
             self._reaper.register_helpers(before)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import unittest
+from pathlib import Path
 
 from suites.selftest.run.scripts import TREE
 from suites.selftest.runner import runs
@@ -70,16 +71,39 @@ CHILD = """
     """
 
 
+DEPENDENT = """
+    class Ranks(MultiProcessTestCase):
+        world_size = 2
+        import_in_ranks = True
+
+        def test_dependency(self):
+            self.assertEqual((made_dependency.IN_CHILD, made_dependency.IMPORTED_BY), (True, os.getppid()))
+    """
+THREADED = """
+    class Ranks(MultiProcessTestCase):
+        world_size = 2
+        import_in_ranks = True
+
+        def test_thread(self):
+            self.assertEqual(made_thread.IMPORTED_BY, os.getpid())
+    """
+
+
 class NewProcessTest(unittest.TestCase):
     """Modules that make something in their own process, and tests of their ranks."""
 
     def setUp(self) -> None:
         self.directory = runs.new_directory(self)
 
-    def play(self, body: str, *command: str, harness: str = "harness", **variables: str) -> None:
-        """Runs a module of that body by a command, and checks that all of its tests pass."""
+    def play(
+        self, body: str, *command: str, harness: str = "harness", first: str = "", **variables: str
+    ) -> None:
+        """Runs a module of that body by a command, and checks that all of its tests pass.
+
+        ``first`` stands above its other imports.
+        """
         path = self.directory / "test_made.py"
-        path.write_text(textwrap.dedent(HEAD.format(harness=harness)) + textwrap.dedent(body))
+        path.write_text(first + textwrap.dedent(HEAD.format(harness=harness)) + textwrap.dedent(body))
         run = subprocess.run(
             [sys.executable, *command],
             cwd=self.directory,
@@ -122,6 +146,22 @@ class NewProcessTest(unittest.TestCase):
         """So does a kept rank."""
         body = CHILD.format(wish="import_in_ranks = True", again=True)
         self.play(body, "-m", "unittest", "test_made", HARNESS_RANKS="pooled")
+
+    def test_dependencies(self) -> None:
+        """What the module imports first is imported once for all of its ranks, as by a child."""
+        Path(self.directory, "made_dependency.py").write_text(
+            "import multiprocessing, os\nIMPORTED_BY = os.getpid()\n"
+            "IN_CHILD = multiprocessing.current_process().name != 'MainProcess'\n"
+        )
+        self.play(DEPENDENT, "-m", "unittest", "test_made", first="import made_dependency\n")
+
+    def test_dependencies_with_threads(self) -> None:
+        """Each rank imports them itself where that starts threads."""
+        Path(self.directory, "made_thread.py").write_text(
+            "import os, threading\nIMPORTED_BY = os.getpid()\n"
+            "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        )
+        self.play(THREADED, "-m", "unittest", "test_made", first="import made_thread\n")
 
     def test_drop_in(self) -> None:
         """Upstream's class has its ranks import a module that asks which process it is in."""
