@@ -54,7 +54,7 @@ def rewrite(source: bytes) -> Rewritten:
     imports = _Imports()
     wrapper.visit(imports)
     uses = find_uses(wrapper, frozenset(imports.modules))
-    rewriter = _Rewriter(imports, uses)
+    rewriter = _Rewriter(wrapper.module, imports, uses)
     after = wrapper.visit(rewriter)
     left = tuple(sorted(rewriter.left, key=lambda each: each.line))
     moved = rewriter.moved + len(uses.moved)
@@ -103,11 +103,11 @@ class _Imports(cst.CSTVisitor):
 
 
 class _Rewriter(cst.CSTTransformer):
-    METADATA_DEPENDENCIES = (metadata.PositionProvider, metadata.ParentNodeProvider)
+    METADATA_DEPENDENCIES = (metadata.PositionProvider,)
 
-    def __init__(self, imports: _Imports, uses: Uses) -> None:
+    def __init__(self, module: cst.Module, imports: _Imports, uses: Uses) -> None:
         super().__init__()
-        self._imports, self._uses = imports, uses
+        self._at_top, self._imports, self._uses = set(module.body), imports, uses
         self.left = list(uses.left)
         self.moved = 0
 
@@ -161,7 +161,7 @@ class _Rewriter(cst.CSTTransformer):
         return parts
 
     def _is_at_top(self, node: cst.CSTNode) -> bool:
-        return isinstance(self.get_metadata(metadata.ParentNodeProvider, node), cst.Module)
+        return node in self._at_top
 
     # -- from torch... import ...
 

@@ -5,6 +5,7 @@ Names are resolved by libcst's scopes, so that a variable that only has the name
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -42,11 +43,11 @@ class Uses:
 
 
 class _Finder(cst.CSTVisitor):
-    METADATA_DEPENDENCIES = (metadata.QualifiedNameProvider, metadata.PositionProvider)
+    METADATA_DEPENDENCIES = (metadata.ScopeProvider, metadata.PositionProvider)
 
-    def __init__(self, uses: Uses, imported: frozenset[str], can_move: bool) -> None:
+    def __init__(self, uses: Uses, imported: frozenset[str], bound: Collection[str], can_move: bool) -> None:
         super().__init__()
-        self.uses, self._imported, self._can_move = uses, imported, can_move
+        self.uses, self._imported, self._bound, self._can_move = uses, imported, bound, can_move
         self._stores: set[cst.CSTNode] = set()
 
     def visit_Import(self, node: cst.Import) -> bool:
@@ -62,20 +63,20 @@ class _Finder(cst.CSTVisitor):
         self._stores.add(node.target)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
-        for module in self._imported:
-            attribute = self._attribute_of(module, node)
-            if attribute is not None:
-                self._use(node, module, attribute)
-                return False
-            if self._is(node, module):
-                self._stay(node, module, module, "is used as a module")
-                return False
-        return True
+        name = self._imported_name(node)
+        module = name.rpartition(".")[0]
+        if module in self._imported and name.endswith(f".{node.attr.value}"):
+            self._use(node, module, node.attr.value)
+        elif name in self._imported:
+            self._stay(node, name, name, "is used as a module")
+        else:
+            return True
+        return False
 
     def visit_Name(self, node: cst.Name) -> None:
-        for module in self._imported:
-            if self._is(node, module):
-                self._stay(node, module, node.value, "is used as a module")
+        name = self._imported_name(node)
+        if name in self._imported:
+            self._stay(node, name, node.value, "is used as a module")
 
     def _use(self, node: cst.Attribute, module: str, attribute: str) -> None:
         row = names.find(module, attribute)
@@ -90,12 +91,19 @@ class _Finder(cst.CSTVisitor):
             self.uses.moved[node] = row.counterpart
             self._of(module).moved += 1
 
-    def _attribute_of(self, module: str, node: cst.Attribute) -> str | None:
-        return node.attr.value if self._is(node, f"{module}.{node.attr.value}") else None
+    def _imported_name(self, node: cst.Name | cst.Attribute) -> str:
+        """The full name of what a name or attribute stands for; "" where that is not sure or no import's.
 
-    def _is(self, node: cst.CSTNode, name: str) -> bool:
-        found = self.get_metadata(metadata.QualifiedNameProvider, node, frozenset())
-        return {each.name for each in found} == {name}
+        Few names begin with that of an import, and the look-up in scopes takes longer than all else.
+        """
+        first: cst.CSTNode = node
+        while isinstance(first, cst.Attribute):
+            first = first.value
+        if not isinstance(first, cst.Name) or first.value not in self._bound:
+            return ""
+        scope = self.get_metadata(metadata.ScopeProvider, node, None)
+        found = {each.name for each in scope.get_qualified_names_for(node)} if scope is not None else set()
+        return found.pop() if len(found) == 1 else ""
 
     def _of(self, module: str) -> ModuleUses:
         return self.uses.by_module.setdefault(module, ModuleUses())
@@ -106,12 +114,16 @@ class _Finder(cst.CSTVisitor):
         self.uses.left.append(Left(line, what, reason))
 
 
-class _Texts(cst.CSTVisitor):
+class _TextsAndImports(cst.CSTVisitor):
     METADATA_DEPENDENCIES = (metadata.PositionProvider,)
 
     def __init__(self, uses: Uses) -> None:
         super().__init__()
         self.uses = uses
+        self.bound: set[str] = set()  # the names that imports bind, in any scope
+
+    def visit_ImportAlias(self, node: cst.ImportAlias) -> None:
+        self.bound.add(node.evaluated_alias or node.evaluated_name.partition(".")[0])
 
     def visit_SimpleString(self, node: cst.SimpleString) -> None:
         if f"{names.HOME}." in node.value:
@@ -123,10 +135,11 @@ class _Texts(cst.CSTVisitor):
 def find_uses(wrapper: metadata.MetadataWrapper, imported: frozenset[str]) -> Uses:
     """Where a file uses those of torch's modules (full names) that it imports as modules."""
     uses = Uses()
-    wrapper.visit(_Texts(uses))
-    if not imported:  # finding out what each name means takes ten times as long as all else
+    texts = _TextsAndImports(uses)
+    wrapper.visit(texts)
+    if not imported:  # finding the scopes takes as long as all else
         return uses
-    wrapper.visit(_Finder(uses, imported, can_move=not _is_taken(wrapper)))
+    wrapper.visit(_Finder(uses, imported, texts.bound, can_move=not _is_taken(wrapper)))
     return uses
 
 
