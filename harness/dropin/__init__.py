@@ -12,6 +12,7 @@ with all its assertions, seeds and skips; this harness starts, supervises and ju
     ranks       upstream's contract on the harness's ranks   skips    the exit codes that mean a skip
     barrier     a file barrier for the wheel's distributed_test.py that does not poll
     child_code  which modules each rank imports itself, because they do something else in a child
+    at_import   installs it when upstream's module is imported
 
 What differs from upstream, on purpose:
 
@@ -49,3 +50,14 @@ def install() -> tuple[str, ...]:
 
     os.environ[EnvVar.DROP_IN] = "1"
     return classes.install()
+
+
+def install_at_import() -> None:
+    """Calls ``install`` as soon as upstream's module is imported: now, if it is already. Imports no torch.
+
+    ``--drop-in`` does so: a file that does not use the module is not slower for it.
+    """
+    from harness.dropin.at_import import call_at_import
+
+    os.environ[EnvVar.DROP_IN] = "1"
+    call_at_import(install)

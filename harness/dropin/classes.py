@@ -10,9 +10,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from harness.dropin.at_import import HOME
 from harness.dropin.ranks import UpstreamContinuousRanks, UpstreamRanks
-
-HOME = "torch.testing._internal.common_distributed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
     if options.PDB_RANK.name in given:
         namespace.capture = "no"
     if os.environ.get(EnvVar.DROP_IN) == "1":
-        importlib.import_module("harness.dropin").install()
+        importlib.import_module("harness.dropin").install_at_import()
     yield
     options.register(parser.getgroup(options.GROUP), shared=True)
 

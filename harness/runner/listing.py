@@ -65,7 +65,7 @@ def list_module(name: str) -> Listing:
     """
     try:
         if os.environ.get(EnvVar.DROP_IN) == "1":
-            importlib.import_module("harness.dropin").install()
+            importlib.import_module("harness.dropin").install_at_import()
         file, use, files = _source_use(name)
         if use:
             return _by_pytest(name, file, use, files)

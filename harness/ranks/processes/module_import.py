@@ -81,7 +81,7 @@ def same_surroundings(a: Launch, b: Launch) -> bool:
 def import_reference(ref: ModuleRef) -> types.ModuleType:
     """Imports the module if it is not imported yet, and returns it; an error of its import propagates."""
     if os.environ.get(EnvVar.DROP_IN) == "1":
-        importlib.import_module("harness.dropin").install()
+        importlib.import_module("harness.dropin").install_at_import()
     loaded = sys.modules.get(ref.name)
     if loaded is not None and (ref.name != "__main__" or _same_main(loaded, ref)):
         return loaded
