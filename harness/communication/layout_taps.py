@@ -28,7 +28,8 @@ def tap_layouts(taps: Taps) -> None:
         token = None
         if recorder is not None and placements is not None:
             mesh = device_mesh or self.device_mesh
-            token = recorder.lays_out("redistribute", _members_of_mesh(mesh), str(tuple(placements)))
+            if _takes_part(mesh):
+                token = recorder.lays_out("redistribute", _members_of_mesh(mesh), str(tuple(placements)))
         try:
             return original(self, device_mesh, placements, *args, **kwargs)
         finally:
@@ -47,7 +48,7 @@ def _distributing(original: Callable[..., Any], taps: Taps) -> Callable[..., Any
     @functools.wraps(original)
     def distribute(self: Any, tensor: Any, mesh: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder
-        if recorder is not None:
+        if recorder is not None and _takes_part(mesh):
             recorder.ended(recorder.lays_out("distribute_tensor", _members_of_mesh(mesh), str(self)))
         return original(self, tensor, mesh, *args, **kwargs)
 
@@ -56,3 +57,8 @@ def _distributing(original: Callable[..., Any], taps: Taps) -> Callable[..., Any
 
 def _members_of_mesh(mesh: Any) -> tuple[int, ...]:
     return tuple(sorted(mesh.mesh.flatten().tolist()))
+
+
+def _takes_part(mesh: Any) -> bool:
+    """Whether this rank is in the mesh: a rank outside of it communicates with none of its ranks."""
+    return mesh.get_coordinate() is not None

@@ -6,6 +6,7 @@ import unittest
 from unittest import mock
 
 import torch
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 from harness import DTensorTestBase, with_comms
@@ -32,6 +33,17 @@ class PlacementsTest(DTensorTestBase):
         self.assertEqual((first, second), (("distribute_tensor", (0, 1)), ("redistribute", (0, 1))))
         self.assertRegex(placed, r"^S")
         self.assertRegex(placements, r"^\(R")
+
+    @with_comms
+    def test_other_mesh(self) -> None:
+        """A rank outside of the mesh is recorded with neither; its calls need not be those of the members."""
+        mesh = DeviceMesh(self.device_type, [1])
+        found = taps.prepare()
+        assert found is not None and found.recorder is not None
+        with mock.patch.object(found.recorder, "lays_out", wraps=found.recorder.lays_out) as lays_out:
+            made = distribute_tensor(torch.ones(4, device=self.device_type), mesh, [Shard(0)])
+            made.redistribute(mesh, [Replicate()])
+        self.assertEqual(lays_out.call_count, 2 * self.rank)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ HANGS = """
 
 
 class DifferencesTest(unittest.TestCase):
-    """``differences``."""
+    """Which verdicts differ, and which of them have a reason."""
 
     def test_table(self) -> None:
         """Verdicts that differ are found on either side; a reason holds for exactly its verdicts."""
@@ -74,7 +74,7 @@ class DifferencesTest(unittest.TestCase):
 
 
 class EnvironTest(unittest.TestCase):
-    """``environ``."""
+    """The variables with which each way runs."""
 
     def test_paths(self) -> None:
         """The tree is on the path of the drop-in alone, behind the project; no setting is kept."""

@@ -27,7 +27,7 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 class LoadTest(unittest.TestCase):
-    """``load``."""
+    """Lists that are read, and those that are refused."""
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
