@@ -103,7 +103,8 @@ class RankOutcome:
     the number of process groups that it began to make, where the rank keeps one. ``order`` numbers outcomes
     as the supervisor received them (0 first); ``at_s`` is when, on the monotonic clock. ``phase`` is the
     stage that the rank had reached: "start", "test", "cleanup" or "exit". ``expected``: the test is decorated
-    with ``expectedFailure``, and ``error`` was raised by its method. Durations in seconds, memory in bytes.
+    with ``expectedFailure``, and ``error`` was raised by its method; ``xfailed``: by ``pytest.xfail``.
+    Durations in seconds, memory in bytes.
     """
 
     rank: int
@@ -128,6 +129,7 @@ class RankOutcome:
     left: tuple[str, ...] = ()
     groups_begun: int = 0
     expected: bool = False
+    xfailed: bool = False
 
     @property
     def skipped(self) -> bool:
@@ -136,8 +138,9 @@ class RankOutcome:
 
     @property
     def failed_as_expected(self) -> bool:
-        """Whether all that went wrong is the failure that the test announced by ``expectedFailure``."""
-        return self.expected and self.status in (Status.FAILED, Status.ERROR) and self.phase != "exit"
+        """Whether all that went wrong is what ``expectedFailure`` or ``pytest.xfail`` announced."""
+        announced = self.expected or self.xfailed
+        return announced and self.status in (Status.FAILED, Status.ERROR) and self.phase != "exit"
 
     @property
     def bad(self) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import unittest
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness import environment
+# Private, but the only exception that ends a test of unittest without a verdict of its own.
+from unittest.case import _ShouldStop  # type: ignore[attr-defined]  # not in typeshed
+
+from harness import environment, pytest_outcomes
 from harness.cases.rerun_command import rerun_command
 from harness.errors import (
     CommunicationWarning,
@@ -49,6 +53,8 @@ def raise_verdict(case: unittest.TestCase, outcome: TestOutcome) -> None:
     if outcome.status.bad and _expects_failure(case) and not _failed_as_expected(outcome):
         # unittest counts any exception of the method as the expected one, but not one of a cleanup.
         case.addCleanup(_report, case, outcome)
+    elif _xfailed(outcome) and not _expects_failure(case):
+        _report_xfailed(case, outcome)
     else:
         _report(case, outcome)
 
@@ -72,6 +78,32 @@ def _report(case: unittest.TestCase, outcome: TestOutcome) -> None:
         raise _problem(case, outcome.status, _text(case, outcome), outcome)
     if skipped is not None:
         raise unittest.SkipTest(skipped)
+
+
+def _xfailed(outcome: TestOutcome) -> bool:
+    """Whether ``pytest.xfail`` in ranks is all that went wrong."""
+    return _failed_as_expected(outcome) and all(o.xfailed for o in outcome.ranks if o.bad)
+
+
+def _report_xfailed(case: unittest.TestCase, outcome: TestOutcome) -> None:
+    """Makes the test an expected failure: for unittest's results, which do not know pytest's, and for pytest.
+
+    A case that is run without a result raises the failure.
+    """
+    __tracebackhide__ = True
+    result = getattr(case._outcome, "result", None)  # type: ignore[attr-defined]  # private
+    if result is not None and not isinstance(result, unittest.TestResult):
+        cause = next(o.error for o in outcome.ranks if o.bad)
+        xfail = pytest_outcomes.xfail(cause.message if cause is not None else "")
+        if xfail is not None:
+            raise xfail
+    try:
+        raise _problem(case, outcome.status, _text(case, outcome), outcome)
+    except RankProblem:
+        if result is None:
+            raise
+        result.addExpectedFailure(case, sys.exc_info())
+    raise _ShouldStop
 
 
 def server_lost(case: unittest.TestCase, how: str) -> ServerLost:

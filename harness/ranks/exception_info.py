@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import traceback
 
+from harness import pytest_outcomes
 from harness.outcomes import ErrorInfo
 from harness.tracebacks import show_users_frames
 
@@ -19,15 +20,15 @@ PICKLE_BYTES = 256 * 1024
 def capture(error: BaseException, assertion: type[BaseException] = AssertionError) -> ErrorInfo:
     """The exception's type, message, traceback with causes and groups, and its pickle if it has one.
 
-    Its own tracebacks are cut down to the user's frames. Never raises: where the exception's ``str`` or
-    ``__reduce__`` fails, that part is replaced or left out.
+    Its own tracebacks are cut down to the user's frames. What ``pytest.fail`` raises counts as an assertion.
+    Never raises: where the exception's ``str`` or ``__reduce__`` fails, that part is replaced or left out.
     """
     show_users_frames(error, assertion)
     return ErrorInfo(
         type_name=_type_name(type(error)),
         message=cut(_message(error), MESSAGE_CHARS),
         traceback=cut(_format(error), TRACEBACK_CHARS),
-        is_assertion=isinstance(error, assertion),
+        is_assertion=isinstance(error, assertion) or pytest_outcomes.is_failure(error),
         pickled=_pickle(error),
     )
 

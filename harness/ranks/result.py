@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 # Private, but unittest passes such instances to every result, with the sentinel for "no message".
 from unittest.case import _SubTest, _subtest_msg_sentinel  # type: ignore[attr-defined]  # not in typeshed
 
+from harness import pytest_outcomes
 from harness.errors import MethodNotRun, UsageError
 from harness.outcomes import (
     EXIT_ERROR,
@@ -45,8 +46,9 @@ class RankResult:
 
     ``skip_reason`` is set where the test skipped, also where something failed besides. ``ending`` is a
     SystemExit by which the test wanted to end the process; ``accepted`` are the expected outputs that the
-    rank would have written; ``expected``: ``error`` is the failure that ``expectedFailure`` announced;
-    ``patches`` are the builtins and standard functions that the test left replaced.
+    rank would have written; ``expected``: ``error`` is the failure that ``expectedFailure`` announced,
+    ``xfailed``: it is that of ``pytest.xfail``; ``patches`` are the builtins and standard functions that the
+    test left replaced.
     """
 
     status: Status
@@ -57,6 +59,7 @@ class RankResult:
     note: str = ""
     accepted: tuple[object, ...] = ()
     expected: bool = False
+    xfailed: bool = False
     patches: tuple[originals.Patch, ...] = ()
 
     @property
@@ -97,6 +100,7 @@ class RankResult:
             note=self.note,
             accepted=self.accepted,
             expected=self.expected,
+            xfailed=self.xfailed,
             **fields,
         )
 
@@ -105,6 +109,8 @@ class _ResultCollector(unittest.TestResult):
     """A unittest result that stores values instead of text.
 
     unittest itself runs the method in the rank, so cleanups, sub-tests, skips and decorators behave as usual.
+    The exceptions of ``pytest.skip``, ``fail`` and ``xfail``, which unittest takes for errors, are what
+    pytest takes them for.
     """
 
     def __init__(
@@ -118,6 +124,7 @@ class _ResultCollector(unittest.TestResult):
         self._subtest_failed = subtest_failed
         self._assertion = assertion
         self.problems: list[ErrorInfo] = []
+        self.xfails: list[ErrorInfo] = []
         self.skip_reasons: list[str] = []
         self.ending: SystemExit | None = None
         self.subtests: list[SubtestOutcome] = []
@@ -132,8 +139,11 @@ class _ResultCollector(unittest.TestResult):
         """
         error = err[1]
         assert error is not None
-        if isinstance(error, SystemExit) and isinstance(error.code, SkipExitCode):
-            self.addSkip(test, error.code.reason)
+        if (reason := skip_reason_of(error)) is not None:
+            self.addSkip(test, reason)
+            return
+        if pytest_outcomes.is_expected(error):
+            self.xfails.append(capture(error, self._assertion))
             return
         self._look(error)
         if isinstance(error, SystemExit) and self.ending is None:
@@ -158,7 +168,7 @@ class _ResultCollector(unittest.TestResult):
 
     def addExpectedFailure(self, test: unittest.TestCase, err: ExcInfo) -> None:
         """Stores the failure as an expected one; the parent's unittest hears of it from the verdict."""
-        self.expected = True
+        self.expected = err[1] is None or skip_reason_of(err[1]) is None
         (self.addFailure if isinstance(err[1], self._assertion) else self.addError)(test, err)
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
@@ -189,13 +199,23 @@ class _ResultCollector(unittest.TestResult):
         if err is None or err[1] is None:
             self.subtests.append(_subtest(subtest, Status.PASSED))
             return
-        if isinstance(err[1], SystemExit) and isinstance(err[1].code, SkipExitCode):
-            self.addSkip(subtest, err[1].code.reason)
+        if (reason := skip_reason_of(err[1])) is not None:
+            self.addSkip(subtest, reason)
+            return
+        if pytest_outcomes.is_expected(err[1]):  # as with expectedFailure, it is what the whole test expects
+            self.xfails.append(capture(err[1], self._assertion))
             return
         info = capture(err[1], self._assertion)
         status = Status.FAILED if info.is_assertion else Status.ERROR
         self.subtests.append(_subtest(subtest, status, error=info))
         self._subtest_failed(self.subtests[-1])
+
+
+def skip_reason_of(error: BaseException) -> str | None:
+    """The reason of a skip that unittest takes for an error: a skip's exit code, or pytest's; else None."""
+    if isinstance(error, SystemExit) and isinstance(error.code, SkipExitCode):
+        return error.code.reason
+    return str(error) if pytest_outcomes.is_skip(error) else None
 
 
 def _subtest(
@@ -259,6 +279,9 @@ def _result(collector: _ResultCollector, watched: WatchedMethod) -> RankResult:
     bad = {s.status for s in subtests if s.status.bad}
     if bad:
         return RankResult(Status.FAILED if bad == {Status.FAILED} else Status.ERROR, None, skipped, subtests)
+    if collector.xfails:
+        error = _joined(collector.xfails)
+        return RankResult(Status.FAILED, error, skipped, subtests, collector.ending, xfailed=True)
     if skipped is not None:
         return RankResult(Status.SKIPPED, skip_reason=skipped, subtests=subtests)
     not_run = _not_run(collector, watched)
@@ -296,15 +319,19 @@ def final_result(result: RankResult | None, ending: BaseException | None, texts:
     ``ending`` is the exception that left ``_run``; ``texts`` are what an overridden ``run_test`` sent over
     the pipe, as upstream's does with a traceback. A rank that recorded no result has crashed. An exception
     without a result may be the method's own, and then is the one that ``expectedFailure`` expects; Ctrl-C is
-    never expected.
+    never expected. A skip or an expected failure by pytest's functions is one here, too.
     """
     if isinstance(ending, SystemExit):
         return _exited(result, ending, texts)
     if ending is not None:
+        if result is None and (reason := skip_reason_of(ending)) is not None:
+            return RankResult(Status.SKIPPED, skip_reason=reason)
         if result is None or result.status in (Status.PASSED, Status.SKIPPED):
             info = capture(ending)
-            status = Status.FAILED if info.is_assertion else Status.ERROR
-            return RankResult(status, info, expected=result is None and isinstance(ending, Exception))
+            xfailed = result is None and pytest_outcomes.is_expected(ending)
+            status = Status.FAILED if info.is_assertion or xfailed else Status.ERROR
+            expected = result is None and isinstance(ending, Exception)
+            return RankResult(status, info, expected=expected, xfailed=xfailed)
         return result
     if result is None:
         return RankResult(Status.CRASHED, note="_run returned without running the test")

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 
+from harness import pytest_outcomes
 from harness.requirements import requirements_of
 from harness.requirements.merged import Requirements
-from harness.runner import pytest_outcomes, pytest_use
+from harness.runner import pytest_use
 from harness.runner.duplicate_ids import Loader
 from harness.runner.unit import Demand, Unit, of_id
 from harness.settings import SUPERVISED, EnvVar

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from time import monotonic, time  # by name, because a test may leave ``time.time`` patched
 from typing import Any
 
+from harness import pytest_outcomes
 from harness.errors import InterruptReport, RankProblem
 from harness.outcomes import Status, TestOutcome
 from harness.record import SubtestRecord, TestRecord
-from harness.runner import pytest_outcomes
 from harness.runner.output_capture import elide
 from harness.runner.rank_records import rank_records, subtest_records
 from harness.system import originals

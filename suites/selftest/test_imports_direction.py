@@ -42,6 +42,7 @@ VALUES = (
         "tracebacks",
         "calls",
         "frames",
+        "pytest_outcomes",
     ),
     "tolerances",  # of dtypes by name
 )

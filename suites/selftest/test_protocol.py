@@ -192,6 +192,7 @@ class RoundTripTest(unittest.TestCase):
             left=("thread",),
             groups_begun=1,
             expected=True,
+            xfailed=True,
         )
         value = protocol.outcome_to_json(outcome)
         self.assertEqual(set(value), {f.name for f in fields(RankOutcome)})

@@ -8,8 +8,11 @@ import json
 import sys
 import unittest
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from unittest import mock
+
+import pytest
 
 from harness.outcomes import Status
 from harness.ranks.result import RankResult, final_result, run_body
@@ -46,6 +49,15 @@ def fail(case: unittest.TestCase) -> None:
 def divide(case: unittest.TestCase) -> None:
     """Raises an error that is no assertion."""
     _ = 1 / 0
+
+
+def raised_by(act: Any) -> BaseException:
+    """The exception that a call raises."""
+    try:
+        act()
+    except BaseException as error:  # noqa: BLE001 - pytest's are no Exceptions
+        return error
+    raise LookupError("nothing was raised")
 
 
 class RunBodyTest(unittest.TestCase):
@@ -114,6 +126,56 @@ class RunBodyTest(unittest.TestCase):
         result = result_of(body)
         self.assertEqual((result.status, result.skip_reason), (Status.FAILED, "not here; nor here"))
         self.assertEqual([s.status for s in result.subtests], [Status.FAILED])
+
+    def test_pytest_functions(self) -> None:
+        """Exceptions of pytest's functions are a skip, a failure and an expected failure, in hooks too."""
+        rows: tuple[tuple[Any, RankResult], ...] = (
+            (lambda: pytest.skip("not here"), RankResult(Status.SKIPPED, skip_reason="not here")),
+            (lambda: pytest.fail("no"), RankResult(Status.FAILED)),
+            (lambda: pytest.xfail("known"), RankResult(Status.FAILED, xfailed=True)),
+        )
+        for act, expected in rows:
+            for result in (
+                result_of(lambda case, act=act: act()),
+                result_of(fail, set_up=act),
+                result_of(lambda case: None, tear_down=act),
+                final_result(None, raised_by(act), []),
+            ):
+                with self.subTest(expected):
+                    self.assertEqual(replace(result, error=None), expected)
+
+    def test_pytest_functions_beside_a_failure(self) -> None:
+        """What nobody expected counts, before and after an expected failure, and in a sub-test."""
+
+        def with_cleanup(case: unittest.TestCase) -> None:
+            case.addCleanup(fail, case)
+            pytest.xfail("known")
+
+        def with_subtest(case: unittest.TestCase) -> None:
+            with case.subTest(n=1):
+                case.fail("no")
+            with case.subTest(n=2):
+                pytest.xfail("known")
+
+        for body in (with_cleanup, with_subtest):
+            result = result_of(body)
+            self.assertEqual((result.status, result.xfailed), (Status.FAILED, False))
+
+    def test_pytest_functions_in_subtests(self) -> None:
+        """A skip is the sub-test's; what a sub-test expects is what the test expects, as by unittest."""
+
+        def skips(case: unittest.TestCase) -> None:
+            with case.subTest(n=1):
+                pytest.skip("not here")
+
+        def expects(case: unittest.TestCase) -> None:
+            with case.subTest(n=1):
+                pytest.xfail("known")
+
+        result = result_of(skips)
+        self.assertEqual(result.status, Status.PASSED)
+        self.assertEqual([(s.status, s.skip_reason) for s in result.subtests], [(Status.SKIPPED, "not here")])
+        self.assertTrue(result_of(expects).xfailed)
 
     def test_any_error_counts(self) -> None:
         """A failed assertion beside another exception is an error, whichever came first."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.runner import pytest_outcomes
+from harness import pytest_outcomes
 from suites.selftest.runner.runs import RunnerCase
 
 
@@ -42,7 +42,7 @@ class RecognitionTest(unittest.TestCase):
     def test_without_pytest(self) -> None:
         """The module imports no pytest, and nothing is pytest's where that is not imported."""
         program = (
-            "import sys; from harness.runner import pytest_outcomes as o; "
+            "import sys; from harness import pytest_outcomes as o; "
             "assert not o.is_skip(ValueError()) and not o.is_failure(ValueError()); "
             "assert not [m for m in sys.modules if 'pytest' in m and not m.startswith('harness')]"
         )

@@ -1,6 +1,7 @@
 """Recognises the exceptions by which pytest's functions end a test or a module, without importing pytest.
 
-A module or a test that unittest runs may call a helper that calls ``pytest.skip``.
+A module or a test that unittest runs, in one process or in a rank, may call ``pytest.skip`` or a helper that
+does.
 """
 
 from __future__ import annotations
@@ -32,3 +33,9 @@ def is_failure(error: BaseException) -> bool:
 def is_expected(error: BaseException) -> bool:
     """Whether ``pytest.xfail`` raised it."""
     return _is(error, "XFailed")
+
+
+def xfail(reason: str) -> BaseException | None:
+    """The exception of ``pytest.xfail(reason)``; None where pytest is not imported."""
+    kind = getattr(sys.modules.get("_pytest.outcomes"), "XFailed", None)
+    return None if kind is None else kind(reason)
