@@ -16,6 +16,7 @@ from harness.communication.history import Communication, communicating
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, Status
 from harness.ranks import process_groups
 from harness.ranks.result import RankResult, run_body
+from harness.system.fork_safety import IMPORTED
 from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -35,6 +36,11 @@ class CaseInRank(_AnyTestCase):
 
     rank: int = MAIN_PROCESS_RANK
     file_name: str = ""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "<locals>" not in cls.__qualname__:  # made by a function, maybe long after its module's import
+            IMPORTED.note()
 
     @property
     def destroy_pg_upon_exit(self) -> bool:

@@ -1,7 +1,8 @@
-"""Decides whether a process may be forked: one thread, no accelerator context, torch as in a new process.
+"""Decides whether a process may be forked: one thread, no accelerator context, the state of a new process.
 
-A fork has only the thread that called it. A server that forks ranks or workers stays at one thread and uses
-no accelerator, which these functions check.
+A fork has only the thread that called it, and all of its parent's state. A server that forks ranks or workers
+stays at one thread and uses no accelerator; one that forks ranks begins as a new process would that imports
+the test's module.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import os
 import sys
 import threading
 import warnings
+from typing import Any
 
-from harness.system import torch_state
+from harness.system import python_state, torch_state
 from harness.system.posix import os_threads
 
 
@@ -34,12 +36,37 @@ def _in_pytest_test() -> bool:
     return "PYTEST_CURRENT_TEST" in os.environ and "_pytest.runner" in sys.modules
 
 
-def leave_pytest() -> None:
-    """Gives a fork Python's own hooks back where it inherited those by which pytest collects errors."""
-    for module, name in ((sys, "unraisablehook"), (threading, "excepthook")):
-        hook = getattr(module, name)
-        if str(getattr(getattr(hook, "func", hook), "__module__", "")).startswith("_pytest."):
-            setattr(module, name, getattr(module, f"__{name}__"))
+class ImportedState:
+    """The state that the imports of a process of tests have left, which a new process would have too."""
+
+    def __init__(self) -> None:
+        self._python: dict[str, Any] | None = None
+        self._torch: dict[str, Any] = {}
+
+    def note(self) -> None:
+        """Notes the state of now, while a test's module is imported: each of its test classes does so."""
+        self._python, self._torch = python_state.values(), torch_state.of_imports()
+
+    def changed(self) -> tuple[str, ...]:
+        """The names of what has been changed since then, or is not as in any new process."""
+        if self._python is None:
+            return python_state.changed(python_state.values(), None)
+        now = torch_state.of_imports()
+        torchs = tuple(name for name, value in self._torch.items() if now.get(name) != value)
+        return (*python_state.changed(python_state.values(), self._python), *torchs)
+
+    def restore(self) -> None:
+        """Drops what was changed since then in this process, a fork, and can be restored."""
+        if self._python is not None:
+            python_state.restore(self._python)
+
+
+IMPORTED = ImportedState()
+
+
+def begins_as_new() -> bool:
+    """Whether a fork of this process begins as a new process would that imports the test's module."""
+    return is_clean() and not IMPORTED.changed()
 
 
 def fork_keeps_all_threads() -> bool:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 
 class Item(NamedTuple):
     """A setting: its name, how to read it from torch, and its value in a new process as text.
 
-    ``new`` is "" where another value than a new process's is of no harm, or belongs to the machine.
+    ``new`` is "" where another value than a new process's is of no harm, or belongs to the machine, or where
+    imports have a part in it.
     """
 
     name: str
@@ -25,8 +27,8 @@ class Item(NamedTuple):
 
 def values() -> tuple[Any, ...]:
     """The value of each of ``ITEMS``; () where torch is not imported."""
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "_C"):
+    torch = _torch()
+    if torch is None:
         return ()
     return tuple([item.read(torch) for item in ITEMS])  # a list: a generator costs as much as the reads
 
@@ -34,10 +36,22 @@ def values() -> tuple[Any, ...]:
 def made_here() -> tuple[str, ...]:
     """What of torch's state a new process would not have, by name: ("process groups", "default dtype")."""
     made = ("process groups",) if has_groups() else ()
-    return (
-        *made,
-        *(i.name for i, value in zip(ITEMS, values(), strict=False) if i.new not in ("", str(value))),
-    )
+    torch = _torch()
+    if torch is None:
+        return made
+    read = [(item, item.read(torch)) for item in (*ITEMS, *REGISTRIES)]
+    return (*made, *(item.name for item, value in read if item.new not in ("", str(value))))
+
+
+def of_imports() -> dict[str, Any]:
+    """The values to which imports have a part, by name: in a new process they are as after the imports."""
+    torch = _torch()
+    return {item.name: item.read(torch) for item in OF_IMPORTS} if torch is not None else {}
+
+
+def _torch() -> Any | None:
+    torch = sys.modules.get("torch")
+    return torch if hasattr(torch, "_C") else None
 
 
 def has_groups() -> bool:
@@ -60,6 +74,86 @@ def _device(torch: Any) -> str:
     return str(torch.get_default_device()) if torch._C._len_torch_function_stack() else "cpu"
 
 
+def _loaded(module: str, name: str, default: Any) -> Any:
+    """An attribute of a module that may not be imported, or not have it in this release."""
+    return getattr(sys.modules.get(module), name, default)
+
+
+def _saved_tensor_hooks(torch: Any) -> tuple[Any, ...]:
+    autograd = torch._C._autograd
+    return (autograd._saved_tensors_hooks_is_enabled(), autograd._top_saved_tensors_default_hooks(True))
+
+
+def _mesh_stack() -> int:
+    resources = _loaded("torch.distributed.device_mesh", "_mesh_resources", None)
+    return len(getattr(resources, "mesh_stack", ()))
+
+
+def _module_hooks() -> int:
+    module = sys.modules.get("torch.nn.modules.module")
+    return sum(len(getattr(module, name, ())) for name in _MODULE_HOOKS)
+
+
+_MODULE_HOOKS = (
+    "_global_forward_hooks",
+    "_global_forward_pre_hooks",
+    "_global_backward_hooks",
+    "_global_backward_pre_hooks",
+    "_global_parameter_registration_hooks",
+    "_global_buffer_registration_hooks",
+    "_global_module_registration_hooks",
+)
+
+
+def _print_options(torch: Any) -> list[Any]:
+    options = torch._tensor_str.PRINT_OPTS
+    return [getattr(options, n) for n in ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")]
+
+
+def _works(torch: Any) -> int:
+    """Works that wait to be waited for by name, of functional collectives."""
+    size = getattr(getattr(torch._C, "_distributed_c10d", None), "_get_work_registry_size", None)
+    return int(size()) if size is not None else 0
+
+
+def _symmetric_memory() -> int:
+    names = ("_group_name_to_store", "_group_name_to_workspace_tensor", "_symm_mem_pools")
+    home = "torch.distributed._symmetric_memory"
+    return sum(len(_loaded(home, name, ())) for name in names) + bool(_loaded(home, "_is_test_mode", False))
+
+
+def _has_rpc_agent() -> bool:
+    asks = _loaded("torch.distributed.rpc", "_is_current_rpc_agent_set", None)
+    return asks is not None and bool(asks())
+
+
+def _compiled() -> int:
+    """How many functions dynamo has compiled and keeps."""
+    codes = _loaded("torch._dynamo.convert_frame", "input_codes", None)
+    return len(getattr(codes, "seen", ()))
+
+
+def _operators(torch: Any) -> tuple[int, int]:
+    """How many operators Python code has defined, by ``Library.define`` and by ``custom_op``."""
+    custom = _loaded("torch._library.custom_ops", "OPDEFS", ())
+    return len(getattr(torch.library, "_defs", ())), len(custom)
+
+
+def _compiler_settings() -> tuple[str, ...]:
+    """The changed settings, where torch keeps them in attributes; later releases use context variables."""
+    entries = ((name, sys.modules.get(name)) for name in _COMPILER_SETTINGS)
+    found = ((home, getattr(module, "_config", {}).items()) for home, module in entries)
+    return tuple(
+        f"{home}.{name}={entry.user_override!r}"
+        for home, each in found
+        for name, entry in each
+        if not isinstance(entry.user_override, ContextVar) and type(entry.user_override) is not object
+    )
+
+
+_COMPILER_SETTINGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
+
+
 ITEMS: tuple[Item, ...] = (
     Item("default dtype", lambda t: t.get_default_dtype(), "torch.float32"),
     Item("default device", _device, "cpu"),
@@ -76,4 +170,30 @@ ITEMS: tuple[Item, ...] = (
     Item("function modes", lambda t: t._C._len_torch_function_stack(), "0"),
     Item("torch.distributed's debug level", lambda t: _debug_level()),
     Item("DTensor's RNG tracker", lambda t: id(_rng_tracker())),
+    Item("saved-tensor hooks", _saved_tensor_hooks, "(True, None)"),
+    Item("forward AD level", lambda t: _loaded("torch.autograd.forward_ad", "_current_level", -1), "-1"),
+    Item("functorch level", lambda t: t._C._functorch.maybe_current_level(), "None"),
+    Item("device mesh stack", lambda t: _mesh_stack(), "0"),
+    Item("hooks of all modules", lambda t: _module_hooks(), "0"),
+)
+
+# What a process that is to be forked must not have either; the leak guard does not look at it.
+REGISTRIES: tuple[Item, ...] = (
+    Item("accelerator autocast", lambda t: t.is_autocast_enabled("cuda"), "False"),
+    Item("autocast dtype", lambda t: t.get_autocast_dtype("cpu"), "torch.bfloat16"),
+    Item("autocast cache", lambda t: t.is_autocast_cache_enabled(), "True"),
+    Item("multithreaded backward", lambda t: t._C._is_multithreading_enabled(), "True"),
+    Item("checks of sparse tensors", lambda t: t.sparse.check_sparse_tensor_invariants.is_enabled(), "False"),
+    Item("print options", lambda t: _print_options(t), "[4, 1000, 3, 80, None]"),
+    Item("functional collectives under way", lambda t: _works(t), "0"),
+    Item("symmetric-memory groups", lambda t: _symmetric_memory(), "0"),
+    Item("rpc agent", lambda t: _has_rpc_agent(), "False"),
+    Item("compiled functions", lambda t: _compiled(), "0"),
+)
+
+# What imports have a part in: operators that modules define, settings that can be set only once.
+OF_IMPORTS: tuple[Item, ...] = (
+    Item("operators of torch.library", lambda t: _operators(t)),
+    Item("inter-op threads", lambda t: t.get_num_interop_threads()),
+    Item("settings of the compiler", lambda t: _compiler_settings()),
 )

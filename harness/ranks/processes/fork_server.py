@@ -1,8 +1,8 @@
 """The fork-server launcher: forks ranks from a warm, single-threaded process that has imported torch.
 
 The server is forked from this process where forking is safe (one thread by the operating system's count, no
-accelerator context), and is a new interpreter otherwise. A process has one server, which its first launch
-starts.
+accelerator context) and the fork begins as a new process would, and is a new interpreter otherwise. A process
+has one server, which its first launch starts.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from harness.protocol import Assignment, Launch
 from harness.ranks.processes import preload, rank, server
 from harness.ranks.processes.launcher import Launcher, LaunchServer, ServerLauncher
 from harness.ranks.processes.rank_set import DirtyModule, RankSet
-from harness.system import posix
-from harness.system.fork_safety import is_clean, leave_pytest
+from harness.system import posix, runner_settings
+from harness.system.fork_safety import IMPORTED, begins_as_new
 from harness.system.server_process import Parent, start_interpreter, this_process
 from harness.wire import socket_pair
 
@@ -84,7 +84,7 @@ class ForkServerLauncher(ServerLauncher):
         return self._fallback()
 
     def _start_server(self, module: str, sys_path: Sequence[str]) -> LaunchServer:
-        self._forked = module not in self._dirty | self._imported_by_ranks and is_clean()
+        self._forked = module not in self._dirty | self._imported_by_ranks and begins_as_new()
         return _fork_server() if self._forked else _fresh_server(sys_path)
 
     def how_it_ended(self) -> str:
@@ -125,7 +125,8 @@ def _serve_forked(control: socket.socket, parent: Parent) -> NoReturn:
     try:
         server.close_on_to_null({control.fileno()})
         server.detach_stdio()
-        leave_pytest()
+        runner_settings.leave()
+        IMPORTED.restore()
         server.main(control, fork_rank, preload=True, parent=parent)
         code = 0
     except BaseException:  # noqa: BLE001 - must not reach the parent's frames; the parent reads the exit code

@@ -18,7 +18,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable
 from time import monotonic
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from harness import compiler_state, coverage_hook
 from harness.communication import call_log, taps
@@ -30,7 +30,7 @@ from harness.ranks import debugger, guard, process_groups
 from harness.ranks.processes import module_import, preload, process_identity
 from harness.ranks.processes.channel import RankChannel
 from harness.ranks.result import RankResult, exit_forked_child, final_result
-from harness.system import intra_op_threads, originals, posix
+from harness.system import intra_op_threads, originals, posix, runner_settings
 from harness.system.signals import RANK_STACKS
 from harness.wire import socket_from
 
@@ -181,14 +181,20 @@ _PASSED = RankResult(Status.PASSED)
 
 
 def _fresh_streams() -> None:
-    """Makes new standard streams: the parent's objects hold its buffers or write to a captured file."""
+    """Makes new standard streams: the parent's objects hold its buffers or write to a captured file.
+
+    Handlers of logging that write to those write to the new ones.
+    """
+    instead: dict[int, TextIO] = {}
     for name, fd in (("stdout", 1), ("stderr", 2)):
         raw = io.FileIO(fd, "w", closefd=False)
         stream = io.TextIOWrapper(
             io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", line_buffering=True
         )
-        setattr(sys, name, stream)
-        setattr(sys, f"__{name}__", stream)
+        for each in (name, f"__{name}__"):
+            instead[id(getattr(sys, each))] = stream
+            setattr(sys, each, stream)
+    runner_settings.redirect_handlers(instead)
 
 
 def _settle_signals(assignment: Assignment) -> None:

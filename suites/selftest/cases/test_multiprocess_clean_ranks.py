@@ -1,0 +1,335 @@
+"""Tests what ranks see of the state that the process of their tests has, row by row of ARCHITECTURE's table.
+
+The oracle is a new process that imports the test's module, and runs no test. Each run has a process of its
+own, because what is made there would stay in this one.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+import unittest
+from typing import NamedTuple
+
+from suites.selftest.pytest_plugin.runs import PytestCase
+from suites.selftest.run.scripts import TREE
+from suites.selftest.runner import runs
+
+
+class Row(NamedTuple):
+    """Something that code of a process of tests makes, and an expression that tells whether it is there.
+
+    ``detected`` is the name by which the process is then not forked; "" for what a fork drops.
+    """
+
+    make: str
+    ask: str
+    detected: str = ""
+
+
+DROPPED = (
+    Row("warnings.simplefilter('error')", "[str(each) for each in warnings.filters]"),
+    Row("warnings.showwarning = print", "warnings.showwarning.__module__"),
+    Row(
+        "warnings.catch_warnings(record=True).__enter__()", "hasattr(warnings._showwarnmsg_impl, '__self__')"
+    ),
+    Row("logging.root.addHandler(logging.FileHandler('made.log'))", "logging.root.handlers"),
+    Row("logging.getLogger('mine').setLevel(5)", "logging.getLogger('mine').level"),
+    Row("logging.disable(40)", "logging.root.manager.disable"),
+    Row("sys.excepthook = print", "sys.excepthook.__name__"),
+    Row("sys.unraisablehook = print", "sys.unraisablehook.__name__"),
+    Row("threading.excepthook = print", "threading.excepthook.__name__"),
+    Row("gc.disable()", "gc.isenabled()"),
+    Row("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])", "signal.pthread_sigmask(0, [])"),
+    Row("signal.setitimer(signal.ITIMER_REAL, 3600)", "signal.getitimer(signal.ITIMER_REAL)"),
+    Row("signal.signal(signal.SIGINT, signal.SIG_IGN)", "signal.getsignal(signal.SIGINT).__name__"),
+    Row("kept.append(open(__file__))", "[d for d in descriptors() if d.endswith('.py')]"),
+    Row("kept.append(socket.socketpair())", "[d for d in descriptors() if d == str(kept)]"),
+    Row("atexit.register(tell_the_end)", "sys.stdin.read()"),
+)
+DETECTED = (
+    Row("torch.set_default_dtype(torch.float64)", "torch.get_default_dtype()", "default dtype"),
+    Row("torch.set_default_device('meta')", "torch.ones(1).device", "default device"),
+    Row("torch.set_grad_enabled(False)", "torch.is_grad_enabled()", "grad mode"),
+    Row("torch.autograd.set_detect_anomaly(True)", "torch.is_anomaly_enabled()", "anomaly mode"),
+    Row("torch.set_autocast_enabled('cpu', True)", "torch.is_autocast_enabled('cpu')", "CPU autocast"),
+    Row("torch.set_autocast_dtype('cpu', torch.half)", "torch.get_autocast_dtype('cpu')", "autocast dtype"),
+    Row(
+        "kept.append(torch.inference_mode()) or kept[-1].__enter__()",
+        "torch.is_inference_mode_enabled()",
+        "inference mode",
+    ),
+    Row(
+        "torch.autograd.forward_ad.enter_dual_level()",
+        "torch.autograd.forward_ad._current_level",
+        "forward AD level",
+    ),
+    Row(
+        "torch.autograd.graph.save_on_cpu().__enter__()",
+        "torch._C._autograd._top_saved_tensors_default_hooks(True)",
+        "saved-tensor hooks",
+    ),
+    Row("torch.set_printoptions(precision=9)", "torch._tensor_str.PRINT_OPTS.precision", "print options"),
+    Row(
+        "torch.overrides.BaseTorchFunctionMode().__enter__()",
+        "torch._C._len_torch_function_stack()",
+        "function modes",
+    ),
+    Row("LoggingMode().__enter__()", "torch._C._len_torch_dispatch_stack()", "dispatch modes"),
+    Row(
+        "torch.nn.modules.module.register_module_forward_hook(print)",
+        "len(torch.nn.modules.module._global_forward_hooks)",
+        "hooks of all modules",
+    ),
+    Row("make_group()", "dist.is_initialized()", "process groups"),
+    Row(
+        "torch.distributed._symmetric_memory._group_name_to_store['0'] = None",
+        "torch.distributed._symmetric_memory._group_name_to_store",
+        "symmetric-memory groups",
+    ),
+    Row(
+        "torch.library.custom_op('made::here', mutates_args=())(identity)",
+        "hasattr(torch.ops.made, 'here')",
+        "operators of torch.library",
+    ),
+    Row(
+        "torch._dynamo.config.recompile_limit = 3",
+        "torch._dynamo.config.recompile_limit",
+        "context variables",
+    ),
+    Row(
+        "torch._dynamo.convert_frame.input_codes.add(identity.__code__)",
+        "len(torch._dynamo.convert_frame.input_codes.seen)",
+        "compiled functions",
+    ),
+    Row("torch.set_num_interop_threads(3)", "torch.get_num_interop_threads()", "inter-op threads"),
+    Row("signal.signal(signal.SIGUSR1, print)", "signal.getsignal(signal.SIGUSR1)", "signal handlers"),
+    Row("sys.setprofile(lambda *_: None)", "sys.getprofile()", "tracing"),
+    Row("sys.setrecursionlimit(2345)", "sys.getrecursionlimit()", "recursion limit"),
+    Row("decimal.getcontext().prec = 5", "decimal.getcontext().prec", "decimal's context"),
+    Row("numpy.seterr(all='raise')", "numpy.geterr()", "numpy's handling of errors"),
+    Row("variable.set(1)", "variable.get(0)", "context variables"),
+    Row(
+        "asyncio.set_event_loop(asyncio.new_event_loop())",
+        "getattr(asyncio.get_event_loop_policy()._local, '_loop', None)",
+        "event loop",
+    ),
+    Row("gc.set_threshold(9, 9, 9)", "gc.get_threshold()", "thresholds of the garbage collector"),
+    Row("locale.setlocale(locale.LC_NUMERIC, 'C.UTF-8')", "locale.setlocale(locale.LC_NUMERIC)", "locale"),
+)
+# What a new process that imports the module has, too, wherever it was set: it is in ranks in each case.
+INHERITED = (
+    Row("os.environ['MADE'] = '1'", "os.environ.get('MADE')"),
+    Row("os.umask(0o77)", "os.umask(0o77)"),
+    Row("resource.setrlimit(resource.RLIMIT_CORE, (0, 0))", "resource.getrlimit(resource.RLIMIT_CORE)"),
+    Row("multiprocessing.set_start_method('spawn')", "multiprocessing.get_start_method()"),
+    Row("kept.append(1)", "kept"),
+)
+
+HEAD = """
+    import asyncio, atexit, contextvars, decimal, gc, json, locale, logging, multiprocessing, os, resource
+    import signal, socket, sys, threading, unittest, warnings
+    import numpy, torch
+    import torch._dynamo, torch.autograd.forward_ad, torch.distributed as dist
+    import torch.distributed._symmetric_memory
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from harness import MultiProcessTestCase
+
+    kept = []
+    variable = contextvars.ContextVar("variable")
+    warnings.filterwarnings("ignore", message="of the module")
+
+    class LoggingMode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    def identity(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    def make_group():
+        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+
+    def descriptors():
+        found = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+        return [os.readlink(each) for each in found if os.path.exists(each)]
+
+    def tell_the_end(pid=os.getpid()):
+        with open("ended", "a") as ended:
+            ended.write(f"{os.getpid()}\\n")
+
+    def make(row):
+        exec(row, globals())
+
+    def seen():
+        return {ask: repr(eval(ask, globals())) for _, ask, _ in ROWS}
+    """
+MODULE = """
+    def setUpModule():
+        for row, _, _ in ROWS:
+            make(row)
+
+    class Ranks(MultiProcessTestCase):
+        world_size = 2
+
+        def test_as_new(self):
+            self.maxDiff = None
+            with open("new.json") as expected:
+                self.assertEqual(seen(), json.load(expected))
+    """
+
+
+class RowsCase(PytestCase):
+    """Base class of tests that write a module and compare its ranks with a new process."""
+
+    def write_module(self, rows: tuple[Row, ...], body: str = MODULE) -> None:
+        """Writes the module with its rows, and what a new process sees that imports it."""
+        listed = f"ROWS = {[tuple(row) for row in rows]!r}\n"
+        source = textwrap.dedent(HEAD) + listed + textwrap.dedent(body)
+        (self.project / "test_rows.py").write_text(source)
+        self.run_python("-c", "import json, test_rows; json.dump(test_rows.seen(), open('new.json', 'w'))")
+
+    def run_python(self, *command: str, code: int = 0, **variables: str) -> str:
+        """What a command prints; it has to end with ``code``."""
+        run = subprocess.run(
+            [sys.executable, *command],
+            cwd=self.project,
+            env=runs.environ(self.project, PYTHONPATH=str(TREE), **variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.assertEqual(run.returncode, code, run.stdout)
+        return run.stdout
+
+
+class ByUnittestTest(RowsCase):
+    """What ``setUpModule`` makes, in ranks of unittest's and of the runner's."""
+
+    def test_dropped(self) -> None:
+        """A fork drops it, and calls nothing that was to be called at the end of its parent."""
+        self.write_module(DROPPED)
+        for mode in ("fresh", "pooled"):
+            with self.subTest(mode):
+                (self.project / "ended").unlink(missing_ok=True)
+                self.run_python("-m", "unittest", "test_rows", HARNESS_RANKS=mode)
+                self.assertEqual(len((self.project / "ended").read_text().split()), 1)
+
+    def test_detected(self) -> None:
+        """A new process has not got it, and is where ranks begin."""
+        self.write_module(DETECTED)
+        for mode in ("fresh", "pooled"):
+            with self.subTest(mode):
+                self.run_python("-m", "unittest", "test_rows", HARNESS_RANKS=mode)
+
+    def test_by_the_runner(self) -> None:
+        """So it is where a worker runs ``setUpModule``."""
+        for rows in (DROPPED, DETECTED):
+            with self.subTest(rows[0].make):
+                self.write_module(rows)
+                self.run_python(str(TREE / "run_tests.py"), "test_rows.py")
+
+    def test_inherited(self) -> None:
+        """What every child process inherits is in ranks, and what the module has in its variables."""
+        self.write_module(INHERITED)
+        dump = "json.dump(test_rows.seen(), open('new.json', 'w'))"
+        self.run_python("-c", f"import json, test_rows; test_rows.setUpModule(); {dump}")
+        self.run_python("-m", "unittest", "test_rows")
+
+    def test_each_alone(self) -> None:
+        """Each of those that have a new process made is found, by its name and no other's."""
+        self.write_module(DETECTED)
+        program = """
+            import json, os, test_rows
+            from harness.system import fork_safety, torch_state
+
+            for row, _, name in test_rows.ROWS:
+                pid = os.fork()
+                if pid == 0:
+                    test_rows.make(row)
+                    found = (*torch_state.made_here(), *fork_safety.IMPORTED.changed())
+                    print(json.dumps([name, found]), flush=True)
+                    os._exit(0)
+                os.waitpid(pid, 0)
+            """
+        lines = self.run_python("-c", textwrap.dedent(program)).splitlines()
+        self.assertEqual(len(lines), len(DETECTED))
+        beside = {
+            "default device": {"function modes"},
+            "inference mode": {"grad mode", "multithreaded backward"},
+        }
+        for line in lines:
+            name, found = json.loads(line)
+            with self.subTest(name):
+                self.assertIn(name, found)
+                self.assertLessEqual(set(found) - beside.get(name, set()), {name})
+
+
+class ByPytestTest(RowsCase):
+    """What a ``conftest.py`` makes, and pytest itself."""
+
+    def test_pytests_own(self) -> None:
+        """Ranks have neither pytest's filters of warnings nor its handlers."""
+        self.write_module(DROPPED)
+        (self.project / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\nlog_cli = true\n")
+        for mode in ("fresh", "pooled"):
+            with self.subTest(mode):
+                run = self.pytest("-W", "error::UserWarning", "test_rows.py", HARNESS_RANKS=mode)
+                self.assertEqual(run.counts, {"passed": 1}, run.out)
+
+    def test_conftest(self) -> None:
+        """What it makes when it is imported is not in ranks where no import of the module's has a part."""
+        rows = tuple(row for row in DETECTED if row.detected in ALWAYS)
+        self.write_module(rows, MODULE.replace("def setUpModule", "def never_called"))
+        lines = [
+            *("import asyncio, decimal, numpy, signal, sys, torch, torch.distributed as dist",),
+            *("import torch.autograd.forward_ad", "from test_rows import LoggingMode, make_group"),
+            *(row.make for row in rows),
+        ]
+        (self.project / "conftest.py").write_text("\n".join(lines) + "\n")
+        for mode in ("fresh", "pooled"):
+            with self.subTest(mode):
+                run = self.pytest("test_rows.py", HARNESS_RANKS=mode)
+                self.assertEqual(run.counts, {"passed": 1}, run.out)
+
+    def test_logging_of_the_module(self) -> None:
+        """What a rank logs and warns is in its output, though the handler was made for pytest's capture."""
+        body = """
+            logging.root.addHandler(logging.StreamHandler())
+            logging.root.setLevel(logging.INFO)
+
+            class Ranks(MultiProcessTestCase):
+                world_size = 2
+
+                def test_tells(self):
+                    logging.info("logged by rank %d", self.rank)
+                    warnings.warn(f"warned by rank {self.rank}")
+            """
+        self.write_module((), body)
+        run = self.pytest("-rA", "test_rows.py")
+        self.assertEqual(run.counts.get("passed"), 1, run.out)
+        for rank in (0, 1):
+            self.assertIn(f"logged by rank {rank}", run.out)
+            self.assertIn(f"UserWarning: warned by rank {rank}", run.out)
+
+
+# What is found whenever it was made: no import has a part in it.
+ALWAYS = {
+    *(
+        "default dtype",
+        "default device",
+        "grad mode",
+        "forward AD level",
+        "saved-tensor hooks",
+        "process groups",
+    ),
+    *("signal handlers", "recursion limit", "decimal's context", "numpy's handling of errors", "event loop"),
+    *("print options", "dispatch modes"),
+}
+
+
+if __name__ == "__main__":
+    unittest.main()
