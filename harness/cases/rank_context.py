@@ -29,9 +29,12 @@ class RankContext:
     @property
     def device(self) -> torch.device:
         """The device of this rank's tensors: the CPU, or the rank's own accelerator."""
+        return self._device_for(self.backend)
+
+    def _device_for(self, backend: str | None) -> torch.device:
         import torch
 
-        kind = _DEVICES.get((self.backend or "").rpartition(":")[2], "cpu")
+        kind = _DEVICES.get((backend or "").rpartition(":")[2], "cpu")
         if kind == "cpu":
             return torch.device("cpu")
         return torch.device(kind, self.rank % max(1, torch.get_device_module(kind).device_count()))
@@ -45,10 +48,9 @@ class RankContext:
         import torch
         import torch.distributed as dist
 
-        device = self.device
+        backend = backend or self.backend
+        device = self._device_for(backend)
         if device.type != "cpu":
             torch.get_device_module(device.type).set_device(device)
         store = dist.FileStore(self.file_name, self.world_size)
-        dist.init_process_group(
-            backend or self.backend, store=store, rank=self.rank, world_size=self.world_size, **options
-        )
+        dist.init_process_group(backend, store=store, rank=self.rank, world_size=self.world_size, **options)

@@ -65,15 +65,21 @@ def _form(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
 
 def encoded(values: Mapping[str, Any]) -> str:
     """The values of fixtures as text for ranks; UsageError for one that cannot be pickled, by its name."""
+    pickled: dict[str, bytes] = {}
     for name, value in values.items():
         try:
-            pickle.dumps(value)
+            pickled[name] = pickle.dumps(value)
         except Exception as error:  # noqa: BLE001 - pickling runs code of the value
             raise UsageError(
                 f"ranks cannot get the value of {name!r}: a {type(value).__name__} cannot be pickled "
                 f"({error}); make it in the test, or use the fixture by @pytest.mark.usefixtures({name!r})"
             ) from None
-    return base64.b64encode(pickle.dumps(dict(values))).decode()
+    return base64.b64encode(pickle.dumps(pickled)).decode()
+
+
+def decoded(text: str) -> dict[str, Any]:
+    """The values of which ``encoded`` made the text, in a process that has imported the test's module."""
+    return {name: pickle.loads(value) for name, value in pickle.loads(base64.b64decode(text)).items()}
 
 
 class RankFunction(DistributedTestBase):
@@ -155,7 +161,7 @@ class RankFunction(DistributedTestBase):
     def test(self) -> None:
         """Calls the function with its arguments and this rank's context."""
         function = _find(ModuleRef(*self._target["module"]), self._target["qualname"])
-        values = pickle.loads(base64.b64decode(self._target["values"]))
+        values = decoded(self._target["values"])
         context = RankContext(self.rank, self.world_size, self._mark.backend, self.file_name)
         if context.backend is not None:
             context.init_process_group()

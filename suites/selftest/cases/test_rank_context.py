@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+from unittest import mock
 
 import torch
 
@@ -21,6 +22,17 @@ class DeviceTest(unittest.TestCase):
                 self.assertEqual(device.type, kind)
                 count = max(1, torch.cuda.device_count())
                 self.assertEqual(device.index, 3 % count if kind == "cuda" else None)
+
+    def test_group_of_another_backend(self) -> None:
+        """A group that the test makes itself sets the device of the backend that it is given."""
+        context = RankContext(3, 4, None, "none")
+        with (
+            mock.patch("torch.cuda.set_device") as set_device,
+            mock.patch("torch.distributed.FileStore", side_effect=StopIteration),
+            self.assertRaises(StopIteration),
+        ):
+            context.init_process_group("nccl")
+        set_device.assert_called_once_with(torch.device("cuda", 3 % max(1, torch.cuda.device_count())))
 
 
 if __name__ == "__main__":

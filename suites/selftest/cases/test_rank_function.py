@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-from harness.cases.rank_function import RanksMark, encoded
+from harness.cases.rank_function import RanksMark, decoded, encoded
 from harness.errors import UsageError
 
 
@@ -34,7 +34,8 @@ class MarkTest(unittest.TestCase):
                     self.assertEqual(found, expected)
 
     def test_values(self) -> None:
-        """A value that cannot be pickled is named."""
+        """Ranks get what was given; a value that cannot be pickled is named."""
+        self.assertEqual(decoded(encoded({"a": 1, "b": [2]})), {"a": 1, "b": [2]})
         self.assertRaisesRegex(
             UsageError, "'b': a function cannot be pickled", encoded, {"a": 1, "b": lambda: 0}
         )
