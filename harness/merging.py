@@ -184,7 +184,8 @@ def _state(outcome: RankOutcome) -> RankState:
     frame = users_frame(main_stack(outcome.stack))
     gone = f"crashed with {exit_text(outcome.exit_code)}" if outcome.status is Status.CRASHED else ""
     finished = outcome.status in (Status.PASSED, Status.SKIPPED, Status.FAILED, Status.ERROR)
-    return RankState(outcome.rank, outcome.calls, finished, gone, frame.place if frame else "")
+    at = frame.place if frame else ""
+    return RankState(outcome.rank, outcome.calls, finished, gone, at, outcome.phase == "turn")
 
 
 _GRAVEST_FIRST = (Status.CRASHED, Status.ERROR, Status.FAILED)
@@ -216,8 +217,9 @@ def root_cause(ranks: Sequence[RankOutcome]) -> RankOutcome | None:
 
     A rank whose only errors show that a peer has ended follows the ranks that failed for another reason or
     crashed; a rank that only timed out follows all others; and of these, one that waits in a collective
-    follows those that do not, because it may wait for them. A rank that failed as ``expectedFailure`` says
-    follows every rank that did not: what nobody expected is what the test is told by.
+    or for its turn to run follows those that do not, because it may wait for them. A rank that failed as
+    ``expectedFailure`` says follows every rank that did not: what nobody expected is what the test is told
+    by.
     """
     bad = [o for o in ranks if o.bad]
     if not bad:
@@ -227,7 +229,7 @@ def root_cause(ranks: Sequence[RankOutcome]) -> RankOutcome | None:
         as_expected = o.failed_as_expected and not o.bad_subtests
         merely_late = o.status is Status.TIMED_OUT and not o.bad_subtests
         merely_late = merely_late or o.status is Status.DEADLOCKED
-        waits = merely_late and o.under_way is not None
+        waits = merely_late and (o.under_way is not None or o.phase == "turn")
         noticed = o.status is not Status.CRASHED and _only_lost_peers(o)
         return (as_expected, merely_late, waits, noticed, o.order)
 

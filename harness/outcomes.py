@@ -102,7 +102,8 @@ class RankOutcome:
     that are not processes. ``left`` lists what the test left changed in a pooled rank; ``groups_begun`` is
     the number of process groups that it began to make, where the rank keeps one. ``order`` numbers outcomes
     as the supervisor received them (0 first); ``at_s`` is when, on the monotonic clock. ``phase`` is the
-    stage that the rank had reached: "start", "test", "cleanup" or "exit". ``expected``: the test is decorated
+    stage that the rank had reached: "start", "test", "cleanup" or "exit"; "turn" where it was in the test and
+    waited until the rank thread that ran let it run. ``expected``: the test is decorated
     with ``expectedFailure``, and ``error`` was raised by its method; ``xfailed``: by ``pytest.xfail``.
     Durations in seconds, memory in bytes.
     """

@@ -33,14 +33,16 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class RankState:
-    """One rank at the end of its test: its calls; whether it had come to the end of its test, or is gone; and
-    where it was ("t.py:38 in step"), "" where that is unknown."""
+    """One rank at the end of its test: its calls; whether it had come to the end of its test, or is gone;
+    where it was ("t.py:38 in step"), "" where that is unknown; whether it was a rank thread that could not go
+    on because another one ran."""
 
     rank: int
     calls: Sequence[Call] = ()
     finished: bool = False
     gone: str = ""  # how it went: "crashed with exit code 3"
     at: str = ""
+    awaits_turn: bool = False
 
 
 def explain(states: Sequence[RankState]) -> Explanation | None:
@@ -152,6 +154,7 @@ def _absent(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) ->
         absent = [r for r in each.waits_for if r in by_rank and r not in waiting]
         # A rank that is in a call itself is on its way, if another is not.
         absent = [r for r in absent if under_way(by_rank[r].calls) is None] or absent
+        absent = [r for r in absent if not by_rank[r].awaits_turn] or absent
         if absent and each.call.kind is not Kind.STORE:
             return _absent_text(by_rank, waiting, each.call, absent)
     return None

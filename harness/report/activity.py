@@ -104,6 +104,8 @@ def _unfinished(calls: Sequence[Call], stack: str, phase: str = "test", after: s
     current = under_way(calls)
     if current is not None:
         return Activity("waits", "wait", f"in {current}{current.at or where}")
+    if phase == "turn":
+        return Activity("waits", "wait", f"for its turn to run{where}{after}")
     waiting = _waits_in(frames)
     if waiting:
         return Activity("waits", "wait", f"in {waiting}{where}{after}")

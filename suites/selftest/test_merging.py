@@ -216,6 +216,11 @@ class RootCauseTest(unittest.TestCase):
                 outcome = merge([expected, other])
                 self.assertEqual((outcome.status, outcome.root_cause), (F, 0))
 
+    def test_a_rank_that_awaits_its_turn_comes_last(self) -> None:
+        """Of rank threads that timed out, the one that ran is the cause, not those that it kept from it."""
+        outcome = merge([rank(0, T, order=0, phase="turn"), rank(1, T, order=1)])
+        self.assertEqual((outcome.status, outcome.root_cause), (T, 1))
+
     def test_lost_a_peer(self) -> None:
         """By the words of gloo, NCCL and the operating system, in any case of letters."""
         for message in (

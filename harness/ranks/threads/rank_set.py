@@ -224,6 +224,10 @@ class RankThreads:
         self._seen = seen
         return self._deadlocked()
 
+    def awaits_turn(self, rank: int) -> bool:
+        """Whether the rank could run, as far as it is concerned, and waits until another one lets it."""
+        return rank in self._token.awaiting
+
     def _deadlocked(self) -> bool:
         if threading.active_count() > self._others + len(self._alive()):
             return False  # a thread that the test started may still enter a collective

@@ -48,9 +48,10 @@ class RunToken:
         gate.acquire()
 
     @property
-    def waiting(self) -> int:
-        """How many ranks wait for the token."""
-        return len(self._waiting)
+    def awaiting(self) -> tuple[int, ...]:
+        """The ranks that wait for the token, the next one first."""
+        with self._lock:
+            return tuple(rank for rank, _ in self._waiting)
 
     def release(self, rank: int) -> None:
         """Gives the token up, before the rank waits or when it is done; a no-op without the token."""

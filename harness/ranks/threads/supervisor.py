@@ -63,6 +63,7 @@ class ThreadSupervisor:
         self._stacks: dict[int, str] = {}
         self._calls: dict[int, tuple[Call, ...]] = {}  # of ranks that had to be ended, until then
         self._waiting: set[int] = set()
+        self._await_turn: set[int] = set()
         self._interrupt_at = math.inf
         self._interruptions = 0
         self._view = SupervisorView(started, unsettled=self._size, alive=self._size)
@@ -170,6 +171,8 @@ class ThreadSupervisor:
                 self._calls[rank] = call_log.read(self._ranks.threads[rank].calls)
                 if self._ranks.threads[rank].waits:
                     self._waiting.add(rank)
+                if self._ranks.awaits_turn(rank):
+                    self._await_turn.add(rank)
         self._view = replace(self._view, stacks_since=self._clock(), stacks_taken=True)
 
     # -- concluding
@@ -205,6 +208,7 @@ class ThreadSupervisor:
             at_s=now,
             started_s=started,
             duration_s=now - started,
+            phase="turn" if rank in self._await_turn else "test",
         )
 
 

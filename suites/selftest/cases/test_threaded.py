@@ -194,6 +194,14 @@ class HangTest(ThreadRows):
         self.check(played, "ERROR", Status.TIMED_OUT, "cause: rank 1", "in test_loops")
         self.assertNotIn("abandoned", played.text)
 
+    def test_loop_beside_a_rank_that_awaits_its_turn(self) -> None:
+        """A rank that another one keeps from running is not the cause, and is told as what it is."""
+        name = "test_loops_while_a_peer_awaits_its_turn"
+        threaded.ASLEEP.clear()
+        played = self.on_threads(threaded.Faulty, name, HARNESS_TIMEOUT=DEADLINE)
+        self.check(played, "ERROR", Status.TIMED_OUT, "cause: rank 1 ", f"in {name}")
+        self.assertIn("rank 0 waits for its turn to run (", played.text)
+
     def test_interrupted_until_it_ends(self) -> None:
         """A rank whose sub-tests take interruptions is interrupted again, until its thread ends."""
         before = set(threading.enumerate())

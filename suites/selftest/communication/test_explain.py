@@ -153,6 +153,17 @@ class ExplainTest(unittest.TestCase):
             0,
         )
 
+    def test_waits_for_its_turn(self) -> None:
+        """A rank thread that another one kept from running is not to blame, unless nobody else is."""
+        other, runs = RankState(0, [DONE], awaits_turn=True), RankState(1, [DONE], at="t.py:38 in step")
+        rest = [waits(r, DONE, NEXT) for r in (2, 3)]
+        waiting = "ranks 2, 3 wait in all_reduce #2 (t.py:20 in test_x)"
+        at = "rank 1 never came to all_reduce #2: it is at t.py:38 in step"
+        self.check([other, runs, *rest], f"{at}; {waiting}", 1)
+        done = waits(1, DONE, NEXT)
+        alone = "rank 0 never came to all_reduce #2; ranks 1-3 wait in all_reduce #2 (t.py:20 in test_x)"
+        self.check([other, done, *rest], alone, 0)
+
     def test_gone(self) -> None:
         """Who has died is the cause."""
         states = [RankState(0, [DONE], gone="crashed with exit code 3"), waits(1, DONE, NEXT)]

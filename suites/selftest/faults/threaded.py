@@ -31,6 +31,8 @@ from harness.releases import torch_at_least
 LONG_S = 3600.0
 # A thread that nothing can end waits here; the self-test opens it when it has seen what it wanted.
 GATE = threading.Event()
+# Set by rank 0 of a test as it begins to sleep.
+ASLEEP = threading.Event()
 
 
 def _loop_until_the_gate_opens() -> None:
@@ -185,6 +187,17 @@ class Faulty(Threaded):
         dist.barrier()
 
     def test_loops(self) -> None:
+        while self.rank == 1:
+            pass
+        dist.barrier()
+
+    def test_loops_while_a_peer_awaits_its_turn(self) -> None:
+        """Rank 1 runs without end from when rank 0 sleeps, so that rank 0 is not let on."""
+        if self.rank == 0:
+            ASLEEP.set()
+            time.sleep(0.5)
+        while not ASLEEP.is_set():
+            time.sleep(0.01)
         while self.rank == 1:
             pass
         dist.barrier()

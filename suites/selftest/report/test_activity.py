@@ -40,6 +40,7 @@ class DoingTest(unittest.TestCase):
                 0, ended, stack=user, calls=HISTORY
             ),
             "is at __init__.py:7 in collect, outside the test's code": RankOutcome(0, ended, stack=inner),
+            "waits for its turn to run (t.py:7 in spin)": RankOutcome(0, ended, stack=user, phase="turn"),
             "was in phase 'start', without a stack": RankOutcome(0, ended, phase="start"),
             "had passed": RankOutcome(0, Status.PASSED),
             "had passed after all_reduce #4 of group 0": RankOutcome(0, Status.PASSED, calls=HISTORY),

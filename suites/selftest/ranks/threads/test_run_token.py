@@ -39,9 +39,9 @@ class RunTokenTest(unittest.TestCase):
             self.came.put(rank)
 
         thread = threading.Thread(target=take, daemon=True)
-        before = self.token.waiting
+        before = self.token.awaiting
         thread.start()
-        while self.token.waiting == before:
+        while self.token.awaiting == before:
             thread.join(0.001)
         return thread
 
