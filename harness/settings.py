@@ -33,6 +33,9 @@ SKIP_GRACE_S = 10.0
 LONGEST_S = 7 * 24 * 3600.0
 assert GRACE_S < SKIP_GRACE_S <= EXIT_GRACE_S < TIMEOUT_S < LONGEST_S
 
+# What deadlines are multiplied by at most: an emulator is some hundred times slower than the machine.
+LARGEST_MULTIPLIER = 1000
+
 # torch.testing's own default, so that a ported test draws the numbers that it drew before.
 SEED = 1234
 # numpy.random.seed takes 32 bits; torch and random take more.
@@ -56,6 +59,7 @@ class EnvVar:
     """The name of each environment variable; no other file of the harness spells one."""
 
     TIMEOUT = "HARNESS_TIMEOUT"
+    TIMEOUT_MULTIPLIER = "HARNESS_TIMEOUT_MULTIPLIER"
     UPSTREAM_TIMEOUT = "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT"
     SEED = "HARNESS_SEED"
     LAUNCHER = "HARNESS_LAUNCHER"
@@ -94,6 +98,11 @@ VARIABLES = (
         EnvVar.TIMEOUT, f"seconds, default {TIMEOUT_S:g}", "deadline of a test that sets none by @timeout"
     ),
     Variable(EnvVar.UPSTREAM_TIMEOUT, "seconds", "the same, under upstream's name"),
+    Variable(
+        EnvVar.TIMEOUT_MULTIPLIER,
+        "number, default 1",
+        "multiplies every test's deadline, those by @timeout too: for slow or busy machines",
+    ),
     Variable(EnvVar.SEED, f"0 to {LARGEST_SEED}, default {SEED}", "seed of every random generator"),
     Variable(
         EnvVar.LAUNCHER,
@@ -151,6 +160,7 @@ VARIABLES = (
 VERDICT_VARIABLES = (
     EnvVar.TIMEOUT,
     EnvVar.UPSTREAM_TIMEOUT,
+    EnvVar.TIMEOUT_MULTIPLIER,
     EnvVar.SEED,
     EnvVar.LAUNCHER,
     EnvVar.RANKS,
@@ -171,6 +181,7 @@ VERDICT_VARIABLES = (
 class Settings:
     """The settings of this process. Durations in seconds, all finite.
 
+    ``timeout_multiplier`` multiplies the deadline of every test, whoever sets it.
     ``launcher`` None means the fastest launcher that is safe here, ``ranks`` None the rank mode of the test's
     class, ``examples`` None a small, fixed number for each property test. ``comm_check`` "" means errors for
     arguments that differ between ranks and warnings for the rest. ``pdb_rank`` is the rank that has the
@@ -191,6 +202,7 @@ class Settings:
     pdb_rank: int | None = None
     examples: int | None = None
     slow: bool = False
+    timeout_multiplier: float = 1.0
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
@@ -218,7 +230,16 @@ class Settings:
             pdb_rank=debugged_rank(environ),
             examples=read(EnvVar.EXAMPLES, _counted, None),
             slow=slow_wanted(environ),
+            timeout_multiplier=read(EnvVar.TIMEOUT_MULTIPLIER, timeout_multiplier, 1.0),
         )
+
+    def deadline_s(self, *asked: float | None) -> float:
+        """A test's deadline in seconds: the first of ``asked`` that is not None, else ``timeout_s``.
+
+        Either is multiplied by ``timeout_multiplier``, to ``LONGEST_S`` at most.
+        """
+        seconds = next((seconds for seconds in asked if seconds is not None), self.timeout_s)
+        return min(seconds * self.timeout_multiplier, LONGEST_S)
 
     def to_environ(self) -> dict[str, str]:
         """The variables that make another process read these same settings.
@@ -241,6 +262,7 @@ class Settings:
             EnvVar.PDB_RANK: "" if self.pdb_rank is None else str(self.pdb_rank),
             EnvVar.EXAMPLES: "" if self.examples is None else str(self.examples),
             EnvVar.SLOW: "1" if self.slow else "0",
+            EnvVar.TIMEOUT_MULTIPLIER: repr(self.timeout_multiplier),
         }
 
 
@@ -292,6 +314,17 @@ def positive_seconds(text: str) -> float:
     if not 0 < seconds <= LONGEST_S:
         raise ValueError(f"write a number of seconds above 0, up to {LONGEST_S:.0f}")
     return seconds
+
+
+def timeout_multiplier(text: str) -> float:
+    """Parses what deadlines are multiplied by; the ValueError says what to write."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= LARGEST_MULTIPLIER:
+        raise ValueError(f"write a number above 0, up to {LARGEST_MULTIPLIER}")
+    return number
 
 
 def _number(text: str) -> float:

@@ -25,7 +25,9 @@ SUITES = "suites"
 NICENESS = (0, 0, 0, 10, 19)
 LOOPS_WORTH = {0: 1, 10: 9, 19: 68}
 # The deadline of a test in seconds, as in .ci/run: load makes tests slow, and only a hang has to be ended.
+# For the same reason those of suites are multiplied; the self-tests are about deadlines, so theirs stay.
 TIMEOUT_S = 600
+SELF_TESTS = "selftest"
 # The exit codes of a run that the soak ended: in good order, or before it had begun.
 CUT = (ExitCode.INTERRUPTED, -signal.SIGTERM)
 
@@ -48,7 +50,10 @@ class Soak:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One run of ``run_tests.py`` and the load beside it; ``loops`` is the number of busy loops in all."""
+    """One run of ``run_tests.py`` and the load beside it.
+
+    ``loops`` is the number of busy loops in all, ``multiplier`` what deadlines are multiplied by.
+    """
 
     number: int
     name: str
@@ -60,13 +65,15 @@ class Round:
     loops: int
     memory: bool
     disk: bool
+    multiplier: int = 1
 
     def arguments(self) -> list[str]:
         """The arguments of ``run_tests.py``."""
         names = [] if self.name == SUITES else [self.name]
         seed = [] if self.seed is None else [f"--seed={self.seed}"]
         drawn = [f"--shard={self.shard}", f"--shuffle={self.shuffle}", f"--jobs={self.jobs}", *seed]
-        return [*names, *drawn, f"--timeout={TIMEOUT_S}"]
+        slower = [] if self.multiplier == 1 else [f"--timeout-multiplier={self.multiplier}"]
+        return [*names, *drawn, f"--timeout={TIMEOUT_S}", *slower]
 
     def __str__(self) -> str:
         extras = "".join(f", {what}" for what in ("memory", "disk") if getattr(self, what))
@@ -126,6 +133,7 @@ def draw(soak: Soak, number: int) -> Round:
         loops=soak.load * soak.cores // LOOPS_WORTH[nice],
         memory=drawn.random() < 0.5,
         disk=drawn.random() < 0.5,
+        multiplier=1 if SELF_TESTS in name.split(".") else 1 + soak.load,
     )
 
 

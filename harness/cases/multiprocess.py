@@ -27,7 +27,7 @@ from harness.errors import HarnessError, LaunchError
 from harness.merging import MergeRules, merge, with_communication
 from harness.outcomes import RankOutcome, Status, TestOutcome
 from harness.protocol import Launch
-from harness.ranks.deadlines import start_wait_of, timeout_of
+from harness.ranks.deadlines import start_wait_of
 from harness.ranks.external import mode as external_mode
 from harness.ranks.job import Job, JobResult, RunningRanks
 from harness.ranks.modes import LAUNCHED, MODES, chosen_mode
@@ -256,7 +256,7 @@ class RankOrchestration(CaseInRank):
         return [*(["torch"] if requirements.needs_torch else []), *requirements.imports, *of_module]
 
     def _timeout_s(self, settings: Settings) -> float:
-        return timeout_of(settings, self._requirements().timeout_s)
+        return settings.deadline_s(self._requirements().timeout_s)
 
     def _requirements(self) -> Requirements:
         if self._wants is None:

@@ -30,7 +30,6 @@ from harness.cases.in_rank import finish_in_rank, set_tolerances, tolerances
 from harness.cases.multiprocess import RankOrchestration
 from harness.merging import merge, with_communication
 from harness.protocol import Launch, ModuleRef
-from harness.ranks.deadlines import timeout_of
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.job import RunningRanks
 from harness.ranks.result import run_body
@@ -225,7 +224,7 @@ def spawn_threads_and_init_comms(
         __tracebackhide__ = True
         settings = environment.settings()
         own = requirements_of(type(self), self._testMethodName).timeout_s
-        limit = timeout_of(settings, timeout, own)
+        limit = settings.deadline_s(timeout, own)
         _run_on_threads(self, functools.partial(_call, method, args, kwargs), world_size, settings, limit)
 
     setattr(on_ranks, SUPERVISED, True)

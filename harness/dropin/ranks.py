@@ -45,11 +45,9 @@ class _Contract(RankOrchestration):
         from torch.testing._internal import common_distributed
 
         own = requirements_of(type(self), self._testMethodName).timeout_s
-        if own is not None:
-            return own
-        if timeout_given(os.environ):
-            return settings.timeout_s
-        return float(common_distributed.get_timeout(self.id()))
+        if own is None and not timeout_given(os.environ):
+            own = float(common_distributed.get_timeout(self.id()))
+        return settings.deadline_s(own)
 
     def _imported_in_ranks(self) -> bool:
         """Also where the module asks which process it is in, which upstream's ranks answer for themselves."""

@@ -165,7 +165,7 @@ class ProgramTestCase(MultiProcContinuousTest):
         if self._wanted() is None:
             return super()._timeout_s(settings)
         own = self.program_timeout_s if self._found is None else self.smaller_timeout_s
-        return min(super()._timeout_s(settings), own)
+        return min(super()._timeout_s(settings), settings.deadline_s(own))
 
     def _join_processes(self, fn: Callable[..., object]) -> None:
         """Draws programs and runs them on the ranks; raises the verdict on the smallest that fails."""

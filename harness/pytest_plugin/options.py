@@ -87,6 +87,12 @@ OPTIONS = (
         "SECONDS",
         f"deadline of a test on ranks that sets none (default {TIMEOUT_S:g}, with --drop-in upstream's)",
     ),
+    Option(
+        "--rank-timeout-multiplier",
+        EnvVar.TIMEOUT_MULTIPLIER,
+        "N",
+        "multiplies the deadline of every test on ranks, those by @timeout too: for slow or busy machines",
+    ),
     Option("--rank-launcher", EnvVar.LAUNCHER, "|".join(LAUNCHERS), "how ranks start"),
     RANK_OUTPUT,
     Option("--rank-log-dir", EnvVar.LOG_DIR, "DIR", "keep all that each rank prints in a file in DIR"),

@@ -30,14 +30,12 @@ START_WAIT_S = 30.0
 assert STACKS_QUIET_S < STACKS_WAIT_S <= TERM_WAIT_S < KILL_WAIT_S
 
 
-def timeout_of(settings: Settings, *asked: float | None) -> float:
-    """The deadline of a test in seconds: the first of ``asked`` that is not None, else the settings'."""
-    return next((seconds for seconds in asked if seconds is not None), settings.timeout_s)
-
-
 def start_wait_of(settings: Settings) -> float:
-    """The seconds for ranks to begin a test: ``START_WAIT_S``, less where the run's deadline is shorter."""
-    return min(settings.timeout_s, START_WAIT_S)
+    """The seconds for ranks to begin a test: ``START_WAIT_S``, less where the run's deadline is shorter.
+
+    Multiplied by the settings' ``timeout_multiplier``.
+    """
+    return settings.deadline_s(min(settings.timeout_s, START_WAIT_S))
 
 
 class Action(enum.Enum):

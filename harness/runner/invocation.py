@@ -28,7 +28,10 @@ from harness.system import processors
 
 # Options that decide whether a test fails, which ``--last-failed`` takes over. Others, such as where the
 # run's files go, are not taken over.
-_CONDITIONS = ("drop_in", "slow", "ranks", "strict", "examples", "timeout", "seed", "isolate")
+_CONDITIONS = (
+    *("drop_in", "slow", "ranks", "strict", "examples"),
+    *("timeout", "timeout_multiplier", "seed", "isolate"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,8 @@ class Invocation:
             words += ["--seed", str(settings.seed)]
         if settings.timeout_s != usual.timeout_s and not self.upstream_deadlines:
             words += ["--timeout", f"{settings.timeout_s:g}"]
+        if settings.timeout_multiplier != usual.timeout_multiplier:
+            words += ["--timeout-multiplier", f"{settings.timeout_multiplier:g}"]
         if settings.examples is not None:
             words += ["--examples", str(settings.examples)]
         if settings.ranks is not None:
@@ -273,6 +278,7 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
     """The library's settings: those of the environment, replaced by the options that are given."""
     given = {
         "timeout_s": options.timeout,
+        "timeout_multiplier": options.timeout_multiplier,
         "seed": options.seed,
         "ranks": options.ranks,
         "pdb_rank": options.pdb_rank,

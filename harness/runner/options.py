@@ -10,7 +10,15 @@ from typing import Any, NoReturn
 from harness.errors import UsageError
 from harness.runner.exit_codes import MEANINGS
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP, STATUS_FILE
-from harness.settings import LARGEST_SEED, RANK_MODES, TIMEOUT_S, VARIABLES, EnvVar, positive_seconds
+from harness.settings import (
+    LARGEST_SEED,
+    RANK_MODES,
+    TIMEOUT_S,
+    VARIABLES,
+    EnvVar,
+    positive_seconds,
+    timeout_multiplier,
+)
 
 PROG = "run_tests.py"
 # A larger number of processes is a typing error.
@@ -185,6 +193,9 @@ def _placement(parser: argparse.ArgumentParser) -> None:
     add("--timeout", metavar="SECONDS", type=_seconds,
         help=f"deadline of a test that sets none itself ({EnvVar.TIMEOUT}; default {TIMEOUT_S:g}, "
         "with --drop-in upstream's)")  # fmt: skip
+    add("--timeout-multiplier", metavar="N", type=_multiplier,
+        help="multiplies every test's deadline, those by @timeout too: for slow or busy machines "
+        f"({EnvVar.TIMEOUT_MULTIPLIER}; default 1)")  # fmt: skip
     add("--isolate", action="store_true", help="a worker process of its own for each test")
     add("--strict", action="store_true",
         help="a test that leaves processes behind, or kept ranks changed, is an error "
@@ -254,6 +265,13 @@ def _jobs(text: str) -> int:
 def _seconds(text: str) -> float:
     try:
         return positive_seconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+
+def _multiplier(text: str) -> float:
+    try:
+        return timeout_multiplier(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from harness.ranks import deadlines
 from harness.runner.unit import Unit
-from harness.settings import Settings
+from harness.settings import LONGEST_S, Settings
 
 # Seconds that the controller waits longer than all waits of the ranks' supervisor: enough to take the stacks
 # of all ranks and to end them on a loaded machine.
@@ -26,16 +26,19 @@ class TimeLimits:
     """The time limits of a run, in seconds: ``timeout_s`` for tests that set none, None for no limits at all.
 
     ``margin_s`` is how much later the controller ends the worker of a test that a supervisor watches.
+    ``multiplier`` is what the deadlines of tests are multiplied by.
     """
 
     timeout_s: float | None
     margin_s: float
+    multiplier: float = 1.0
 
     def of(self, unit: Unit) -> float | None:
         """The seconds after which the controller ends the unit's worker; None for no limit."""
         if self.timeout_s is None:
             return None
         limit = unit.timeout_s if unit.timeout_s is not None else self.timeout_s
+        limit = min(limit * self.multiplier, LONGEST_S)
         return limit + self.margin_s if unit.supervised else limit
 
 
@@ -44,4 +47,4 @@ def time_limits(settings: Settings, *, upstream_deadlines: bool, debugger: bool)
     graces = settings.grace_s + max(settings.skip_grace_s, settings.exit_grace_s) + settings.exit_grace_s
     margin_s = deadlines.start_wait_of(settings) + graces + WATCHDOG_SLACK_S
     timeout_s = max(settings.timeout_s, LONGEST_UPSTREAM_S) if upstream_deadlines else settings.timeout_s
-    return TimeLimits(None if debugger else timeout_s, margin_s)
+    return TimeLimits(None if debugger else timeout_s, margin_s, settings.timeout_multiplier)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.settings import (
+    LARGEST_MULTIPLIER,
     LARGEST_SEED,
     LAUNCHERS,
     LONGEST_S,
@@ -42,6 +43,7 @@ settings = st.builds(
     pdb_rank=st.none() | st.integers(0, 10**6),
     examples=st.none() | st.integers(1, 10**6),
     slow=st.booleans(),
+    timeout_multiplier=st.floats(min_value=0, max_value=LARGEST_MULTIPLIER, exclude_min=True),
 )
 
 
@@ -56,6 +58,8 @@ class FromEnvironTest(unittest.TestCase):
         table = (
             ("HARNESS_TIMEOUT", "7.5", "timeout_s", 7.5),
             ("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", "300", "timeout_s", 300.0),
+            ("HARNESS_TIMEOUT_MULTIPLIER", "2.5", "timeout_multiplier", 2.5),
+            ("HARNESS_TIMEOUT_MULTIPLIER", "1000", "timeout_multiplier", 1000.0),
             ("HARNESS_SEED", "0", "seed", 0),
             ("HARNESS_SEED", "4294967295", "seed", 4294967295),
             ("HARNESS_LAUNCHER", "spawn", "launcher", "spawn"),
@@ -87,6 +91,7 @@ class FromEnvironTest(unittest.TestCase):
         table = (
             *(("HARNESS_TIMEOUT", text) for text in ("0", "-1", "inf", "nan", "1e9", "2 min", "0x10")),
             *(("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", text) for text in ("0", "fast")),
+            *(("HARNESS_TIMEOUT_MULTIPLIER", text) for text in ("0", "-2", "nan", "1001", "x2")),
             *(("HARNESS_SEED", text) for text in ("-1", "4294967296", "1.5", "²", "9" * 5000)),
             ("HARNESS_LAUNCHER", "fork"),
             ("HARNESS_LAUNCHER", "Spawn"),
@@ -105,6 +110,25 @@ class FromEnvironTest(unittest.TestCase):
                     Settings.from_environ({name: text})
                 self.assertTrue(str(caught.exception).startswith(f"{name}="), str(caught.exception))
                 self.assertNotIn("\n", str(caught.exception))
+
+
+class DeadlineTest(unittest.TestCase):
+    """``Settings.deadline_s``: whose deadline a test has, and how often over."""
+
+    def test_table(self) -> None:
+        """The first deadline that is asked for counts, even if it is 0; without one the settings' does."""
+        for asked, seconds in (
+            ((), 7.0),
+            ((None, None), 7.0),
+            ((None, 3.0), 3.0),
+            ((9.0, 3.0), 9.0),
+            ((0.0,), 0.0),
+        ):
+            with self.subTest(asked=asked):
+                self.assertEqual(Settings(timeout_s=7.0).deadline_s(*asked), seconds)
+                slower = Settings(timeout_s=7.0, timeout_multiplier=2.5)
+                self.assertEqual(slower.deadline_s(*asked), 2.5 * seconds)
+        self.assertEqual(Settings(timeout_multiplier=1000.0).deadline_s(LONGEST_S), LONGEST_S)
 
 
 class ToEnvironTest(unittest.TestCase):

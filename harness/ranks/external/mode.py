@@ -35,7 +35,7 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 def own_rank_set() -> rank_set.ExternalRankSet:
     """This process's rank set; UsageError or LaunchError where no external launcher started it."""
     settings = environment.settings()
-    return rank_set.own_rank_set(environment.environment(), settings.timeout_s, settings.exit_grace_s)
+    return rank_set.own_rank_set(environment.environment(), settings.deadline_s(), settings.exit_grace_s)
 
 
 class ExternalRanks:

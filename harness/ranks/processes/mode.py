@@ -11,7 +11,7 @@ from time import monotonic
 
 from harness import environment
 from harness.merging import DEFAULT_RULES, MergeRules
-from harness.ranks.deadlines import Limits, timeout_of
+from harness.ranks.deadlines import Limits
 from harness.ranks.debugger import give_back_terminal
 from harness.ranks.job import UNSWEPT, Job, JobResult
 from harness.ranks.processes import choose_launcher, pool
@@ -161,7 +161,7 @@ def supervise(
     counts from. With
     ``keep`` it returns as soon as every rank has reported, and the ranks stay alive.
     """
-    limits = Limits.of(settings, timeout_of(settings, timeout_s))
+    limits = Limits.of(settings, settings.deadline_s() if timeout_s is None else timeout_s)
     begun = monotonic() if started is None else started
     debugged = settings.pdb_rank
     heard = None

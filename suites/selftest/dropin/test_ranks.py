@@ -115,6 +115,8 @@ class ParentTest(unittest.TestCase):
                 with self.subTest(method, variable=variable), mock.patch.dict(os.environ):
                     os.environ["HARNESS_TIMEOUT"] = variable
                     self.assertEqual(Fresh(method)._timeout_s(settings), wanted)
+                    slower = Settings(timeout_s=30.0, timeout_multiplier=3.0)
+                    self.assertEqual(Fresh(method)._timeout_s(slower), 3 * wanted)
 
     def test_rerun_command(self) -> None:
         """The command runs the test on the harness's ranks, from the file that defines it."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness.ranks.deadlines import (
     KILL_WAIT_S,
     STACKS_WAIT_S,
+    START_WAIT_S,
     TERM_WAIT_S,
     Action,
     EndReason,
@@ -19,7 +20,7 @@ from harness.ranks.deadlines import (
     NextStep,
     SupervisorView,
     decide,
-    timeout_of,
+    start_wait_of,
 )
 from harness.settings import Settings
 from suites.selftest.properties import given
@@ -88,21 +89,20 @@ ALL_LIMITS = st.builds(Limits, timeout_s=GRACES, grace_s=GRACES, skip_grace_s=GR
 MOST_STEPS = len(Action)
 
 
-class TimeoutTest(unittest.TestCase):
-    """``timeout_of``: whose deadline a test has."""
+class StartTest(unittest.TestCase):
+    """``start_wait_of``: how long ranks have to begin."""
 
     def test_table(self) -> None:
-        """The first deadline that is asked for counts, even if it is 0; without one the settings' does."""
-        settings = Settings(timeout_s=7.0)
-        for asked, seconds in (
-            ((), 7.0),
-            ((None, None), 7.0),
-            ((None, 3.0), 3.0),
-            ((9.0, 3.0), 9.0),
-            ((0.0,), 0.0),
+        """No longer than the run's deadline, and longer where deadlines are multiplied."""
+        for timeout_s, multiplier, seconds in (
+            (7.0, 1.0, 7.0),
+            (120.0, 1.0, START_WAIT_S),
+            (7.0, 3.0, 21.0),
+            (120.0, 3.0, 3 * START_WAIT_S),
         ):
-            with self.subTest(asked=asked):
-                self.assertEqual(timeout_of(settings, *asked), seconds)
+            with self.subTest(timeout_s=timeout_s, multiplier=multiplier):
+                settings = Settings(timeout_s=timeout_s, timeout_multiplier=multiplier)
+                self.assertEqual(start_wait_of(settings), seconds)
 
 
 class TableTest(unittest.TestCase):

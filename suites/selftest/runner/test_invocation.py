@@ -268,6 +268,8 @@ class CommandTest(unittest.TestCase):
         table: tuple[tuple[list[str], dict[str, str], str], ...] = (
             ([], {}, ""),
             (["--seed=3", "--timeout=2.5"], {}, " --seed 3 --timeout 2.5"),
+            (["--timeout-multiplier=4"], {}, " --timeout-multiplier 4"),
+            ([], {"HARNESS_TIMEOUT_MULTIPLIER": "0.5"}, " --timeout-multiplier 0.5"),
             (["--examples=9", "--ranks=local"], {}, " --examples 9 --ranks local"),
             (["--slow", "--strict", "--drop-in"], {}, " --slow --strict --drop-in"),
             ([], {"HARNESS_SEED": "3", "HARNESS_STRICT": "1"}, " --seed 3 --strict"),

@@ -29,6 +29,12 @@ class OfUnitTest(unittest.TestCase):
                 unit = replace(UNIT, timeout_s=own_s, supervised=supervised)
                 self.assertEqual(TimeLimits(timeout_s, margin_s=20.0).of(unit), limit_s)
 
+    def test_multiplier(self) -> None:
+        """Deadlines are multiplied, whoever sets them; the margin has been, as far as it has to be."""
+        limits = TimeLimits(100.0, margin_s=20.0, multiplier=3.0)
+        self.assertEqual(limits.of(replace(UNIT, timeout_s=None, supervised=False)), 300.0)
+        self.assertEqual(limits.of(replace(UNIT, timeout_s=7.0, supervised=True)), 41.0)
+
 
 class OfRunTest(unittest.TestCase):
     """``time_limits``: the limits of a run."""
@@ -53,6 +59,10 @@ class OfRunTest(unittest.TestCase):
                 settings = Settings(timeout_s=timeout_s, grace_s=1.0, skip_grace_s=50.0, exit_grace_s=10.0)
                 limits = time_limits(settings, upstream_deadlines=False, debugger=False)
                 self.assertEqual(limits.margin_s, start_s + 61.0 + WATCHDOG_SLACK_S)
+                slower = replace(settings, timeout_multiplier=4.0)
+                limits = time_limits(slower, upstream_deadlines=False, debugger=False)
+                self.assertEqual(limits.multiplier, 4.0)
+                self.assertEqual(limits.margin_s, 4 * start_s + 61.0 + WATCHDOG_SLACK_S)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,14 @@ class DrawTest(unittest.TestCase):
         self.assertEqual(drawn.arguments(), ["selftest", *part, "--timeout=600"])
         drawn = replace(drawn, name="suites", seed=9)
         self.assertEqual(drawn.arguments(), [*part, "--seed=9", "--timeout=600"])
+        drawn = replace(drawn, multiplier=11)
+        self.assertEqual(drawn.arguments(), [*part, "--seed=9", "--timeout=600", "--timeout-multiplier=11"])
+
+    def test_deadlines_of_suites_are_multiplied(self) -> None:
+        """By how much slower a test is beside the load; self-tests are about deadlines, so theirs stay."""
+        for name, multiplier in (("suites", 11), ("c10d", 11), ("selftest", 1), ("selftest.ranks", 1)):
+            with self.subTest(name):
+                self.assertEqual(draw(replace(SOAK, names=(name,)), 1).multiplier, multiplier)
 
 
 class JudgeTest(unittest.TestCase):
