@@ -5,6 +5,7 @@ do not use the harness, and importing it brings neither torch nor ``harness.case
 
     plugin             the hooks that pytest calls; all effects on pytest's objects
     options            the command-line options, and the environment variables that they set
+    xdist              the hooks for pytest-xdist: its workers' slots, what they tell the controller
     items              what a collected item is: a test of the harness, with ranks, skipped by a mark
     shards             which items belong to a shard, and whether the environment's shard counts
     early_server       when the server that ranks are forked from is started before any fixture

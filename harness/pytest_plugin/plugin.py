@@ -9,31 +9,27 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Generator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.errors import HarnessError, UsageError
-from harness.pytest_plugin import options
+from harness.pytest_plugin import options, xdist
 from harness.settings import EnvVar
+from harness.system.garbage import PAUSE
 
 # pytest loads this module too.
 pytest_plugins = ("harness.pytest_plugin.functions",)
 
-# What this plugin keeps with the session and with an item.
-_BUDGET = pytest.StashKey[Any]()
-_TEMPORARY = pytest.StashKey[Path]()
-_EMPTY_SHARD = pytest.StashKey[bool]()
+# With an item: whether the report of a failed sub-test has shown its ranks.
 _SHOWN = pytest.StashKey[bool]()
-# What the controller of pytest-xdist tells its workers, and what they tell it.
-_DIRECTORY = "torch_harness_slots"
-_REFUSAL = "torch_harness_refusal"
-_EMPTY = "torch_harness_empty_shard"
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Adds the hooks for pytest-xdist, which ``pytest_plugins`` must not name: they are imported here already."""
+    pluginmanager.register(xdist, xdist.__name__)
 
 
 # -- options
@@ -54,6 +50,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
         namespace.capture = "no"
     if os.environ.get(EnvVar.DROP_IN) == "1":
         importlib.import_module("harness.dropin").install_at_import()
+        PAUSE.begin()
+        early_config.add_cleanup(PAUSE.end)
     yield
     options.register(parser.getgroup(options.GROUP), shared=True)
 
@@ -123,11 +121,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             return
         kept, others = shards.split(items, shard, timings, os.environ)
     except UsageError as error:
-        _refuse(config, error)
+        xdist.refuse(config, error)
     if others:
         items[:] = kept
         config.hook.pytest_deselected(items=others)
-        config.stash[_EMPTY_SHARD] = not kept
+        config.stash[xdist.EMPTY_SHARD] = not kept
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -143,29 +141,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     try:
         environment.settings()
     except UsageError as error:
-        _refuse(config, error)
+        xdist.refuse(config, error)
     at_terminal = config.option.capture == "no" and not hasattr(config, "workerinput")
     if at_terminal and not os.environ.get(EnvVar.RANK_OUTPUT):
         _apply(config, {options.RANK_OUTPUT.name: "stream"})
-
-
-def _refuse(config: pytest.Config, error: UsageError) -> Any:
-    """Ends the run with pytest's usage error, and has a worker of pytest-xdist tell its controller."""
-    if hasattr(config, "workeroutput"):
-        config.workeroutput[_REFUSAL] = str(error)
-    raise pytest.UsageError(str(error)) from None
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
-    """An empty shard of a run that is not empty is no error."""
-    config = session.config
-    empty = config.stash.get(_EMPTY_SHARD, False)
-    if hasattr(config, "workeroutput"):
-        config.workeroutput[_EMPTY] = empty
-    elif empty and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
-        session.exitstatus = pytest.ExitCode.OK
-    yield
 
 
 # -- running tests
@@ -173,51 +152,22 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Starts what ranks are forked from, before pytest's log handlers and before any fixture."""
+    """Starts what ranks are forked from, before pytest's log handlers and before any fixture.
+
+    What was imported until now stays: the garbage collector need not look at it again.
+    """
     from harness.pytest_plugin import items as kinds
 
     config = session.config
-    if not config.option.collectonly and kinds.any_of_harness(session.items):
+    ours = kinds.any_of_harness(session.items)
+    if ours or os.environ.get(EnvVar.DROP_IN) == "1":
+        PAUSE.end()
+    if ours and not config.option.collectonly:
         from harness.pytest_plugin import early_server
 
         if not session.testsfailed or config.option.continue_on_collection_errors:
             early_server.start_for(session.items, worker=hasattr(config, "workerinput"))
-        config.stash[_BUDGET] = _budget(session)
     return (yield)
-
-
-def _budget(session: pytest.Session) -> Any | None:
-    """This worker's access to the budget of a pytest-xdist run; None where there is one process."""
-    given = getattr(session.config, "workerinput", {})
-    directory = given.get(_DIRECTORY)
-    if directory is None or not os.path.isdir(os.path.dirname(directory)):
-        return None  # one process, or a worker on another machine
-    from harness.pytest_plugin import items as kinds
-    from harness.pytest_plugin.slots import SlotBudget
-    from harness.runner.capacity import capacity
-    from harness.system import processors
-
-    demands = [kinds.demand_of(item) for item in session.items]
-    return SlotBudget(
-        Path(directory),
-        capacity(processors.available(), os.environ),
-        worker=int(str(given["workerid"]).removeprefix("gw")),
-        workers=int(given["workercount"]),
-        alone=any(demand is not None and demand.exclusive for demand in demands),
-    )
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Waits for the test's slots, outside of every time limit and fixture."""
-    budget = item.config.stash.get(_BUDGET, None)
-    if budget is None:
-        return (yield)
-    from harness.pytest_plugin import items as kinds
-
-    demand = None if kinds.skipped_by_mark(item) else kinds.demand_of(item)
-    with budget.held(demand):
-        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -289,26 +239,3 @@ def pytest_exception_interact(node: pytest.Item | pytest.Collector, call: pytest
     if hint is not None and terminal is not None:
         terminal.ensure_newline()
         terminal.write_line(hint)
-
-
-# -- pytest-xdist
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Names the directory of the workers' budget, which the first worker that needs it makes."""
-    stash = node.config.stash
-    if _TEMPORARY not in stash:
-        stash[_TEMPORARY] = Path(tempfile.gettempdir(), f"torch-harness-{node.workerinput['testrunuid']}")
-        node.config.add_cleanup(functools.partial(shutil.rmtree, stash[_TEMPORARY], ignore_errors=True))
-    node.workerinput[_DIRECTORY] = str(stash[_TEMPORARY])
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any, error: object) -> None:
-    """Takes over from a worker what it refused, and that its shard is empty."""
-    told = getattr(node, "workeroutput", None) or {}
-    if told.get(_REFUSAL):
-        raise pytest.UsageError(told[_REFUSAL])
-    if told.get(_EMPTY):
-        node.config.stash[_EMPTY_SHARD] = True

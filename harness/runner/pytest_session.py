@@ -17,12 +17,13 @@ import pytest
 
 from harness.system import scratch
 
-# Plugins for which the runner has something of its own; their options are accepted and ignored. The last two
-# are this project's plugin for runs by pytest alone. Without pytest-xdist, pytest-rerunfailures starts no
-# thread, after which no worker could be forked.
+# Plugins for which the runner has something of its own; their options are accepted and ignored. The last
+# three are this project's plugin for runs by pytest alone. Without pytest-xdist, pytest-rerunfailures starts
+# no thread, after which no worker could be forked.
 _REPLACED = (
     *("faulthandler", "junitxml", "pastebin", "debugging", "lfplugin", "nfplugin", "stepwiseplugin"),
     *("xdist", "xdist.looponfail", "torch_harness", "harness.pytest_plugin.plugin"),
+    "harness.pytest_plugin.xdist",
 )
 # The plugin that runs test functions on ranks, which is needed here too.
 _FUNCTIONS = "harness.pytest_plugin.functions"

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, NamedTuple
 
+from harness.system.garbage import PAUSE
 from harness.system.runner_settings import own_filters, own_handlers, own_hook, set_filters
 
 
@@ -168,7 +169,7 @@ def _event_loop() -> Any:
 
 
 def _gc() -> tuple[Any, ...]:
-    return (gc.get_threshold(), gc.get_debug(), list(gc.callbacks))
+    return (PAUSE.thresholds(), gc.get_debug(), list(gc.callbacks))
 
 
 ITEMS: tuple[Item, ...] = (

@@ -291,6 +291,62 @@ class StartTest(PytestCase):
         self.assertEqual(run.counts["passed"], 2, run.out)
 
 
+class GarbageTest(PytestCase):
+    """What becomes of the garbage collector."""
+
+    def test_drop_in(self) -> None:
+        """While files are imported there are no collections; for tests there are, without what was imported.
+
+        So it is for the workers of pytest-xdist, and where the files have no tests of the harness.
+        """
+        body = """
+            import gc
+            during = gc.get_threshold()
+
+            def test_collector():
+                assert during[0] == 0, during
+                assert gc.isenabled() and gc.get_threshold()[0] > 0, gc.get_threshold()
+                assert gc.get_freeze_count() > 0
+            """
+        self.write("test_it.py", body, head="")
+        for words in ((), ("-n1",)):
+            with self.subTest(words):
+                run = self.pytest("--drop-in", *words)
+                self.assertEqual(run.counts, {"passed": 1}, run.out)
+
+
+class CommunicationTest(PytestCase):
+    """A warning about the communication of a test's ranks."""
+
+    def test_warning(self) -> None:
+        """It is in the summary of warnings once, at the test, and fails it where warnings are errors."""
+        self.write(
+            "test_it.py",
+            """
+            import torch, torch.distributed as dist
+
+            class T(MultiProcessTestCase):
+                world_size = 2
+
+                def test_forgotten(self):
+                    store = dist.FileStore(self.file_name, 2)
+                    dist.init_process_group("gloo", rank=self.rank, world_size=2, store=store)
+                    dist.all_reduce(torch.ones(2), async_op=True)
+                    dist.barrier()
+            """,
+        )
+        run = self.pytest("test_it.py")
+        self.assertEqual(run.counts, {"passed": 1, "warning": 1}, run.out)
+        summary = run.out[run.out.index("warnings summary") :]
+        self.assertEqual(summary.count("CommunicationWarning"), 1, run.out)
+        self.assertIn("test_it.py::T::test_forgotten\n", summary)
+        run = self.pytest("-W", "error::harness.errors.CommunicationWarning", "test_it.py")
+        self.assertEqual(run.counts.get("failed"), 1, run.out)
+        self.assertIn("CommunicationWarning", run.out)
+        run = self.pytest("-W", "error", "test_it.py")
+        self.assertEqual(run.counts.get("failed"), 1, run.out)
+
+
 class UnusedTest(PytestCase):
     """The plugin in projects that do not use the harness."""
 
@@ -316,7 +372,9 @@ class UnusedTest(PytestCase):
             def test_one(pytestconfig):
                 assert pytestconfig.getoption("shard") == "mine"
                 assert pytestconfig.getoption("--ranks") == 5
-            def test_two(): pass
+            def test_two():
+                import gc
+                assert gc.get_threshold()[0] > 0 and not gc.get_freeze_count()
             """,
             head="",
         )

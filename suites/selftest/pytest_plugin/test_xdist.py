@@ -1,0 +1,70 @@
+"""Tests the plugin with real workers of pytest-xdist: what runs at once, and what the controller is told."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import unittest
+
+from suites.selftest.pytest_plugin.runs import PytestCase
+
+OVERLAP = """
+def note(event, slots):
+    with open(os.environ["NOTES"], "a") as file:
+        file.write(json.dumps([time.monotonic(), event, slots]) + "\\n")
+
+class T(MultiProcessTestCase):
+    world_size = 8
+
+    def _noted(self):
+        if self.rank == 0:
+            note("begin", self.SLOTS)
+            time.sleep(0.2)  # long enough to overlap, if it could
+            note("end", self.SLOTS)
+
+class Large(T):
+    SLOTS = 2
+    test_1 = test_2 = test_3 = test_4 = T._noted
+
+class Alone(T):
+    world_size = 2
+    SLOTS = 100
+
+    @exclusive
+    def test_alone(self): self._noted()
+
+@pytest.mark.parametrize("n", range(6))
+def test_without_ranks(n):
+    note("begin", 0)
+    time.sleep(0.05)
+    note("end", 0)
+"""
+
+
+class WorkersTest(PytestCase):
+    """Real workers of pytest-xdist."""
+
+    def test_overlap(self) -> None:
+        """With more workers than slots no two tests that need all slots overlap, and one runs alone.
+
+        Waiting does not count for pytest-timeout.
+        """
+        self.write("test_it.py", "import json\nfrom harness import exclusive\n" + OVERLAP)
+        notes = self.project / "notes"
+        run = self.pytest(
+            "-n3", "--dist=load", "--maxschedchunk=1", "-p", "timeout", "--timeout=100", NOTES=str(notes)
+        )
+        self.assertEqual(run.counts, {"passed": 11}, run.out)
+        found = sorted(json.loads(line) for line in notes.read_text().splitlines())
+        running = list(
+            itertools.accumulate((slots if event == "begin" else -slots) for _, event, slots in found)
+        )
+        self.assertEqual(max(running), 100, found)
+        self.assertFalse({102, 4} & set(running), found)
+        (began,) = (at for at, event, slots in found if (event, slots) == ("begin", 100))
+        (ended,) = (at for at, event, slots in found if (event, slots) == ("end", 100))
+        self.assertEqual([each for each in found if began < each[0] < ended], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
