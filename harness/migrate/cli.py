@@ -77,6 +77,9 @@ def _migrate(paths: Sequence[Path], *, dry_run: bool) -> ExitCode:
             sys.stdout.write(_diff(path, before, after.content))
         for each in after.left:
             print(f"{path}:{each.line}: left {each.what}: {each.reason}", file=sys.stderr)
+        for case in after.added:
+            why = f"line {case.asked} asks in which process it is, so each rank imports this module"
+            print(f"{path}:{case.line}: added import_in_ranks = True to {case.name}: {why}", file=sys.stderr)
         changed, moved, left = changed + bool(after.moved), moved + after.moved, left + len(after.left)
     would = "would change" if dry_run else "changed"
     print(

@@ -12,7 +12,7 @@ import libcst as cst
 from libcst import metadata
 from libcst.helpers import get_full_name_for_node
 
-from harness.migrate import names
+from harness.migrate import in_ranks, names
 from harness.migrate.formatting import (
     BESIDE_RUN_TESTS,
     PARDON,
@@ -37,11 +37,15 @@ _IMPORT_PACKAGE = cst.Import([cst.ImportAlias(cst.Name(PACKAGE))])
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A file after its migration: its bytes, how many names moved, and what was left, line by line."""
+    """A file after its migration: its bytes, how many names moved, and what was left, line by line.
+
+    ``added`` are the classes that have their module imported in each rank.
+    """
 
     content: bytes
     moved: int
     left: tuple[Left, ...]
+    added: tuple[in_ranks.Added, ...] = ()
 
 
 def rewrite(source: bytes) -> Rewritten:
@@ -58,7 +62,10 @@ def rewrite(source: bytes) -> Rewritten:
     after = wrapper.visit(rewriter)
     left = tuple(sorted(rewriter.left, key=lambda each: each.line))
     moved = rewriter.moved + len(uses.moved)
-    return Rewritten(after.bytes if moved else source, moved, left)
+    if not moved:
+        return Rewritten(source, 0, left)
+    after, added = in_ranks.add_attribute(after)
+    return Rewritten(after.bytes, moved, left, added)
 
 
 class _Imports(cst.CSTVisitor):

@@ -28,7 +28,7 @@ _SHOWN = pytest.StashKey[bool]()
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Adds the hooks for pytest-xdist, which ``pytest_plugins`` must not name: they are imported here already."""
+    """Adds the hooks for pytest-xdist; of imported modules in ``pytest_plugins`` pytest warns."""
     pluginmanager.register(xdist, xdist.__name__)
 
 

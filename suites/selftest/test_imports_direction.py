@@ -116,7 +116,7 @@ TABLE = (
         ("pytest_plugin",),
         (
             *(*LOW, "report", "runner", "ranks.modes", "cases.rank_function"),
-            *("system.fork_safety", "system.processors"),
+            *("system.fork_safety", "system.processors", "system.garbage"),
         ),
     ),
     # A script on ranks takes of the cases how a verdict is told, of the runner its exit codes.
@@ -128,8 +128,9 @@ TABLE = (
             *("cases.verdict", "runner.exit_codes"),
         ),
     ),
-    # Rewrites files; knows of the rest by names in its tables.
-    Part("migrate", ("migrate",), ("values",)),
+    # Rewrites files; knows of the rest by names in its tables. Which modules have to be imported in ranks is
+    # the drop-in's decision.
+    Part("migrate", ("migrate",), ("values", "dropin.child_code")),
     # run_tests() and load_tests, which a test module calls: they are a way into the runner.
     Part("modules", ("modules",), (*LOW, "test case", "runner")),
     # The package itself, which resolves its public names when they are used.
