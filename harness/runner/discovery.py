@@ -218,9 +218,18 @@ class Cache:
                 return None
             if any(stamp(file) != tuple(was) for file, was in stamps.items()):
                 return None
+            if not self._around(source) <= stamps.keys():  # a conftest.py is new
+                return None
             return module_tests(Loaded(module, **{k: v for k, v in entry.items() if k != "stamps"}))
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ProtocolError):
             return None
+
+    @staticmethod
+    def _around(source: Path) -> set[str]:
+        """The files beside or above a module for which pytest has to run it."""
+        from harness.runner import pytest_use  # imported late: runs without a cache do not need it
+
+        return set(pytest_use.use_around(source, Path.cwd())[1])
 
     def put(self, loaded: Loaded) -> None:
         """Stores a module's tests, or forgets a module that did not import: its error may be gone later."""

@@ -129,7 +129,7 @@ def _fetch(repository: Repository, root: Path) -> None:
     part.mkdir(parents=True)
     url = f"https://github.com/{repository.name}"
     for words in (["init", "-q"], ["fetch", "-q", "--depth=1", url, repository.commit]):
-        _run(["git", *words], part, f"{repository.name} cannot be fetched")
+        _run(["git", *words], part, f"{repository.name} cannot be fetched; have a copy of it at {root}")
     _run(["git", "checkout", "-q", repository.commit], part, f"{repository.name} cannot be checked out")
     part.rename(root)
 

@@ -106,6 +106,12 @@ class CacheTest(unittest.TestCase):
         self.source.write_text("1")
         self.assertIsNone(self.remember(error="broken").get("m", self.source))
 
+    def test_a_new_conftest(self) -> None:
+        """A conftest.py with code beside a module, which was not there before, may change its tests."""
+        cache = self.remember()
+        (self.directory / "conftest.py").write_text("collect_ignore = ['m.py']\n")
+        self.assertIsNone(cache.get("m", self.source))
+
     def test_of_two_files(self) -> None:
         """What is known of a module holds for one file, by whatever path, and not for another."""
         cache = self.remember()
