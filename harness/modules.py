@@ -21,6 +21,7 @@ from harness.runner.exit_codes import ExitCode
 from harness.runner.shard_variables import is_sharded, shard_from_environ
 from harness.seeding import base_seed
 from harness.settings import EnvVar
+from harness.targets.current import current, is_plugged
 
 
 def load_tests(
@@ -29,8 +30,10 @@ def load_tests(
     """unittest's load_tests protocol: returns ``tests``, or those that belong to this process's shard.
 
     Without a shard variable in the environment the suite is returned unchanged. UsageError where the
-    variables contradict each other.
+    variables contradict each other. Where the target cannot be tested (``harness.targets``), the process
+    exits with code 2 and one line on stderr.
     """
+    _check_target(sys.argv[0])
     if not is_sharded(os.environ):
         return tests
     from harness.runner import shard_assignment
@@ -50,6 +53,7 @@ def run_tests(argv: Sequence[str] | None = None) -> None:
     program, *arguments = sys.argv if argv is None else argv
     rest = _apply_options(program, arguments)
     _check_shard(program)
+    _check_target(program)
     ran = unittest.main(module=module, argv=[program, *rest], exit=False).result
     sys.exit(exit_code(ran, sharded=is_sharded(os.environ)))
 
@@ -70,6 +74,19 @@ def _check_shard(program: str) -> None:
     if is_sharded(os.environ):
         try:
             shard_from_environ(os.environ)
+        except UsageError as error:
+            print(f"{os.path.basename(program)}: error: {error}", file=sys.stderr)
+            sys.exit(ExitCode.USAGE)
+
+
+def _check_target(program: str) -> None:
+    """Exits with code 2 and a line on stderr where the target cannot be tested, before any test runs.
+
+    Without a target in the environment nothing is imported.
+    """
+    if is_plugged(os.environ):
+        try:
+            current()
         except UsageError as error:
             print(f"{os.path.basename(program)}: error: {error}", file=sys.stderr)
             sys.exit(ExitCode.USAGE)

@@ -78,6 +78,9 @@ class EnvVar:
     ACCEPT = "EXPECTTEST_ACCEPT"
     WORLD_SIZE = "WORLD_SIZE"
     BACKEND = "BACKEND"
+    TARGET_BACKEND = "HARNESS_BACKEND"
+    TARGET_DEVICE = "HARNESS_DEVICE"
+    PLUGIN = "HARNESS_PLUGIN"
     STATE_DIR = "HARNESS_STATE_DIR"
     # Set in workers of run_tests.py, which names the command to run a failed test again; elsewhere the test
     # does. Users do not set it.
@@ -149,6 +152,13 @@ VARIABLES = (
     Variable(EnvVar.ACCEPT, "1", "expected outputs are rewritten in the tests' sources"),
     Variable(EnvVar.WORLD_SIZE, "number", "ranks that skip_if_lt_x_gpu and the like reckon with"),
     Variable(EnvVar.BACKEND, "gloo|nccl|...", "the backend that they reckon with"),
+    Variable(EnvVar.TARGET_BACKEND, "name, default gloo", "the backend that the suites test"),
+    Variable(EnvVar.TARGET_DEVICE, "type, default cpu", "the device type that they test it on"),
+    Variable(
+        EnvVar.PLUGIN,
+        "module",
+        "registers that backend or device, and has its TARGET; imported before tests are",
+    ),
     Variable(
         EnvVar.STATE_DIR,
         f"directory, default {STATE_DIRECTORY}",
@@ -174,6 +184,9 @@ VERDICT_VARIABLES = (
     EnvVar.SLOW,
     EnvVar.WORLD_SIZE,
     EnvVar.BACKEND,
+    EnvVar.TARGET_BACKEND,
+    EnvVar.TARGET_DEVICE,
+    EnvVar.PLUGIN,
 )
 
 
@@ -185,7 +198,8 @@ class Settings:
     ``launcher`` None means the fastest launcher that is safe here, ``ranks`` None the rank mode of the test's
     class, ``examples`` None a small, fixed number for each property test. ``comm_check`` "" means errors for
     arguments that differ between ranks and warnings for the rest. ``pdb_rank`` is the rank that has the
-    terminal; no deadline or grace applies while it is set.
+    terminal; no deadline or grace applies while it is set. ``backend``, ``device`` and ``plugin`` choose the
+    target that is tested (``harness.targets``); where all are None, it is gloo on the CPU.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -203,6 +217,9 @@ class Settings:
     examples: int | None = None
     slow: bool = False
     timeout_multiplier: float = 1.0
+    backend: str | None = None
+    device: str | None = None
+    plugin: str | None = None
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
@@ -231,6 +248,9 @@ class Settings:
             examples=read(EnvVar.EXAMPLES, _counted, None),
             slow=slow_wanted(environ),
             timeout_multiplier=read(EnvVar.TIMEOUT_MULTIPLIER, timeout_multiplier, 1.0),
+            backend=read(EnvVar.TARGET_BACKEND, name_of_backend, None),
+            device=read(EnvVar.TARGET_DEVICE, name_of_device, None),
+            plugin=read(EnvVar.PLUGIN, name_of_module, None),
         )
 
     def deadline_s(self, *asked: float | None) -> float:
@@ -263,6 +283,9 @@ class Settings:
             EnvVar.EXAMPLES: "" if self.examples is None else str(self.examples),
             EnvVar.SLOW: "1" if self.slow else "0",
             EnvVar.TIMEOUT_MULTIPLIER: repr(self.timeout_multiplier),
+            EnvVar.TARGET_BACKEND: self.backend or "",
+            EnvVar.TARGET_DEVICE: self.device or "",
+            EnvVar.PLUGIN: self.plugin or "",
         }
 
 
@@ -325,6 +348,27 @@ def timeout_multiplier(text: str) -> float:
     if not 0 < number <= LARGEST_MULTIPLIER:
         raise ValueError(f"write a number above 0, up to {LARGEST_MULTIPLIER}")
     return number
+
+
+def name_of_backend(text: str) -> str:
+    """Parses the name of a backend, which torch has in lower case; the ValueError says what to write."""
+    if not text.isidentifier():
+        raise ValueError("write the name of one backend, such as gloo")
+    return text.lower()
+
+
+def name_of_device(text: str) -> str:
+    """Parses a device type, without an index; the ValueError says what to write."""
+    if not text.isidentifier():
+        raise ValueError("write a device type without an index, such as cpu")
+    return text
+
+
+def name_of_module(text: str) -> str:
+    """Parses the full name of a module; the ValueError says what to write."""
+    if not all(part.isidentifier() for part in text.split(".")):
+        raise ValueError("write the full name of a module, such as package.module")
+    return text
 
 
 def _number(text: str) -> float:

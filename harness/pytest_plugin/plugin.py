@@ -19,6 +19,7 @@ from harness.errors import HarnessError, UsageError
 from harness.pytest_plugin import options, xdist
 from harness.settings import EnvVar
 from harness.system.garbage import PAUSE
+from harness.targets.current import current, is_plugged
 
 # pytest loads this module too.
 pytest_plugins = ("harness.pytest_plugin.functions",)
@@ -61,6 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Applies the options that the project's conftest files might have taken."""
     given = options.given(config.option)
     _apply(config, given)
+    if is_plugged(os.environ):
+        _usage(current)
     if options.PDB_RANK.name in given:
         _debug_rank(config)
 

@@ -92,12 +92,13 @@ def occasion_from(
 ) -> Occasion:
     """The occasion that an environment describes, by the variables that PyTorch's own tests read.
 
-    The caller's `world_size` and `backend` come before `WORLD_SIZE` and `BACKEND`; the rest is as in
+    The caller's `world_size` and `backend` come before `WORLD_SIZE` and `BACKEND`, and that before
+    `HARNESS_BACKEND`; the rest is as in
     `wishes_from`. ValueError where `WORLD_SIZE` is needed and is not a positive number.
     """
     if world_size is None and environ.get(EnvVar.WORLD_SIZE):
         world_size = _positive(environ[EnvVar.WORLD_SIZE])
-    backend = backend or environ.get(EnvVar.BACKEND) or None
+    backend = backend or environ.get(EnvVar.BACKEND) or environ.get(EnvVar.TARGET_BACKEND) or None
     return replace(wishes_from(environ), world_size=world_size, backend=backend.lower() if backend else None)
 
 

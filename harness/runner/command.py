@@ -73,7 +73,7 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
     with ZygoteOwner(
         invocation.test_environ,
         sys.path,
-        discovery.paths_of(want.path, root),
+        _paths(invocation, want, root),
         interrupts.fileno(),
         inherit_streams=invocation.streams,
     ) as zygote_owner:
@@ -84,6 +84,12 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
             print(_why_nothing(found, shard), file=sys.stderr)
             return _nothing(found)
         return _run(invocation, found, zygote_owner, interrupts)
+
+
+def _paths(invocation: Invocation, want: collection.Wanted, root: Path) -> list[str]:
+    """The first entries of ``sys.path``; a plugin may be in the working directory."""
+    here = [str(invocation.cwd)] if invocation.settings.plugin else []
+    return [*discovery.paths_of(want.path, root), *here]
 
 
 def _find(

@@ -37,6 +37,9 @@ _DEFINING = (
     "HIP_VISIBLE_DEVICES",
     EnvVar.DROP_IN,
     EnvVar.BACKEND,
+    EnvVar.TARGET_BACKEND,
+    EnvVar.TARGET_DEVICE,
+    EnvVar.PLUGIN,
     EnvVar.WORLD_SIZE,
 )
 

@@ -31,6 +31,7 @@ from harness.system import processors
 _CONDITIONS = (
     *("drop_in", "slow", "ranks", "strict", "examples"),
     *("timeout", "timeout_multiplier", "seed", "isolate"),
+    *("backend", "device", "plugin"),
 )
 
 
@@ -143,6 +144,12 @@ class Invocation:
             words.append("--strict")
         if self.options.drop_in:
             words.append("--drop-in")
+        for option, value in (
+            ("--backend", settings.backend),
+            ("--device", settings.device),
+            ("--plugin", settings.plugin),
+        ):
+            words += [option, value] if value is not None else []
         return " ".join(words)
 
     @property
@@ -284,6 +291,9 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
         "pdb_rank": options.pdb_rank,
         "examples": options.examples,
         "slow": options.slow or None,
+        "backend": options.backend,
+        "device": options.device,
+        "plugin": options.plugin,
         "strict": options.strict or None,
         "rank_output": "stream" if options.stream else None,
     }

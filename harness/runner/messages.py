@@ -68,6 +68,16 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Unusable:
+    """Zygote to controller: nothing of the ``Load`` is imported, because the target cannot be tested.
+
+    ``reason`` is one line for the user.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ready:
     """Zygote to controller: there has been a ``Loaded`` for every module of the ``Load``."""
 
@@ -171,7 +181,21 @@ class Done:
     """Worker to controller: the batch has ended, and the worker is about to exit."""
 
 
-Message = Load | Loading | Loaded | Ready | Fork | Kill | Forked | Gone | Began | Ended | Debugging | Done
+Message = (
+    Load
+    | Loading
+    | Loaded
+    | Unusable
+    | Ready
+    | Fork
+    | Kill
+    | Forked
+    | Gone
+    | Began
+    | Ended
+    | Debugging
+    | Done
+)
 _KINDS: dict[str, type] = {c.__name__: c for c in Message.__args__}
 _NAMES = {kind: [f.name for f in dataclasses.fields(kind)] for kind in _KINDS.values()}
 

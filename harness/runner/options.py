@@ -16,6 +16,9 @@ from harness.settings import (
     TIMEOUT_S,
     VARIABLES,
     EnvVar,
+    name_of_backend,
+    name_of_device,
+    name_of_module,
     positive_seconds,
     timeout_multiplier,
 )
@@ -111,6 +114,16 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--resume and --last-failed exclude each other")
     if options.pdb and options.pdb_rank is not None:
         raise UsageError("--pdb and --pdb-rank exclude each other")
+    for name, parse_name in (
+        ("backend", name_of_backend),
+        ("device", name_of_device),
+        ("plugin", name_of_module),
+    ):
+        given = getattr(options, name)
+        try:
+            setattr(options, name, None if given is None else parse_name(given))
+        except ValueError as error:
+            raise UsageError(f"--{name} {given!r}: {error}") from None
 
 
 def build() -> _Parser:
@@ -126,6 +139,7 @@ def build() -> _Parser:
     parser.add_argument("names", nargs="*", metavar="NAME", help=argparse.SUPPRESS)
     _selection(parser)
     _repetition(parser)
+    _target(parser)
     _placement(parser)
     _debugging(parser)
     _reports(parser)
@@ -183,6 +197,18 @@ def _repetition(parser: argparse.ArgumentParser) -> None:
     add("--examples", metavar="N", type=_count(1),
         help=f"random examples of each property test, other ones each time ({EnvVar.EXAMPLES})")  # fmt: skip
     add("--seed", metavar="N", type=_seed, help=f"seed of every random generator in tests ({EnvVar.SEED})")
+
+
+def _target(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group('what is tested (README, "Your backend or device")')
+    add = group.add_argument
+    add("--backend", metavar="NAME",
+        help=f"the backend that the suites test (default: gloo; {EnvVar.TARGET_BACKEND})")  # fmt: skip
+    add("--device", metavar="TYPE",
+        help=f"the device type that they test it on (default: cpu; {EnvVar.TARGET_DEVICE})")  # fmt: skip
+    add("--plugin", metavar="MODULE",
+        help="a module that registers the backend or device and has its TARGET, which is tested "
+        f"where the options above say nothing else ({EnvVar.PLUGIN})")  # fmt: skip
 
 
 def _placement(parser: argparse.ArgumentParser) -> None:

@@ -26,7 +26,7 @@ from typing import NoReturn
 from harness import coverage_hook
 from harness.errors import ProtocolError
 from harness.outcomes import EXIT_ERROR
-from harness.runner import worker
+from harness.runner import target_check, worker
 from harness.runner.listing import list_module
 from harness.runner.messages import (
     FORK_FDS,
@@ -39,6 +39,7 @@ from harness.runner.messages import (
     Loading,
     Message,
     Ready,
+    Unusable,
     decode,
     encode,
 )
@@ -120,6 +121,10 @@ class Zygote:
         if os.getppid() != self._controller:
             os._exit(1)
         sys.path[:] = [*order.path, *(entry for entry in sys.path if entry not in order.path)]
+        unusable = target_check.problem(os.environ)
+        if unusable:
+            self._send(Unusable(unusable))
+            return
         for name in order.modules:
             self._send(Loading(name))
             self._send(self._load_one(name))

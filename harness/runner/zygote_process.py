@@ -12,8 +12,19 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.errors import HarnessError, ProtocolError
-from harness.runner.messages import Fork, Kill, Load, Loaded, Loading, Message, Ready, decode, encode
+from harness.errors import HarnessError, ProtocolError, UsageError
+from harness.runner.messages import (
+    Fork,
+    Kill,
+    Load,
+    Loaded,
+    Loading,
+    Message,
+    Ready,
+    Unusable,
+    decode,
+    encode,
+)
 from harness.system import posix, scratch
 from harness.system.intra_op_threads import SINGLE_THREADED
 from harness.system.server_process import ROOT, ServerProcess, start_interpreter
@@ -137,8 +148,9 @@ class ZygoteProcess(ServerProcess):
         """Has the zygote import modules, and yields the result of each. No worker may run.
 
         A module whose import takes too long, or ends the zygote, is yielded with its error, and then
-        ZygoteLost is raised. Where ``wake`` becomes readable, because the user wants to stop, the zygote is
-        killed, which would import the other modules first, and KeyboardInterrupt is raised.
+        ZygoteLost is raised. UsageError where the target of the run cannot be tested. Where ``wake`` becomes
+        readable, because the user wants to stop, the zygote is killed, which would import the other modules
+        first, and KeyboardInterrupt is raised.
         """
         self.send(Load(list(modules), list(path)))
         current = ""
@@ -161,6 +173,8 @@ class ZygoteProcess(ServerProcess):
             for message in messages:
                 if isinstance(message, Ready):
                     return
+                if isinstance(message, Unusable):
+                    raise UsageError(message.reason)
                 if isinstance(message, Loading):
                     current, deadline = message.module, time.monotonic() + IMPORT_TIMEOUT_S
                 elif isinstance(message, Loaded):

@@ -21,6 +21,7 @@ import torch.distributed as dist
 
 from harness import MultiProcessTestCase
 from harness.releases import torch_at_least
+from harness.targets import Target, current
 from suites.c10d.inputs import EXACTLY, Array, Case, tolerance_of
 
 #: Below the harness's deadline for a test, so that a stuck collective ends with the backend's own message.
@@ -48,6 +49,16 @@ def await_keys(store: dist.Store, keys: Iterable[str]) -> None:
         store.get(key)
 
 
+class TargetField:
+    """A class attribute that is a field of the target, read when it is asked for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> str:
+        return str(getattr(current(), self._name))
+
+
 class C10dTestCase(MultiProcessTestCase):
     """A test whose ranks have joined a default group when the method starts.
 
@@ -59,8 +70,9 @@ class C10dTestCase(MultiProcessTestCase):
     it: roots that receive are tried from the first on, roots that send from the last on.
     """
 
-    backend = "gloo"
-    device_type = "cpu"
+    # Of the target that is tested; a class whose tests are about one backend or device says its name.
+    backend = TargetField("backend")
+    device_type = TargetField("device_type")
     # A backend has one default group a process, so ranks are processes.
     rank_modes = ("fresh", "pooled")
 
@@ -74,10 +86,17 @@ class C10dTestCase(MultiProcessTestCase):
         """Where this rank's tensors live: one accelerator a rank, or the CPU."""
         return torch.device(self.device_type, None if self.device_type == "cpu" else self.rank)
 
+    @property
+    def target(self) -> Target:
+        """The target that is tested."""
+        return current()
+
     def setUpRank(self) -> None:
         super().setUpRank()
         # The older names are what most users call; their deprecation is not what is tested.
         warnings.filterwarnings("ignore", message="`torch.distributed.*deprecated", category=FutureWarning)
+        if self.device_type == self.target.device_type:
+            self.target.set_device(self.rank)
         store = dist.FileStore(self.file_name, self.world_size)
         dist.init_process_group(
             self.backend, store=store, rank=self.rank, world_size=self.world_size, timeout=COLLECTIVE_TIMEOUT

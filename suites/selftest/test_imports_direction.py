@@ -70,13 +70,16 @@ TABLE = (
     # communicate it shows what belongs together.
     Part("report", ("report",), ("values", "communication.matching")),
     Part("requirements", ("requirements",), ("values", "seeding")),
+    # What is tested: values that a plugin writes, read in the runner's processes and in ranks.
+    Part("targets", ("targets",), ("values", "releases", "requirements")),
     # Models for test authors, and for the cases that train them. They move to the device that was found.
     Part("models", ("models",), (*LOW, "requirements")),
     # How the outcomes of ranks become a test's: what they communicated is a part of that.
     Part("merging", ("merging",), ("values", "communication")),
     # What all rank modes share, then the modes, none of which knows another, then the file that chooses.
     Part("ranks", ("ranks",), FOR_RANKS),
-    Part("ranks.processes", ("ranks.processes",), (*FOR_RANKS, "ranks")),
+    # Of targets what each process that imports a test's module imports before it.
+    Part("ranks.processes", ("ranks.processes",), (*FOR_RANKS, "ranks", "targets.plugin")),
     Part("ranks.threads", ("ranks.threads",), (*FOR_RANKS, "ranks")),
     # It prints the text of a failure before it ends a process whose test cannot be interrupted.
     Part("ranks.external", ("ranks.external",), (*FOR_RANKS, "ranks", "report.failure")),
@@ -108,7 +111,7 @@ TABLE = (
         (*LOW, "requirements", "ranks.result", "ranks.processes.module_import", "cases"),
     ),
     # Of ranks their deadlines alone: a worker's deadline leaves room for them.
-    Part("runner", ("runner",), (*LOW, "report", "requirements", "system", "ranks.deadlines")),
+    Part("runner", ("runner",), (*LOW, "report", "requirements", "system", "ranks.deadlines", "targets")),
     # Hooks of pytest: what a test is comes from the cases, what it takes and which shard it is in from the
     # runner, and the server from which ranks are forked is started before any fixture.
     Part(
@@ -116,7 +119,7 @@ TABLE = (
         ("pytest_plugin",),
         (
             *(*LOW, "report", "runner", "ranks.modes", "cases.rank_function"),
-            *("system.fork_safety", "system.processors", "system.garbage"),
+            *("system.fork_safety", "system.processors", "system.garbage", "targets"),
         ),
     ),
     # A script on ranks takes of the cases how a verdict is told, of the runner its exit codes.
@@ -132,7 +135,7 @@ TABLE = (
     # the drop-in's decision.
     Part("migrate", ("migrate",), ("values", "dropin.child_code")),
     # run_tests() and load_tests, which a test module calls: they are a way into the runner.
-    Part("modules", ("modules",), (*LOW, "test case", "runner")),
+    Part("modules", ("modules",), (*LOW, "test case", "runner", "targets")),
     # The package itself, which resolves its public names when they are used.
     Part("harness", ("",), ()),
 )

@@ -13,6 +13,7 @@ import types
 from harness.errors import LaunchError
 from harness.protocol import Launch, ModuleRef
 from harness.settings import EnvVar
+from harness.targets.plugin import import_plugin
 
 # The name under which a parent's __main__ is executed in another process, so that its
 # `if __name__ == "__main__":` block does not run there (multiprocessing's convention, which user code knows).
@@ -82,6 +83,8 @@ def import_reference(ref: ModuleRef) -> types.ModuleType:
     """Imports the module if it is not imported yet, and returns it; an error of its import propagates."""
     if os.environ.get(EnvVar.DROP_IN) == "1":
         importlib.import_module("harness.dropin").install_at_import()
+    if os.environ.get(EnvVar.PLUGIN):
+        import_plugin(os.environ)
     loaded = sys.modules.get(ref.name)
     if loaded is not None and (ref.name != "__main__" or _same_main(loaded, ref)):
         return loaded

@@ -1,0 +1,30 @@
+"""``problem``: why the target of a run cannot be tested, found out before its first test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.errors import UsageError
+from harness.settings import EnvVar
+from harness.system.fork_safety import is_clean
+from harness.targets.current import current, is_plugged
+
+
+def problem(environ: Mapping[str, str]) -> str:
+    """Imports the plugin, if any, and returns in one line why nothing can be tested; "" where it can.
+
+    A plugin after whose import this process cannot be forked any more is a problem too: workers and ranks are
+    forked from it. ``environ`` is this process's.
+    """
+    if not is_plugged(environ):
+        return ""
+    try:
+        current()
+    except UsageError as error:
+        return str(error)
+    if is_clean():
+        return ""
+    return (
+        f"importing the plugin {environ.get(EnvVar.PLUGIN)} starts threads, makes process groups or uses an "
+        "accelerator: do that when a group is made, so that ranks can be forked after the import"
+    )

@@ -1,0 +1,384 @@
+"""A process group in Python that is right: the backend ``python_gloo``, which only takes messages from gloo.
+
+Owns every collective, the order of its calls, and the handles. A collective is an exchange of bytes between
+the ranks that take part, and arithmetic on what has come. It runs in one thread a group, so a call with
+``async_op=True`` returns before it has begun. gloo's own messages are the transport, and nothing else of it.
+
+::
+
+    python run_tests.py --plugin suites.targets.python_gloo c10d
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future as Result
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from harness.targets import Capability, Target, collectives, operations
+from harness.targets.target import BOOL, COMPLEX, FLOATS, INTEGERS, MESSAGES, MOVING
+
+NAME = "python_gloo"
+
+# gloo tells messages apart by tags; the exchanges of collectives are on one that no user's message has.
+_EXCHANGE_TAG = 2**30
+
+_ARITHMETIC: dict[dist.ReduceOp.RedOpType, Callable[[Tensor, Tensor], Tensor]] = {
+    dist.ReduceOp.SUM: torch.add,
+    dist.ReduceOp.AVG: torch.add,
+    dist.ReduceOp.PREMUL_SUM: torch.add,
+    dist.ReduceOp.PRODUCT: torch.mul,
+    dist.ReduceOp.MIN: torch.minimum,
+    dist.ReduceOp.MAX: torch.maximum,
+    dist.ReduceOp.BAND: torch.bitwise_and,
+    dist.ReduceOp.BOR: torch.bitwise_or,
+    dist.ReduceOp.BXOR: torch.bitwise_xor,
+}
+
+
+class ThreadWork(dist._Work):  # type: ignore[misc]  # torch gives its class no type
+    """The handle of a collective that runs in the group's thread."""
+
+    def __init__(self, running: Result[None], outputs: Sequence[Tensor], timeout: timedelta) -> None:
+        super().__init__()
+        self._running, self._outputs, self._timeout = running, list(outputs), timeout
+        self._future: torch.futures.Future[list[Tensor]] = torch.futures.Future()
+        running.add_done_callback(self._tell)
+
+    def _tell(self, running: Result[None]) -> None:
+        error = running.exception()
+        if error is None:
+            self._future.set_result(self._outputs)
+        else:
+            self._future.set_exception(error)
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        limit = timeout if timeout > timedelta(0) else self._timeout
+        self._running.result(limit.total_seconds())
+        return True
+
+    def is_completed(self) -> bool:
+        return self._running.done()
+
+    def is_success(self) -> bool:
+        return self._running.done() and self._running.exception() is None
+
+    def exception(self) -> BaseException | None:
+        return self._running.exception() if self._running.done() else None
+
+    def result(self) -> list[Tensor]:
+        self.wait()
+        return self._outputs
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def get_future(self) -> torch.futures.Future[list[Tensor]]:
+        return self._future
+
+
+class PythonGloo(dist.ProcessGroup):
+    """A process group whose methods take what ``torch.distributed`` passes to a group of C++."""
+
+    def __init__(self, store: dist.Store, rank: int, size: int, timeout: timedelta) -> None:
+        super().__init__(rank, size)
+        self._rank, self._size, self._timeout = rank, size, timeout
+        self._transport = dist.ProcessGroupGloo(dist.PrefixStore("transport", store), rank, size, timeout)
+        self._calls = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=NAME)
+
+    def getBackendName(self) -> str:
+        return NAME
+
+    # One rank's tensors go to all, to one, or part by part.
+
+    def broadcast(self, tensors: list[Tensor], opts: Any) -> ThreadWork:
+        root, (tensor,) = opts.rootRank, tensors
+        if self._rank == root:
+            return self._start(tensors, lambda: self._exchange(dict.fromkeys(self._others(), tensor), {}))
+        return self._start(tensors, lambda: self._exchange({}, {root: tensor}))
+
+    def scatter(self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any) -> ThreadWork:
+        root, (output,) = opts.rootRank, outputs
+        if self._rank != root:
+            return self._start(outputs, lambda: self._exchange({}, {root: output}))
+        parts = self._one_each(inputs[0], "scatter")
+        return self._start(outputs, lambda: self._exchange(dict(enumerate(parts)), {root: output}))
+
+    def gather(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any) -> ThreadWork:
+        root, (tensor,) = opts.rootRank, inputs
+        places = dict(enumerate(self._one_each(outputs[0], "gather"))) if self._rank == root else {}
+        return self._start(list(places.values()), lambda: self._exchange({root: tensor}, places))
+
+    def allgather(self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None) -> ThreadWork:
+        (tensor,), places = inputs, self._one_each(outputs[0], "allgather")
+        return self._start(places, lambda: self._exchange(self._to_all(tensor), dict(enumerate(places))))
+
+    def all_gather_single(self, output: Tensor, tensor: Tensor, opts: Any = None) -> ThreadWork:
+        if output.numel() != tensor.numel() * self._size:
+            raise ValueError(f"{NAME}: an output of {output.numel()} elements for {self._size} inputs")
+
+        def run() -> None:
+            # A flat copy has the blocks of all ranks, joined or stacked as the output is.
+            whole = torch.empty(output.numel(), dtype=output.dtype, device=output.device)
+            self._exchange(self._to_all(tensor), dict(enumerate(whole.chunk(self._size))))
+            output.copy_(whole.view(output.shape))
+
+        return self._start([output], run)
+
+    # All ranks' tensors are reduced, for all, for one, or part by part.
+
+    def allreduce(self, tensors: list[Tensor], opts: Any) -> ThreadWork:
+        op = _Reduction(opts.reduceOp, tensors)
+        return self._start(tensors, lambda: [self._reduce_to_all(tensor, op) for tensor in tensors])
+
+    def reduce(self, tensors: list[Tensor], opts: Any) -> ThreadWork:
+        op, root, (tensor,) = _Reduction(opts.reduceOp, tensors), opts.rootRank, tensors
+
+        def run() -> None:
+            held = [torch.empty_like(tensor) for _ in range(self._size)] if self._rank == root else []
+            self._exchange({root: tensor}, dict(enumerate(held)))
+            if held:
+                tensor.copy_(op(held))
+
+        return self._start(tensors, run)
+
+    def reduce_scatter(self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any) -> ThreadWork:
+        op, (output,) = _Reduction(opts.reduceOp, outputs), outputs
+        parts = self._one_each(inputs[0], "reduce_scatter")
+        return self._start(outputs, lambda: self._reduce_parts(output, parts, op))
+
+    def reduce_scatter_single(self, output: Tensor, tensor: Tensor, opts: Any) -> ThreadWork:
+        if tensor.numel() != output.numel() * self._size:
+            raise ValueError(f"{NAME}: an input of {tensor.numel()} elements for {self._size} outputs")
+        op = _Reduction(opts.reduceOp, [output])
+        return self._start([output], lambda: self._reduce_parts(output, _cut(tensor, self._size), op))
+
+    # Every rank has a part for every rank.
+
+    def alltoall(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None) -> ThreadWork:
+        places, parts = self._one_each(outputs, "alltoall"), self._one_each(inputs, "alltoall")
+        return self._start(outputs, lambda: self._exchange(dict(enumerate(parts)), dict(enumerate(places))))
+
+    def all_to_all_single(
+        self, output: Tensor, tensor: Tensor, received: list[int], sent: list[int], opts: Any = None
+    ) -> ThreadWork:
+        places, parts = self._rows(output, received), self._rows(tensor, sent)
+
+        def run() -> None:
+            arrived = [torch.empty_like(place) for place in places]
+            self._exchange(dict(enumerate(parts)), dict(enumerate(arrived)))
+            for place, part in zip(places, arrived, strict=True):
+                place.copy_(part)
+
+        return self._start([output], run)
+
+    # Several tensors in one call.
+
+    def allreduce_coalesced(self, tensors: list[Tensor], opts: Any) -> ThreadWork:
+        return self.allreduce(tensors, opts)
+
+    def allgather_coalesced(
+        self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None
+    ) -> ThreadWork:
+        """``outputs[rank][turn]`` gets what the rank has as ``inputs[turn]``."""
+        places = [tensor for tensors in outputs for tensor in tensors]
+
+        def run() -> None:
+            for turn, tensor in enumerate(inputs):
+                self._exchange(self._to_all(tensor), {rank: row[turn] for rank, row in enumerate(outputs)})
+
+        return self._start(places, run)
+
+    def all_gather_single_coalesced(
+        self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None
+    ) -> ThreadWork:
+        return [self.all_gather_single(*pair, opts) for pair in zip(outputs, inputs, strict=True)][-1]
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: list[Tensor], inputs: list[Tensor], opts: Any
+    ) -> ThreadWork:
+        return [self.reduce_scatter_single(*pair, opts) for pair in zip(outputs, inputs, strict=True)][-1]
+
+    # Their names before torch 2.13.
+    _allgather_base = all_gather_single
+    _reduce_scatter_base = reduce_scatter_single
+    alltoall_base = all_to_all_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    # Messages, and what moves no tensor.
+
+    def send(self, tensors: list[Tensor], dst: int, tag: int) -> Any:
+        return self._transport.send(tensors, dst, tag)
+
+    def recv(self, tensors: list[Tensor], src: int, tag: int) -> Any:
+        return self._transport.recv(tensors, src, tag)
+
+    def recv_anysource(self, tensors: list[Tensor], tag: int) -> Any:
+        return self._transport.recv_anysource(tensors, tag)
+
+    def barrier(self, opts: Any = None) -> ThreadWork:
+        word = torch.zeros(1)
+        return self._start([], lambda: self._reduce_to_all(word, _Reduction(dist.ReduceOp.SUM, [word])))
+
+    def _set_sequence_number_for_group(self) -> None:
+        self._calls = 0
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._calls
+
+    def shutdown(self) -> None:
+        self._thread.shutdown()
+
+    def abort(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    # How it is done.
+
+    def _start(self, outputs: Sequence[Tensor], run: Callable[[], object]) -> ThreadWork:
+        """Runs in the group's thread, after all that was started before."""
+        self._calls += 1
+
+        def body() -> None:
+            # Only in inference mode may a thread write to tensors of either kind; autograd sees none of it.
+            with torch.inference_mode():
+                run()
+
+        return ThreadWork(self._thread.submit(body), outputs, self._timeout)
+
+    def _exchange(self, sent: dict[int, Tensor], received: dict[int, Tensor]) -> None:
+        """Sends and receives at once, a tensor a rank; returns when all are done. Empty ones are not sent."""
+        mine = sent.get(self._rank)
+        if mine is not None and self._rank in received:
+            place = received[self._rank]
+            place.copy_(mine.reshape(place.shape))
+        buffers = {
+            rank: torch.empty(place.numel() * place.itemsize, dtype=torch.uint8)
+            for rank, place in received.items()
+            if rank != self._rank and place.numel()
+        }
+        kept = {
+            rank: _bytes(tensor) for rank, tensor in sent.items() if rank != self._rank and tensor.numel()
+        }
+        works = [
+            *(self._transport.recv([buffer], rank, _EXCHANGE_TAG) for rank, buffer in buffers.items()),
+            *(self._transport.send([each], rank, _EXCHANGE_TAG) for rank, each in kept.items()),
+        ]
+        for work in works:
+            work.wait(self._timeout)
+        for rank, buffer in buffers.items():
+            place = received[rank]
+            place.copy_(buffer.view(place.dtype).view(place.shape))
+
+    def _reduce_to_all(self, tensor: Tensor, op: _Reduction) -> None:
+        held = [torch.empty_like(tensor) for _ in range(self._size)]
+        self._exchange(self._to_all(tensor), dict(enumerate(held)))
+        tensor.copy_(op(held))
+
+    def _reduce_parts(self, output: Tensor, parts: Sequence[Tensor], op: _Reduction) -> None:
+        held = [torch.empty_like(output) for _ in range(self._size)]
+        self._exchange(dict(enumerate(parts)), dict(enumerate(held)))
+        output.copy_(op(held))
+
+    def _others(self) -> list[int]:
+        return [rank for rank in range(self._size) if rank != self._rank]
+
+    def _to_all(self, tensor: Tensor) -> dict[int, Tensor]:
+        return dict.fromkeys(range(self._size), tensor)
+
+    def _one_each(self, tensors: list[Tensor], call: str) -> list[Tensor]:
+        if len(tensors) != self._size:
+            raise ValueError(f"{NAME}: {call} has {len(tensors)} tensors for {self._size} ranks")
+        return tensors
+
+    def _rows(self, tensor: Tensor, counts: list[int]) -> list[Tensor]:
+        """The parts of a tensor along dimension 0: of these sizes, or of equal sizes where there are none."""
+        if not counts:
+            return _cut(tensor, self._size)
+        if len(counts) != self._size or sum(counts) != tensor.shape[0]:
+            raise ValueError(
+                f"{NAME}: {counts} are no parts of {tensor.shape[0]} rows for {self._size} ranks"
+            )
+        return list(tensor.split(counts))
+
+
+class _Reduction:
+    """A reduction of tensors of one dtype; ValueError where it is not defined for that."""
+
+    def __init__(self, op: Any, tensors: Sequence[Tensor]) -> None:
+        state = op.__getstate__()
+        self._kind = next(kind for kind in _ARITHMETIC if op == kind)
+        self._factor = state[1] if self._kind == dist.ReduceOp.PREMUL_SUM else None
+        bits = (dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR)
+        for tensor in tensors:
+            if self._kind in bits and (tensor.is_floating_point() or tensor.is_complex()):
+                raise ValueError(f"{NAME}: {self._kind} is for whole numbers, not for {tensor.dtype}")
+
+    def __call__(self, held: Sequence[Tensor]) -> Tensor:
+        """The reduction of all of them, in the order of ranks."""
+        terms = held if self._factor is None else [tensor * self._factor for tensor in held]
+        total = terms[0]
+        for term in terms[1:]:
+            total = _ARITHMETIC[self._kind](total, term)
+        if self._kind != dist.ReduceOp.AVG:
+            return total
+        whole = not (total.is_floating_point() or total.is_complex())
+        return torch.div(total, len(held), rounding_mode="trunc" if whole else None)
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    """What a tensor holds, as one row of bytes; a view where it is contiguous."""
+    return tensor.detach().resolve_conj().contiguous().reshape(-1).view(torch.uint8)
+
+
+def _cut(tensor: Tensor, parts: int) -> list[Tensor]:
+    """Equal parts along dimension 0; ValueError where it does not divide."""
+    if tensor.shape[0] % parts:
+        raise ValueError(f"{NAME}: {tensor.shape[0]} rows are no {parts} equal parts")
+    return list(tensor.split(tensor.shape[0] // parts)) if tensor.shape[0] else [tensor] * parts
+
+
+def create(store: dist.Store, rank: int, size: int, timeout: timedelta) -> PythonGloo:
+    """Makes a group, as torch asks for one."""
+    return PythonGloo(store, rank, size, timeout)
+
+
+dist.Backend.register_backend(NAME, create, devices=["cpu"])
+
+_WHOLE = INTEGERS | {"int16"}
+_NUMBERS = FLOATS | _WHOLE | BOOL | COMPLEX
+_BYTES = _NUMBERS | {"uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2"}
+_REDUCTIONS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor", "premul_sum")
+
+TARGET = Target(
+    NAME,
+    "cpu",
+    {**collectives(_NUMBERS, _REDUCTIONS), **operations((*MOVING, *MESSAGES), _BYTES)},
+    frozenset(
+        {
+            Capability.SUB_GROUPS,
+            Capability.ASYNCHRONOUS,
+            Capability.FUTURES,
+            Capability.POINT_TO_POINT,
+            Capability.TAGS,
+            Capability.ANY_SOURCE,
+            Capability.BATCHES,
+            Capability.COALESCED_TENSORS,
+            Capability.UNEVEN_SPLITS,
+            Capability.UNEVEN_LISTS,
+            Capability.STACKED_OUTPUTS,
+            Capability.OBJECTS,
+            Capability.BARRIER,
+            Capability.TIMEOUTS,
+            Capability.SEQUENCE_NUMBERS,
+            Capability.DDP,
+        }
+    ),
+)
