@@ -35,6 +35,7 @@ from harness.fuzzing.program import (
 from harness.releases import torch_at_least
 from harness.seeding import base_seed
 from harness.settings import Settings
+from harness.targets import Capability, Target
 
 #: The most steps of a program: enough for several calls in flight at once.
 MAX_STEPS = 12
@@ -53,13 +54,15 @@ class Backend:
     """What a backend supports.
 
     ``dtypes`` are those that it can move, ``kinds`` the collectives that it has, ``refuses`` the dtypes that
-    a collective does not support although others do, and ``messages`` says whether it has send and receive.
+    a collective does not support although others do, ``messages`` says whether it has send and receive, and
+    ``ops`` are the reductions that all its reducing collectives have.
     """
 
     dtypes: tuple[str, ...] = DTYPES
     kinds: tuple[str, ...] = KINDS
     refuses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     messages: bool = True
+    ops: tuple[str, ...] = tuple(OPERATIONS)
 
     def __post_init__(self) -> None:
         """Raises UsageError for an unknown dtype or collective, for no collectives, and for a collective
@@ -70,6 +73,7 @@ class Backend:
             ("kinds", self.kinds, KINDS),
             ("refuses", self.refuses, KINDS),
             ("refuses", refused, DTYPES),
+            ("ops", self.ops, tuple(OPERATIONS)),
         ):
             unknown = [each for each in named if each not in known]
             if unknown:
@@ -92,6 +96,36 @@ GLOO = Backend(
     kinds=tuple(kind for kind in KINDS if kind != "all_to_all" or torch_at_least("2.12")),
     refuses={"gather": COMPLEX},
 )
+
+
+def backend_of(target: Target) -> Backend:
+    """What a target declares of what programs do; UsageError where no collective is left."""
+    kinds = tuple(kind for kind in KINDS if kind == "barrier" or target.dtypes(kind))
+    reducing = [kind for kind in kinds if kind in REDUCING]
+    ops = tuple(op for op in OPERATIONS if all(target.dtypes(kind, op) for kind in reducing))
+    taken = {kind: _taken(target, kind, ops) for kind in kinds if kind != "barrier"}
+    dtypes = tuple(dtype for dtype in DTYPES if any(dtype in each for each in taken.values()))
+    refuses = {kind: tuple(dtype for dtype in dtypes if dtype not in taken[kind]) for kind in taken}
+    return Backend(
+        dtypes=dtypes,
+        kinds=tuple(
+            kind
+            for kind in kinds
+            if taken.get(kind) or (kind == "barrier" and Capability.BARRIER in target.capabilities)
+        ),
+        refuses={kind: refused for kind, refused in refuses.items() if refused},
+        messages=Capability.POINT_TO_POINT in target.capabilities,
+        ops=ops,
+    )
+
+
+def _taken(target: Target, kind: str, ops: Sequence[str]) -> frozenset[str]:
+    """The dtypes that a collective takes, with each reduction that is defined for them where it reduces."""
+    declared = target.dtypes(kind)
+    if kind not in REDUCING:
+        return declared
+    lacking = {d for op in ops for d in OPERATIONS[op] if d not in target.dtypes(kind, op)}
+    return declared - lacking
 
 
 def groups_of(world_size: int) -> tuple[tuple[int, ...], ...]:
@@ -216,7 +250,7 @@ def _collectives(draw: DrawFn, groups: Sequence[tuple[int, ...]], backend: Backe
     group = draw(st.sampled_from(groups))
     dtypes, op = _by_use(backend.takes(kind)), "sum"
     if kind in REDUCING:
-        op = draw(st.sampled_from([op for op, defined in OPERATIONS.items() if set(defined) & set(dtypes)]))
+        op = draw(st.sampled_from([op for op in backend.ops if set(OPERATIONS[op]) & set(dtypes)]))
         dtypes = [dtype for dtype in dtypes if dtype in OPERATIONS[op]]
     plain = kind == "barrier"
     return CollectiveStep(

@@ -23,16 +23,21 @@ INTEGERS = frozenset({"uint8", "int8", "int32", "int64"})
 COMPLEX = frozenset({"complex64", "complex128"})
 BOOL = frozenset({"bool"})
 
-# What each reduction is defined for, by the definition of its arithmetic. A target may declare others.
+# Integers that many backends lack, gloo too.
+RARE_INTEGERS = frozenset({"int16", "uint16", "uint32", "uint64"})
+
+_WHOLE = INTEGERS | RARE_INTEGERS | BOOL
+
+# What each reduction is defined for, by the definition of its arithmetic. A target may say otherwise.
 DEFINED_FOR: Mapping[str, frozenset[str]] = {
-    "sum": FLOATS | INTEGERS | BOOL | COMPLEX,
+    "sum": FLOATS | _WHOLE | COMPLEX,
     "avg": FLOATS | COMPLEX,
-    "product": FLOATS | INTEGERS | BOOL,
-    "min": FLOATS | INTEGERS | BOOL,
-    "max": FLOATS | INTEGERS | BOOL,
-    "band": INTEGERS | BOOL,
-    "bor": INTEGERS | BOOL,
-    "bxor": INTEGERS | BOOL,
+    "product": FLOATS | _WHOLE,
+    "min": FLOATS | _WHOLE,
+    "max": FLOATS | _WHOLE,
+    "band": _WHOLE,
+    "bor": _WHOLE,
+    "bxor": _WHOLE,
     "premul_sum": FLOATS,
 }
 # The reductions that nearly every backend has.
@@ -88,10 +93,11 @@ def operations(
     """Operations that all take these dtypes.
 
     Those that reduce have each of ``reductions`` for those of the dtypes that it is defined for
-    (``DEFINED_FOR``).
+    (``DEFINED_FOR``); a mapping says for which. UsageError for an unknown reduction.
     """
     taken = frozenset(dtypes)
-    reduced = {name: taken & _known(name) for name in reductions}
+    said = reductions if isinstance(reductions, Mapping) else {}
+    reduced = {name: taken & said.get(name, _known(name)) for name in reductions}
     return {name: Operation(taken, reduced if name in REDUCING else {}) for name in names}
 
 

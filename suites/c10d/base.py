@@ -21,7 +21,7 @@ import torch.distributed as dist
 
 from harness import MultiProcessTestCase
 from harness.releases import torch_at_least
-from harness.targets import Target, current
+from harness.targets import Capability, Target, current, needs, require
 from suites.c10d.inputs import EXACTLY, Array, Case, tolerance_of
 
 #: Below the harness's deadline for a test, so that a stuck collective ends with the backend's own message.
@@ -38,6 +38,8 @@ PARTITIONS: Mapping[int, tuple[tuple[int, ...], ...]] = {
 #: torch 2.11's gloo has only ``all_to_all_single``.
 HAS_ALL_TO_ALL = torch_at_least("2.12")
 needs_all_to_all = unittest.skipUnless(HAS_ALL_TO_ALL, "gloo's all_to_all is new in torch 2.12")
+#: For what is gloo's own: its messages, its options, how it reads memory.
+gloo_only = needs(backend="gloo")
 
 
 def await_keys(store: dist.Store, keys: Iterable[str]) -> None:
@@ -144,8 +146,14 @@ class C10dTestCase(MultiProcessTestCase):
                 self.check(case, one, reference, rounded=rounded)
             return
         self.same(
-            actual, self.on_device(case, expected), **(tolerance_of(case.dtype) if rounded else EXACTLY)
+            actual, self.on_device(case, expected), **(self.tolerance(case.dtype) if rounded else EXACTLY)
         )
+
+    def tolerance(self, dtype: torch.dtype) -> Mapping[str, float]:
+        """Return what a reduction may be off by: what its arithmetic loses, or more if the target says so."""
+        usual = tolerance_of(dtype)
+        relative, absolute = self.target.tolerances.get(str(dtype).removeprefix("torch."), (0.0, 0.0))
+        return {"rtol": max(usual["rtol"], relative), "atol": max(usual["atol"], absolute)}
 
     def same(self, actual: torch.Tensor, expected: torch.Tensor, **tolerance: float) -> None:
         """Compare what ``actual`` holds now, bit by bit unless given a tolerance.
@@ -156,6 +164,20 @@ class C10dTestCase(MultiProcessTestCase):
         # assertEqual takes half a second for its first tensor of a rare dtype, equal or not.
         if actual.dtype != expected.dtype or not torch.equal(actual, expected):
             self.assertEqual(actual, expected, **(tolerance or EXACTLY))
+
+    def declared(
+        self, dtypes: Iterable[torch.dtype], operation: str, reduction: str | None = None
+    ) -> tuple[torch.dtype, ...]:
+        """Return those of ``dtypes`` that the target declares for an operation, or for one of its reductions.
+
+        Where it declares none of them, the test is skipped as undeclared.
+        """
+        names = self.target.dtypes(operation, reduction)
+        found = tuple(dtype for dtype in dtypes if str(dtype).removeprefix("torch.") in names)
+        if not found:
+            require(operation=operation, reduction=reduction)
+            require(operation=operation, reduction=reduction, dtype=" ".join(map(str, dtypes)))
+        return found
 
     def on_device(self, case: Case, values: Array) -> torch.Tensor:
         """Return the values as a tensor of the case, where this rank's tensors live."""
@@ -187,6 +209,7 @@ class C10dTestCase(MultiProcessTestCase):
         self.assertEqual(tensor.item(), sum(member + 1 for member in self.everyone))
 
 
+@needs(Capability.SUB_GROUPS)
 class OnSubGroup:
     """Runs the bodies on groups that share out the ranks (``PARTITIONS``), all of them at the same time."""
 
@@ -197,6 +220,7 @@ class OnSubGroup:
                 self.group, self.members, self.group_rank = group, ranks, ranks.index(self.rank)
 
 
+@needs(Capability.ASYNCHRONOUS)
 class Asynchronously:
     """Calls every collective with ``async_op=True`` and waits for it by its handle."""
 

@@ -15,6 +15,7 @@ import torch._dynamo  # DDP imports it when it is made: a second, which ranks ne
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from harness.targets import Capability, needs
 from suites.c10d.base import C10dTestCase
 
 #: What the order of adding up a few dozen float32 rows may change, in gradients and weights around 0.1.
@@ -24,6 +25,7 @@ ROUNDED = {"rtol": 1.3e-6, "atol": 2e-6}
 SEED = 31415
 
 
+@needs(Capability.DDP)
 class DdpTestCase(C10dTestCase):
     """A test of ``DistributedDataParallel`` on two ranks that have joined a default group."""
 

@@ -20,7 +20,7 @@ Array = NDArray[np.generic]
 #: By the name of the operation in lower case; each reduces axis 0 and keeps the dtype, wrapping as it wraps.
 REDUCTIONS: Mapping[str, Callable[[Array], Array]] = {
     "sum": lambda stack: np.add.reduce(stack, axis=0, dtype=stack.dtype),
-    "avg": lambda stack: np.add.reduce(stack, axis=0, dtype=stack.dtype) / stack.dtype.type(len(stack)),
+    "avg": lambda stack: _average(stack),
     "product": lambda stack: np.multiply.reduce(stack, axis=0, dtype=stack.dtype),
     "min": lambda stack: np.minimum.reduce(stack, axis=0),
     "max": lambda stack: np.maximum.reduce(stack, axis=0),
@@ -28,6 +28,14 @@ REDUCTIONS: Mapping[str, Callable[[Array], Array]] = {
     "bor": lambda stack: np.bitwise_or.reduce(stack, axis=0),
     "bxor": lambda stack: np.bitwise_xor.reduce(stack, axis=0),
 }
+
+
+def _average(stack: Array) -> Array:
+    """The mean; of whole numbers without what is beyond the point, as backends divide them."""
+    total = np.add.reduce(stack, axis=0, dtype=stack.dtype)
+    if np.issubdtype(stack.dtype, np.integer):
+        return np.trunc(total / len(stack)).astype(stack.dtype)
+    return total / stack.dtype.type(len(stack))
 
 
 def combine(held: Sequence[Array], op: str) -> Array:

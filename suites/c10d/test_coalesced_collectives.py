@@ -13,8 +13,9 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import _coalescing_manager, _world
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, needs
 from suites.c10d import reference
-from suites.c10d.base import OnSubGroup, instantiate_world_sizes
+from suites.c10d.base import OnSubGroup, gloo_only, instantiate_world_sizes
 from suites.c10d.inputs import DTYPES_OF_OP, EVERYTHING, Case
 
 SHAPES = ((4, 5), (7,), (0, 3), (2, 3, 4), ())
@@ -22,6 +23,7 @@ SHAPES = ((4, 5), (7,), (0, 3), (2, 3, 4), ())
 ROW_SHAPES = ((4, 5), (7,), (2, 3, 4))
 
 
+@needs(Capability.COALESCED_TENSORS)
 class CoalescedCollectives:
     """Coalesced collectives on the default group."""
 
@@ -39,7 +41,7 @@ class CoalescedCollectives:
             self.check(case, tensor, reference.all_reduce(by_rank, op)[self.group_rank], rounded=True)
 
     def check_all_reduce_coalesced(self, op):
-        for dtype in DTYPES_OF_OP[op]:
+        for dtype in self.declared(DTYPES_OF_OP[op], "all_reduce_coalesced", op):
             with self.subTest(dtype=str(dtype)):
                 cases = [Case(dtype, shape) for shape in SHAPES]
                 held = self.held(cases, op)
@@ -67,6 +69,7 @@ class CoalescedCollectives:
         for op in ("band", "bor", "bxor"):
             self.check_all_reduce_coalesced(op)
 
+    @needs(Capability.ASYNCHRONOUS)
     def test_all_reduce_coalesced_async(self):
         # The handle is a future of the tensors, other than that of every other collective.
         cases = [Case(shape=shape) for shape in SHAPES]
@@ -91,7 +94,7 @@ class CoalescedCollectives:
         return returned
 
     def test_all_gather_coalesced(self):
-        for dtype in EVERYTHING:
+        for dtype in self.declared(EVERYTHING, "all_gather_coalesced"):
             with self.subTest(dtype=str(dtype)):
                 cases = [Case(dtype, shape) for shape in ROW_SHAPES]
                 self.assertIsNone(self.check_all_gather_coalesced(cases))
@@ -99,6 +102,7 @@ class CoalescedCollectives:
     def test_all_gather_coalesced_with_empty(self):
         self.check_all_gather_coalesced([Case(shape=shape) for shape in SHAPES])
 
+    @needs(Capability.ASYNCHRONOUS)
     def test_all_gather_coalesced_async(self):
         returned = self.check_all_gather_coalesced([Case(shape=shape) for shape in ROW_SHAPES], async_op=True)
         self.assertIsInstance(returned, torch._C.Future)
@@ -129,6 +133,7 @@ class SubGroupCoalescedCollectives(OnSubGroup, CoalescedCollectives):
     """Coalesced collectives on sub-groups."""
 
 
+@needs(Capability.COALESCED_TENSORS)
 class CoalescingManager:
     """``_coalescing_manager``, which collects calls; gloo has it where torch makes one coalesced call."""
 
@@ -157,6 +162,7 @@ class CoalescingManager:
         manager.wait()
         self.check_reduced(self.cases, self.tensors, self.terms, "sum")
 
+    @gloo_only
     def test_coalescing_manager_with_a_device(self):
         message = "Backend gloo does not implement startCoalescing"
         with self.refused(RuntimeError, message), _coalescing_manager(device=self.device):
@@ -184,6 +190,7 @@ class CoalescedBroadcasts:
                 self.check(case, tensor, case.label(root, turn % 4))
 
 
+@gloo_only
 class CoalescedRefusals:
     """What the coalesced collectives refuse before anything is sent."""
 

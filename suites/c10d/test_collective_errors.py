@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.base import HAS_ALL_TO_ALL, instantiate_world_sizes, needs_all_to_all
+from suites.c10d.base import HAS_ALL_TO_ALL, gloo_only, instantiate_world_sizes, needs_all_to_all
 from suites.c10d.inputs import COMPLEX, FLOATS, INTEGERS, REFUSED
 
 BITWISE = ("BAND", "BOR", "BXOR")
@@ -78,17 +78,20 @@ class Refusals:
 
     # dtypes and operations
 
+    @gloo_only
     def test_dtypes_that_gloo_does_not_have(self):
         for dtype in REFUSED:
             for name, call in {**self.moves(dtype), **self.reductions(dtype, "SUM")}.items():
                 with self.refused(RuntimeError, "Invalid scalar type", collective=name, dtype=str(dtype)):
                     call()
 
+    @gloo_only
     def test_gather_complex(self):
         for dtype in COMPLEX:
             with self.refused(RuntimeError, "Invalid scalar type", dtype=str(dtype)):
                 self.moves(dtype)["gather"]()
 
+    @gloo_only
     def test_bitwise_operations_on_fractions(self):
         for dtype in FLOATS:
             for op in BITWISE:
@@ -102,6 +105,7 @@ class Refusals:
                     ):
                         call()
 
+    @gloo_only
     def test_avg_without_fractions(self):
         # It is refused after the sum has been made, when that is to be divided.
         for dtype in (*INTEGERS, torch.bool):
@@ -117,6 +121,7 @@ class Refusals:
                 with self.refused(ValueError, message, collective=name, op=op):
                     self.reductions(torch.complex64, op)[name]()
 
+    @gloo_only
     def test_reduce_complex_unsupported_ops(self):
         # C++ says these; it puts the operation's number where its name should be, as a control character.
         for op in ("PRODUCT", "MIN", "MAX", *BITWISE):
@@ -130,6 +135,7 @@ class Refusals:
                 with self.refused(RuntimeError, message, collective=name, op=op):
                     self.reductions(torch.complex64, op)[name]()
 
+    @gloo_only
     def test_premul_sum(self):
         scaled = dist._make_nccl_premul_sum(2.0)
         for name, call in {
@@ -142,6 +148,7 @@ class Refusals:
 
     # roots
 
+    @gloo_only
     def test_root_out_of_range(self):
         for root in (self.world_size, -1):
             for name, call in {
@@ -223,12 +230,14 @@ class Refusals:
             with self.refused(ValueError, "Invalid usage of tensors with different dtypes", call=name):
                 call()
 
+    @gloo_only
     def test_all_gather_into_tensor_of_another_dtype(self):
         with self.refused(RuntimeError, "ProcessGroupGloo::allgather: invalid tensor type at index 0"):
             dist.all_gather_into_tensor(self.ones(2 * self.world_size, torch.float64), self.ones())
 
     # sizes that do not fit; said by the rank that has them, before anything is sent
 
+    @gloo_only
     def test_list_lengths(self):
         count = self.world_size + 1
         expected = f"expected length {self.world_size}, got {count}"
@@ -247,6 +256,7 @@ class Refusals:
             with self.refused(RuntimeError, message, expected=message):
                 call()
 
+    @gloo_only
     def test_list_lengths_of_the_root(self):
         too_many, size = self.listed(count=self.world_size + 1), self.world_size + 1
         if self.rank == 0:
@@ -255,6 +265,7 @@ class Refusals:
             with self.refused(RuntimeError, f"ProcessGroupGloo::scatter: Incorrect input list size {size}."):
                 dist.scatter(self.ones(), too_many, 0)
 
+    @gloo_only
     def test_sizes(self):
         message = "ProcessGroupGloo::allgather: invalid tensor size at index 0 (expected (2), got (3))"
         for name, call in {
@@ -266,6 +277,7 @@ class Refusals:
             with self.refused(RuntimeError, message, collective=name):
                 call()
 
+    @gloo_only
     def test_sizes_of_reduce_scatter(self):
         with self.refused(
             RuntimeError, "Check failed: outputs[0].sizes().vec() == inputs[0][i].sizes().vec()"
@@ -274,6 +286,7 @@ class Refusals:
         with self.refused(RuntimeError, "Check failed: outputShape[0] * worldSize == inputShape[0]"):
             dist.reduce_scatter_tensor(self.ones(), self.ones(2 * self.world_size + 1))
 
+    @gloo_only
     def test_sizes_of_the_root(self):
         if self.rank == 0:
             message = "invalid tensor size at index 0 (expected (2), got (3))"
@@ -283,6 +296,7 @@ class Refusals:
                 dist.scatter(self.ones(), self.listed(3), 0)
 
     @needs_all_to_all
+    @gloo_only
     def test_all_to_all_of_uneven_sizes(self):
         # Other backends move these; with gloo only all_to_all_single has uneven parts.
         uneven = [self.ones(rank + 1) for rank in range(self.world_size)]
@@ -290,6 +304,7 @@ class Refusals:
         with self.refused(RuntimeError, message):
             dist.all_to_all([torch.empty_like(one) for one in uneven], uneven)
 
+    @gloo_only
     def test_all_to_all_single_splits(self):
         whole = self.ones(self.world_size)
         with self.refused(RuntimeError, "Number of tensor splits not equal to group size"):
@@ -299,17 +314,20 @@ class Refusals:
 
     # forms that gloo does not have
 
+    @gloo_only
     def test_all_gather_into_a_stack(self):
         # The documentation has two forms of output, joined or stacked; gloo has the joined one.
         message = "ProcessGroupGloo::allgather: invalid tensor size at index 0 (expected (2), got (1, 2))"
         with self.refused(RuntimeError, message):
             dist.all_gather_into_tensor(torch.zeros(self.world_size, 2), self.ones())
 
+    @gloo_only
     def test_all_gather_of_scalars_into_a_tensor(self):
         message = "ProcessGroupGloo::allgather: invalid tensor size at index 0 (expected (), got (1))"
         with self.refused(RuntimeError, message):
             dist.all_gather_into_tensor(torch.zeros(self.world_size), torch.tensor(1.0))
 
+    @gloo_only
     def test_split_group(self):
         message = "No device associated with the default pg, not safe to split any process groups"
         with self.refused(RuntimeError, message):

@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.c10d import reference
-from suites.c10d.base import instantiate_world_sizes, needs_all_to_all
+from suites.c10d.base import gloo_only, instantiate_world_sizes, needs_all_to_all
 from suites.c10d.inputs import Case
 
 #: A column of this is a view with gaps: its elements lie three apart.
@@ -27,6 +27,7 @@ TABLE = Case(shape=(4, 3))
 COLUMN = Case(shape=(4,))
 
 
+@gloo_only
 class GappedViews:
     """Views with gaps: a column of a table."""
 
@@ -107,6 +108,7 @@ class GappedViews:
         self.check_memory(parts[self.rank])
 
 
+@gloo_only
 class OtherLayouts:
     """Tensors that are dense, but laid out in another way on another rank, or cut where no element ends."""
 

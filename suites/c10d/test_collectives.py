@@ -22,6 +22,7 @@ import torch
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, needs, require
 from suites.c10d import reference
 from suites.c10d.base import (
     HAS_ALL_TO_ALL,
@@ -58,10 +59,17 @@ class Checks:
                 with self.subTest(case=str(case), root=root):
                     check(case, root)
 
-    def each_op(self, check):
-        """Run ``check(op, case, root)`` for every operation but SUM and two of its dtypes, as a sub-test."""
+    def each_declared(self, check, operation, op):
+        """Run ``check(op, case, root)`` for every case of the dtypes that are declared for the reduction."""
+        self.each(partial(check, op), self.declared(DTYPES_OF_OP[op], operation, op))
+
+    def each_op(self, check, operation):
+        """Run ``check(op, case, root)`` for every declared reduction but SUM and two of its dtypes."""
+        require(operation=operation)
         for op in BEYOND_SUM:
-            for dtype in (DTYPES_OF_OP[op][0], DTYPES_OF_OP[op][-1]):
+            names = self.target.dtypes(operation, op)
+            dtypes = [d for d in DTYPES_OF_OP[op] if str(d).removeprefix("torch.") in names]
+            for dtype in (dtypes[0], dtypes[-1]) if dtypes else ():
                 with self.subTest(op=op, dtype=str(dtype)):
                     check(op, Case(dtype), 0)
 
@@ -165,55 +173,58 @@ class Collectives(Checks):
     """Every dense collective on the default group, synchronously, over all dtypes, shapes and layouts."""
 
     def test_broadcast(self):
-        self.each(self.check_broadcast, EVERYTHING)
+        self.each(self.check_broadcast, self.declared(EVERYTHING, "broadcast"))
 
     def test_scatter(self):
-        self.each(self.check_scatter, EVERYTHING)
+        self.each(self.check_scatter, self.declared(EVERYTHING, "scatter"))
 
     def test_gather(self):
-        self.each(self.check_gather, REALS)
+        self.each(self.check_gather, self.declared(REALS, "gather"))
 
     def test_all_gather(self):
-        self.each(self.check_all_gather, EVERYTHING)
+        self.each(self.check_all_gather, self.declared(EVERYTHING, "all_gather"))
 
     def test_all_gather_into_tensor(self):
         check = partial(self.check_all_gather_into_tensor, dist.all_gather_into_tensor)
-        self.each(check, EVERYTHING, scalars=False)
+        self.each(check, self.declared(EVERYTHING, "all_gather_into_tensor"), scalars=False)
 
     @unittest.skipUnless(hasattr(dist, "all_gather_single"), "all_gather_single is new in torch 2.13")
     def test_all_gather_single(self):
         check = partial(self.check_all_gather_into_tensor, dist.all_gather_single)
-        self.each(check, EVERYTHING, scalars=False)
+        self.each(check, self.declared(EVERYTHING, "all_gather_into_tensor"), scalars=False)
 
     def test_all_reduce_sum(self):
-        self.each(partial(self.check_all_reduce, "sum"), EVERYTHING)
+        self.each(partial(self.check_all_reduce, "sum"), self.declared(EVERYTHING, "all_reduce", "sum"))
 
     def test_reduce_sum(self):
-        self.each(partial(self.check_reduce, "sum"), EVERYTHING)
+        self.each(partial(self.check_reduce, "sum"), self.declared(EVERYTHING, "reduce", "sum"))
 
     def test_reduce_scatter(self):
-        self.each(partial(self.check_reduce_scatter, "sum"), EVERYTHING)
+        self.each(
+            partial(self.check_reduce_scatter, "sum"), self.declared(EVERYTHING, "reduce_scatter", "sum")
+        )
 
     def test_reduce_scatter_tensor(self):
         check = partial(self.check_reduce_scatter_tensor, dist.reduce_scatter_tensor, "sum")
-        self.each(check, EVERYTHING, scalars=False)
+        self.each(check, self.declared(EVERYTHING, "reduce_scatter_tensor", "sum"), scalars=False)
 
     @unittest.skipUnless(hasattr(dist, "reduce_scatter_single"), "reduce_scatter_single is new in torch 2.13")
     def test_reduce_scatter_single(self):
         check = partial(self.check_reduce_scatter_tensor, dist.reduce_scatter_single, "sum")
-        self.each(check, EVERYTHING, scalars=False)
+        self.each(check, self.declared(EVERYTHING, "reduce_scatter_tensor", "sum"), scalars=False)
 
     @needs_all_to_all
     def test_all_to_all(self):
-        self.each(self.check_all_to_all, EVERYTHING)
+        self.each(self.check_all_to_all, self.declared(EVERYTHING, "all_to_all"))
 
     def test_all_to_all_single_equal_split(self):
-        self.each(self.check_equal_split, EVERYTHING, scalars=False)
+        self.each(self.check_equal_split, self.declared(EVERYTHING, "all_to_all_single"), scalars=False)
 
+    @needs(Capability.UNEVEN_SPLITS)
     def test_all_to_all_single_unequal_split(self):
         # None from 0 to itself, and other sizes in one direction than in the other.
         splits = [[sender + 2 * receiver for receiver in self.everyone] for sender in self.everyone]
-        for dtype in EVERYTHING:
+        for dtype in self.declared(EVERYTHING, "all_to_all_single"):
             with self.subTest(dtype=str(dtype)):
                 self.check_all_to_all_single(Case(dtype, ROW_SHAPE), splits, say_splits=True)
 
@@ -234,47 +245,48 @@ class ReduceOperations(Checks):
     cases = staticmethod(dtype_cases)
 
     def test_all_reduce_avg(self):
-        self.each(partial(self.check_all_reduce, "avg"), DTYPES_OF_OP["avg"])
+        self.each_declared(self.check_all_reduce, "all_reduce", "avg")
 
     def test_all_reduce_product(self):
-        self.each(partial(self.check_all_reduce, "product"), DTYPES_OF_OP["product"])
+        self.each_declared(self.check_all_reduce, "all_reduce", "product")
 
     def test_all_reduce_min(self):
-        self.each(partial(self.check_all_reduce, "min"), DTYPES_OF_OP["min"])
+        self.each_declared(self.check_all_reduce, "all_reduce", "min")
 
     def test_all_reduce_max(self):
-        self.each(partial(self.check_all_reduce, "max"), DTYPES_OF_OP["max"])
+        self.each_declared(self.check_all_reduce, "all_reduce", "max")
 
     def test_all_reduce_band(self):
-        self.each(partial(self.check_all_reduce, "band"), DTYPES_OF_OP["band"])
+        self.each_declared(self.check_all_reduce, "all_reduce", "band")
 
     def test_all_reduce_bor(self):
-        self.each(partial(self.check_all_reduce, "bor"), DTYPES_OF_OP["bor"])
+        self.each_declared(self.check_all_reduce, "all_reduce", "bor")
 
     def test_all_reduce_bxor(self):
-        self.each(partial(self.check_all_reduce, "bxor"), DTYPES_OF_OP["bxor"])
+        self.each_declared(self.check_all_reduce, "all_reduce", "bxor")
 
     def test_reduce_avg(self):
-        self.each(partial(self.check_reduce, "avg"), DTYPES_OF_OP["avg"])
+        self.each_declared(self.check_reduce, "reduce", "avg")
 
     def test_reduce_product(self):
-        self.each(partial(self.check_reduce, "product"), DTYPES_OF_OP["product"])
+        self.each_declared(self.check_reduce, "reduce", "product")
 
     def test_reduce_min(self):
-        self.each(partial(self.check_reduce, "min"), DTYPES_OF_OP["min"])
+        self.each_declared(self.check_reduce, "reduce", "min")
 
     def test_reduce_max(self):
-        self.each(partial(self.check_reduce, "max"), DTYPES_OF_OP["max"])
+        self.each_declared(self.check_reduce, "reduce", "max")
 
     def test_reduce_bitwise(self):
         for op in ("band", "bor", "bxor"):
-            self.each(partial(self.check_reduce, op), DTYPES_OF_OP[op])
+            self.each_declared(self.check_reduce, "reduce", op)
 
     def test_reduce_scatter_ops(self):
-        self.each_op(self.check_reduce_scatter)
+        self.each_op(self.check_reduce_scatter, "reduce_scatter")
 
     def test_reduce_scatter_tensor_ops(self):
-        self.each_op(partial(self.check_reduce_scatter_tensor, dist.reduce_scatter_tensor))
+        check = partial(self.check_reduce_scatter_tensor, dist.reduce_scatter_tensor)
+        self.each_op(check, "reduce_scatter_tensor")
 
 
 class InAnotherWay(Collectives):
@@ -283,13 +295,13 @@ class InAnotherWay(Collectives):
     cases = staticmethod(few_cases)
 
     def test_all_reduce_ops(self):
-        self.each_op(self.check_all_reduce)
+        self.each_op(self.check_all_reduce, "all_reduce")
 
     def test_reduce_ops(self):
-        self.each_op(self.check_reduce)
+        self.each_op(self.check_reduce, "reduce")
 
     def test_reduce_scatter_ops(self):
-        self.each_op(self.check_reduce_scatter)
+        self.each_op(self.check_reduce_scatter, "reduce_scatter")
 
 
 class AsyncCollectives(Asynchronously, InAnotherWay):

@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 
 from harness import MultiProcessTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, current, needs
 from suites.c10d.test_python_backends import DummyProcessGroup
 
 #: Below the harness's deadline for a test.
@@ -22,17 +23,17 @@ TIMEOUT = timedelta(seconds=60)
 DEBUG = "TORCH_DISTRIBUTED_DEBUG"
 
 
-class OnGloo:
-    """A default group on gloo."""
+class InOneGroup:
+    """A default group on the target."""
 
     def init(self):
         store = dist.FileStore(self.file_name, self.world_size)
         dist.init_process_group(
-            "gloo", store=store, rank=self.rank, world_size=self.world_size, timeout=TIMEOUT
+            current().backend, store=store, rank=self.rank, world_size=self.world_size, timeout=TIMEOUT
         )
 
 
-class GroupNumbers(OnGloo):
+class GroupNumbers(InOneGroup):
     """What groups count and who is in them, at any world size."""
 
     def numbers(self, group, through):
@@ -64,16 +65,19 @@ class GroupNumbers(OnGloo):
             works[0].wait()
             self.assertEqual(late.item(), len(ranks))
 
+    @needs(Capability.SEQUENCE_NUMBERS)
     def test_sequence_num_set_default_pg_gloo(self):
         self.init()
         self.assertEqual(self.numbers(dist.group.WORLD, dist.new_group()), [0] * self.world_size)
 
+    @needs(Capability.SEQUENCE_NUMBERS)
     def test_sequence_num_set_gloo_new_group(self):
         self.init()
         group, verifier = dist.new_group([0, 1]), dist.new_group([0, 1])
         if self.rank in (0, 1):
             self.assertEqual(self.numbers(group, verifier), [0, 0])
 
+    @needs(Capability.SEQUENCE_NUMBERS)
     def test_sequence_num_incremented_gloo_default(self):
         self.init()
         self.check_incremented(list(range(self.world_size)))
@@ -118,6 +122,7 @@ class GroupNumbers(OnGloo):
             with self.assertRaisesRegex(ValueError, "not registered"):
                 translate(stranger, 0)
 
+    @needs(operation="broadcast", dtype="bool")
     def test_bool_tensors(self):
         self.init()
         held = torch.tensor([1, 0, 0, 1], dtype=torch.bool)
@@ -193,12 +198,14 @@ class FourRankCommTest(GroupNumbers, MultiProcessTestCase):
 
     world_size = 4
 
+    @needs(Capability.SEQUENCE_NUMBERS)
     def test_sequence_num_incremented_gloo_subgroup(self):
         self.init()
         self.check_incremented([0, 1, 2])
 
 
-class LargeCommTest(OnGloo, MultiProcessTestCase):
+@needs(Capability.SUB_GROUPS)
+class LargeCommTest(InOneGroup, MultiProcessTestCase):
     """Groups of four ranks that only their members make."""
 
     world_size = 4

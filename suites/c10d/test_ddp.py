@@ -21,6 +21,7 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     run_tests,
     skip_if_lt_x_gpu,
 )
+from harness.targets import needs
 from suites.c10d.ddp_base import ROUNDED, SEED, DdpTestCase
 from suites.c10d.ddp_models import (
     CHANNELS,
@@ -65,15 +66,19 @@ class DdpPlacementTest(DdpTestCase):
         """Return this rank's accelerators, when each rank has ``count`` for itself."""
         return [torch.device("cuda", self.rank * count + index) for index in range(count)]
 
+    @needs(device_type="cpu")
     def test_gloo_backend_cpu_module(self):
         self.check_training(Net(), ["cpu"])
 
+    @needs(device_type="cpu")
     def test_gloo_backend_cpu_module_grad_is_view(self):
         self.check_training(Net(), ["cpu"], view=True)
 
+    @needs(device_type="cpu")
     def test_gloo_backend_2cpu_module(self):
         self.check_training(DoubleGpuNet(["cpu"] * 2), ["cpu"] * 2)
 
+    @needs(device_type="cpu")
     def test_gloo_backend_4cpu_module(self):
         self.check_training(QuadraGpuNet(["cpu"] * 4), ["cpu"] * 4)
 
@@ -97,6 +102,7 @@ class DdpPlacementTest(DdpTestCase):
         devices = self.gpus(4)
         self.check_training(QuadraGpuNet(devices), devices, multi_device=True)
 
+    @needs(device_type="cpu")
     def test_device_ids_on_cpu(self):
         for device_ids in ([0], [torch.device("cpu")]):
             with self.refused(ValueError, ONLY_ACCELERATORS, device_ids=str(device_ids)):

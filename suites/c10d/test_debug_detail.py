@@ -13,12 +13,13 @@ import torch
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.base import C10dTestCase
+from suites.c10d.base import C10dTestCase, gloo_only
 
 #: For a rank that never comes.
 PATIENCE = timedelta(milliseconds=300)
 
 
+@gloo_only
 class DebugDetailTest(C10dTestCase):
     """Two ranks that do not do the same."""
 

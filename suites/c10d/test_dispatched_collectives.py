@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from harness import MultiProcessTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.base import HAS_ALL_TO_ALL
+from suites.c10d.base import HAS_ALL_TO_ALL, gloo_only
 
 #: Below the harness's deadline for a test.
 TIMEOUT = timedelta(seconds=60)
@@ -68,6 +68,7 @@ class ProcessGroupWithDispatchedCollectivesTests(MultiProcessTestCase):
         self.assertIn("gloo", tried)
 
 
+@gloo_only
 class GlooProcessGroupWithDispatchedCollectivesTests(ProcessGroupWithDispatchedCollectivesTests):
     """Every collective in a group of one on gloo: the rank gets its own back."""
 

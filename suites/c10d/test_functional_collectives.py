@@ -25,6 +25,7 @@ import torch.fx.experimental.symbolic_shapes
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness import MultiProcessTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import current
 
 #: Below the harness's deadline for a test.
 TIMEOUT = timedelta(seconds=60)
@@ -65,7 +66,7 @@ class CompilerTest(MultiProcessTestCase):
         super().setUpRank()
         store = dist.FileStore(self.file_name, self.world_size)
         dist.init_process_group(
-            "gloo", store=store, rank=self.rank, world_size=self.world_size, timeout=TIMEOUT
+            current().backend, store=store, rank=self.rank, world_size=self.world_size, timeout=TIMEOUT
         )
         self.board = dist.PrefixStore("board", store)
         self.group = dist.group.WORLD

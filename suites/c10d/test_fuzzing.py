@@ -14,38 +14,46 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from harness.fuzzing import ProgramTestCase, fuzz
+from harness.fuzzing import ProgramTestCase, fuzz, programs
+from harness.fuzzing.draw import backend_of
+from harness.targets import Capability, current, needs
 
 
-class OnGloo:
-    """Programs on gloo's groups, on the CPU."""
+def of_target(world_size):
+    """Return the programs of what the target declares, as hypothesis draws them."""
+    return programs(world_size, backend=backend_of(current()))
+
+
+@needs(Capability.SUB_GROUPS, Capability.ASYNCHRONOUS)
+class OnTarget:
+    """Programs on the target's groups."""
 
     @classmethod
     def backend_str(cls):
-        return "gloo"
+        return current().backend
 
     @classmethod
     def device_type(cls):
-        return "cpu"
+        return current().device_type
 
-    @fuzz(examples=60)
+    @fuzz(examples=60, strategy=of_target)
     def test_random_programs(self, program):
         self.run_program(program)
 
 
-class TwoRanksTest(OnGloo, ProgramTestCase):
+class TwoRanksTest(OnTarget, ProgramTestCase):
     """On two ranks, in one group."""
 
     world_size = 2
 
 
-class ThreeRanksTest(OnGloo, ProgramTestCase):
+class ThreeRanksTest(OnTarget, ProgramTestCase):
     """On three ranks, in four groups."""
 
     world_size = 3
 
 
-class FourRanksTest(OnGloo, ProgramTestCase):
+class FourRanksTest(OnTarget, ProgramTestCase):
     """On four ranks, in eleven groups."""
 
     world_size = 4

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.base import await_keys, instantiate_world_sizes
+from suites.c10d.base import await_keys, gloo_only, instantiate_world_sizes
 from suites.c10d.test_barriers import Barriers
 from suites.c10d.test_coalesced_collectives import CoalescedCollectives
 from suites.c10d.test_collectives import InAnotherWay
@@ -28,6 +28,7 @@ from suites.c10d.test_sparse_collectives import SparseCollectives
 from suites.c10d.test_work_handles import WorkHandles
 
 
+@gloo_only
 class Lazily:
     """Makes the group connect late."""
 

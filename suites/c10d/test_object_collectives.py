@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, needs
 from suites.c10d.base import OnSubGroup, instantiate_world_sizes
 
 #: Characters that rank r's text is longer than rank r - 1's: far more than the frame of a pickle.
@@ -29,6 +30,7 @@ def payload(rank, part=0):
     }
 
 
+@needs(Capability.OBJECTS)
 class ObjectCollectives:
     """Objects on the default group."""
 
@@ -92,6 +94,7 @@ class SubGroupObjectCollectives(OnSubGroup, ObjectCollectives):
     """Objects on sub-groups."""
 
 
+@needs(Capability.OBJECTS)
 class ObjectRefusals:
     """What the object collectives refuse, and what they do to ranks outside of a group."""
 

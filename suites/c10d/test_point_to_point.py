@@ -17,7 +17,8 @@ import torch
 import torch.distributed as dist
 
 from harness import communication_check, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.base import OnSubGroup, instantiate_world_sizes
+from harness.targets import Capability, needs
+from suites.c10d.base import OnSubGroup, gloo_only, instantiate_world_sizes
 from suites.c10d.inputs import EVERYTHING, REFUSED, Case, every_case
 
 CASE = Case()
@@ -25,6 +26,7 @@ CASE = Case()
 MESSAGES = 5
 
 
+@needs(Capability.POINT_TO_POINT)
 class PointToPoint:
     """Messages between the members of the default group, of every dtype and shape."""
 
@@ -62,7 +64,11 @@ class PointToPoint:
             self.check_exchange(CASE, sender, receiver, self.send, self.recv)
 
     def test_send_recv_every_dtype_and_shape(self):
-        cases = [case for case in every_case(*EVERYTHING, *REFUSED) if not case.transposed]
+        cases = [
+            case
+            for case in every_case(*self.declared((*EVERYTHING, *REFUSED), "send"))
+            if not case.transposed
+        ]
         for sender, receiver in self.pairs()[:1]:
             for case in cases:
                 with self.subTest(case=str(case)):
@@ -98,6 +104,7 @@ class PointToPoint:
         for sender, output in outputs.items():
             self.same(output, self.message(CASE, sender, self.group_rank))
 
+    @needs(Capability.ANY_SOURCE)
     def test_send_recv_any_source(self):
         for receiver in self.everyone:
             if self.group_rank != receiver:
@@ -110,6 +117,7 @@ class PointToPoint:
                 self.same(output, self.message(CASE, self.members.index(sources[-1]), receiver))
             self.assertEqual(sorted(sources), [rank for rank in self.members if rank != self.rank])
 
+    @needs(Capability.ANY_SOURCE)
     def test_irecv_any_source(self):
         for receiver in self.everyone:
             if self.group_rank != receiver:
@@ -123,6 +131,7 @@ class PointToPoint:
             for sender, output in zip(senders, outputs, strict=True):
                 self.same(output, self.message(CASE, sender, receiver))
 
+    @needs(Capability.TAGS)
     def test_send_recv_with_tag(self):
         # Sent by rising tag, received by falling tag.
         for sender, receiver in self.pairs():
@@ -150,6 +159,7 @@ class PointToPoint:
                     self.recv(output, self.members[sender])
                     self.same(output, message)
 
+    @gloo_only
     def test_isend_completes_when_received(self):
         # The receiver looks for the message when the sender has seen that it is not complete.
         for sender, receiver in self.pairs():
@@ -167,6 +177,7 @@ class PointToPoint:
                 self.same(output, self.message(CASE, sender, receiver))
 
     @communication_check("off")  # what it sends and what it receives differ on purpose
+    @gloo_only
     def test_recv_takes_bytes(self):
         # A shorter message fills the front of the buffer, another dtype shows through as its bytes.
         message = torch.tensor([1.0, -2.0], device=self.device)
@@ -184,6 +195,7 @@ class SubGroupPointToPoint(OnSubGroup, PointToPoint):
     """Messages between the members of sub-groups: peers are global ranks unless said to be group ranks."""
 
 
+@needs(Capability.BATCHES)
 class BatchIsendIrecv:
     """Batches of messages, started in one call."""
 
@@ -211,6 +223,7 @@ class BatchIsendIrecv:
         output, operations, expected = self.ring()
         self.check_batch(output, operations[::-1], expected)
 
+    @needs(Capability.TAGS)
     def test_batch_isend_irecv_gloo_tags(self):
         self.check_batch(*self.ring(tags=(self.rank, (self.rank - 1) % self.world_size)))
 

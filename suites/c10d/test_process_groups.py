@@ -20,7 +20,8 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from harness import MultiProcessTestCase, TestCase, load_tests, run_tests  # noqa: F401  (unittest calls it)
-from suites.c10d.base import COLLECTIVE_TIMEOUT, C10dTestCase, await_keys
+from harness.targets import Capability, current, needs
+from suites.c10d.base import COLLECTIVE_TIMEOUT, C10dTestCase, await_keys, gloo_only
 
 LOOPBACK = "127.0.0.1"
 #: While it is set, a gloo group connects two ranks when one has something for the other, and not before.
@@ -45,7 +46,7 @@ class BackendNamesTest(TestCase):
 
 
 class GlooGroupTest(C10dTestCase):
-    """Three ranks on gloo."""
+    """Three ranks."""
 
     world_size = 3
 
@@ -62,18 +63,20 @@ class GlooGroupTest(C10dTestCase):
         self.board.set(f"{where}/{self.rank}", "here")
         await_keys(self.board, (f"{where}/{rank}" for rank in self.members))
 
+    @needs(Capability.SUB_GROUPS)
     def test_get_backend(self):
-        self.assertEqual((dist.get_backend(), dist.group.WORLD.name()), ("gloo", "gloo"))
+        self.assertEqual((dist.get_backend(), dist.group.WORLD.name()), (self.backend, self.backend))
         self.assertEqual((dist.get_rank(), dist.get_world_size()), (self.rank, self.world_size))
         for ranks in ([1, 2], [0, 1, 2]):
             group = dist.new_group(ranks)
             if self.rank in ranks:
-                self.assertEqual(dist.get_backend(group), "gloo")
-                self.assertEqual(group.name(), "gloo")
+                self.assertEqual(dist.get_backend(group), self.backend)
+                self.assertEqual(group.name(), self.backend)
             else:
                 with self.assertRaisesRegex(ValueError, "Invalid process group specified"):
                     dist.get_backend(group)
 
+    @gloo_only
     def test_set_gloo_pg_timeout(self):
         group = dist.new_group(timeout=timedelta(seconds=50))
         self.assertEqual(self.gloo(group).options._timeout, timedelta(seconds=50))
@@ -81,6 +84,7 @@ class GlooGroupTest(C10dTestCase):
         self.assertEqual(self.gloo(group).options._timeout, timedelta(seconds=23))
         self.assertEqual(self.gloo().options._timeout, COLLECTIVE_TIMEOUT)
 
+    @gloo_only
     def test_timeout_that_is_set_counts(self):
         # The last rank stays away until the others have given up, which they would after a minute.
         group = dist.new_group()
@@ -91,6 +95,7 @@ class GlooGroupTest(C10dTestCase):
         self.meet("gave up")
         self.check_group_works()
 
+    @gloo_only
     def test_multi_device_constructor(self):
         # Over each of its devices the group connects all ranks, and takes them in turns.
         before = self.connections()
@@ -107,6 +112,7 @@ class GlooGroupTest(C10dTestCase):
             group.allreduce([tensor]).wait()
             self.assertEqual(tensor.item(), sum(rank + 10.0**turn for rank in self.members))
 
+    @gloo_only
     def test_connections(self):
         self.assertEqual(self.connections(), self.world_size - 1)
         with mock.patch.dict(os.environ, {LAZY_INIT: "1"}):
@@ -129,15 +135,22 @@ class GlooGroupTest(C10dTestCase):
                 dist.all_reduce(torch.ones(1))
             store = dist.PrefixStore(f"again {turn}", self.board)
             dist.init_process_group(
-                "gloo", store=store, rank=self.rank, world_size=self.world_size, timeout=COLLECTIVE_TIMEOUT
+                self.backend,
+                store=store,
+                rank=self.rank,
+                world_size=self.world_size,
+                timeout=COLLECTIVE_TIMEOUT,
             )
             self.check_group_works()
 
     def test_made_twice(self):
         with self.assertRaisesRegex(ValueError, "initialize the default process group twice"):
-            dist.init_process_group("gloo", store=self.board, rank=self.rank, world_size=self.world_size)
+            dist.init_process_group(
+                self.backend, store=self.board, rank=self.rank, world_size=self.world_size
+            )
         self.check_group_works()
 
+    @needs(Capability.SUB_GROUPS)
     def test_sub_groups_go_with_the_default_one(self):
         group = dist.new_group([0, 1])
         self.meet("made")
@@ -186,7 +199,7 @@ class PythonStoreTest(MultiProcessTestCase):
 
     def test_group_meets_in_it(self):
         dist.init_process_group(
-            "gloo",
+            current().backend,
             store=self.store,
             rank=self.rank,
             world_size=self.world_size,

@@ -16,6 +16,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, needs
 from suites.c10d.base import C10dTestCase
 from suites.c10d.ddp_base import DdpTestCase
 
@@ -42,8 +43,9 @@ def _start(event):
     return event.time_range.start
 
 
+@needs(Capability.PROFILING)
 class ProfiledTest(C10dTestCase):
-    """Two ranks on gloo."""
+    """Two ranks."""
 
     world_size = 2
 
@@ -74,8 +76,10 @@ class ProfiledTest(C10dTestCase):
                         for tensor, right in zip(filled, expected, strict=True):
                             self.same(tensor, right)
                     self.check_group_works()
-                events = events_of(seen, "gloo:")
-                self.assertEqual([event for event, _ in events], [f"gloo:{name}", "gloo:all_reduce"])
+                events = events_of(seen, f"{self.backend}:")
+                self.assertEqual(
+                    [event for event, _ in events], [f"{self.backend}:{name}", f"{self.backend}:all_reduce"]
+                )
                 self.assertEqual(events[0][1], [list(SHAPE)])
 
     def test_collectives(self):
@@ -96,8 +100,8 @@ class ProfiledTest(C10dTestCase):
             else:
                 receive(received, 0)
                 self.same(received, torch.ones(SHAPE))
-        name = "gloo:send" if self.rank == 0 else "gloo:recv"
-        self.assertEqual(events_of(seen, "gloo:"), [(name, [list(SHAPE)])])
+        name = f"{self.backend}:send" if self.rank == 0 else f"{self.backend}:recv"
+        self.assertEqual(events_of(seen, f"{self.backend}:"), [(name, [list(SHAPE)])])
 
     def test_send_recv_torch_profiler(self):
         self.check_messages(profiler, dist.send, dist.recv)
@@ -120,8 +124,8 @@ class ProfiledTest(C10dTestCase):
                 received = torch.zeros(SHAPE)
                 self.assertEqual(dist.recv(received), 0)
                 self.same(received, torch.ones(SHAPE))
-        name = "gloo:send" if self.rank == 0 else "gloo:recvAnySource"
-        self.assertEqual(events_of(seen, "gloo:"), [(name, [list(SHAPE)])])
+        name = f"{self.backend}:send" if self.rank == 0 else f"{self.backend}:recvAnySource"
+        self.assertEqual(events_of(seen, f"{self.backend}:"), [(name, [list(SHAPE)])])
 
     def test_barrier(self):
         with profiler() as seen:
@@ -129,9 +133,12 @@ class ProfiledTest(C10dTestCase):
             self.board.set(f"entered/{self.rank}", "here")
             dist.barrier()
             self.assertTrue(self.board.check(["entered/1"]))
-        self.assertEqual([name for name, _ in events_of(seen, "gloo:")], ["gloo:barrier"])
+        self.assertEqual(
+            [name for name, _ in events_of(seen, f"{self.backend}:")], [f"{self.backend}:barrier"]
+        )
 
 
+@needs(Capability.PROFILING)
 class ProfiledDdpTest(DdpTestCase):
     """What of DDP is seen."""
 
@@ -146,10 +153,12 @@ class ProfiledDdpTest(DdpTestCase):
                 self.backward_beside(plain, ddp, rows, lambda one, part: one(part).square().mean())
             self.same_gradients(plain, ddp)
             self.assertEqual(len(events_of(seen, "DistributedDataParallel.forward")), 1)
-            found.append(sorted(events_of(seen, "gloo:")))
+            found.append(sorted(events_of(seen, f"{self.backend}:")))
         # Two of gloo's threads run them. Either may be the first to begin, and either may still be noting the
         # end of its own when nobody waits for it any more and the profiler stops: not each time.
-        self.assertIn([("gloo:all_reduce", [[3 * 2]]), ("gloo:all_reduce", [[4 * 3]])], found[2:])
+        self.assertIn(
+            [(f"{self.backend}:all_reduce", [[3 * 2]]), (f"{self.backend}:all_reduce", [[4 * 3]])], found[2:]
+        )
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ class ReferenceTest(TestCase):
 
     def test_avg(self):
         self.same(reference.combine([np.array([1.0, 2j]), np.array([2.0, 4j])], "avg"), [1.5, 3j])
+        self.same(reference.combine([np.array([1, -4]), np.array([2, -1])], "avg"), [1, -2])
 
     def test_reductions_of_booleans(self):
         held = [np.array([False, False, True, True]), np.array([False, True, False, True])]

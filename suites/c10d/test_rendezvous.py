@@ -31,6 +31,7 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     run_tests,
     slow_test,
 )
+from harness.targets import current
 
 #: Below the harness's deadline for a test.
 TIMEOUT = timedelta(seconds=60)
@@ -66,7 +67,7 @@ class InitMethodsTest(MultiProcessTestCase):
 
     def check_meets(self, **how):
         """Check that a group made in this way has the ranks that it should have."""
-        dist.init_process_group("gloo", timeout=TIMEOUT, **how)
+        dist.init_process_group(current().backend, timeout=TIMEOUT, **how)
         self.assertEqual((dist.get_rank(), dist.get_world_size()), (self.rank, self.world_size))
         tensors = [torch.zeros(1) for _ in range(self.world_size)]
         dist.all_gather(tensors, torch.tensor([self.rank + 0.5]))
@@ -119,7 +120,7 @@ class InitMethodsTest(MultiProcessTestCase):
         if self.rank in present:
             with self.assertRaisesRegex(RuntimeError, "(?i)time(d )?out"):
                 dist.init_process_group(
-                    "gloo",
+                    current().backend,
                     store=dist.PrefixStore("group", store),
                     rank=self.rank,
                     world_size=self.world_size,
@@ -148,7 +149,7 @@ class RendezvousEnvTest(MultiProcessTestCase):
         root = logging.getLogger()
         before = list(root.handlers), root.level
         with mock.patch.dict(os.environ, meeting):
-            dist.init_process_group("gloo", init_method="env://", timeout=TIMEOUT)
+            dist.init_process_group(current().backend, init_method="env://", timeout=TIMEOUT)
         self.assertTrue(dist.is_initialized())
         self.assertEqual((root.handlers, root.level), before)
 
@@ -168,7 +169,7 @@ class SharedWithRpcTest(MultiProcessTestCase):
     def check_both(self, url):
         """Join a group and RPC by the same URL, and ask every rank both ways."""
         dist.init_process_group(
-            "gloo", init_method=url, rank=self.rank, world_size=self.world_size, timeout=TIMEOUT
+            current().backend, init_method=url, rank=self.rank, world_size=self.world_size, timeout=TIMEOUT
         )
         options = rpc.TensorPipeRpcBackendOptions(init_method=url)
         rpc.init_rpc(
@@ -200,7 +201,7 @@ class RefusalsTest(TestCase):
 
     def refused(self, message, *arguments, **how):
         with self.assertRaisesRegex((ValueError, RuntimeError), message):
-            dist.init_process_group("gloo", *arguments, **how)
+            dist.init_process_group(current().backend, *arguments, **how)
         self.assertFalse(dist.is_initialized())
 
     def test_unknown_scheme(self):
@@ -225,7 +226,7 @@ class RefusalsTest(TestCase):
 
     def test_store_and_init_method(self):
         with self.assertRaisesRegex(AssertionError, "(?i)cannot specify both init_method and store"):
-            dist.init_process_group("gloo", init_method="env://", store=dist.HashStore())
+            dist.init_process_group(current().backend, init_method="env://", store=dist.HashStore())
 
 
 class TimeoutTest(TestCase):
@@ -282,7 +283,8 @@ class TimeoutTest(TestCase):
         }.items():
             with self.subTest(store=kind):
                 store.set_timeout(PATIENCE)
-                dist.init_process_group("gloo", store=store, rank=0, world_size=1, timeout=PATIENCE)
+                backend = current().backend
+                dist.init_process_group(backend, store=store, rank=0, world_size=1, timeout=PATIENCE)
                 self.addCleanup(lambda: dist.is_initialized() and dist.destroy_process_group())
                 with self.assertRaisesRegex(RuntimeError, "(?i)timeout"):
                     c10d._get_default_store().get("nonexistent key")

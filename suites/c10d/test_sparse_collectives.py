@@ -13,8 +13,9 @@ import torch
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, needs
 from suites.c10d import reference
-from suites.c10d.base import Asynchronously, OnSubGroup, instantiate_world_sizes
+from suites.c10d.base import Asynchronously, OnSubGroup, gloo_only, instantiate_world_sizes
 from suites.c10d.inputs import Case
 
 SHAPE = (6, 4)
@@ -30,6 +31,7 @@ def pattern(rank):
     return matrix
 
 
+@needs(Capability.SPARSE)
 class SparseCollectives:
     """Sparse all_reduce on the default group."""
 
@@ -69,6 +71,7 @@ class SubGroupSparseCollectives(OnSubGroup, SparseCollectives):
     """Sparse all_reduce on sub-groups."""
 
 
+@gloo_only
 class SparseRefusals:
     """What there is for dense tensors only."""
 

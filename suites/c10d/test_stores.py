@@ -18,6 +18,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch.distributed as dist
 
 from harness import MultiProcessTestCase, TestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import current
 
 #: For keys that nobody sets. FileStore looks once a second; the others end when they are told to.
 SHORT = timedelta(milliseconds=20)
@@ -155,7 +156,7 @@ class FileStoreTest(StoreOperations, TestCase):
         # A second group over the file of the first: its keys have the names of the first one's.
         for turn in range(2):
             store = dist.FileStore(self.path, 1)
-            dist.init_process_group("gloo", store=store, rank=0, world_size=1, timeout=LONG)
+            dist.init_process_group(current().backend, store=store, rank=0, world_size=1, timeout=LONG)
             self.assertEqual(dist.get_world_size(), 1, turn)
             dist.destroy_process_group()
 

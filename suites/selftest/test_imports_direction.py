@@ -100,7 +100,7 @@ TABLE = (
         "fuzzing",
         ("fuzzing",),
         (
-            *(*LOW, "test case", "requirements", "ranks.modes", "cases"),
+            *(*LOW, "test case", "requirements", "targets", "ranks.modes", "cases"),
             *("communication.reference", "communication.element_types"),
         ),
     ),

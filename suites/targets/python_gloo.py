@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future as Result
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotInTime
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +23,16 @@ import torch.distributed as dist
 from torch import Tensor
 
 from harness.targets import Capability, Target, collectives, operations
-from harness.targets.target import BOOL, COMPLEX, FLOATS, INTEGERS, MESSAGES, MOVING
+from harness.targets.target import (
+    BOOL,
+    COMPLEX,
+    DEFINED_FOR,
+    FLOATS,
+    INTEGERS,
+    MESSAGES,
+    MOVING,
+    RARE_INTEGERS,
+)
 
 NAME = "python_gloo"
 
@@ -60,7 +70,10 @@ class ThreadWork(dist._Work):  # type: ignore[misc]  # torch gives its class no 
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         limit = timeout if timeout > timedelta(0) else self._timeout
-        self._running.result(limit.total_seconds())
+        try:
+            self._running.result(limit.total_seconds())
+        except NotInTime:
+            raise RuntimeError(f"{NAME}: a call timed out after {limit.total_seconds():g} s") from None
         return True
 
     def is_completed(self) -> bool:
@@ -202,8 +215,9 @@ class PythonGloo(dist.ProcessGroup):
         return [self.all_gather_single(*pair, opts) for pair in zip(outputs, inputs, strict=True)][-1]
 
     def reduce_scatter_single_coalesced(
-        self, outputs: list[Tensor], inputs: list[Tensor], opts: Any
+        self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None
     ) -> ThreadWork:
+        opts = opts or dist.ReduceScatterOptions()
         return [self.reduce_scatter_single(*pair, opts) for pair in zip(outputs, inputs, strict=True)][-1]
 
     # Their names before torch 2.13.
@@ -352,10 +366,9 @@ def create(store: dist.Store, rank: int, size: int, timeout: timedelta) -> Pytho
 
 dist.Backend.register_backend(NAME, create, devices=["cpu"])
 
-_WHOLE = INTEGERS | {"int16"}
-_NUMBERS = FLOATS | _WHOLE | BOOL | COMPLEX
-_BYTES = _NUMBERS | {"uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2"}
-_REDUCTIONS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor", "premul_sum")
+_NUMBERS = FLOATS | INTEGERS | {"int16"} | BOOL | COMPLEX
+_BYTES = _NUMBERS | RARE_INTEGERS | {"float8_e4m3fn", "float8_e5m2"}
+_REDUCTIONS = {**DEFINED_FOR, "avg": _NUMBERS - BOOL, "product": _NUMBERS}
 
 TARGET = Target(
     NAME,
