@@ -76,6 +76,7 @@ class Capability(enum.Enum):
     SEQUENCE_NUMBERS = "sequence numbers of collectives"
     PROFILING = "collectives in the profiler's events"
     DDP = "DistributedDataParallel"
+    BUILTIN_COMM_HOOKS = "DDP's communication hooks of C++"
     INDUCTOR = "functions compiled by inductor"
 
 

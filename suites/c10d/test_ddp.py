@@ -21,7 +21,7 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     run_tests,
     skip_if_lt_x_gpu,
 )
-from harness.targets import needs
+from harness.targets import Capability, needs
 from suites.c10d.ddp_base import ROUNDED, SEED, DdpTestCase
 from suites.c10d.ddp_models import (
     CHANNELS,
@@ -140,9 +140,11 @@ class DdpGradientTest(DdpTestCase):
         self.assertEqual(actual.coalesce().indices(), expected.coalesce().indices())
         self.assertEqual(actual.to_dense(), expected.to_dense(), **ROUNDED)
 
+    @needs(Capability.SPARSE)
     def test_sparse_gradients(self):
         self.check_sparse_gradients(view=False)
 
+    @needs(Capability.SPARSE)
     def test_sparse_gradients_grad_is_view(self):
         self.check_sparse_gradients(view=True)
 

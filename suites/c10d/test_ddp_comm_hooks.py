@@ -28,6 +28,7 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     run_tests,
     skip_if_lt_x_gpu,
 )
+from harness.targets import Capability, needs
 from suites.c10d.ddp_base import DdpTestCase
 from suites.c10d.ddp_models import ModuleForDdpCommHook
 
@@ -129,9 +130,11 @@ class DdpCommHookTest(CommHookTestCase):
         self.check_gradients(ddp, 2 * EACH)
         self.check_gradients(ddp, 2 * SCALED, scale=self.rank + 1)
 
+    @needs(Capability.BUILTIN_COMM_HOOKS)
     def test_builtin_ddp_comm_hooks_cpu(self):
         self.check_builtin(view=False)
 
+    @needs(Capability.BUILTIN_COMM_HOOKS)
     def test_builtin_ddp_comm_hooks_cpu_grad_is_view(self):
         self.check_builtin(view=True)
 
@@ -202,6 +205,7 @@ class DdpCommHookTest(CommHookTestCase):
             self.assertEqual(seen, expected)
             self.same_gradients(plain, ddp)
 
+    @needs(Capability.SPARSE)
     def test_ddp_comm_hook_sparse_gradients(self):
         # Each rank looks up its own row, and row 5; the sums come with the rows of both.
         model = nn.EmbeddingBag(10, 3, sparse=True, mode="sum").to(self.device)

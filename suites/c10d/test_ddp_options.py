@@ -19,6 +19,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.parallel.distributed import _BufferCommHookLocation, _MixedPrecision
 
 from harness import load_tests, requires_cuda, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, needs
+from suites.c10d.base import gloo_only
 from suites.c10d.ddp_base import ROUNDED, DdpTestCase
 from suites.c10d.ddp_models import Net
 from suites.c10d.inputs import EXACTLY
@@ -141,10 +143,15 @@ class MismatchTest(DdpTestCase):
             r"DDP expects same model across all ranks, but Rank \d has \d params",
         )
 
+    @needs(Capability.TIMEOUTS)
     def test_ddp_model_diff_shape_across_ranks(self):
         """The rank whose shapes are not rank 0's says so; rank 0 waits for its answer to no end."""
         group = dist.new_group(timeout=timedelta(seconds=1))
-        message = "sizes of the same param in process 0" if self.rank else "Timed out waiting 1000ms"
+        message = (
+            "sizes of the same param in process 0"
+            if self.rank
+            else self.timed_out("Timed out waiting 1000ms")
+        )
         with self.assertRaisesRegex(RuntimeError, message):
             self.wrap(nn.Linear(2, 2 + self.rank), process_group=group)
 
@@ -256,6 +263,7 @@ class LoggingTest(DdpTestCase):
         loss(ddp, self.draw(ROWS, 2)).backward()
         self.assertEqual(self.logged(ddp, "comm_hook"), "allreduce_hook")
 
+    @gloo_only
     def test_ddp_environment_dump(self):
         """``TORCH_DISTRIBUTED_DEBUG`` and its like are in the log as they were when DDP was made."""
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"

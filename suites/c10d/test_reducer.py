@@ -19,6 +19,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, needs
 from suites.c10d.base import C10dTestCase
 from suites.c10d.ddp_base import ROUNDED, SEED
 from suites.c10d.inputs import EXACTLY
@@ -43,6 +44,7 @@ class Layers(nn.Module):
         return self.fc3(x)
 
 
+@needs(Capability.DDP)
 class ReducerBodies:
     """Reducers over the default group, whatever its size; inputs differ by rank."""
 
@@ -189,6 +191,7 @@ class ReducerBodies:
         offsets = [g.storage_offset() for g in gradients]
         self.assertEqual(sorted(offsets), [0, 20, 120])
 
+    @needs(Capability.SPARSE)
     def test_sparse_gradients(self):
         """A parameter that was announced with sparse gradients gets the sum over ranks, divided by them."""
         table = nn.Embedding(6, 2, sparse=True).to(self.device)

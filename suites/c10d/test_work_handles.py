@@ -110,7 +110,7 @@ class WorkHandles:
         last, started = self.members[-1], None
         if self.rank != last:
             started = self.start_all_reduce(held)
-            with self.refused(RuntimeError, "Operation timed out!" if self.backend == "gloo" else ""):
+            with self.refused(RuntimeError, self.timed_out("Operation timed out!")):
                 started[1].wait(SHORT)
         self.come_last(last, "waited in vain", self.members)
         tensor, work = started or self.start_all_reduce(held)

@@ -11,6 +11,7 @@ the ranks that take part, and arithmetic on what has come. It runs in one thread
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future as Result
 from concurrent.futures import ThreadPoolExecutor
@@ -58,15 +59,7 @@ class ThreadWork(dist._Work):  # type: ignore[misc]  # torch gives its class no 
     def __init__(self, running: Result[None], outputs: Sequence[Tensor], timeout: timedelta) -> None:
         super().__init__()
         self._running, self._outputs, self._timeout = running, list(outputs), timeout
-        self._future: torch.futures.Future[list[Tensor]] = torch.futures.Future()
-        running.add_done_callback(self._tell)
-
-    def _tell(self, running: Result[None]) -> None:
-        error = running.exception()
-        if error is None:
-            self._future.set_result(self._outputs)
-        else:
-            self._future.set_exception(error)
+        self._future: torch.futures.Future[list[Tensor]] | None = None
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         limit = timeout if timeout > timedelta(0) else self._timeout
@@ -93,7 +86,21 @@ class ThreadWork(dist._Work):  # type: ignore[misc]  # torch gives its class no 
         self.wait()
 
     def get_future(self) -> torch.futures.Future[list[Tensor]]:
+        if self._future is None:
+            self._future = torch.futures.Future()
+            self._running.add_done_callback(self._complete)
         return self._future
+
+    def _complete(self, running: Result[None]) -> None:
+        # What users have the future do may call collectives and wait: not in the thread that runs them.
+        threading.Thread(target=self._set_future, args=(running.exception(),), daemon=True).start()
+
+    def _set_future(self, error: BaseException | None) -> None:
+        assert self._future is not None
+        if error is None:
+            self._future.set_result(self._outputs)
+        else:
+            self._future.set_exception(error)
 
 
 class PythonGloo(dist.ProcessGroup):
@@ -103,11 +110,26 @@ class PythonGloo(dist.ProcessGroup):
         super().__init__(rank, size)
         self._rank, self._size, self._timeout = rank, size, timeout
         self._transport = dist.ProcessGroupGloo(dist.PrefixStore("transport", store), rank, size, timeout)
+        self._group_name = self._description = ""
         self._calls = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=NAME)
 
     def getBackendName(self) -> str:
         return NAME
+
+    # torch keeps the name and description of a group with its backends; this one has none.
+
+    def setGroupName(self, name: str) -> None:
+        self._group_name = name
+
+    def getGroupName(self) -> str:
+        return self._group_name
+
+    def setGroupDesc(self, description: str) -> None:
+        self._description = description
+
+    def getGroupDesc(self) -> str:
+        return self._description
 
     # One rank's tensors go to all, to one, or part by part.
 
@@ -240,7 +262,8 @@ class PythonGloo(dist.ProcessGroup):
 
     def barrier(self, opts: Any = None) -> ThreadWork:
         word = torch.zeros(1)
-        return self._start([], lambda: self._reduce_to_all(word, _Reduction(dist.ReduceOp.SUM, [word])))
+        op = _Reduction(dist.ReduceOp.SUM, [word])
+        return self._start([], lambda: self._reduce_to_all(word, op), getattr(opts, "timeout", None))
 
     def _set_sequence_number_for_group(self) -> None:
         self._calls = 0
@@ -256,16 +279,22 @@ class PythonGloo(dist.ProcessGroup):
 
     # How it is done.
 
-    def _start(self, outputs: Sequence[Tensor], run: Callable[[], object]) -> ThreadWork:
-        """Runs in the group's thread, after all that was started before."""
+    def _start(
+        self, outputs: Sequence[Tensor], run: Callable[[], object], timeout: timedelta | None = None
+    ) -> ThreadWork:
+        """Runs in the group's thread, after all that was started before.
+
+        ``timeout`` is the call's own; torch has a negative one for none.
+        """
         self._calls += 1
+        limit = timeout if timeout is not None and timeout > timedelta(0) else self._timeout
 
         def body() -> None:
             # Only in inference mode may a thread write to tensors of either kind; autograd sees none of it.
             with torch.inference_mode():
                 run()
 
-        return ThreadWork(self._thread.submit(body), outputs, self._timeout)
+        return ThreadWork(self._thread.submit(body), outputs, limit)
 
     def _exchange(self, sent: dict[int, Tensor], received: dict[int, Tensor]) -> None:
         """Sends and receives at once, a tensor a rank; returns when all are done. Empty ones are not sent."""
