@@ -157,7 +157,7 @@ VARIABLES = (
     Variable(
         EnvVar.PLUGIN,
         "module",
-        "registers that backend or device, and has its TARGET; imported before tests are",
+        "registers that backend or device, and has its TARGET; imported before tests run",
     ),
     Variable(
         EnvVar.STATE_DIR,

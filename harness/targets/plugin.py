@@ -1,7 +1,8 @@
 """Imports the plugin, a module that registers a backend or a device, and finds its target.
 
-The plugin is imported once a process, before the test's module: by the runner's zygote, by the server of
-ranks, and by ranks that are new interpreters.
+The plugin is imported once a process, before any test runs: by the runner's zygote, by a server of ranks and
+by ranks that are new interpreters before the test's module; by pytest before collection; elsewhere by
+``load_tests`` and ``run_tests``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,36 @@
+"""Tests whether a run's target is found out to be impossible before anything is imported for it."""
+
+from __future__ import annotations
+
+import os
+import unittest
+from unittest import mock
+
+from harness.runner import target_check
+
+NONE = {"HARNESS_BACKEND": "", "HARNESS_DEVICE": "", "HARNESS_PLUGIN": "", "BACKEND": ""}
+
+
+class ProblemTest(unittest.TestCase):
+    """``problem``; whole runs are in ``suites/selftest/targets/test_current.py``."""
+
+    def check(self, environ: dict[str, str], *, clean: bool = True) -> str:
+        """Returns what it says in a process that can be forked, or cannot, after the plugin's import."""
+        with (
+            mock.patch.dict(os.environ, {**NONE, **environ}),
+            mock.patch.object(target_check, "is_clean", lambda: clean),
+        ):
+            return target_check.problem(os.environ)
+
+    def test_problems(self) -> None:
+        """Nothing is wrong without a plug, whatever the process is like."""
+        self.assertEqual(self.check({}, clean=False), "")
+        self.assertEqual(self.check({"HARNESS_BACKEND": "gloo"}), "")
+        self.assertIn("nonesuch is unknown", self.check({"HARNESS_BACKEND": "nonesuch"}))
+        self.assertIn(
+            "importing the plugin json starts threads", self.check({"HARNESS_PLUGIN": "json"}, clean=False)
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,99 @@
+"""Tests plugins: their import, the targets that they have, and which of them was asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+import types
+import unittest
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.settings import EnvVar
+from harness.targets.plugin import choose, import_plugin, targets_of
+from harness.targets.target import Target
+from suites.selftest.targets import plugins
+
+ONE, TWO, THREE = (Target(*names, {}) for names in (("one", "cpu"), ("two", "cpu"), ("two", "cuda")))
+
+
+class ImportTest(unittest.TestCase):
+    """``import_plugin``."""
+
+    def setUp(self) -> None:
+        """Makes a directory from which modules can be imported until the test is over."""
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+        sys.path.insert(0, directory.name)
+        self.addCleanup(sys.path.remove, directory.name)
+
+    def imported(self, name: str, source: str) -> types.ModuleType | None:
+        """Writes a module and imports it as a plugin."""
+        plugins.write(self.directory, name, source)
+        importlib.invalidate_caches()
+        self.addCleanup(sys.modules.pop, name, None)
+        return import_plugin({EnvVar.PLUGIN: name})
+
+    def test_import(self) -> None:
+        """It is imported once, under its name; none is where none is named."""
+        module = self.imported("plugin_that_counts", "import sys\nNUMBER = len(sys.modules)\n")
+        assert module is not None
+        self.assertIs(import_plugin({EnvVar.PLUGIN: " plugin_that_counts "}), module)
+        self.assertIsNone(import_plugin({}))
+        self.assertIsNone(import_plugin({EnvVar.PLUGIN: ""}))
+
+    def test_failures(self) -> None:
+        """Any failure of the import is one line, with the place in the plugin."""
+        for name, source, said in (
+            ("plugin_with_fault", "x = 1 / 0\n", r"ZeroDivisionError: division by zero \(.*fault.py:1\)"),
+            ("plugin_of_absent", "import absent_of_all\n", "No module named 'absent_of_all'"),
+            ("plugin_of_words", "raise ValueError('two\\nlines')\n", "ValueError: two "),
+        ):
+            with self.subTest(plugin=name), self.assertRaisesRegex(UsageError, said) as caught:
+                self.imported(name, source)
+            self.assertEqual(len(str(caught.exception).splitlines()), 1)
+        with self.assertRaisesRegex(UsageError, "^the plugin nonesuch does not import: .* 'nonesuch'$"):
+            import_plugin({EnvVar.PLUGIN: "nonesuch"})
+
+
+class ChoiceTest(unittest.TestCase):
+    """``targets_of`` and ``choose``."""
+
+    def test_targets(self) -> None:
+        """TARGET, TARGETS, both or neither."""
+        for names, expected in (
+            ({}, ()),
+            ({"TARGET": ONE}, (ONE,)),
+            ({"TARGETS": [ONE, TWO]}, (ONE, TWO)),
+            ({"TARGET": ONE, "TARGETS": (TWO,)}, (ONE, TWO)),
+        ):
+            self.assertEqual(targets_of(types.SimpleNamespace(__name__="x", **names)), expected)  # type: ignore[arg-type]  # has what is read
+        for names in ({"TARGET": "gloo"}, {"TARGETS": ("gloo",)}, {"TARGETS": 3}):
+            with self.subTest(names=names), self.assertRaises(UsageError):
+                targets_of(types.SimpleNamespace(__name__="x", **names))  # type: ignore[arg-type]  # the same
+
+    def test_choose(self) -> None:
+        """The only one that fits; one line where none or several do."""
+        every = (ONE, TWO, THREE)
+        for targets, backend, device_type, expected in (
+            ((), "x", None, None),
+            ((ONE,), None, None, ONE),
+            (every, "one", None, ONE),
+            (every, None, "cuda", THREE),
+            (every, "two", "cpu", TWO),
+        ):
+            self.assertIs(choose(targets, backend, device_type, where="it"), expected)
+        for backend, device_type, said in (
+            (None, None, r"several targets \(one on cpu, two on cpu, two on cuda\): say which"),
+            ("two", None, r"several targets \(two on cpu, two on cuda\)"),
+            ("three", None, "it has no target three; it has one on cpu"),
+            ("one", "cuda", "it has no target one on cuda"),
+        ):
+            with self.subTest(backend=backend), self.assertRaisesRegex(UsageError, said):
+                choose(every, backend, device_type, where="it")
+
+
+if __name__ == "__main__":
+    unittest.main()
