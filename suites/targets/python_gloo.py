@@ -389,8 +389,14 @@ def _cut(tensor: Tensor, parts: int) -> list[Tensor]:
 
 
 def create(store: dist.Store, rank: int, size: int, timeout: timedelta) -> PythonGloo:
-    """Makes a group, as torch asks for one."""
-    return PythonGloo(store, rank, size, timeout)
+    """Makes a group, as torch asks for one; returns when all its ranks are connected.
+
+    A rank that leaves before that would break the transport under another that still connects.
+    """
+    group = PythonGloo(store, rank, size, timeout)
+    group.barrier().wait()
+    group._set_sequence_number_for_group()
+    return group
 
 
 dist.Backend.register_backend(NAME, create, devices=["cpu"])

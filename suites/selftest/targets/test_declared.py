@@ -18,7 +18,7 @@ class Sample(unittest.TestCase):
 
     @declared.needs(Capability.OBJECTS, operation="all_reduce", reduction="sum", dtype="float32")
     def test_declared(self) -> None:
-        """Runs."""
+        """Runs to its end."""
 
     @declared.needs(Capability.STACKED_OUTPUTS)
     def test_undeclared(self) -> None:
@@ -26,7 +26,7 @@ class Sample(unittest.TestCase):
         self.fail("it ran")
 
     def test_required(self) -> None:
-        """Skips itself."""
+        """Skips itself by a call."""
         declared.require(operation="all_reduce", reduction="premul_sum")
         self.fail("it went on")
 
