@@ -67,6 +67,8 @@ class ThreadWork(dist._Work):  # type: ignore[misc]  # torch gives its class no 
             self._running.result(limit.total_seconds())
         except NotInTime:
             raise RuntimeError(f"{NAME}: a call timed out after {limit.total_seconds():g} s") from None
+        if self._future is not None:
+            self._future.wait()  # DDP reads its value after it has waited for the handle
         return True
 
     def is_completed(self) -> bool:
@@ -88,7 +90,10 @@ class ThreadWork(dist._Work):  # type: ignore[misc]  # torch gives its class no 
     def get_future(self) -> torch.futures.Future[list[Tensor]]:
         if self._future is None:
             self._future = torch.futures.Future()
-            self._running.add_done_callback(self._complete)
+            if self._running.done():
+                self._set_future(self._running.exception())
+            else:
+                self._running.add_done_callback(self._complete)
         return self._future
 
     def _complete(self, running: Result[None]) -> None:
