@@ -12,6 +12,7 @@ the ranks that take part, and arithmetic on what has come. It runs in one thread
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future as Result
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +40,8 @@ NAME = "python_gloo"
 
 # gloo tells messages apart by tags; the exchanges of collectives are on one that no user's message has.
 _EXCHANGE_TAG = 2**30
+# Handles that a group keeps alive: more than one step of a model starts here.
+_KEPT_HANDLES = 256
 
 _ARITHMETIC: dict[dist.ReduceOp.RedOpType, Callable[[Tensor, Tensor], Tensor]] = {
     dist.ReduceOp.SUM: torch.add,
@@ -117,6 +120,8 @@ class PythonGloo(dist.ProcessGroup):
         self._transport = dist.ProcessGroupGloo(dist.PrefixStore("transport", store), rank, size, timeout)
         self._group_name = self._description = ""
         self._calls = 0
+        # Where C++ alone keeps a handle, as for DDP's join, its methods in Python are gone.
+        self._handles: deque[ThreadWork] = deque(maxlen=_KEPT_HANDLES)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=NAME)
 
     def getBackendName(self) -> str:
@@ -299,7 +304,9 @@ class PythonGloo(dist.ProcessGroup):
             with torch.inference_mode():
                 run()
 
-        return ThreadWork(self._thread.submit(body), outputs, limit)
+        work = ThreadWork(self._thread.submit(body), outputs, limit)
+        self._handles.append(work)
+        return work
 
     def _exchange(self, sent: dict[int, Tensor], received: dict[int, Tensor]) -> None:
         """Sends and receives at once, a tensor a rank; returns when all are done. Empty ones are not sent."""

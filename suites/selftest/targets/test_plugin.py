@@ -70,9 +70,9 @@ class ChoiceTest(unittest.TestCase):
             ({"TARGET": ONE, "TARGETS": (TWO,)}, (ONE, TWO)),
         ):
             self.assertEqual(targets_of(types.SimpleNamespace(__name__="x", **names)), expected)  # type: ignore[arg-type]  # has what is read
-        for names in ({"TARGET": "gloo"}, {"TARGETS": ("gloo",)}, {"TARGETS": 3}):
-            with self.subTest(names=names), self.assertRaises(UsageError):
-                targets_of(types.SimpleNamespace(__name__="x", **names))  # type: ignore[arg-type]  # the same
+        for wrong in ({"TARGET": "gloo"}, {"TARGETS": ("gloo",)}, {"TARGETS": 3}):
+            with self.subTest(names=wrong), self.assertRaises(UsageError):
+                targets_of(types.SimpleNamespace(__name__="x", **wrong))  # type: ignore[arg-type]  # the same
 
     def test_choose(self) -> None:
         """The only one that fits; one line where none or several do."""
