@@ -44,6 +44,9 @@ settings = st.builds(
     examples=st.none() | st.integers(1, 10**6),
     slow=st.booleans(),
     timeout_multiplier=st.floats(min_value=0, max_value=LARGEST_MULTIPLIER, exclude_min=True),
+    backend=st.none() | st.sampled_from(("gloo", "mine")),
+    device=st.none() | st.just("cuda"),
+    plugin=st.none() | st.sampled_from(("mine", "package.module")),
 )
 
 
@@ -74,6 +77,9 @@ class FromEnvironTest(unittest.TestCase):
             ("HARNESS_SKIP_GRACE", " 3 ", "skip_grace_s", 3.0),
             ("HARNESS_PDB_RANK", "3", "pdb_rank", 3),
             ("HARNESS_EXAMPLES", "5000", "examples", 5000),
+            ("HARNESS_BACKEND", "Mine", "backend", "mine"),
+            ("HARNESS_DEVICE", "cuda", "device", "cuda"),
+            ("HARNESS_PLUGIN", "package.module", "plugin", "package.module"),
             ("PYTORCH_TEST_WITH_SLOW", "1", "slow", True),
             ("PYTORCH_TEST_WITH_SLOW", "0", "slow", False),
             ("PYTORCH_TEST_WITH_SLOW", "yes", "slow", False),

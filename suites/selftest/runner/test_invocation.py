@@ -272,6 +272,8 @@ class CommandTest(unittest.TestCase):
             ([], {"HARNESS_TIMEOUT_MULTIPLIER": "0.5"}, " --timeout-multiplier 0.5"),
             (["--examples=9", "--ranks=local"], {}, " --examples 9 --ranks local"),
             (["--slow", "--strict", "--drop-in"], {}, " --slow --strict --drop-in"),
+            (["--plugin=a.b", "--backend=Mine"], {}, " --backend mine --plugin a.b"),
+            ([], {"HARNESS_DEVICE": "cuda"}, " --device cuda"),
             ([], {"HARNESS_SEED": "3", "HARNESS_STRICT": "1"}, " --seed 3 --strict"),
             ([], {"HARNESS_TIMEOUT": "9", "HARNESS_EXAMPLES": "5"}, " --timeout 9 --examples 5"),
             (["--drop-in"], {"DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": "900"}, " --drop-in"),
