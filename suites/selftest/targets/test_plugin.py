@@ -18,8 +18,8 @@ from suites.selftest.targets import plugins
 ONE, TWO, THREE = (Target(*names, {}) for names in (("one", "cpu"), ("two", "cpu"), ("two", "cuda")))
 
 
+class ImportTest(unittest.TestCase):
     """The import of a plugin, and what is said where it fails."""
-    """``import_plugin``."""
 
     def setUp(self) -> None:
         """Makes a directory from which modules can be imported until the test is over."""
