@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from harness.calls import Kind
+from harness.communication.reduce_operations import last, number_in, number_of
 
 # The public name of each operation, by ProcessGroup's method. torch 2.13's Python code calls methods with
 # "single" in their names; earlier versions call the older names, which 2.13 still has.
@@ -239,7 +240,10 @@ def quick_key(
         if all_reduce is not None and len(args) == 2 and type(args[1]) is all_reduce and len(args[0]) == 1:
             # The most frequent call, read in half the time.
             ((tensor,), options) = args
-            told: Any = (operation, tensor.dtype, tensor.shape, type(tensor), hash(options.reduceOp))
+            of, number = last.given  # as in number_in, without the price of another call
+            if of is not options:
+                number = number_in(options)
+            told: Any = (operation, tensor.dtype, tensor.shape, type(tensor), number)
             return told, options.asyncOp
         found: list[Hashable] = [operation]
         own_work = message
@@ -253,8 +257,8 @@ def quick_key(
                 found.append((given.dtype, given.shape, kind))
             else:  # the options, or an operation in their place
                 own_work = getattr(given, "asyncOp", own_work)
-                if reduces:  # its hash is its number, in a third of the time that its name or number takes
-                    found.append(hash(getattr(given, "reduceOp", given)))
+                if reduces:
+                    found.append(number_in(given))
                 elif rooted:
                     found.append(getattr(given, "rootRank", None))
                 elif timed:
@@ -286,30 +290,4 @@ def key_of(operation: str, arguments: Arguments) -> tuple[Any, ...]:
     a = arguments
     shapes = tuple((t.dtype, t.shape) for t in (*a.inputs, *a.outputs))
     numbers = (len(a.inputs), a.root, a.peer, a.tag, a.sent, a.received, a.timeout_s)
-    return (operation, shapes, numbers, _reduce_number(a.reduce_op))
-
-
-def _reduce_number(reduce_op: Any) -> Any:
-    """A hashable stand-in for a reduce operation: its name takes microseconds."""
-    plain = getattr(reduce_op, "op", reduce_op)
-    if plain is None or type(plain) is str:
-        return plain
-    return plain() if _is_operators(reduce_op) else int(plain)
-
-
-def _is_operators(reduce_op: Any) -> bool:
-    """Whether this is a reduce operation as operators get it, which tells no more than its number."""
-    return type(reduce_op).__name__ == "ScriptObject"
-
-
-def reduce_name(reduce_op: Any) -> str:
-    """The name of a reduce operation: "SUM"; "" for None."""
-    if reduce_op is None or isinstance(reduce_op, str):
-        return (reduce_op or "").upper()
-    if _is_operators(reduce_op):
-        return _REDUCE_OPS.get(reduce_op.op(), "")
-    return str(getattr(reduce_op, "op", reduce_op).name).upper()
-
-
-# torch's numbers of reduce operations.
-_REDUCE_OPS = dict(enumerate(("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")))
+    return (operation, shapes, numbers, number_of(a.reduce_op))

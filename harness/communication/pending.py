@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.communication.arguments import Arguments, reduce_name
+from harness.communication.arguments import Arguments
+from harness.communication.reduce_operations import name_of
 
 # Calls that are watched at a time; each keeps its tensors alive until it is waited for.
 MOST = 64
@@ -36,14 +37,21 @@ class MemoryUse:
 class _Pending:
     """A call under way; it finds out which memory it uses when another one may share that."""
 
-    __slots__ = ("_arguments", "_operation", "_place", "_uses", "tensors", "versions", "work")
+    __slots__ = ("_arguments", "_given", "_operation", "_place", "_uses", "tensors", "versions", "work")
 
     def __init__(
-        self, operation: str, place: str, tensors: list[Any], arguments: Callable[[], Arguments], work: Any
+        self,
+        operation: str,
+        place: str,
+        tensors: list[Any],
+        arguments: Callable[..., Arguments],
+        given: tuple[Any, ...],
+        work: Any,
     ) -> None:
         self._operation = operation
         self._place = place
         self._arguments = arguments
+        self._given = given
         self._uses: tuple[MemoryUse, ...] | None = None
         self.work = work
         self.tensors = tensors
@@ -59,7 +67,7 @@ class _Pending:
     def uses(self) -> tuple[MemoryUse, ...]:
         """The memory that the call uses."""
         if self._uses is None:
-            arguments = self._arguments()
+            arguments = self._arguments(*self._given)
             writes_inputs = self._operation in _WRITES_INPUTS
             inputs = uses(arguments.inputs, writes=writes_inputs)
             self._uses = (*inputs, *uses(arguments.outputs, writes=True))
@@ -73,7 +81,7 @@ class _Pending:
         if [t._version for t in self.tensors] == self.versions:
             return False
         changed = [t for t, before in zip(self.tensors, self.versions, strict=True) if t._version != before]
-        arguments = self._arguments()
+        arguments = self._arguments(*self._given)
         if touches_versions(self._operation, arguments):
             return False
         inputs = {id(t) for t in arguments.inputs}
@@ -91,13 +99,19 @@ class PendingCalls:
         self.calls.clear()
 
     def began(
-        self, operation: str, place: str, tensors: list[Any], arguments: Callable[[], Arguments], work: Any
+        self,
+        operation: str,
+        place: str,
+        tensors: list[Any],
+        arguments: Callable[..., Arguments],
+        given: tuple[Any, ...],
+        work: Any,
     ) -> Sequence[str]:
-        """Watches a call that is given ``tensors``, and in what order ``arguments`` says if need be.
+        """Watches a call that is given ``tensors``, and in what order ``arguments(*given)`` says if need be.
 
         Returns a line for each call under way on whose memory it writes, or the reverse.
         """
-        call = _Pending(operation, place, tensors, arguments, work)
+        call = _Pending(operation, place, tensors, arguments, given, work)
         pending = self.calls
         found = (
             [_overlap_text(call, other) for other in pending.values() if _overlap(call, other)]
@@ -122,7 +136,7 @@ class PendingCalls:
 
 def touches_versions(operation: str, arguments: Arguments) -> bool:
     """Whether the backend itself writes to the inputs by operators: it divides, or copies a flat buffer."""
-    return operation == "all_reduce_coalesced" or reduce_name(arguments.reduce_op) in ("AVG", "PREMUL_SUM")
+    return operation == "all_reduce_coalesced" or name_of(arguments.reduce_op) in ("AVG", "PREMUL_SUM")
 
 
 def uses(tensors: Sequence[Any], *, writes: bool) -> Iterator[MemoryUse]:

@@ -89,25 +89,27 @@ class Recorder:
         group: Any,
         operation: str,
         key: Hashable,
-        arguments: Callable[[], Arguments],
+        arguments: Callable[..., Arguments],
+        given: tuple[Any, ...] = (),
         own_work: bool = False,
         unseen: bool = False,
     ) -> int:
         """Records that a call starts; returns its token.
 
-        ``key`` stands for operation and arguments: ``arguments`` is called for the first of each. ``unseen``:
-        C++ makes the call, and will wait for it.
+        ``key`` stands for operation and arguments: ``arguments(*given)`` is called for the first of each.
+        ``unseen``: C++ makes the call, and will wait for it. The user's line is looked for above the function
+        that calls this one.
         """
         known = self._groups.get(id(group))
         if known is None or known.of() is not group:
             known = self._group(group)
         found = known.signatures.get(key)
         if found is None:
-            found = self._signature(known, operation, key, arguments())
+            found = self._signature(known, operation, key, arguments(*given))
         if found == NOT_RECORDED:
             return NOT_RECORDED
         places = self._places
-        place, object_call = places.find(sys._getframe(1))
+        place, object_call = places.find(sys._getframe(2))
         if operation in KINDS:  # messages are counted by nobody, because only two ranks know of one
             sequence = number = 1
         elif object_call is None:
@@ -117,7 +119,7 @@ class Recorder:
         else:
             sequence, number = self._numbers(known, object_call)
         if object_call is not None:
-            found = self._named(known, operation, key, object_call.name, arguments)
+            found = self._named(known, operation, key, object_call.name, arguments, given)
         flags = OWN_WORK if own_work else UNSEEN if unseen else 0
         if places.by_library:
             flags |= BY_LIBRARY
@@ -148,12 +150,18 @@ class Recorder:
         return found
 
     def _named(
-        self, group: _Group, operation: str, key: Hashable, name: str, arguments: Callable[[], Arguments]
+        self,
+        group: _Group,
+        operation: str,
+        key: Hashable,
+        name: str,
+        arguments: Callable[..., Arguments],
+        given: tuple[Any, ...],
     ) -> int:
         """The signature of a backend's call that is a part of the user's call ``name``."""
         found = group.signatures.get((name, key))
         if found is None:
-            made = replace(signature_of(operation, arguments(), group.signature), operation=name)
+            made = replace(signature_of(operation, arguments(*given), group.signature), operation=name)
             found = group.signatures[name, key] = self._log.text(made)
         return found
 
@@ -207,11 +215,19 @@ class Recorder:
             known.number -= 1
 
     def watches(
-        self, operation: str, tensors: list[Any], arguments: Callable[[], Arguments], work: Any
+        self,
+        operation: str,
+        tensors: list[Any],
+        arguments: Callable[..., Arguments],
+        given: tuple[Any, ...],
+        work: Any,
     ) -> None:
-        """Watches the memory of a call that has returned its work handle to the test."""
+        """Watches the memory of a call that has returned its work handle to the test.
+
+        ``arguments(*given)`` says which of the tensors the call reads and writes.
+        """
         if not self._places.by_library:
-            found = self._pending.began(operation, self._places.last, tensors, arguments, work)
+            found = self._pending.began(operation, self._places.last, tensors, arguments, given, work)
             if found:
                 self._tell(Check.OVERLAP, found)
 

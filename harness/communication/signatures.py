@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness.calls import Kind, Signature
-from harness.communication.arguments import KINDS, REDUCING, ROOTED, Arguments, reduce_name
+from harness.communication.arguments import KINDS, REDUCING, ROOTED, Arguments
+from harness.communication.reduce_operations import name_of
 
 _NOT_TOLD = -1  # in a table of counts: nothing goes between these two
 _GROUP_FIELDS = ("group", "members", "made_at", "default", "generation", "backend")
@@ -22,7 +23,7 @@ def signature_of(operation: str, arguments: Arguments, group: Signature) -> Sign
     return Signature(
         operation,
         kind=KINDS.get(operation, Kind.COLLECTIVE),
-        reduce_op=reduce_name(a.reduce_op) if operation in REDUCING else "",
+        reduce_op=name_of(a.reduce_op) if operation in REDUCING else "",
         root=_global(a.root, group.members) if operation in ROOTED else None,
         peer=_global(a.peer, group.members),
         tag=a.tag,

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from harness.calls import Kind
-from harness.communication.arguments import METHODS, Arguments, of_method, quick_key, tensors_in
+from harness.communication.arguments import METHODS, of_method, quick_key, tensors_in
 from harness.communication.call_log import CallLog
 from harness.communication.layout_taps import tap_layouts
 from harness.communication.operator_taps import tap_backward, tap_functional, tap_reducer
 from harness.communication.places import know
 from harness.communication.recorder import Recorder
+from harness.communication.reduce_operations import tap_options
 from harness.communication.tap_state import Taps
 from harness.compiler_state import uncompiled
 
@@ -72,6 +73,7 @@ def prepare() -> Taps | None:
     for owner, name, wrapper in wrappers(taps):
         setattr(owner, name, wrapper)
     setattr(group.allreduce, _MARK, taps)
+    tap_options(distributed)
     tap_functional(taps)
     tap_reducer(distributed, taps)
     tap_backward(taps)
@@ -119,25 +121,23 @@ def members_of(group: Any) -> tuple[int, ...]:
 
 def _recorded(original: Callable[..., Any], method: str, operation: str, taps: Taps) -> Callable[..., Any]:
     key = quick_key(operation)
+    seen = taps.seen
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = taps.recorder
-        if recorder is None or taps.seen.now:
+        if recorder is None or seen.now:
             return original(self, *args, **kwargs)
-
-        def arguments() -> Arguments:
-            return of_method(operation, method, args, kwargs)
-
+        given = (operation, method, args, kwargs)
         try:
             told, own_work = key(args, kwargs)
-            token = recorder.began(self, operation, told, arguments, own_work)
+            token = recorder.began(self, operation, told, of_method, given, own_work)
             values = taps.values
-            kept = values.began(token, operation, arguments()) if values is not None else None
+            kept = values.began(token, operation, of_method(*given)) if values is not None else None
         except (AttributeError, TypeError, ValueError):
             # Symbolic shapes, or arguments that are wrong: torch says in what.
             return original(self, *args, **kwargs)
-        taps.seen.now = True
+        seen.now = True
         try:
             work = original(self, *args, **kwargs)
         except BaseException as error:
@@ -146,12 +146,12 @@ def _recorded(original: Callable[..., Any], method: str, operation: str, taps: T
                 values.raised(kept)
             raise
         finally:
-            taps.seen.now = False
+            seen.now = False
         recorder.returned(token, work, own_work)
         if values is not None and kept is not None:
             values.returned(kept, work)
         if own_work and work is not None:
-            recorder.watches(operation, tensors_in((*args, *kwargs.values())), arguments, work)
+            recorder.watches(operation, tensors_in((*args, *kwargs.values())), of_method, given, work)
         return work
 
     return uncompiled(call)

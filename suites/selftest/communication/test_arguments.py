@@ -21,9 +21,9 @@ from harness.communication.arguments import (
     of_method,
     of_operator,
     quick_key,
-    reduce_name,
 )
 from harness.communication.operator_taps import torch_operators
+from harness.communication.reduce_operations import name_of
 from harness.communication.signatures import signature_of
 
 c10d: Any = _distributed_c10d
@@ -126,7 +126,7 @@ class OperatorTest(unittest.TestCase):
     def test_table(self) -> None:
         """Operators of both namespaces."""
         found = of_operator("all_reduce", {"tensors": [TWO], "reduce_op": "max", "timeout": -1})
-        self.assertEqual((found.inputs, reduce_name(found.reduce_op), found.timeout_s), ((TWO,), "MAX", None))
+        self.assertEqual((found.inputs, name_of(found.reduce_op), found.timeout_s), ((TWO,), "MAX", None))
         found = of_operator("broadcast", {"input": TWO, "src": 1})
         self.assertEqual((found.root, found.peer), (1, None))
         found = of_operator("recv", {"tensors": [TWO], "src": 1, "tag": 5})

@@ -32,7 +32,7 @@ class PendingTest(unittest.TestCase):
     def begin(self, operation: str, tensor: torch.Tensor, work: Work, **fields: object) -> list[str]:
         """Begins a call with one input, and returns what is found."""
         arguments = Arguments((tensor,), **fields)  # type: ignore[arg-type]  # fields of Arguments
-        return list(self.calls.began(operation, "", [tensor], lambda: arguments, work))
+        return list(self.calls.began(operation, "", [tensor], lambda: arguments, (), work))
 
     def test_written(self) -> None:
         """A tensor that was written before the wait is told once; one that was not is not."""

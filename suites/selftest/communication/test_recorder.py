@@ -158,7 +158,7 @@ class RecorderTest(unittest.TestCase):
         """What is wrong in the rank's own memory stands in the log."""
         tensor, work = torch.ones(2), Work()
         self.recorder.returned(self.begin(own_work=True), work, True)
-        self.recorder.watches("all_reduce", [tensor], lambda: Arguments((tensor,)), work)
+        self.recorder.watches("all_reduce", [tensor], lambda: Arguments((tensor,)), (), work)
         tensor.add_(1)
         self.recorder.waited(work)
         (told,) = [c for c in self.calls() if c.kind is Kind.FINDING]
@@ -168,7 +168,7 @@ class RecorderTest(unittest.TestCase):
         """A test that has asked may write the tensor."""
         tensor, work = torch.ones(2), Work()
         self.recorder.returned(self.begin(own_work=True), work, True)
-        self.recorder.watches("all_reduce", [tensor], lambda: Arguments((tensor,)), work)
+        self.recorder.watches("all_reduce", [tensor], lambda: Arguments((tensor,)), (), work)
         self.recorder.learns_of(work)
         tensor.add_(1)
         self.recorder.waited(work)
@@ -194,11 +194,15 @@ class RecorderTest(unittest.TestCase):
         """After the log has forgotten its texts, calls have theirs again."""
         log = CallLog(self.memory)
         recorder = Recorder(log, lambda group: (0, 1))
-        recorder.began(self.group, "barrier", *key_and_arguments("barrier", TENSOR))
+
+        def begin() -> None:  # the harness's function that calls the recorder, whose caller is the user's
+            recorder.began(self.group, "barrier", *key_and_arguments("barrier", TENSOR))
+
+        begin()
         log.text("x" * 150_000)
         log.clear()
         recorder.forget_calls()
-        recorder.began(self.group, "barrier", *key_and_arguments("barrier", TENSOR))
+        begin()
         (call,) = self.calls()
         self.assertEqual(call.signature.operation, "barrier")
         self.assertIn("test_recorder.py", call.place)
