@@ -6,7 +6,7 @@ asks functions of values. Where to change what:
 
     in a rank
       taps                which functions of torch are wrapped, and operator_taps, layout_taps, tap_state
-      arguments           what is read of a call's arguments, and signatures what is recorded, reduce_operations
+      arguments           what is read of a call's arguments, and signatures what is noted, reduce_operations
       recorder            numbers, waits and places of calls, and places, python_threads
       pending             what a rank can see wrong in its own memory
       call_log            how calls are laid out in memory

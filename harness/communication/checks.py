@@ -13,8 +13,15 @@ from dataclasses import dataclass
 
 from harness.calls import Call, Kind
 from harness.communication.call_log import ENTRIES
-from harness.communication.difference_text import difference_text, message_text
-from harness.communication.matching import CallsByRank, Messages, differences, messages, unequal_messages
+from harness.communication.difference_text import difference_text, incomplete_text, message_text
+from harness.communication.matching import (
+    CallsByRank,
+    Messages,
+    differences,
+    messages,
+    rows,
+    unequal_messages,
+)
 from harness.outcomes import ranks_text
 
 
@@ -26,6 +33,7 @@ class Check(str, enum.Enum):
     WRITTEN = "written"  # a tensor changed while a call used it
     OVERLAP = "overlap"  # two pending calls on the same memory, one of which writes
     UNWAITED = "unwaited"  # a work handle that nobody waited for
+    INCOMPLETE = "incomplete"  # a collective that not all ranks of its group called
     LOST = "lost"  # a message that nobody received
     RACE = "race"  # a receive from any source that several senders could match
     REPLICAS = "replicas"  # results that are right but not the same to the last bit, and ought to be
@@ -59,7 +67,7 @@ def findings(calls: CallsByRank) -> tuple[Finding, ...]:
         return ()
     found = [*_arguments(calls), *_told_by_ranks(calls)]
     if all(len(mine) < ENTRIES for mine in calls.values()):
-        found += [*_unwaited(calls), *_messages(calls)]
+        found += [*_unwaited(calls), *_incomplete(calls), *_messages(calls)]
     return bounded(found)
 
 
@@ -98,6 +106,24 @@ def _unwaited(calls: CallsByRank) -> Iterator[Finding]:
     for (name, at), ranks in alike.items():
         text = f"nobody waited for the work of {name}{at} on {ranks_text(ranks)}"
         yield Finding(Check.UNWAITED, text, tuple(ranks))
+
+
+def _incomplete(calls: CallsByRank) -> Iterator[Finding]:
+    """The first collective of each group that some of its ranks never called.
+
+    Not in groups of which a call raised: the test has seen it, and may have gone on without the others.
+    """
+    done = {rank: [call for call in mine if not call.refused] for rank, mine in calls.items()}
+    over = {call.signature.group_key for mine in done.values() for call in mine if call.raised}
+    for row in rows(done):
+        s = row.first.signature
+        absent = row.missing()
+        if s.kind is not Kind.COLLECTIVE or not absent or s.group_key in over or s.backend == "fake":
+            continue
+        if not all(calls.get(rank) for rank in absent):
+            continue  # a rank of which nothing is known
+        over.add(s.group_key)
+        yield Finding(Check.INCOMPLETE, incomplete_text(row, absent), tuple(sorted({*row.calls, *absent})))
 
 
 def _messages(calls: CallsByRank) -> Iterator[Finding]:

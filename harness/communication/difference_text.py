@@ -112,6 +112,15 @@ _SAY: Mapping[str, Callable[[Row, Sides], str]] = {
 }
 
 
+def incomplete_text(row: Row, absent: Sequence[int]) -> str:
+    """The line about a collective that the ranks ``absent`` never called: the fewer ranks come first."""
+    callers = tuple(sorted(row.calls))
+    call = _of(row, callers)
+    if len(callers) < len(absent):
+        return f"{verb_of(callers, 'calls', 'call')} {call}{call.at}, which {ranks_text(absent)} never called"
+    return f"{ranks_text(absent)} never called {call}, which {verb_of(callers, 'calls', 'call')}{call.at}"
+
+
 def message_text(channel: Channel, send: Call, receive: Call) -> Explanation:
     """The line about a message of which sender and receiver expect other tensors."""
     return Explanation(

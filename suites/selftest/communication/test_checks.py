@@ -39,10 +39,38 @@ class FindingsTest(unittest.TestCase):
             "lost": ([[send(1, state="ended")], []], [Check.LOST]),
             "received": ([[send(1, state="ended")], [receive(0, state="ended")]], []),
             "received from any": ([[send(1, state="ended")], [receive(None, state="ended")]], []),
-            "refused": ([[send(1, refused=True, raised=True)], []], []),
+            "a message that was refused": ([[send(1, refused=True, raised=True)], []], []),
             "race": (
                 [[receive(None), receive(None)], [send(0, at=-1.0)], [send(0, at=-1.0)]],
                 [Check.RACE],
+            ),
+            "not called by all": (
+                [[ended(members=(0, 1)), ended("broadcast", 2, members=(0, 1))], [ended(members=(0, 1))]],
+                [Check.INCOMPLETE],
+            ),
+            "told of once in a group": (
+                [[ended(number=n, members=(0, 1)) for n in (1, 2, 3)], [ended(members=(0, 1))]],
+                [Check.INCOMPLETE],
+            ),
+            "a rank of another program": ([[ended(members=(0, 7))], [ended(members=(0, 7))]], []),
+            "a rank that recorded nothing": ([[ended(members=(0, 1))], []], []),
+            "the test has seen that one did not come": (
+                [
+                    [ended(members=(0, 1)), ended(number=2, members=(0, 1), raised=True)],
+                    [ended(members=(0, 1))],
+                ],
+                [],
+            ),
+            "refused": (
+                [
+                    [ended(members=(0, 1)), ended(number=2, members=(0, 1), raised=True, refused=True)],
+                    [ended(members=(0, 1))],
+                ],
+                [],
+            ),
+            "a backend that moves nothing": (
+                [[ended(members=(0, 1), backend="fake")], [ended(group="1", members=(1,))]],
+                [],
             ),
             "told by the rank": ([[told], []], [Check.WRITTEN]),
         }

@@ -6,8 +6,8 @@ import unittest
 from typing import Any
 
 from harness.calls import Call
-from harness.communication.difference_text import difference_text, message_text, verb_of
-from harness.communication.matching import differences, messages, unequal_messages
+from harness.communication.difference_text import difference_text, incomplete_text, message_text, verb_of
+from harness.communication.matching import differences, messages, rows, unequal_messages
 from suites.selftest.communication.samples import call, receive, send
 
 
@@ -30,6 +30,19 @@ class DifferenceTest(unittest.TestCase):
             "ranks 0, 2, 3 (2,) float32",
             1,
         )
+
+    def test_incomplete(self) -> None:
+        """The fewer ranks come first: those that did not call it, or those that did."""
+        table = {
+            (0, 1, 3): "rank 2 never called broadcast #1 of the default group, which ranks 0, 1, 3 call "
+            "(t.py:20 in test_x)",
+            (2,): "rank 2 calls broadcast #1 of the default group (t.py:20 in test_x), which ranks 0, 1, 3 "
+            "never called",
+        }
+        for callers, text in table.items():
+            with self.subTest(callers=callers):
+                (row,) = rows({rank: (call("broadcast"),) for rank in callers})
+                self.assertEqual(incomplete_text(row, row.missing()), text)
 
     def test_root(self) -> None:
         """The root that each takes."""
