@@ -111,7 +111,8 @@ def _unwaited(calls: CallsByRank) -> Iterator[Finding]:
 def _incomplete(calls: CallsByRank) -> Iterator[Finding]:
     """The first collective of each group that some of its ranks never called.
 
-    Not in groups of which a call raised: the test has seen it, and may have gone on without the others.
+    Not in groups of which a call raised: the test has seen it, and may have gone on without the others. Nor
+    where C++ made the call: whether that raised is not seen.
     """
     done = {rank: [call for call in mine if not call.refused] for rank, mine in calls.items()}
     over = {call.signature.group_key for mine in done.values() for call in mine if call.raised}
@@ -123,6 +124,8 @@ def _incomplete(calls: CallsByRank) -> Iterator[Finding]:
         if not all(calls.get(rank) for rank in absent):
             continue  # a rank of which nothing is known
         over.add(s.group_key)
+        if any(call.unseen for call in row.calls.values()):
+            continue
         yield Finding(Check.INCOMPLETE, incomplete_text(row, absent), tuple(sorted({*row.calls, *absent})))
 
 

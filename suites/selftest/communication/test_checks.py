@@ -61,6 +61,10 @@ class FindingsTest(unittest.TestCase):
                 ],
                 [],
             ),
+            "made in C++, which may have raised": (
+                [[ended(members=(0, 1), unseen=True)], [ended(group="1", members=(1,))]],
+                [],
+            ),
             "refused": (
                 [
                     [ended(members=(0, 1)), ended(number=2, members=(0, 1), raised=True, refused=True)],
