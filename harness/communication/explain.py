@@ -250,11 +250,14 @@ def _cycle_text(cycle: Sequence[int], waiting: Mapping[int, Waiting]) -> Explana
 
 
 def _crossed_groups(waiting: Mapping[int, Waiting]) -> Explanation | None:
-    """Ranks that wait on different groups, and call the other's group later or earlier."""
+    """Ranks that wait on different groups, and call the other's group later or earlier.
+
+    None where two of them differ in one collective: another order of groups leaves each collective as it is.
+    """
     cycle = in_a_cycle(waiting)
     on = {rank: waiting[rank] for rank in cycle if waiting[rank].call.kind is Kind.COLLECTIVE}
     groups = {w.call.signature.group_key for w in on.values()}
-    if len(groups) < 2 or len(on) < len(cycle):
+    if len(groups) < 2 or len(on) < len(cycle) or differences({r: (w.call,) for r, w in on.items()}):
         return None
     alike = _alike(on, lambda rank: on[rank].call.signature.group_key)
     for each in on.values():

@@ -188,6 +188,22 @@ class ExplainTest(unittest.TestCase):
             1,
         )
 
+    def test_another_call_behind_a_group(self) -> None:
+        """One collective that differs is the cause, also where a rank of another group is in the cycle."""
+        doubled = call("all_reduce", number=2)
+        other = call("broadcast", number=2, root=3)
+        behind = call("all_to_all_single", members=(1, 2, 3), group="1")
+        states = [
+            left(0, call("broadcast", number=2, root=3, state="ended")),
+            waits(1, doubled),
+            waits(2, behind),
+            waits(3, other),
+        ]
+        found = explain(states)
+        assert found is not None
+        self.assertEqual(found.ranks, (1,))
+        self.assertIn("rank 1 calls all_reduce #2 of the default group", found.text)
+
     def test_crossed_groups(self) -> None:
         """Groups in another order: the odd rank, and what each side calls first."""
         a: dict[str, Any] = {"members": (0, 1, 2), "group": "1"}
