@@ -190,13 +190,14 @@ class ExplainTest(unittest.TestCase):
 
     def test_another_call_behind_a_group(self) -> None:
         """One collective that differs is the cause, also where a rank of another group is in the cycle."""
-        doubled = call("all_reduce", number=2)
-        other = call("broadcast", number=2, root=3)
+        later: dict[str, Any] = {"number": 2, "root": 3}
+        other = call("broadcast", **later)
+        held = call("broadcast", state="begun", own_work=True, **later)
         behind = call("all_to_all_single", members=(1, 2, 3), group="1")
         states = [
-            left(0, call("broadcast", number=2, root=3, state="ended")),
-            waits(1, doubled),
-            waits(2, behind),
+            left(0, call("broadcast", state="ended", **later)),
+            waits(1, call("all_reduce", number=2)),
+            waits(2, held, behind),
             waits(3, other),
         ]
         found = explain(states)
