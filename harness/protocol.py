@@ -47,7 +47,8 @@ class Launch:
     Environment, working directory and path are the parent's at this moment, not those of the server's start.
     ``threads`` is the number of intra-op threads for each rank, None to leave it as it is. ``scratch`` is the
     parent's directory of temporary files, which the server removes if the parent dies before it can.
-    ``values`` is the directory for the values of the ranks' calls where they are checked. With
+    ``values`` is the directory for the values of the ranks' calls where they are checked, ``cells`` the one
+    for the cells that they try where these are recorded. With
     ``pooled`` the ranks run no test at once: they get each test as another Launch on their channels, until a
     Release. ``keeps_group`` says that the test uses the process group which earlier tests made;
     ``same_surroundings`` that environment, directory, path and arguments are those of the previous Launch,
@@ -68,6 +69,7 @@ class Launch:
     start_timeout_s: float | None = None
     scratch: str | None = None
     values: str = ""
+    cells: str = ""
     preload: bool = True
     pooled: bool = False
     keeps_group: bool = False

@@ -1,4 +1,4 @@
-"""``torch_at_least``: tells which release of torch runs, for tests whose expected output depends on it.
+"""``torch_at_least``, ``torch_between``: tell which release of torch runs, on which expected output depends.
 
 ::
 
@@ -27,6 +27,12 @@ def torch_at_least(release: str) -> bool:
     UsageError where ``release`` is not major.minor.
     """
     return _numbers(torch.__version__) >= _numbers(release)
+
+
+def torch_between(since: str | None, before: str | None) -> bool:
+    """Whether torch is of ``since`` or later, and older than ``before``; None is no limit."""
+    begun = since is None or torch_at_least(since)
+    return begun and not (before is not None and torch_at_least(before))
 
 
 def _numbers(version: str) -> tuple[int, int]:

@@ -81,6 +81,7 @@ class EnvVar:
     TARGET_BACKEND = "HARNESS_BACKEND"
     TARGET_DEVICE = "HARNESS_DEVICE"
     PLUGIN = "HARNESS_PLUGIN"
+    CONFORMANCE = "HARNESS_CONFORMANCE"
     STATE_DIR = "HARNESS_STATE_DIR"
     # Set in workers of run_tests.py, which names the command to run a failed test again; elsewhere the test
     # does. Users do not set it.
@@ -160,6 +161,11 @@ VARIABLES = (
         "registers that backend or device, and has its TARGET; imported before tests run",
     ),
     Variable(
+        EnvVar.CONFORMANCE,
+        "directory",
+        "where tests record the cells that they try; set by --report conformance",
+    ),
+    Variable(
         EnvVar.STATE_DIR,
         f"directory, default {STATE_DIRECTORY}",
         "where run_tests.py keeps caches and runs",
@@ -199,7 +205,8 @@ class Settings:
     class, ``examples`` None a small, fixed number for each property test. ``comm_check`` "" means errors for
     arguments that differ between ranks and warnings for the rest. ``pdb_rank`` is the rank that has the
     terminal; no deadline or grace applies while it is set. ``backend``, ``device`` and ``plugin`` choose the
-    target that is tested (``harness.targets``); where all are None, it is gloo on the CPU.
+    target that is tested (``harness.targets``); where all are None, it is gloo on the CPU. ``conformance`` is
+    the directory in which tests record the cells that they try, None where they record none.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -220,6 +227,7 @@ class Settings:
     backend: str | None = None
     device: str | None = None
     plugin: str | None = None
+    conformance: str | None = None
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
@@ -251,6 +259,7 @@ class Settings:
             backend=read(EnvVar.TARGET_BACKEND, name_of_backend, None),
             device=read(EnvVar.TARGET_DEVICE, name_of_device, None),
             plugin=read(EnvVar.PLUGIN, name_of_module, None),
+            conformance=environ.get(EnvVar.CONFORMANCE) or None,
         )
 
     def deadline_s(self, *asked: float | None) -> float:
@@ -286,6 +295,7 @@ class Settings:
             EnvVar.TARGET_BACKEND: self.backend or "",
             EnvVar.TARGET_DEVICE: self.device or "",
             EnvVar.PLUGIN: self.plugin or "",
+            EnvVar.CONFORMANCE: self.conformance or "",
         }
 
 

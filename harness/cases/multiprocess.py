@@ -23,6 +23,7 @@ from harness import accepted_output, environment
 from harness.accepted_output import Accepted
 from harness.cases import defaults, verdict
 from harness.cases.in_rank import CaseInRank
+from harness.conformance import cells
 from harness.errors import HarnessError, LaunchError
 from harness.merging import MergeRules, merge, with_communication
 from harness.outcomes import RankOutcome, Status, TestOutcome
@@ -187,7 +188,11 @@ class RankOrchestration(CaseInRank):
             self._make_rendezvous()
         self._values.close()
         self._values = ValueDirectory(self._communication_check())
-        request = replace(self._request(settings), values=self._values.path)
+        request = replace(
+            self._request(settings),
+            values=self._values.path,
+            cells=cells.directory_of(settings.conformance, self.id()),
+        )
         if timeout_s is not None:
             request = replace(request, start_timeout_s=timeout_s)
         job = Job(
@@ -335,9 +340,9 @@ class RankOrchestration(CaseInRank):
         return "pollution: it passes on fresh ranks, so an earlier test left something in the pooled ones"
 
     def _start_fresh(self, settings: Settings, timeout_s: float) -> RunningRanks:
-        """Starts fresh ranks for a second attempt, with a new rendezvous file and without log files."""
+        """Starts fresh ranks for a second attempt, with a new rendezvous file and without logs and cells."""
         self._make_rendezvous()  # the old file has the addresses of ranks that have ended
-        self._start("fresh", replace(settings, log_dir=None), timeout_s)
+        self._start("fresh", replace(settings, log_dir=None, conformance=None), timeout_s)
         assert self._running is not None
         return self._running
 

@@ -28,6 +28,7 @@ from harness.accepted_output import Accepted
 from harness.cases import defaults, verdict
 from harness.cases.in_rank import finish_in_rank, set_tolerances, tolerances
 from harness.cases.multiprocess import RankOrchestration
+from harness.conformance import cells
 from harness.merging import merge, with_communication
 from harness.protocol import Launch, ModuleRef
 from harness.ranks.direct_channel import DirectChannel
@@ -261,7 +262,8 @@ def _run_on_threads(
     started = monotonic()
     level = requirements_of(type(case), case._testMethodName).communication_check or settings.comm_check
     values = ValueDirectory(level)
-    ranks = RankThreads(world_size, body, timeout_s=timeout_s, values=values.path)
+    recorded = cells.directory_of(settings.conformance, case.id())
+    ranks = RankThreads(world_size, body, timeout_s=timeout_s, values=values.path, cells=recorded)
     ranks.start()
     watched = supervise_threads(ranks, settings, started=started, timeout_s=timeout_s)
     outcome = with_communication(merge(watched.outcomes), level or None, values.findings())

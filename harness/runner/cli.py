@@ -17,9 +17,11 @@ from harness.runner.exit_codes import ExitCode
 from harness.runner.options import PROG, parse
 from harness.system import posix
 
-# The first words of command lines that are not for tests: a script on ranks, and a change of imports.
+# The first words of command lines that are not for tests: a script on ranks, a change of imports, and a
+# comparison of conformance reports.
 RUN = "run"
 MIGRATE = "migrate"
+CONFORMANCE = "conformance"
 
 _KEPT = "what had finished is in the run's journal"
 # What to do where the system has refused something.
@@ -35,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the runner with ``argv``, the process's arguments by default; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     _open_streams()
-    if words[:1] in ([RUN], [MIGRATE]):
+    if words[:1] in ([RUN], [MIGRATE], [CONFORMANCE]):
         return _command(words[0], words[1:])
     try:
         options = parse(words)
@@ -58,11 +60,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(name: str, words: Sequence[str]) -> int:
-    """Runs ``torch-harness run`` or ``torch-harness migrate`` in place of tests."""
+    """Runs ``torch-harness run``, ``migrate`` or ``conformance`` in place of tests."""
     program = os.path.basename(sys.argv[0])
     prog = f"python {program} {name}" if program.endswith(".py") else f"torch-harness {name}"
     if name == RUN:
         code: int = importlib.import_module("harness.run.cli").main(words, prog)
+    elif name == CONFORMANCE:
+        code = importlib.import_module("harness.conformance.cli").main(words, prog)
     else:
         code = importlib.import_module("harness.migrate.cli").main(words, prog)
     return code

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.conformance.known import stale
 from harness.errors import HarnessError
 from harness.outcomes import Status
 from harness.record import TestRecord
@@ -37,6 +38,8 @@ from harness.runner.unit import Unit, to_json
 from harness.runner.workers import Workers
 from harness.runner.zygote_owner import ZygoteOwner
 from harness.system import posix
+from harness.targets.builtin import DEFAULT
+from harness.targets.known import Known
 
 
 def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
@@ -51,7 +54,8 @@ def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
 class Found:
     """The tests of a run and what is known about them.
 
-    ``notices`` are shown when there are reporters to show them; ``names`` is as in ``RunInfo``.
+    ``notices`` are shown when there are reporters to show them; ``names`` is as in ``RunInfo``. ``target`` is
+    the name of the target that is tested, ``known`` its known failures.
     """
 
     selected: Selected
@@ -60,6 +64,8 @@ class Found:
     shard: Shard | None
     torch: str | None
     notices: tuple[str, ...]
+    target: str
+    known: tuple[Known, ...]
 
 
 def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
@@ -112,7 +118,27 @@ def _find(
         notices.append(f"not found: {number} of the last run: {selected.gone[0]}{more}")
     selected = collection.cut(selected, shard, timings)
     names = collection.names_to_type(selected.units, want.files)
-    return Found(selected, names, timings, shard, discovery.torch_version(torch_file), tuple(notices))
+    outdated = (
+        stale(zygote_owner.known_failures, (unit.id for unit in selected.units))
+        if _everything(options)
+        else ""
+    )
+    return Found(
+        selected,
+        names,
+        timings,
+        shard,
+        discovery.torch_version(torch_file),
+        (*notices, *([outdated] if outdated else [])),
+        zygote_owner.target or DEFAULT[0],
+        zygote_owner.known_failures,
+    )
+
+
+def _everything(options: argparse.Namespace) -> bool:
+    """Whether the run is of all standard tests, so that a known failure of none of them is outdated."""
+    parts = (options.names, options.keywords, options.include, options.exclude, options.shard)
+    return not any(parts) and not options.last_failed and options.resume is None
 
 
 def _nothing(found: Found) -> ExitCode:
@@ -177,7 +203,7 @@ def _run(invocation: Invocation, found: Found, zygote_owner: ZygoteOwner, interr
         record_keeper, more = _journal(invocation, info)
         if record_keeper is not None:
             stack.enter_context(record_keeper)
-        reporters = _reporters(invocation, directory)
+        reporters = _reporters(invocation, found, directory)
         reporters.start(info)
         for notice in found.notices:
             reporters.message(notice)
@@ -196,7 +222,7 @@ def _run(invocation: Invocation, found: Found, zygote_owner: ZygoteOwner, interr
         return _drive(invocation, found, session, taken, reporters, record_keeper, interrupts)
 
 
-def _reporters(invocation: Invocation, directory: Path | None) -> Reporters:
+def _reporters(invocation: Invocation, found: Found, directory: Path | None) -> Reporters:
     options = invocation.options
     return build(
         sys.stdout,
@@ -206,6 +232,7 @@ def _reporters(invocation: Invocation, directory: Path | None) -> Reporters:
         durations=options.durations,
         shared_terminal=invocation.streams,
         html="html" in options.report,
+        conformance=found.target if "conformance" in options.report else None,
         trace=options.trace,
     )
 
@@ -329,13 +356,13 @@ def _journal(invocation: Invocation, info: RunInfo) -> tuple[Journal | None, tup
 
 
 def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setup:
-    logs = directory / "logs" if directory is not None else None
     return Setup(
         units={unit.id: unit for unit in found.selected.units},
         timings=found.timings,
         capacity=capacity.capacity(invocation.jobs, invocation.environ),
         limits=invocation.limits,
-        options=invocation.fork_options(logs),
+        options=invocation.fork_options(directory),
+        known=found.known,
         isolate=invocation.options.isolate,
         seed=invocation.settings.seed,
         shuffle=invocation.shuffle,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import coverage_hook
+from harness.conformance.cells import DIRECTORY as CELLS
 from harness.errors import UsageError
 from harness.outcomes import Status
 from harness.report.base import RunInfo
@@ -104,12 +105,17 @@ class Invocation:
             environ[EnvVar.TIMEOUT] = ""
         return environ
 
-    def fork_options(self, logs: Path | None) -> Fork:
-        """The ``Fork`` message with the options of every worker, without a name and items."""
+    def fork_options(self, directory: Path | None) -> Fork:
+        """The ``Fork`` message with the options of every worker, without a name and items.
+
+        ``directory`` is the run's, None where it has none.
+        """
         options = self.options
         environ = {EnvVar.WORKER: "1"}
-        if logs is not None and not self.settings.log_dir:
-            environ[EnvVar.LOG_DIR] = str(logs)
+        if directory is not None and not self.settings.log_dir:
+            environ[EnvVar.LOG_DIR] = str(directory / "logs")
+        if directory is not None and "conformance" in options.report:
+            environ[EnvVar.CONFORMANCE] = str(directory / CELLS)
         return Fork(
             worker="",
             items=[],

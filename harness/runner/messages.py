@@ -79,7 +79,14 @@ class Unusable:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Zygote to controller: there has been a ``Loaded`` for every module of the ``Load``."""
+    """Zygote to controller: there has been a ``Loaded`` for every module of the ``Load``.
+
+    ``target`` is the name of the target that is tested, and ``known`` its known failures as JSON
+    (``harness.targets.known``); "" and none where that is the default target.
+    """
+
+    target: str = ""
+    known: list[dict[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,8 +251,9 @@ def _reports(parser: argparse.ArgumentParser) -> None:
     add("--durations", metavar="N", type=_count(0), help="list the N slowest tests")
     add("--report-dir", metavar="DIR",
         help="where the run's files go (default: a new one in .harness/runs, which keeps 20)")  # fmt: skip
-    add("--report", choices=("html",), action="append", default=[],
-        help="also write report.html, one self-contained page")  # fmt: skip
+    add("--report", choices=("html", "conformance"), action="append", default=[],
+        help="also write report.html, one self-contained page, or conformance.html, .md and .json: what the "
+        "target can do, in matrices; repeatable")  # fmt: skip
     add("--trace", action="store_true", help="also write trace.json, for ui.perfetto.dev")
     add(
         "--timings",
@@ -310,6 +311,7 @@ def _epilog() -> str:
 other commands, each with a --help of its own:
   run      an ordinary script on ranks
   migrate  imports of torch.testing._internal become imports from harness
+  conformance diff  what a backend has gained and lost between two reports
 
 exit codes:
 {codes}

@@ -11,6 +11,7 @@ from time import monotonic, time  # by name, because a test may leave ``time.tim
 
 import pytest
 
+from harness.conformance import cells
 from harness.errors import InterruptReport, RankProblem
 from harness.outcomes import Status
 from harness.record import to_json
@@ -119,6 +120,7 @@ class BatchPlugin(QuietPlugin):
     def _begin(self, item: Item, running: RunningTest) -> None:
         self._reporter.mark(item.seq)
         self._running = running
+        cells.begin_test(item.id)
         self._reporter.send(Began(item.seq, running.started_s))
         running.started_at, running.started_s = time(), monotonic()
 

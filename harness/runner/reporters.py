@@ -84,10 +84,12 @@ def build(
     shared_terminal: bool,
     html: bool,
     trace: bool,
+    conformance: str | None = None,
 ) -> Reporters:
     """The reporters of a run: the console, files in its directory, and GitHub's annotations in its CI.
 
-    ``shared_terminal`` is set where tests or a debugger write to the same terminal.
+    ``shared_terminal`` is set where tests or a debugger write to the same terminal. ``conformance`` is the
+    name of the target whose conformance is reported, None for no such report.
     """
     extra = {} if durations is None else {"durations": durations}
     live = False if shared_terminal else None
@@ -98,6 +100,10 @@ def build(
         reporters.append(GitHubReporter(stream, environ))
     if directory is not None:
         reporters += _files(directory, html=html, trace=trace)
+    if directory is not None and conformance is not None:
+        from harness.conformance.reporter import ConformanceReporter
+
+        reporters.append(ConformanceReporter(directory, conformance))
     return Reporters(reporters)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.conformance.known import judged
 from harness.record import TestRecord
 from harness.report.base import TestStarted
 from harness.runner.controller_records import cut_short, never_began
@@ -42,6 +43,7 @@ from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
 from harness.runner.workers import Workers
 from harness.runner.zygote_owner import ZygoteOwner
+from harness.targets.known import Known
 
 # Seconds between the reporters' ticks, so that a person sees that the run goes on.
 TICK_S = 1.0
@@ -51,7 +53,11 @@ MOST_ZYGOTES_A_TEST = 2
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The fixed inputs of a session. ``shuffle`` is the seed for ``ordered``, ``seed`` that of the tests."""
+    """The fixed inputs of a session.
+
+    ``shuffle`` is the seed for ``ordered``, ``seed`` that of the tests; ``known`` are the target's known
+    failures.
+    """
 
     units: dict[str, Unit]
     timings: Timings
@@ -60,6 +66,7 @@ class Setup:
     options: Fork
     isolate: bool = False
     seed: int | None = None
+    known: tuple[Known, ...] = ()
     shuffle: int | None = None
 
 
@@ -196,7 +203,7 @@ class Session:
             output="" if record.ok else record.output,
             extra=self._with_import(unit, record),
         )
-        record = self._plan.take(record)
+        record = self._plan.take(judged(record, self._setup.known))
         self._write(record)
         self.records.append(record)
         self._reporters.test_finished(record)

@@ -1,13 +1,16 @@
-"""``problem``: why the target of a run cannot be tested, found out before its first test."""
+"""The target of a run, found out before its first test: why it cannot be tested, or what is known of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from harness.errors import UsageError
+from harness.runner.messages import Ready
 from harness.settings import EnvVar
 from harness.system.fork_safety import is_clean
+from harness.targets import known
 from harness.targets.current import current, is_plugged
+from harness.targets.plugin import import_plugin
 
 
 def problem(environ: Mapping[str, str]) -> str:
@@ -20,6 +23,7 @@ def problem(environ: Mapping[str, str]) -> str:
         return ""
     try:
         current()
+        known.known_of(import_plugin(environ))
     except UsageError as error:
         return str(error)
     if is_clean():
@@ -28,3 +32,10 @@ def problem(environ: Mapping[str, str]) -> str:
         f"importing the plugin {environ.get(EnvVar.PLUGIN)} starts threads, makes process groups or uses an "
         "accelerator: do that when a group is made, so that ranks can be forked after the import"
     )
+
+
+def ready(environ: Mapping[str, str]) -> Ready:
+    """The message with the target's name and known failures, for an environment without a ``problem``."""
+    if not is_plugged(environ):
+        return Ready()
+    return Ready(str(current()), known.to_json(known.known_of(import_plugin(environ))))

@@ -19,6 +19,7 @@ from time import monotonic, time  # by name, because a test may leave ``time.tim
 from typing import NoReturn
 
 from harness import coverage_hook
+from harness.conformance import cells
 from harness.errors import InterruptReport
 from harness.outcomes import Status
 from harness.record import to_json
@@ -169,6 +170,7 @@ class BatchRunner:
         running = RunningTest(item.id, *source_of(test, getattr(test, "_testMethodName", "")))
         self._open = (item, running)
         self._result.open(running)
+        cells.begin_test(item.id)
         self._reporter.send(Began(item.seq, running.started_s))
         with self._contained():
             if not self._enter(item, test, running):

@@ -38,7 +38,6 @@ from harness.runner.messages import (
     Loaded,
     Loading,
     Message,
-    Ready,
     Unusable,
     decode,
     encode,
@@ -134,7 +133,7 @@ class Zygote:
         gc.freeze()
         if "torch" in sys.modules and len(self._tests) >= huge_pages.WORTHWHILE_FORKS:
             huge_pages.collapse()  # for the forks of workers and of their ranks
-        self._send(Ready())
+        self._send(target_check.ready(os.environ))
 
     def _load_one(self, name: str) -> Loaded:
         had_torch = "torch" in sys.modules

@@ -10,8 +10,10 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from harness.errors import HarnessError
-from harness.runner.messages import Loaded
+from harness.runner.messages import Loaded, Ready
 from harness.runner.zygote_process import ZygoteLost, ZygoteProcess
+from harness.targets import known
+from harness.targets.known import Known
 
 # Number of zygotes that may die in a run. More deaths have a cause that starting another zygote does not
 # cure.
@@ -42,6 +44,7 @@ class ZygoteOwner:
         self._broken: set[str] = set()
         self._loaded: list[str] = []
         self._zygote: ZygoteProcess | None = None
+        self._ready = Ready()
         self._losses = 0
 
     def __enter__(self) -> ZygoteOwner:
@@ -57,6 +60,16 @@ class ZygoteOwner:
         if self._zygote is not None:
             self._zygote.close()
             self._zygote = None
+
+    @property
+    def target(self) -> str:
+        """The name of the target that is tested, after a ``load``; "" for the default one."""
+        return self._ready.target
+
+    @property
+    def known_failures(self) -> tuple[Known, ...]:
+        """The known failures of the target, after a ``load``."""
+        return known.from_json(self._ready.known)
 
     @property
     def pid(self) -> int | None:
@@ -107,6 +120,8 @@ class ZygoteOwner:
                 show_notice(f"the process that forks workers ended ({_first_line(lost)}); starting another")
                 self.lost(lost)
                 spoiled = True
+            if self._zygote is not None and self._zygote.ready is not None:
+                self._ready = self._zygote.ready
             if not spoiled:
                 return
             self.close()

@@ -63,6 +63,7 @@ class ZygoteProcess(ServerProcess):
         group; otherwise its output goes to a log.
         """
         self._reader = FrameReader()
+        self.ready: Ready | None = None  # the last one, with what the zygote has found out about the target
         with scratch.advised():
             self._log = tempfile.TemporaryFile(prefix="harness-zygote-")  # noqa: SIM115 - closed by close()
         logged = {} if inherit_streams else {"stdout": self._log, "stderr": self._log}
@@ -172,6 +173,7 @@ class ZygoteProcess(ServerProcess):
                 raise
             for message in messages:
                 if isinstance(message, Ready):
+                    self.ready = message
                     return
                 if isinstance(message, Unusable):
                     raise UsageError(message.reason)

@@ -16,6 +16,7 @@ from harness.targets.declared import UNDECLARED as UNDECLARED
 from harness.targets.declared import is_undeclared as is_undeclared
 from harness.targets.declared import needs as needs
 from harness.targets.declared import require as require
+from harness.targets.known import Known as Known
 from harness.targets.target import COMPLEX as COMPLEX
 from harness.targets.target import FLOATS as FLOATS
 from harness.targets.target import INTEGERS as INTEGERS

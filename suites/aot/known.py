@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from harness.graphs.verifier import add_note
-from harness.releases import torch_at_least
+from harness.releases import torch_between
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -42,8 +42,7 @@ class Known:
 
     def is_here(self) -> bool:
         """Whether it is of the release of torch that runs."""
-        begun = self.since is None or torch_at_least(self.since)
-        return begun and not (self.before is not None and torch_at_least(self.before))
+        return torch_between(self.since, self.before)
 
     def is_this(self, error: BaseException) -> bool:
         """Whether ``error`` is this failure."""

@@ -72,6 +72,8 @@ TABLE = (
     Part("requirements", ("requirements",), ("values", "seeding")),
     # What is tested: values that a plugin writes, read in the runner's processes and in ranks.
     Part("targets", ("targets",), ("values", "releases", "requirements")),
+    # What tests say that they try, recorded in ranks, and the reports that the runner makes of it.
+    Part("conformance", ("conformance",), ("values", "communication.values", "report", "targets")),
     # Models for test authors, and for the cases that train them. They move to the device that was found.
     Part("models", ("models",), (*LOW, "requirements")),
     # How the outcomes of ranks become a test's: what they communicated is a part of that.
@@ -79,8 +81,10 @@ TABLE = (
     # What all rank modes share, then the modes, none of which knows another, then the file that chooses.
     Part("ranks", ("ranks",), FOR_RANKS),
     # Of targets what each process that imports a test's module imports before it.
-    Part("ranks.processes", ("ranks.processes",), (*FOR_RANKS, "ranks", "targets.plugin")),
-    Part("ranks.threads", ("ranks.threads",), (*FOR_RANKS, "ranks")),
+    Part(
+        "ranks.processes", ("ranks.processes",), (*FOR_RANKS, "ranks", "targets.plugin", "conformance.cells")
+    ),
+    Part("ranks.threads", ("ranks.threads",), (*FOR_RANKS, "ranks", "conformance.cells")),
     # It prints the text of a failure before it ends a process whose test cannot be interrupted.
     Part("ranks.external", ("ranks.external",), (*FOR_RANKS, "ranks", "report.failure")),
     Part("ranks.local", ("ranks.local",), (*FOR_RANKS, "ranks")),
@@ -90,7 +94,7 @@ TABLE = (
         ("cases",),
         (
             *(*FOR_RANKS, "test case", "report.failure", "requirements", "models"),
-            *("ranks", *RANK_MODES, "ranks.modes"),
+            *("ranks", *RANK_MODES, "ranks.modes", "conformance.cells"),
         ),
     ),
     # Libraries for test authors. The fuzzer's programs run in a case's ranks; graphs needs no ranks.
@@ -111,7 +115,11 @@ TABLE = (
         (*LOW, "requirements", "ranks.result", "ranks.processes.module_import", "cases"),
     ),
     # Of ranks their deadlines alone: a worker's deadline leaves room for them.
-    Part("runner", ("runner",), (*LOW, "report", "requirements", "system", "ranks.deadlines", "targets")),
+    Part(
+        "runner",
+        ("runner",),
+        (*LOW, "report", "requirements", "system", "ranks.deadlines", "targets", "conformance"),
+    ),
     # Hooks of pytest: what a test is comes from the cases, what it takes and which shard it is in from the
     # runner, and the server from which ranks are forked is started before any fixture.
     Part(
@@ -150,13 +158,14 @@ BY_NAME = {
     ("runner.worker", "runner.pytest_worker"),
     ("runner.cli", "run.cli"),  # `torch-harness run`, which runs no test
     ("runner.cli", "migrate.cli"),  # `torch-harness migrate`, the same
+    ("runner.cli", "conformance.cli"),  # `torch-harness conformance`, the same
     ("pytest_plugin.plugin", "dropin"),
     ("ranks.processes.module_import", "dropin"),
     ("ranks.processes.preload", "tensors"),  # where a test has imported torch, before ranks are forked
 }
 # torch keeps its threaded and fake process groups in torch.testing._internal; dropin is about that package.
 TORCH_INTERNALS = {"dropin", "ranks.threads.torch_groups", "ranks.local.rank", "cases.fake_groups"}
-WITHOUT_TORCH = {"values", "report", "system", "runner", "run", "migrate", "pytest_plugin"}
+WITHOUT_TORCH = {"values", "report", "conformance", "system", "runner", "run", "migrate", "pytest_plugin"}
 
 
 class Import(NamedTuple):
@@ -406,7 +415,7 @@ class WeightTest(unittest.TestCase):
 
     def test_runner(self) -> None:
         """Importing all of the runner, of the reports and of what starts scripts brings no torch."""
-        parts = ("runner", "report", "run", "migrate")
+        parts = ("runner", "report", "run", "migrate", "conformance")
         statements = [f"import harness.{name}" for name in MODULES if part_of(name).name in parts]
         self.assertNotIn("torch", self.loaded("\n".join(statements)))
 

@@ -91,7 +91,7 @@ class PooledSet:
 # The fields of a request that are the same for all tests of one class.
 _of_class = operator.attrgetter(
     *("module", "qualname", "world_size", "threads", "imports", "kwargs"),
-    "values",  # a directory of the test's own, where there is one
+    *("values", "cells"),  # directories of the test's own, where there are any
 )
 
 # Fields of a request that are not sent again where the ranks have them already.

@@ -24,6 +24,7 @@ from harness import compiler_state, coverage_hook
 from harness.communication import call_log, taps
 from harness.communication.history import NOT_IN_USE, history_of
 from harness.communication.values import ValueFile
+from harness.conformance import cells
 from harness.outcomes import EXIT_ERROR, Status
 from harness.protocol import Assignment, Launch, Passed, RepeatLaunch, Report, decode
 from harness.ranks import debugger, guard, process_groups
@@ -128,6 +129,7 @@ def _run(
         channel.patches.put_in_place()
         case = _case(request, test, channel)
         values = _values(request, assignment.rank)
+        cells.install(request.cells, assignment.rank, request.world_size)
         recorded = taps.install(log, restart=not request.keeps_group, values=values)
         log.begin_test()
         # A pooled rank's next test starts with the original filters.

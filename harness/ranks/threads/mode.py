@@ -43,6 +43,7 @@ class ThreadRanks:
             timeout_s=job.timeout_s,
             turns=getattr(job.case, "takes_turns", True),
             values=job.request.values,
+            cells=job.request.cells,
         )
         self.threads: list[RankThread] = self._ranks.threads
         self._ranks.start()

@@ -16,6 +16,7 @@ from harness.communication.history import history_of_thread
 from harness.communication.recorder import Recorder
 from harness.communication.taps import members_of, value_recorder
 from harness.communication.values import ValueFile
+from harness.conformance import cells
 from harness.outcomes import SubtestOutcome
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.thread_stack import stack_of
@@ -60,10 +61,13 @@ class ThreadOwner(Protocol):
 class RankThread(threading.Thread):
     """The daemon thread of one rank. ``world`` is the rank's state of ``torch.distributed``.
 
-    ``values`` is the directory for the values of its calls where they are checked.
+    ``values`` is the directory for the values of its calls where they are checked; ``recorded`` are the
+    arguments of ``cells.install``.
     """
 
-    def __init__(self, owner: ThreadOwner, rank: int, values: str = "") -> None:
+    def __init__(
+        self, owner: ThreadOwner, rank: int, values: str = "", recorded: tuple[str, int, int] = ("", 0, 1)
+    ) -> None:
         super().__init__(name=f"rank {rank}", daemon=True)
         self.owner: Any = owner
         self.rank = rank
@@ -74,6 +78,7 @@ class RankThread(threading.Thread):
         self.log = CallLog(self.calls)
         self.recorder = Recorder(self.log, members_of)
         self.values: Any = value_recorder(self.log, ValueFile(values, rank).append) if values else None
+        self._recorded = recorded
         self.sequence: dict[str, int] = {}
         self.pending: PendingCollective | None = None  # the threaded collective that the rank is in
         self.waits = False  # whether it waits for other ranks (collective, store) or for the run token
@@ -96,6 +101,7 @@ class RankThread(threading.Thread):
         ending: BaseException | None = None
         try:
             self._in_body = True
+            cells.install(*self._recorded)
             with history_of_thread(self.log):
                 body(self.rank, self.channel)
         except BaseException as error:  # noqa: BLE001 - every exception becomes this rank's outcome

@@ -84,14 +84,24 @@ class _Call:
 class RankThreads:
     """The rank threads of one test, from ``start`` to ``close``; ``turns=False`` removes the run token.
 
-    ``values`` is the directory for the values of the ranks' calls where they are checked.
+    ``values`` is the directory for the values of the ranks' calls where they are checked, ``cells`` the one
+    for the cells that they try where these are recorded.
     """
 
     def __init__(
-        self, world_size: int, body: Body, *, timeout_s: float, turns: bool = True, values: str = ""
+        self,
+        world_size: int,
+        body: Body,
+        *,
+        timeout_s: float,
+        turns: bool = True,
+        values: str = "",
+        cells: str = "",
     ) -> None:
         self.world_size = world_size
-        self.threads = [RankThread(self, rank, values) for rank in range(world_size)]
+        self.threads = [
+            RankThread(self, rank, values, (cells, rank, world_size)) for rank in range(world_size)
+        ]
         self.over = False
         self.abandoned: tuple[int, ...] = ()
         self._body = body

@@ -1,0 +1,49 @@
+"""``ConformanceReporter``: writes ``conformance.json``, ``.html`` and ``.md`` at the end of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import harness
+from harness.conformance.cells import DIRECTORY, Recorded
+from harness.conformance.document import NAME, Conformance, dumps
+from harness.conformance.grids import grids
+from harness.conformance.matrix import matrix
+from harness.conformance.page import html_text, markdown_text
+from harness.report.base import QuietReporter, RunInfo
+from harness.report.files import write_whole
+from harness.report.summary import Summary, rerun_command
+
+
+class ConformanceReporter(QuietReporter):
+    """Writes the three files when the run is over."""
+
+    def __init__(self, directory: Path, target: str) -> None:
+        super().__init__()
+        self._directory, self._target = directory, target
+
+    def finish(self, summary: Summary) -> None:
+        """Writes what the tests of ``summary`` and the cells that they recorded say about the target."""
+        found = conformance(self.info, summary, self._target, Recorded(self._directory / DIRECTORY))
+        tables = grids(found.matrix)
+        write_whole(self._directory / NAME, dumps(found))
+        write_whole(self._directory / "conformance.md", markdown_text(found, tables))
+        write_whole(self._directory / "conformance.html", html_text(found, tables))
+
+
+def conformance(info: RunInfo, summary: Summary, target: str, recorded: Recorded) -> Conformance:
+    """What a run has found out; of several attempts at a test the last counts."""
+    last = {test.id: test.last for test in summary.tests}
+    found = matrix(last.values(), summary.not_run, recorded.of)
+    bad = {each.test for each in (*found.tests, *found.cells) if each.state.bad}
+    rerun = {test: rerun_command(info.command, [info.names.get(test, test)]) or "" for test in sorted(bad)}
+    return Conformance(target, _versions(info), found, rerun)
+
+
+def _versions(info: RunInfo) -> dict[str, str]:
+    return {
+        "torch": info.torch or "",
+        "Python": info.python,
+        "torch-harness": harness.__version__,
+        "platform": info.platform,
+    }
