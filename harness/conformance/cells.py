@@ -31,7 +31,8 @@ __unittest = True  # unittest leaves this module's frames out of a failure's tra
 RIGHT, WRONG, REFUSED, UNDECLARED, SKIPPED = "right", "wrong", "refused", "undeclared", "skipped"
 # The directory below the run's in which tests record their cells.
 DIRECTORY = "cells"
-# Characters of what is kept of an exception: its first line, up to here.
+# Lines and characters of what is kept of an exception.
+MOST_LINES = 3
 MOST_SAID = 400
 # Hexadecimal digits of a test's id in the name of its directory.
 _DIGITS = 24
@@ -46,7 +47,7 @@ class Entry:
     """A cell as one rank has recorded it.
 
     ``number`` counts the rank's cells from 1; ``coordinates`` are pairs in the order in which the test names
-    them; ``end`` is None where the cell did not end; ``said`` is the first line of the exception that ended
+    them; ``end`` is None where the cell did not end; ``said`` is the beginning of the exception that ended
     it.
     """
 
@@ -155,7 +156,7 @@ def _undeclared(operation: str, coordinates: Mapping[str, str]) -> str:
 def _end_of(error: Exception | None) -> tuple[str, str]:
     if error is None:
         return RIGHT, ""
-    said = first_line(error)
+    said = gist(error)
     if isinstance(error, unittest.SkipTest):
         return (UNDECLARED if is_undeclared(str(error)) else SKIPPED), said
     if isinstance(error, AssertionError):
@@ -163,9 +164,10 @@ def _end_of(error: Exception | None) -> tuple[str, str]:
     return REFUSED, f"{type(error).__name__}: {said}"[:MOST_SAID]
 
 
-def first_line(error: BaseException) -> str:
-    """The first line of an exception's text that is not empty."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:MOST_SAID]
+def gist(error: BaseException) -> str:
+    """The first lines of an exception's text, in one: what differs stands behind that it does."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:MOST_LINES])[:MOST_SAID]
 
 
 # -- where cells are recorded

@@ -109,7 +109,7 @@ def _row(each: Cell, at: Mapping[str, str]) -> str:
 
 
 def _words(name: str, value: str) -> str:
-    return f"{value} ranks" if name == "world_size" else value
+    return f"{value} rank{'s' * (value != '1')}" if name == "world_size" else value
 
 
 def _place(column: str) -> tuple[int, str]:
@@ -151,6 +151,11 @@ def by_class(tests: Iterable[Cell]) -> list[ClassRow]:
 
 
 def bad_cells(matrix: Matrix) -> list[Cell]:
-    """All that does not work though it is declared, the cells before the tests; the known failures last."""
-    found = [each for each in (*matrix.cells, *matrix.tests) if each.state in BAD]
+    """All that does not work though it is declared; the known failures last.
+
+    The cells come before the tests, without those tests in which one of the cells has failed.
+    """
+    cells = [each for each in matrix.cells if each.state in BAD]
+    told = {each.test for each in cells}
+    found = [*cells, *(each for each in matrix.tests if each.state in BAD and each.name not in told)]
     return sorted(found, key=lambda each: bool(each.known))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.conformance import cells
 from harness.conformance.cells import Entry
@@ -120,7 +120,7 @@ def matrix(
     ranks = {record.id: {r.rank: r.status for r in record.ranks} for record in records}
     tried: list[Cell] = []
     for test in tests:
-        found = states(entries(test.name), statuses.get(test.name), ranks.get(test.name, {}))
+        found = states(entries(test.name), statuses.get(test.name), ranks.get(test.name, {}), test.said)
         tried += [
             Cell(test.suite, entry.operation, with_world_size(entry), state, entry.said, test.name,
                  known.get(test.name, "") if state.bad else "")
@@ -155,12 +155,13 @@ def with_world_size(entry: Entry) -> Coordinates:
 
 
 def states(
-    entries: Sequence[Entry], status: Status | None, ranks: Mapping[int, Status]
+    entries: Sequence[Entry], status: Status | None, ranks: Mapping[int, Status], said: str = ""
 ) -> list[tuple[Entry, State]]:
     """The state of each cell of a test by each rank, where that says anything.
 
     Of the cells that did not end, the one that began first counts: the ranks in others wait for its. It has
-    crashed or hung, as its rank has or, where the ranks are not known, the test (``status``).
+    crashed or hung, as its rank has or, where the ranks are not known, the test (``status``). ``said`` is what
+    is said of that.
     """
     found = [(entry, _ended(entry)) for entry in entries if entry.end is not None]
     open_ones = [
@@ -169,7 +170,10 @@ def states(
         if entry.end is None and (state := _left_open(entry, status, ranks))
     ]
     first = min((entry.number for entry, _ in open_ones), default=0)
-    return [*found, *((entry, state) for entry, state in open_ones if entry.number == first)]
+    return [
+        *found,
+        *((replace(entry, said=said), state) for entry, state in open_ones if entry.number == first),
+    ]
 
 
 def _ended(entry: Entry) -> State:
@@ -188,7 +192,7 @@ def _left_open(entry: Entry, status: Status | None, ranks: Mapping[int, Status])
 
 
 def merged(tried: Iterable[Cell]) -> tuple[Cell, ...]:
-    """One cell for each key, in the worst of its states; a failure that is known comes after all that are not.
+    """One cell for each key, in the worst of its states; known failures come after those that are not.
 
     Sorted by key.
     """
@@ -245,6 +249,6 @@ def summary_line(matrix: Matrix) -> str:
         (every.states.get(State.UNDECLARED, 0), "not declared"),
         (every.states.get(State.NOT_RUN, 0), "not run"),
         (every.known, "known failures" if every.known > 1 else "known failure"),
-        (tried.states.get(State.SURPLUS, 0), "work but are not declared"),
+        (tried.states.get(State.SURPLUS, 0), "right but not declared"),
     ]
     return ", ".join([*words, *(f"{number} {what}" for number, what in asides if number)])
