@@ -42,10 +42,10 @@ class Box:
 
     @property
     def text(self) -> str:
-        """Symbol and numbers, and the word where it is bad: ``✓ 9``, ``✗ 7/9 wrong``."""
+        """Symbol and numbers, and the word where it is bad: ``✓ 9``, ``✗ 7/9 wrong``; ``-`` if never tried."""
         symbol, state = SYMBOLS[self.worst.state], self.worst.state
         if not self.tried:
-            return f"{symbol} {state.value}"
+            return symbol
         if self.good == self.tried:
             return f"{symbol} {self.good}"
         return f"{symbol} {self.good}/{self.tried} {state.value}"

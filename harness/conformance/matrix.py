@@ -160,8 +160,8 @@ def states(
     """The state of each cell of a test by each rank, where that says anything.
 
     Of the cells that did not end, the one that began first counts: the ranks in others wait for its. It has
-    crashed or hung, as its rank has or, where the ranks are not known, the test (``status``). ``said`` is what
-    is said of that.
+    crashed or hung, as its rank has or, where the ranks are not known, the test (``status``). ``said`` is the
+    test's reason.
     """
     found = [(entry, _ended(entry)) for entry in entries if entry.end is not None]
     open_ones = [

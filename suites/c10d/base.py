@@ -12,14 +12,14 @@ import re
 import unittest
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from harness import MultiProcessTestCase
+from harness import MultiProcessTestCase, conformance
 from harness.releases import torch_at_least
 from harness.targets import Capability, Target, current, needs, require
 from suites.c10d.inputs import EXACTLY, Array, Case, tolerance_of
@@ -51,6 +51,11 @@ def await_keys(store: dist.Store, keys: Iterable[str]) -> None:
         store.get(key)
 
 
+def name_of(dtype: torch.dtype) -> str:
+    """Return the name of a dtype as targets have it: ``float32``."""
+    return str(dtype).removeprefix("torch.")
+
+
 class TargetField:
     """A class attribute that is a field of the target, read when it is asked for."""
 
@@ -77,6 +82,8 @@ class C10dTestCase(MultiProcessTestCase):
     device_type = TargetField("device_type")
     # A backend has one default group a process, so ranks are processes.
     rank_modes = ("fresh", "pooled")
+    # How collectives are called, in the words of reports.
+    way = "sync"
 
     rank: int
     group: dist.ProcessGroup | None
@@ -130,6 +137,15 @@ class C10dTestCase(MultiProcessTestCase):
             return
         await_keys(self.board, (f"{where}/{member}" for member in members if member != last))
 
+    def cell(self, operation: str, dtype: torch.dtype, **coordinates: str) -> AbstractContextManager[None]:
+        """Say what is tried within: a cell of the report about the target."""
+        return conformance.cell(operation, dtype=name_of(dtype), **coordinates, **self.called)
+
+    @property
+    def called(self) -> Mapping[str, str]:
+        """How the class calls collectives and on which group, as coordinates of a cell."""
+        return {"way": self.way, "group": "default group" if self.group is None else "sub-groups"}
+
     def call(self, collective: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         """Run a collective on the class's group to its end, in the class's way; here synchronously."""
         self.assertIsNone(collective(*args, group=self.group, **kwargs))
@@ -152,7 +168,7 @@ class C10dTestCase(MultiProcessTestCase):
     def tolerance(self, dtype: torch.dtype) -> Mapping[str, float]:
         """Return what a reduction may be off by: what its arithmetic loses, or more if the target says so."""
         usual = tolerance_of(dtype)
-        relative, absolute = self.target.tolerances.get(str(dtype).removeprefix("torch."), (0.0, 0.0))
+        relative, absolute = self.target.tolerances.get(name_of(dtype), (0.0, 0.0))
         return {"rtol": max(usual["rtol"], relative), "atol": max(usual["atol"], absolute)}
 
     def same(self, actual: torch.Tensor, expected: torch.Tensor, **tolerance: float) -> None:
@@ -173,7 +189,7 @@ class C10dTestCase(MultiProcessTestCase):
         Where it declares none of them, the test is skipped as undeclared.
         """
         names = self.target.dtypes(operation, reduction)
-        found = tuple(dtype for dtype in dtypes if str(dtype).removeprefix("torch.") in names)
+        found = tuple(dtype for dtype in dtypes if name_of(dtype) in names)
         if not found:
             require(operation=operation, reduction=reduction)
             require(operation=operation, reduction=reduction, dtype=" ".join(map(str, dtypes)))
@@ -227,6 +243,8 @@ class OnSubGroup:
 @needs(Capability.ASYNCHRONOUS)
 class Asynchronously:
     """Calls every collective with ``async_op=True`` and waits for it by its handle."""
+
+    way = "async"
 
     def call(self, collective: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         work = collective(*args, group=self.group, async_op=True, **kwargs)

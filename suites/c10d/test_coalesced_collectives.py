@@ -42,7 +42,8 @@ class CoalescedCollectives:
 
     def check_all_reduce_coalesced(self, op):
         for dtype in self.declared(DTYPES_OF_OP[op], "all_reduce_coalesced", op):
-            with self.subTest(dtype=str(dtype)):
+            cell = self.cell("all_reduce_coalesced", dtype, reduction=op)
+            with self.subTest(dtype=str(dtype)), cell:
                 cases = [Case(dtype, shape) for shape in SHAPES]
                 held = self.held(cases, op)
                 tensors = self.mine(cases, held)
@@ -95,7 +96,7 @@ class CoalescedCollectives:
 
     def test_all_gather_coalesced(self):
         for dtype in self.declared(EVERYTHING, "all_gather_coalesced"):
-            with self.subTest(dtype=str(dtype)):
+            with self.subTest(dtype=str(dtype)), self.cell("all_gather_coalesced", dtype):
                 cases = [Case(dtype, shape) for shape in ROW_SHAPES]
                 self.assertIsNone(self.check_all_gather_coalesced(cases))
 

@@ -56,8 +56,17 @@ class Checks:
         for turn, case in enumerate(self.cases(*dtypes)):
             if scalars or case.shape:
                 root = turn % len(self.members)
-                with self.subTest(case=str(case), root=root):
+                with self.subTest(case=str(case), root=root), self.cell_of(check, case.dtype):
                     check(case, root)
+
+    def cell_of(self, check, dtype):
+        """Return the cell of a call of ``check``, a method or what ``partial`` made of one."""
+        given = getattr(check, "args", ())
+        method = getattr(check, "func", check).__name__.removeprefix("check_")
+        named = [each.__name__ for each in given if callable(each)]
+        reductions = [each for each in given if each in DTYPES_OF_OP]
+        operation = named[0] if named else "all_to_all_single" if method == "equal_split" else method
+        return self.cell(operation, dtype, **({"reduction": reductions[0]} if reductions else {}))
 
     def each_declared(self, check, operation, op):
         """Run ``check(op, case, root)`` for every case of the dtypes that are declared for the reduction."""
@@ -70,7 +79,7 @@ class Checks:
             names = self.target.dtypes(operation, op)
             dtypes = [d for d in DTYPES_OF_OP[op] if str(d).removeprefix("torch.") in names]
             for dtype in (dtypes[0], dtypes[-1]) if dtypes else ():
-                with self.subTest(op=op, dtype=str(dtype)):
+                with self.subTest(op=op, dtype=str(dtype)), self.cell(operation, dtype, reduction=op):
                     check(op, Case(dtype), 0)
 
     # One member's data goes to all. The late member's goes first, see ``base``.

@@ -15,10 +15,10 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 import torch
 import torch.distributed as dist
 
-from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from harness.targets import Capability, needs
+from harness import conformance, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness.targets import Capability, needs, require
 from suites.c10d import reference
-from suites.c10d.base import Asynchronously, OnSubGroup, instantiate_world_sizes
+from suites.c10d.base import Asynchronously, OnSubGroup, instantiate_world_sizes, name_of
 from suites.c10d.inputs import COMPLEX, FLOATS, INTEGERS, REFUSED, Case, dtype_cases
 from suites.c10d.test_collectives import Checks
 
@@ -37,6 +37,24 @@ class OptionalCollectives(Checks):
     cases = staticmethod(dtype_cases)
 
     # dtypes
+
+    def test_undeclared_dtypes(self):
+        # Where a report is written of what works, though it is not declared; elsewhere the declared ones.
+        tried = 0
+        for operation, check in (
+            ("broadcast", self.check_broadcast),
+            ("all_gather", self.check_all_gather),
+            ("all_reduce", partial(self.check_all_reduce, "sum")),
+        ):
+            for case in dtype_cases(*REFUSED):
+                coordinates = {"dtype": name_of(case.dtype)}
+                coordinates |= {"reduction": "sum"} if operation == "all_reduce" else {}
+                if conformance.declared_or_recorded(operation, **coordinates):
+                    with conformance.trial(operation, **coordinates, **self.called):
+                        check(case, 0)
+                    tried += 1
+        if not tried:
+            require(operation="broadcast", dtype="int16")
 
     @needs(operation="all_gather", dtype="int16")
     def test_all_gather_other_dtypes(self):

@@ -40,12 +40,13 @@ class PointToPoint:
 
     def check_exchange(self, case, sender, receiver, send, receive):
         """Let ``send(tensor, global rank)`` and ``receive(tensor, global rank)`` move one message."""
-        if self.group_rank == sender:
-            send(self.message(case, sender, receiver), self.members[receiver])
-        elif self.group_rank == receiver:
-            output = case.blank(self.device)
-            receive(output, self.members[sender])
-            self.same(output, self.message(case, sender, receiver))
+        with self.cell(send.__name__.removeprefix("i"), case.dtype):
+            if self.group_rank == sender:
+                send(self.message(case, sender, receiver), self.members[receiver])
+            elif self.group_rank == receiver:
+                output = case.blank(self.device)
+                receive(output, self.members[sender])
+                self.same(output, self.message(case, sender, receiver))
 
     def send(self, tensor, dst):
         self.assertIsNone(dist.send(tensor, dst, group=self.group))

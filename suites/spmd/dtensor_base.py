@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from harness import (
     DTensorOpTestBase,
     DTensorTestBase,
     LocalDTensorContinuousTestBase,
+    conformance,
     map_local_for_rank,
 )
 from harness.ranks.local import rank as local
@@ -115,6 +117,10 @@ class Bodies:
     def spread(self, array: Array, mesh: DeviceMesh, *placements: Placement) -> DTensor:
         """An array that rank 0 has, distributed; the others have something else, which must not count."""
         return distribute_tensor(self.on_each(lambda rank: array + 3 * rank), mesh, placements)
+
+    def cell(self, operation: str, placements: str) -> AbstractContextManager[None]:
+        """Say what is tried within: a cell of the report about the target."""
+        return conformance.cell(operation, placements=placements, ranks=self.rank_modes[0])
 
     def check_lies(self, tensor: DTensor, whole: Array, placements: Sequence[Placement], msg: str) -> None:
         """Check a DTensor's placements, what each rank holds, and what it is when it is put together."""

@@ -47,9 +47,10 @@ class OperatorBodies(Bodies):
         others = () if only_these else (p for p in itertools.product(*choices) if p not in stays)
         for placements in (*stays, *self.some(others)):
             laid = [Pieces((RANKS,), shape, (each,)) for shape, each in zip(shapes, placements, strict=True)]
-            result = self.check_one(operator, laid, str(placements), **rules)
-            if placements in stays:
-                self.assertEqual(result, ((stays[placements],), {}), f"{placements}")
+            with self.cell(self._testMethodName.removeprefix("test_"), ", ".join(map(str, placements))):
+                result = self.check_one(operator, laid, str(placements), **rules)
+                if placements in stays:
+                    self.assertEqual(result, ((stays[placements],), {}), f"{placements}")
         self.assertLessEqual({*stays}, {*itertools.product(*choices)})
 
     def check_one(self, operator, pieces, msg, **rules):

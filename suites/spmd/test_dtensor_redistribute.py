@@ -44,14 +44,15 @@ class Redistribute(Bodies):
         for shape, before, after in itertools.product(SHAPES, (*KINDS, Partial()), KINDS):
             pieces = Pieces((4,), shape, (before,))
             tensor = self.laid(pieces)
-            with Communication() as communication:
-                moved = tensor.redistribute(placements=(after,))
-            msg = f"{shape} from {before} to {after}"
-            expected = COLLECTIVES.get((before, after), {})
-            if self.device_type == "cpu" and not self.is_local_tensor_enabled:
-                expected = {ON_CPU.get(name, name): count for name, count in expected.items()}
-            self.assertEqual(communication.counts, expected, msg)
-            self.check_lies(moved, pieces.whole, (after,), msg)
+            with self.cell("redistribute", f"{before} to {after}"):
+                with Communication() as communication:
+                    moved = tensor.redistribute(placements=(after,))
+                msg = f"{shape} from {before} to {after}"
+                expected = COLLECTIVES.get((before, after), {})
+                if self.device_type == "cpu" and not self.is_local_tensor_enabled:
+                    expected = {ON_CPU.get(name, name): count for name, count in expected.items()}
+                self.assertEqual(communication.counts, expected, msg)
+                self.check_lies(moved, pieces.whole, (after,), msg)
 
     @with_comms
     def test_two_dimensions(self):
