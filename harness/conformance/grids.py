@@ -16,7 +16,7 @@ SYMBOLS: Mapping[State, str] = {
     State.WRONG: "✗",
     State.REFUSED: "⊘",
     State.CRASHED: "‼",
-    State.HUNG: "⧖",
+    State.HUNG: "∞",
     State.UNDECLARED: "-",
     State.NOT_RUN: "·",
 }
@@ -42,7 +42,7 @@ class Box:
 
     @property
     def text(self) -> str:
-        """Symbol and numbers, and the word where it is bad: ``✓ 9``, ``✗ 7/9 wrong``; ``-`` if never tried."""
+        """Symbol and numbers, and the word where it is bad: ``✓ 9``, ``✗ 7/9 wrong``, ``-``."""
         symbol, state = SYMBOLS[self.worst.state], self.worst.state
         if not self.tried:
             return symbol

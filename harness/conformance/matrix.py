@@ -233,7 +233,7 @@ def count(found: Iterable[Cell]) -> Count:
     known = 0
     for each in found:
         numbers[each.state] += 1
-        known += bool(each.known)
+        known += each.state.bad and bool(each.known)
     return Count(numbers, known)
 
 

@@ -8,11 +8,11 @@ from unittest import mock
 import torch
 
 from harness.errors import UsageError
-from harness.releases import torch_at_least
+from harness.releases import torch_at_least, torch_between
 
 
 class ReleaseTest(unittest.TestCase):
-    """The function ``torch_at_least``, on versions of every form."""
+    """The functions ``torch_at_least`` and ``torch_between``, on versions of every form."""
 
     def test_releases(self) -> None:
         """Versions compare by their numbers, and a pre-release counts as its release."""
@@ -23,6 +23,21 @@ class ReleaseTest(unittest.TestCase):
             with mock.patch.object(torch, "__version__", version):
                 self.assertEqual([torch_at_least(release) for release in yes], [True] * len(yes))
                 self.assertEqual([torch_at_least(release) for release in no], [False] * len(no))
+
+    def test_between(self) -> None:
+        """The first limit belongs to the range and the second does not; None is no limit."""
+        with mock.patch.object(torch, "__version__", "2.13.0+cpu"):
+            for since, before, inside in (
+                (None, None, True),
+                ("2.13", None, True),
+                ("2.14", None, False),
+                (None, "2.14", True),
+                (None, "2.13", False),
+                ("2.12", "2.14", True),
+                ("2.11", "2.12", False),
+            ):
+                with self.subTest(since=since, before=before):
+                    self.assertEqual(torch_between(since, before), inside)
 
     def test_refused(self) -> None:
         """Text that is not a release is a UsageError."""

@@ -37,6 +37,7 @@ settings = st.builds(
     rank_output=st.sampled_from(RANK_OUTPUTS),
     strict=st.booleans(),
     log_dir=st.sampled_from((None, "logs", "/tmp/a directory")),
+    conformance=st.sampled_from((None, "cells", "/tmp/a directory")),
     grace_s=durations,
     exit_grace_s=durations,
     skip_grace_s=durations,

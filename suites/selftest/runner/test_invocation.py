@@ -64,6 +64,24 @@ class StreamTest(unittest.TestCase):
                 self.assertFalse(asked.debugger)
 
 
+class ForkOptionsTest(unittest.TestCase):
+    """What workers get of the run's directory."""
+
+    def test_directories(self) -> None:
+        """Logs go there, and cells where the report about them is asked for; neither without a directory."""
+        plain, reported = (
+            invocation(HARNESS_LOG_DIR=""),
+            invocation("--report", "conformance", HARNESS_LOG_DIR=""),
+        )
+        run = Path("/runs/1")
+        self.assertEqual(plain.fork_options(None).environ, reported.fork_options(None).environ)
+        logs = {EnvVar.LOG_DIR: "/runs/1/logs"}
+        self.assertLessEqual(logs.items(), plain.fork_options(run).environ.items())
+        self.assertNotIn(EnvVar.CONFORMANCE, plain.fork_options(run).environ)
+        both = {**logs, EnvVar.CONFORMANCE: "/runs/1/cells"}
+        self.assertLessEqual(both.items(), reported.fork_options(run).environ.items())
+
+
 class PolicyTest(unittest.TestCase):
     """How often everything is run, and when that ends."""
 

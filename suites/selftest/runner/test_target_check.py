@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
+import types
 import unittest
 from unittest import mock
 
 from harness.runner import target_check
+from harness.runner.messages import Ready
+from harness.targets import Known
 
 NONE = {"HARNESS_BACKEND": "", "HARNESS_DEVICE": "", "HARNESS_PLUGIN": "", "BACKEND": ""}
 
@@ -30,6 +34,20 @@ class ProblemTest(unittest.TestCase):
         self.assertIn(
             "importing the plugin json starts threads", self.check({"HARNESS_PLUGIN": "json"}, clean=False)
         )
+
+    def test_known(self) -> None:
+        """A table of known failures that has anything else in it is a problem; a right one is told."""
+        plugin = types.ModuleType("mine_known")
+        vars(plugin)["KNOWN"] = (Known("c10d.*", "no bool"), Known("aot.*", "old", before="1.0"))
+        with mock.patch.dict(sys.modules, {"mine_known": plugin}):
+            environ = {"HARNESS_PLUGIN": "mine_known"}
+            self.assertEqual(self.check(environ), "")
+            with mock.patch.dict(os.environ, {**NONE, **environ}):
+                ready = target_check.ready(os.environ)
+            self.assertEqual(ready, Ready("gloo", [{"tests": "c10d.*", "why": "no bool"}]))
+            vars(plugin)["KNOWN"] = ("c10d.*",)
+            self.assertIn("write Known(...)", self.check(environ))
+        self.assertEqual(target_check.ready(NONE), Ready())
 
 
 if __name__ == "__main__":
