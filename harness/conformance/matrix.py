@@ -113,7 +113,7 @@ def matrix(
 
     ``not_run`` are the ids of tests that never ended; ``entries`` returns what the ranks of a test recorded.
     """
-    tests = [test_cell(record) for record in records]
+    tests = [cell_of_test(record) for record in records]
     tests += [Cell(parse_id(each).suite, each, (), State.NOT_RUN, test=each) for each in not_run]
     known = {record.id: known_of(record) for record in records}
     statuses = {record.id: status_of(record) for record in records}
@@ -139,7 +139,7 @@ def status_of(record: TestRecord) -> Status:
     return Status(record.extra.get("known", {}).get("status", record.status.value))
 
 
-def test_cell(record: TestRecord) -> Cell:
+def cell_of_test(record: TestRecord) -> Cell:
     """A whole test as a cell."""
     status = status_of(record)
     state = _STATUSES[status]

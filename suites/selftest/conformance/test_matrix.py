@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from harness.conformance.matrix import Cell, State, matrix, merged, states, summary_line, test_cell
+from harness.conformance.matrix import Cell, State, cell_of_test, matrix, merged, states, summary_line
 from harness.outcomes import Status
 from harness.record import RankRecord, TestRecord
 from suites.selftest.conformance.samples import entry, everything
@@ -38,7 +38,7 @@ class WholeTest(unittest.TestCase):
             (record(Status.XFAILED, extra=known), State.CRASHED, "no bool"),
         ):
             with self.subTest(found.status, reason=found.reason):
-                cell = test_cell(found)
+                cell = cell_of_test(found)
                 self.assertEqual((cell.suite, cell.name, cell.state, cell.known), ("c10d", TEST, state, why))
 
 

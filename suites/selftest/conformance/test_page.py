@@ -43,7 +43,7 @@ class Parsed(HTMLParser):
 
 
 class PageTest(unittest.TestCase):
-    """``conformance.html``."""
+    """The page ``conformance.html``."""
 
     def test_whole(self) -> None:
         """The page is well formed and needs no other file; each link of a bad cell has its entry."""
@@ -77,7 +77,7 @@ class PageTest(unittest.TestCase):
 
 
 class MarkdownTest(unittest.TestCase):
-    """``conformance.md``."""
+    """The file ``conformance.md``."""
 
     def test_says(self) -> None:
         """It has the summary, the tables, and each bad cell with its difference and command."""

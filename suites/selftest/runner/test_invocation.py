@@ -274,7 +274,7 @@ class AfterAnotherTest(unittest.TestCase):
     def test_deciding_variables(self) -> None:
         """The variables of conditions are documented, and are all that the library reads but for output."""
         self.assertLessEqual(set(VERDICT_VARIABLES), {variable.name for variable in VARIABLES})
-        others = {"HARNESS_RANK_OUTPUT", "HARNESS_LOG_DIR", "HARNESS_PDB_RANK"}
+        others = {"HARNESS_RANK_OUTPUT", "HARNESS_LOG_DIR", "HARNESS_PDB_RANK", "HARNESS_CONFORMANCE"}
         self.assertEqual(set(Settings().to_environ()) - set(VERDICT_VARIABLES), others)
 
 

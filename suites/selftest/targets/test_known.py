@@ -12,7 +12,7 @@ TEST = "suites.c10d.test_x.Ranks.test_bool"
 
 
 class KnownTest(unittest.TestCase):
-    """One entry."""
+    """One entry of the table."""
 
     def test_concerns(self) -> None:
         """A pattern is of whole ids, with or without the name of the folder of suites."""
