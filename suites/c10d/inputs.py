@@ -88,7 +88,8 @@ class Case:
         """
         index = _index(self.shape)
         if self.dtype == torch.bool:
-            return (4 * rank + part + 1) >> (index % 5) & 1 == 1
+            bits: Array = (4 * rank + part + 1) >> (index % 5) & 1 == 1
+            return bits
         return self._numbers((index + 31 * rank + 8 * part) % LABELS)
 
     def term(self, op: str, rank: int, part: int = 0) -> Array:
@@ -99,7 +100,8 @@ class Case:
         """
         index = _index(self.shape)
         if self.dtype == torch.bool:
-            return (index + 5 * part) >> rank & 1 == 1
+            bits: Array = (index + 5 * part) >> rank & 1 == 1
+            return bits
         if op in ("bor", "bxor"):
             return self.label(rank, part)
         if op == "band":
