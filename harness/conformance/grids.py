@@ -98,7 +98,8 @@ def box(cells: Sequence[Cell]) -> Box | None:
     """The box of some cells; None for none."""
     if not cells:
         return None
-    (worst,) = merged(Cell("", "", (), each.state, each.said, each.test, each.known) for each in cells)
+    shown = [each for each in cells if each.state.good or each.state.bad] or cells
+    (worst,) = merged(Cell("", "", (), each.state, each.said, each.test, each.known) for each in shown)
     counted = count(cells)
     surplus = counted.states.get(State.SURPLUS, 0)
     return Box(worst, counted.good + surplus, counted.tried + surplus)

@@ -25,8 +25,8 @@ class State(str, enum.Enum):
     """What has become of a cell, from the best to the worst; the value is the word that reports use."""
 
     NOT_RUN = "not run"
+    SURPLUS = "works, not declared"  # on every rank: one that refuses it makes it not declared
     UNDECLARED = "not declared"
-    SURPLUS = "works, not declared"
     RIGHT = "right"
     REFUSED = "refused"
     WRONG = "wrong"

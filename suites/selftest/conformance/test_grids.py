@@ -30,6 +30,7 @@ class BoxTest(unittest.TestCase):
             ([cell(State.NOT_RUN)], "·"),
             ([cell(State.SURPLUS)], "+ 1"),
             ([right, cell(State.UNDECLARED)], "✓ 1"),
+            ([cell(State.SURPLUS), cell(State.UNDECLARED)], "+ 1"),
         ):
             with self.subTest(text):
                 found = box(given)

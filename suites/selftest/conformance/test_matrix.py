@@ -125,6 +125,7 @@ class MatrixTest(unittest.TestCase):
             ([of(State.CRASHED, "known"), of(State.WRONG)], of(State.WRONG)),
             ([of(State.RIGHT), of(State.CRASHED, "known")], of(State.CRASHED, "known")),
             ([of(State.SURPLUS), of(State.HUNG)], of(State.HUNG)),
+            ([of(State.SURPLUS), of(State.UNDECLARED)], of(State.UNDECLARED)),
         ):
             with self.subTest([each.state for each in given]):
                 self.assertEqual(merged(given), (expected,))
