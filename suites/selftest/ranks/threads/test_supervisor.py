@@ -48,6 +48,7 @@ class ScriptedRanks:
         self.now = 0.0
         self.did: list[str] = []
         self.gone: set[int] = set()
+        self.await_turn: set[int] = set()
         self.late_s = 0.0  # what each wait takes beyond its end
         self.takes = 0  # the number of interruptions after which the ranks go on
         self.leaves_when: tuple[str, ...] = ("release", "wake", "interrupt")
@@ -73,6 +74,9 @@ class ScriptedRanks:
 
     def check_for_stall(self) -> bool:
         return self.deadlocked
+
+    def awaits_turn(self, rank: int) -> bool:
+        return rank in self.await_turn
 
     def release(self) -> None:
         self.did.append("release")
@@ -148,7 +152,9 @@ class ThreadSupervisorTest(unittest.TestCase):
         ranks = ScriptedRanks(3, [said(2, Status.PASSED)])
         ranks.leaves_when = ()
         ranks.threads[0].waits = True
+        ranks.await_turn = {0}
         self.assertEqual(self.run_on(ranks), [Status.TIMED_OUT, Status.TIMED_OUT, Status.PASSED])
+        self.assertEqual([o.phase for o in self.outcomes], ["turn", "test", "test"])
         self.assertEqual(
             (ranks.did[0], set(ranks.did[1:-1]), ranks.did[-1]), ("wake", {"interrupt"}, "close")
         )
