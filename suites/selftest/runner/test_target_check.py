@@ -6,6 +6,7 @@ import os
 import sys
 import types
 import unittest
+from typing import Any
 from unittest import mock
 
 from harness.runner import target_check
@@ -13,6 +14,11 @@ from harness.runner.messages import Ready
 from harness.targets import Known
 
 NONE = {"HARNESS_BACKEND": "", "HARNESS_DEVICE": "", "HARNESS_PLUGIN": "", "BACKEND": ""}
+
+
+def without_torch() -> Any:
+    """Has torch, which the tests of the runner do not import, agree to the target."""
+    return mock.patch("harness.targets.current._check_torch")
 
 
 class ProblemTest(unittest.TestCase):
@@ -23,6 +29,7 @@ class ProblemTest(unittest.TestCase):
         with (
             mock.patch.dict(os.environ, {**NONE, **environ}),
             mock.patch.object(target_check, "is_clean", lambda: clean),
+            without_torch(),
         ):
             return target_check.problem(os.environ)
 
@@ -39,14 +46,16 @@ class ProblemTest(unittest.TestCase):
         """A table of known failures that has anything else in it is a problem; a right one is told."""
         plugin = types.ModuleType("mine_known")
         vars(plugin)["KNOWN"] = (Known("c10d.*", "no bool"), Known("aot.*", "old", before="1.0"))
-        with mock.patch.dict(sys.modules, {"mine_known": plugin}):
-            environ = {"HARNESS_PLUGIN": "mine_known"}
-            self.assertEqual(self.check(environ), "")
-            with mock.patch.dict(os.environ, {**NONE, **environ}):
-                ready = target_check.ready(os.environ)
-            self.assertEqual(ready, Ready("gloo", [{"tests": "c10d.*", "why": "no bool"}]))
-            vars(plugin)["KNOWN"] = ("c10d.*",)
-            self.assertIn("write Known(...)", self.check(environ))
+        # Not by mock.patch.dict, which would drop what is imported meanwhile.
+        sys.modules["mine_known"] = plugin
+        self.addCleanup(sys.modules.pop, "mine_known")
+        environ = {"HARNESS_PLUGIN": "mine_known"}
+        self.assertEqual(self.check(environ), "")
+        with mock.patch.dict(os.environ, {**NONE, **environ}), without_torch():
+            ready = target_check.ready(os.environ)
+        self.assertEqual(ready, Ready("gloo", [{"tests": "c10d.*", "why": "no bool"}]))
+        vars(plugin)["KNOWN"] = ("c10d.*",)
+        self.assertIn("write Known(...)", self.check(environ))
         self.assertEqual(target_check.ready(NONE), Ready())
 
 
