@@ -30,7 +30,8 @@ if __name__ == "__main__":
     run_tests()
 """
 THREAD = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
-PYTEST = ("-m", "pytest", "-q", "-p", "harness.pytest_plugin.plugin")
+# By its module, whether or not the package is installed, which would register it once more.
+PYTEST = ("-m", "pytest", "-q", "-p", "no:torch_harness", "-p", "harness.pytest_plugin.plugin")
 RUNNER = str(plugins.TREE / "run_tests.py")
 
 
