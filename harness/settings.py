@@ -268,7 +268,7 @@ class Settings:
         Either is multiplied by ``timeout_multiplier``, to ``LONGEST_S`` at most.
         """
         seconds = next((seconds for seconds in asked if seconds is not None), self.timeout_s)
-        return min(seconds * self.timeout_multiplier, LONGEST_S)
+        return multiplied(seconds, self.timeout_multiplier)
 
     def to_environ(self) -> dict[str, str]:
         """The variables that make another process read these same settings.
@@ -297,6 +297,11 @@ class Settings:
             EnvVar.PLUGIN: self.plugin or "",
             EnvVar.CONFORMANCE: self.conformance or "",
         }
+
+
+def multiplied(seconds: float, multiplier: float) -> float:
+    """A deadline that is multiplied, to ``LONGEST_S`` at most."""
+    return min(seconds * multiplier, LONGEST_S)
 
 
 def slow_wanted(environ: Mapping[str, str]) -> bool:

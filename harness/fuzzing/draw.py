@@ -20,7 +20,6 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from harness.errors import UsageError
 from harness.fuzzing.program import (
     BY_ROWS,
-    COMPLEX,
     DTYPES,
     KINDS,
     OPERATIONS,
@@ -32,10 +31,10 @@ from harness.fuzzing.program import (
     Step,
     Straggler,
 )
-from harness.releases import torch_at_least
 from harness.seeding import base_seed
 from harness.settings import Settings
 from harness.targets import Capability, Target
+from harness.targets.builtin import gloo
 
 #: The most steps of a program: enough for several calls in flight at once.
 MAX_STEPS = 12
@@ -91,13 +90,6 @@ class Backend:
         return tuple(each for each in self.dtypes if each not in self.refuses.get(kind, ()))
 
 
-#: What gloo supports in the running torch release (2.11 to 2.13); all_to_all of lists: pytorch/pytorch#88245.
-GLOO = Backend(
-    kinds=tuple(kind for kind in KINDS if kind != "all_to_all" or torch_at_least("2.12")),
-    refuses={"gather": COMPLEX},
-)
-
-
 def backend_of(target: Target) -> Backend:
     """What a target declares of what programs do; UsageError where no collective is left."""
     kinds = tuple(kind for kind in KINDS if kind == "barrier" or target.dtypes(kind))
@@ -126,6 +118,10 @@ def _taken(target: Target, kind: str, ops: Sequence[str]) -> frozenset[str]:
         return declared
     lacking = {d for op in ops for d in OPERATIONS[op] if d not in target.dtypes(kind, op)}
     return declared - lacking
+
+
+#: What gloo supports in the running torch release (2.11 to 2.13); all_to_all of lists: pytorch/pytorch#88245.
+GLOO = backend_of(gloo())
 
 
 def groups_of(world_size: int) -> tuple[tuple[int, ...], ...]:

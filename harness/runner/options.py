@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
 
 from harness.errors import UsageError
 from harness.runner.exit_codes import MEANINGS
@@ -27,6 +27,8 @@ PROG = "run_tests.py"
 # A larger number of processes is a typing error.
 LARGEST_JOBS = 4096
 LARGEST_COUNT = 1_000_000
+
+T = TypeVar("T")
 
 _DESCRIPTION = """\
 Runs the conformance suites, or the tests that are named, in worker processes.
@@ -114,16 +116,6 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--resume and --last-failed exclude each other")
     if options.pdb and options.pdb_rank is not None:
         raise UsageError("--pdb and --pdb-rank exclude each other")
-    for name, parse_name in (
-        ("backend", name_of_backend),
-        ("device", name_of_device),
-        ("plugin", name_of_module),
-    ):
-        given = getattr(options, name)
-        try:
-            setattr(options, name, None if given is None else parse_name(given))
-        except ValueError as error:
-            raise UsageError(f"--{name} {given!r}: {error}") from None
 
 
 def build() -> _Parser:
@@ -202,11 +194,11 @@ def _repetition(parser: argparse.ArgumentParser) -> None:
 def _target(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group('what is tested (README, "Your backend or device")')
     add = group.add_argument
-    add("--backend", metavar="NAME",
+    add("--backend", metavar="NAME", type=_parsed(name_of_backend),
         help=f"the backend that the suites test (default: gloo; {EnvVar.TARGET_BACKEND})")  # fmt: skip
-    add("--device", metavar="TYPE",
+    add("--device", metavar="TYPE", type=_parsed(name_of_device),
         help=f"the device type that they test it on (default: cpu; {EnvVar.TARGET_DEVICE})")  # fmt: skip
-    add("--plugin", metavar="MODULE",
+    add("--plugin", metavar="MODULE", type=_parsed(name_of_module),
         help="a module that registers the backend or device and has its TARGET, which is tested "
         f"where the options above say nothing else ({EnvVar.PLUGIN})")  # fmt: skip
 
@@ -216,10 +208,10 @@ def _placement(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("-j", "--jobs", metavar="N|auto", type=_jobs, default=0,
         help="CPU slots that tests share (default: auto, the number of processors)")  # fmt: skip
-    add("--timeout", metavar="SECONDS", type=_seconds,
+    add("--timeout", metavar="SECONDS", type=_parsed(positive_seconds),
         help=f"deadline of a test that sets none itself ({EnvVar.TIMEOUT}; default {TIMEOUT_S:g}, "
         "with --drop-in upstream's)")  # fmt: skip
-    add("--timeout-multiplier", metavar="N", type=_multiplier,
+    add("--timeout-multiplier", metavar="N", type=_parsed(timeout_multiplier),
         help="multiplies every test's deadline, those by @timeout too: for slow or busy machines "
         f"({EnvVar.TIMEOUT_MULTIPLIER}; default 1)")  # fmt: skip
     add("--isolate", action="store_true", help="a worker process of its own for each test")
@@ -289,18 +281,16 @@ def _jobs(text: str) -> int:
     return 0 if text == "auto" else _Number(1, LARGEST_JOBS)(text)
 
 
-def _seconds(text: str) -> float:
-    try:
-        return positive_seconds(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+def _parsed(parse_value: Callable[[str], T]) -> Callable[[str], T]:
+    """An argparse ``type`` of a parser of settings, whose ValueError says what to write."""
 
+    def parse_option(text: str) -> T:
+        try:
+            return parse_value(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
-def _multiplier(text: str) -> float:
-    try:
-        return timeout_multiplier(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+    return parse_option
 
 
 def _epilog() -> str:

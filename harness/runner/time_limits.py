@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from harness.ranks import deadlines
 from harness.runner.unit import Unit
-from harness.settings import LONGEST_S, Settings
+from harness.settings import Settings, multiplied
 
 # Seconds that the controller waits longer than all waits of the ranks' supervisor: enough to take the stacks
 # of all ranks and to end them on a loaded machine.
@@ -38,7 +38,7 @@ class TimeLimits:
         if self.timeout_s is None:
             return None
         limit = unit.timeout_s if unit.timeout_s is not None else self.timeout_s
-        limit = min(limit * self.multiplier, LONGEST_S)
+        limit = multiplied(limit, self.multiplier)
         return limit + self.margin_s if unit.supervised else limit
 
 

@@ -9,7 +9,6 @@ with the reference. Test bodies are written once, in classes without a world siz
 from __future__ import annotations
 
 import re
-import unittest
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -20,7 +19,6 @@ import torch
 import torch.distributed as dist
 
 from harness import MultiProcessTestCase, conformance
-from harness.releases import torch_at_least
 from harness.targets import Capability, Target, current, needs, require
 from suites.c10d.inputs import EXACTLY, Array, Case, tolerance_of
 
@@ -36,10 +34,14 @@ PARTITIONS: Mapping[int, tuple[tuple[int, ...], ...]] = {
 
 
 #: torch 2.11's gloo has only ``all_to_all_single``.
-HAS_ALL_TO_ALL = torch_at_least("2.12")
-needs_all_to_all = unittest.skipUnless(HAS_ALL_TO_ALL, "gloo's all_to_all is new in torch 2.12")
+needs_all_to_all = needs(operation="all_to_all")
 #: For what is gloo's own: its messages, its options, how it reads memory.
 gloo_only = needs(backend="gloo")
+
+
+def declares(operation: str) -> bool:
+    """Return whether the target declares an operation, for bodies that try several at once."""
+    return bool(current().dtypes(operation))
 
 
 def await_keys(store: dist.Store, keys: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.base import HAS_ALL_TO_ALL, gloo_only, instantiate_world_sizes, needs_all_to_all
+from suites.c10d.base import declares, gloo_only, instantiate_world_sizes, needs_all_to_all
 from suites.c10d.inputs import COMPLEX, FLOATS, INTEGERS, REFUSED
 
 BITWISE = ("BAND", "BOR", "BXOR")
@@ -71,7 +71,7 @@ class Refusals:
             "scatter": lambda: dist.scatter(self.ones(dtype=dtype), listed, 0),
             "all_to_all_single": lambda: dist.all_to_all_single(whole.clone(), whole),
         }
-        if HAS_ALL_TO_ALL:
+        if declares("all_to_all"):
             lists = self.listed(dtype=dtype), self.listed(dtype=dtype)
             calls["all_to_all"] = lambda: dist.all_to_all(*lists)
         return calls
@@ -249,7 +249,7 @@ class Refusals:
                 self.ones(), self.listed(count=count)
             ),
         }
-        if HAS_ALL_TO_ALL:
+        if declares("all_to_all"):
             message = f"alltoall: input tensor list size {count} does not match world size"
             calls[message] = lambda: dist.all_to_all(self.listed(count=count), self.listed(count=count))
         for message, call in calls.items():

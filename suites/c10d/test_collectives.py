@@ -25,9 +25,9 @@ from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_te
 from harness.targets import Capability, needs, require
 from suites.c10d import reference
 from suites.c10d.base import (
-    HAS_ALL_TO_ALL,
     Asynchronously,
     OnSubGroup,
+    declares,
     instantiate_world_sizes,
     needs_all_to_all,
 )
@@ -238,14 +238,15 @@ class Collectives(Checks):
                 self.check_all_to_all_single(Case(dtype, ROW_SHAPE), splits, say_splits=True)
 
     def test_large_tensors(self):
-        for check in (
-            self.check_broadcast,
-            self.check_all_gather,
-            partial(self.check_all_reduce, "sum"),
-            partial(self.check_reduce, "sum"),
-            *([self.check_all_to_all] if HAS_ALL_TO_ALL else []),
+        for operation, check in (
+            ("broadcast", self.check_broadcast),
+            ("all_gather", self.check_all_gather),
+            ("all_reduce", partial(self.check_all_reduce, "sum")),
+            ("reduce", partial(self.check_reduce, "sum")),
+            ("all_to_all", self.check_all_to_all),
         ):
-            check(LARGE, 0)
+            if declares(operation):
+                check(LARGE, 0)
 
 
 class ReduceOperations(Checks):

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from harness import MultiProcessTestCase, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.base import HAS_ALL_TO_ALL, gloo_only
+from suites.c10d.base import declares, gloo_only
 
 #: Below the harness's deadline for a test.
 TIMEOUT = timedelta(seconds=60)
@@ -92,7 +92,7 @@ class GlooProcessGroupWithDispatchedCollectivesTests(ProcessGroupWithDispatchedC
         for name, call in {
             "all_gather": lambda out: dist.all_gather([out], held),
             "reduce_scatter": lambda out: dist.reduce_scatter(out, [held]),
-            **({"all_to_all": lambda out: dist.all_to_all([out], [held])} if HAS_ALL_TO_ALL else {}),
+            **({"all_to_all": lambda out: dist.all_to_all([out], [held])} if declares("all_to_all") else {}),
             "scatter": lambda out: dist.scatter(out, [held], src=self.rank),
         }.items():
             with self.subTest(collective=name):

@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from suites.c10d import reference
-from suites.c10d.base import HAS_ALL_TO_ALL, instantiate_world_sizes
+from suites.c10d.base import declares, instantiate_world_sizes
 from suites.c10d.inputs import Case
 
 CASE = Case()
@@ -91,7 +91,7 @@ class Outsiders:
             **call("reduce_scatter", ..., one),
             **call("reduce_scatter_tensor", ..., one[0]),
             **call("reduce_scatter_single", ..., one[0]),
-            **(call("all_to_all", one, one) if HAS_ALL_TO_ALL else {}),
+            **(call("all_to_all", one, one) if declares("all_to_all") else {}),
             **call("all_to_all_single", one[0], ...),
             "all_reduce_coalesced": lambda tensor, async_op: dist.all_reduce_coalesced(
                 [tensor], group=group, async_op=async_op

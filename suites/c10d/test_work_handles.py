@@ -19,7 +19,7 @@ import torch.distributed as dist
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.targets import Capability, needs
 from suites.c10d import reference
-from suites.c10d.base import HAS_ALL_TO_ALL, OnSubGroup, gloo_only, instantiate_world_sizes
+from suites.c10d.base import OnSubGroup, declares, gloo_only, instantiate_world_sizes
 from suites.c10d.inputs import Case
 
 CASE = Case()
@@ -70,9 +70,7 @@ class WorkHandles:
             ),
             "barrier": (lambda: dist.barrier(**how), [], []),
         }
-        if not HAS_ALL_TO_ALL:
-            del starters["all_to_all"]
-        return starters
+        return {name: each for name, each in starters.items() if name == "barrier" or declares(name)}
 
     def test_is_completed(self):
         # The last member starts when the others have looked; they cannot be done before.

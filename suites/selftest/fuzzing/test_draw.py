@@ -11,8 +11,10 @@ from hypothesis.strategies import SearchStrategy
 
 from harness import UsageError, same_draws
 from harness.fuzzing import GLOO, Backend, CollectiveStep, Message, Program, programs
-from harness.fuzzing.draw import drawn, groups_of
-from harness.fuzzing.program import COMPLEX
+from harness.fuzzing.draw import backend_of, drawn, groups_of
+from harness.fuzzing.program import COMPLEX, DTYPES, KINDS
+from harness.releases import torch_at_least
+from harness.targets import FLOATS, Capability, Target, operations
 
 DRAWS = 250
 
@@ -50,6 +52,34 @@ class Drawing(unittest.TestCase):
         )
         for each in (*wanted, "asynchronous", "receiver first", "sender first"):
             self.assertGreater(found[each], 5, each)
+
+    def test_backend_of_a_target(self) -> None:
+        """What a target declares, and of what reduces only what each of its reductions is defined for."""
+        lists = torch_at_least("2.12")
+        self.assertEqual(
+            (GLOO.kinds, GLOO.dtypes, GLOO.refuses, GLOO.messages),
+            (
+                tuple(kind for kind in KINDS if kind != "all_to_all" or lists),
+                DTYPES,
+                {"gather": COMPLEX},
+                True,
+            ),
+        )
+        declared = {
+            **operations(("broadcast",), FLOATS | {"bool"}),
+            **operations(("all_reduce",), FLOATS, ("sum", "max")),
+        }
+        floats = tuple(dtype for dtype in DTYPES if dtype in FLOATS)
+        for capabilities, kinds in (
+            (frozenset[Capability](), {"broadcast", "all_reduce"}),
+            (frozenset({Capability.BARRIER}), {"broadcast", "all_reduce", "barrier"}),
+        ):
+            with self.subTest(capabilities=capabilities):
+                backend = backend_of(Target("mine", "cpu", declared, capabilities))
+                self.assertEqual((set(backend.kinds), set(backend.ops)), (kinds, {"sum", "max"}))
+                self.assertEqual(backend.takes("all_reduce"), floats)
+                self.assertEqual(set(backend.takes("broadcast")), {*floats, "bool"})
+                self.assertFalse(backend.messages)
 
     def test_groups(self) -> None:
         self.assertEqual(groups_of(2), ((0, 1),))

@@ -109,7 +109,7 @@ class RunTest(unittest.TestCase):
             (("--plugin", "mine", "--backend", "yours"), "the plugin mine has no target yours"),
             (("--plugin", "unregistered"), "does not register the backend 'mine'"),
             (("--plugin", "threads"), "importing the plugin threads starts threads"),
-            (("--backend", "a b"), "--backend 'a b': write the name of one backend"),
+            (("--backend", "a b"), "--backend: 'a b': write the name of one backend"),
             (("--backend", "nonesuch"), "nonesuch is unknown: --plugin"),
         ):
             with self.subTest(options=options):
