@@ -1,4 +1,4 @@
-"""``PAUSE``: no garbage collections during imports, and none later of what the imports have made.
+"""``GarbagePause``: a while without garbage collections; ``PAUSE`` is that of a process's imports.
 
 Imports of torch make a million objects, and nearly all of them stay. Looking through them again and again,
 the last time when the interpreter ends, takes a third of the time of a process that only imports torch's test
@@ -25,9 +25,10 @@ class GarbagePause:
             self._kept = gc.get_threshold()
             gc.set_threshold(0)
 
-    def end(self) -> None:
-        """Ends the pause, if there is one. Later collections leave out what exists now."""
-        gc.freeze()
+    def end(self, *, freeze: bool = True) -> None:
+        """Ends the pause, if there is one. With ``freeze``, later collections leave out what exists now."""
+        if freeze:
+            gc.freeze()
         gc.set_threshold(*self.thresholds())
         self._kept = None
 

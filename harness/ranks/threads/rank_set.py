@@ -38,6 +38,7 @@ from harness.ranks.threads.rank import Body, RankThread, ThreadEnded
 from harness.ranks.threads.rank_state import RankStates
 from harness.ranks.threads.run_token import RunToken
 from harness.system import originals
+from harness.system.garbage import GarbagePause
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -117,6 +118,7 @@ class RankThreads:
         self._matcher = CollectiveMatcher()
         self._inside = threading.local()
         self._installed = contextlib.ExitStack()
+        self._garbage = GarbagePause()
         self._others = 0
         self._seen = _Seen()
         self._passed_on = 0
@@ -129,6 +131,10 @@ class RankThreads:
         from harness.ranks.threads import torch_groups  # imports torch
 
         self._installed.enter_context(torch_groups.installed(self, self._timeout_s))
+        # A collection that finds a gloo group may destroy it with the GIL, for which one of gloo's threads
+        # may wait that the destructor joins. Between tests these have nothing to do.
+        self._installed.callback(self._garbage.end, freeze=False)
+        self._garbage.begin()
         self._others = threading.active_count()
         try:
             for thread in self.threads:

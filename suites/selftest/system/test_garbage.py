@@ -53,6 +53,19 @@ class GarbagePauseTest(unittest.TestCase):
             assert gc.get_stats()[0]["collections"] > before
             """)
 
+    def test_what_is_not_frozen(self) -> None:
+        """Without freezing, what has become garbage in the pause is collected after it."""
+        self.play("""
+            pause = GarbagePause()
+            pause.begin()
+            old = make(5000)
+            assert old() is not None
+            pause.end(freeze=False)
+            assert gc.get_threshold() == was, gc.get_threshold()
+            gc.collect()
+            assert old() is None
+            """)
+
     def test_settings_of_others(self) -> None:
         """What an imported module has set holds after the pause."""
         self.play("""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import queue
 import threading
 import time
@@ -41,6 +42,21 @@ class RankThreadsTest(unittest.TestCase):
         found = run_to_end(RankThreads(3, body, timeout_s=ARRIVAL_S))
         self.assertEqual([o.status for o in found], [Status.PASSED, Status.ERROR, Status.CRASHED])
         self.assertIn("without running the test", found[2].note)
+
+    def test_no_garbage_collection_beside_ranks(self) -> None:
+        """None starts by itself while ranks run, since it might destroy a group that gloo's threads serve."""
+        before, counted = gc.get_threshold(), []
+
+        def body(rank: int, channel: DirectChannel) -> None:
+            runs = sum(each["collections"] for each in gc.get_stats())
+            for _ in range(10 * before[0]):
+                cycle: list[object] = []
+                cycle.append(cycle)
+            counted.append(sum(each["collections"] for each in gc.get_stats()) - runs)
+            channel.record(RankResult(Status.PASSED))
+
+        run_to_end(RankThreads(2, body, timeout_s=ARRIVAL_S))
+        self.assertEqual((counted, gc.get_threshold()), ([0, 0], before))
 
     def test_groups_are_the_ranks(self) -> None:
         """Each rank sees its own group, the parent none; records tell of each collective."""
