@@ -74,7 +74,8 @@ def _left_behind(orphans: Sequence[int]) -> list[int]:
     for _ in range(MOST_GRACES):
         running = posix.still_running(working, ORPHAN_GRACE_S)
         working = [pid for pid in running if posix.is_working(pid)]
-        left.update(set(running).difference(working))
+        # One that has ended since it was seen running has ended by itself.
+        left.update(pid for pid in running if pid not in working and not posix.is_zombie(pid))
         if not working:
             break
     return [pid for pid in orphans if pid in left or pid in working]

@@ -105,6 +105,15 @@ class ReaperTest(unittest.TestCase):
             assert posix.children() == []
         """)
 
+    def test_orphans_that_end_just_then(self) -> None:
+        """An orphan that ends between the looks whether it runs and whether it works is no leak."""
+        self.serves("""
+            orphan = start("true")
+            os.waitid(os.P_PID, orphan, os.WEXITED | os.WNOWAIT)
+            posix.still_running = lambda pids, seconds: list(pids)  # a moment ago they did
+            assert server.sweep([]) == []
+        """)
+
     def test_orphans_that_work(self) -> None:
         """An orphan that still works when the grace is over gets more of them, but not for ever."""
         self.serves("""
