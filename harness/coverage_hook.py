@@ -37,6 +37,19 @@ def export(environ: MutableMapping[str, str]) -> bool:
     return True
 
 
+def exported(environ: dict[str, str]) -> dict[str, str]:
+    """The environment for ranks: ``environ``, where this process is measured with what ``export`` adds to it.
+
+    A rank that is a fork of this process would inherit the measurement. One that comes from a new interpreter
+    has nothing but its environment.
+    """
+    if _current() is None:
+        return environ
+    added = dict(environ)
+    export(added)
+    return added
+
+
 def start_in_child() -> None:
     """Starts to measure this process, which was just forked or started; does nothing without coverage.
 

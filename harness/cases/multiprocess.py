@@ -19,7 +19,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from harness import accepted_output, environment
+from harness import accepted_output, coverage_hook, environment
 from harness.accepted_output import Accepted
 from harness.cases import defaults, verdict
 from harness.cases.in_rank import CaseInRank
@@ -62,6 +62,8 @@ class RankOrchestration(CaseInRank):
     import_in_ranks = False
     # How many lines of what the cause's rank printed the failure's text has; none where all are shown.
     output_lines_in_failure = MAX_OUTPUT_LINES
+    # Whoever runs a test once more says so here: ".attempt2" keeps the logs of the first attempt's ranks.
+    rank_log_suffix = ""
 
     # The arguments are upstream's: unittest passes the first by position, testslide the second by name.
     def __init__(self, method_name: str = "runTest", methodName: str = "runTest") -> None:
@@ -203,6 +205,7 @@ class RankOrchestration(CaseInRank):
             timeout_s=self._timeout_s(settings) if timeout_s is None else timeout_s,
             pool_key=self._pool_key(),
             keeps_group=self._keeps_group(),
+            attempt=self.rank_log_suffix,
         )
         self._running = MODES[mode](job)
         self._mode = mode
@@ -231,7 +234,7 @@ class RankOrchestration(CaseInRank):
             method=self._current_test_name(),
             world_size=world_size,
             file_name=self.file_name,
-            environ=environ,
+            environ=coverage_hook.exported(environ),
             cwd=module_import.working_directory(),
             sys_path=[p for p in sys.path if isinstance(p, str)],
             argv=list(sys.argv),
@@ -276,8 +279,12 @@ class RankOrchestration(CaseInRank):
         assert self._running is not None
         self._job_result = self._running.join(self._rules(fn))
         if self._job_result.interrupted:
-            raise verdict.interrupted(self, replace(merge(self._job_result.outcomes), mode=self._mode))
-        self._check_return_codes(fn, monotonic() - self._launched_s)
+            outcome = replace(merge(self._job_result.outcomes), mode=self._mode, duration_s=self._elapsed_s())
+            raise verdict.interrupted(self, outcome)
+        self._check_return_codes(fn, self._elapsed_s())
+
+    def _elapsed_s(self) -> float:
+        return monotonic() - self._launched_s
 
     def _communication_check(self) -> str | None:
         """How what is wrong with the ranks' communication is taken: by a level, or None for the default."""

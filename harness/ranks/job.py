@@ -21,7 +21,8 @@ class Job:
 
     ``request`` says what ranks import and run; ``case`` is the class whose ``_run`` every rank calls;
     ``pool_key`` differs between tests that may not share pooled ranks, beyond world size and launcher;
-    ``keeps_group`` says that pooled ranks keep their process group. ``timeout_s`` is the test's deadline.
+    ``keeps_group`` says that pooled ranks keep their process group. ``timeout_s`` is the test's deadline;
+    ``attempt`` is part of the names of the ranks' logs, where this is not the first attempt at the test.
     """
 
     case: Any
@@ -31,6 +32,7 @@ class Job:
     timeout_s: float
     pool_key: Hashable = None
     keeps_group: bool = False
+    attempt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,10 @@
   streams last).
 * FAILED and unexpected successes are ``failure``; ERROR, CRASHED, TIMED_OUT and DEADLOCKED are ``error``,
   with the verdict as type.
-* Each failing or skipped sub-test is a test case of its own, after its test, named ``test (parameters)``.
+* A test is one case, whatever its sub-tests do, so that the file counts what the console counts. What failed
+  or was skipped in them is in the failure's text and in ``system-out``.
+* Cases have ``file`` and ``line``, by which GitLab, CircleCI and others show the source. The schema knows
+  neither, and Jenkins' plug-in refuses files with more than it knows: under Jenkins they are left out.
 * Reruns follow Maven Surefire: the failed attempts of a test that passed at last are ``flakyFailure`` or
   ``flakyError``; those of a test that failed again are ``rerunFailure`` or ``rerunError``.
 * The case's ``system-out`` has one line for each rank, and stacks and output where the test did not pass.
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import datetime
 import importlib
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,17 +46,19 @@ _NOT_IN_NAMES = re.compile(
 class JUnitReporter(QuietReporter):
     """Writes the file when the run is over."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, places: bool = True) -> None:
+        """``places`` says whether cases have ``file`` and ``line``."""
         super().__init__()
         self._path = path
+        self._places = places
 
     def finish(self, summary: Summary) -> None:
         """Writes every test of ``summary``."""
-        write_whole(self._path, junit_text(self.info, summary))
+        write_whole(self._path, junit_text(self.info, summary, places=self._places))
 
 
-def junit_text(info: RunInfo, summary: Summary) -> str:
-    """The file's content; pure."""
+def junit_text(info: RunInfo, summary: Summary, *, places: bool = True) -> str:
+    """The file's content, in which cases have ``file`` and ``line`` if ``places``; pure."""
     xunit2 = _library("xunit2")
     root = xunit2.JUnitXml("torch-harness")
     modules: dict[str, list[Attempts]] = {}
@@ -64,7 +70,7 @@ def junit_text(info: RunInfo, summary: Summary) -> str:
     for number, module in enumerate({**modules, **absent}):
         tests = modules.get(module, [])
         suite = _suite(info, module, number, min((t.records[0].started_at for t in tests), default=None))
-        cases = [case for test in tests for case in _cases(test)]
+        cases = [_case_of(test, info.cwd if places else None) for test in tests]
         suite.add_testcases([*cases, *(_absent(test_id) for test_id in absent.get(module, ()))])
         suite.system_out = ""
         suite.system_err = ""
@@ -106,10 +112,14 @@ def _suite(info: RunInfo, module: str, number: int, started_at: float | None) ->
     return suite
 
 
-def _cases(test: Attempts) -> list[Any]:
-    """The test cases of a test: its own, and one for each failing or skipped sub-test."""
+def _case_of(test: Attempts, base: str | None) -> Any:
+    """The test case of a test, with its file as seen from the directory ``base``, where that is not None."""
     record = test.last
     case = _case(record.id, record.repeat, test.duration_s)
+    if base is not None and record.file:
+        file = os.path.relpath(record.file, base) if base else record.file
+        case._elem.set("file", _clean(file))  # junitparser has a name for neither
+        case._elem.set("line", str(record.line))
     case.result = _result(record)
     for earlier in test.records[:-1]:
         if not earlier.ok:
@@ -119,15 +129,15 @@ def _cases(test: Attempts) -> list[Any]:
         case.system_out = out
     if record.warnings:
         case.system_err = _clean("\n".join(record.warnings))
-    return [case, *(_subtest(record, subtest) for subtest in record.subtests)]
+    return case
 
 
-def _case(test_id: str, repeat: int, seconds: float, suffix: str = "") -> Any:
+def _case(test_id: str, repeat: int, seconds: float) -> Any:
     xunit2 = _library("xunit2")
     name = parse_id(test_id)
     again = f" [repeat {repeat}]" if repeat > 1 else ""
     return xunit2.TestCase(
-        _name(f"{name.method}{suffix}{again}"), _name(name.classname), round(max(0.0, seconds), 3)
+        _name(f"{name.method}{again}"), _name(name.classname), round(max(0.0, seconds), 3)
     )
 
 
@@ -136,7 +146,11 @@ def _result(record: TestRecord) -> list[Any]:
         return [
             _library("junitparser").Skipped(_clean(one_line(record.reason) or "no reason given"), "skipped")
         ]
-    return [] if record.ok else [_broken(record.status, why(record), record.details)]
+    if record.ok:
+        return []
+    untold = [s for s in record.subtests if s.status.bad and s.description not in record.details]
+    texts = [record.details, *(f"{_headline(s)}\n{s.details.rstrip()}" for s in untold)]
+    return [_broken(record.status, why(record), "\n\n".join(filter(None, texts)))]
 
 
 def _broken(status: Status, message: str, text: str) -> Any:
@@ -163,18 +177,11 @@ def _interim(record: TestRecord, *, flaky: bool) -> Any:
     return result
 
 
-def _subtest(record: TestRecord, subtest: SubtestRecord) -> Any:
-    case = _case(record.id, record.repeat, 0.0, f" {subtest.description}")
-    details = subtest.details.strip()
-    if subtest.status is Status.SKIPPED:
-        case.result = [
-            _library("junitparser").Skipped(_clean(one_line(details) or "no reason given"), "skipped")
-        ]
-    elif subtest.status.bad:
-        on = f"on {ranks_text(subtest.ranks)}: " if subtest.ranks else ""
-        last = one_line(details.splitlines()[-1]) if details else subtest.status.value
-        case.result = [_broken(subtest.status, f"{on}{last}", subtest.details)]
-    return case
+def _headline(subtest: SubtestRecord) -> str:
+    """One line about a sub-test: ``sub-test (n=1): failed on rank 0: AssertionError: 1 != 2``."""
+    on = f" on {ranks_text(subtest.ranks)}" if subtest.ranks else ""
+    last = one_line((subtest.details.strip().splitlines() or [""])[-1])
+    return f"sub-test {subtest.description}: {subtest.status.value}{on}{': ' if last else ''}{last}"
 
 
 def _absent(test_id: str) -> Any:
@@ -186,6 +193,7 @@ def _absent(test_id: str) -> Any:
 def _system_out(record: TestRecord) -> str:
     """One line for each rank; where the test did not pass, also errors, stacks and output."""
     lines = [_rank_line(rank) for rank in record.ranks]
+    lines += [_headline(subtest) for subtest in record.subtests]
     if record.status is Status.XFAILED:
         lines.append("failed as expected")
     if not record.ok:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from harness import environment
+from harness import coverage_hook, environment
 from harness.cases.verdict import left_behind
 from harness.communication.checks import Finding
 from harness.errors import UsageError
@@ -84,7 +84,7 @@ def _settings(options: Options) -> Settings:
 
 
 def _job(options: Options, settings: Settings, path: Sequence[str], port: int, values: str) -> Job:
-    environ = environment.environment()
+    environ = coverage_hook.exported(environment.environment())
     threads = intra_op_threads.of_rank(environ, options.ranks)
     run_id = uuid.uuid4().hex
     of_ranks = [

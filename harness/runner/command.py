@@ -38,6 +38,7 @@ from harness.runner.unit import Unit, to_json
 from harness.runner.workers import Workers
 from harness.runner.zygote_owner import ZygoteOwner
 from harness.system import posix
+from harness.system.rank_logs import remove_logs
 from harness.targets.builtin import DEFAULT
 from harness.targets.known import Known
 
@@ -345,6 +346,7 @@ def _journal(invocation: Invocation, info: RunInfo) -> tuple[Journal | None, tup
             record_keeper.resume(info.argv, info.options, info.environ, info.started_at)
         else:
             record_keeper = journal.create(directory)
+            remove_logs(directory / run_directory.LOGS)
             record_keeper.begin(info)
     except OSError as error:
         return None, (f"no journal is written: {directory}: {error.strerror}; results are kept in memory",)

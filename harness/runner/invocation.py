@@ -113,7 +113,7 @@ class Invocation:
         options = self.options
         environ = {EnvVar.WORKER: "1"}
         if directory is not None and not self.settings.log_dir:
-            environ[EnvVar.LOG_DIR] = str(directory / "logs")
+            environ[EnvVar.LOG_DIR] = str(directory / run_directory.LOGS)
         if directory is not None and "conformance" in options.report:
             environ[EnvVar.CONFORMANCE] = str(directory / CELLS)
         return Fork(

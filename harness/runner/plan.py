@@ -32,6 +32,12 @@ class Attempt:
     repeat: int = 1
     attempt: int = 1
 
+    @property
+    def suffix(self) -> str:
+        """What the names of files have for this attempt: ``.repeat2.attempt3``, "" for the first."""
+        repeat = f".repeat{self.repeat}" if self.repeat > 1 else ""
+        return repeat + (f".attempt{self.attempt}" if self.attempt > 1 else "")
+
 
 def finished(record: TestRecord, reruns: int) -> bool:
     """True where this attempt is the last one that the test needs in its round.

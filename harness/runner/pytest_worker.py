@@ -48,6 +48,7 @@ class BatchPlugin(QuietPlugin):
     def __init__(self, order: Fork, left: list[Item], reporter: WorkerChannel) -> None:
         self._order, self._left, self._reporter = order, left, reporter
         self._running = RunningTest("")
+        self._log_suffix = ""
         self._session: pytest.Session | None = None
         self._errors: list[str] = []
         self._patches: Iterable[originals.Patch] = ()
@@ -120,6 +121,7 @@ class BatchPlugin(QuietPlugin):
     def _begin(self, item: Item, running: RunningTest) -> None:
         self._reporter.mark(item.seq)
         self._running = running
+        self._log_suffix = item.attempt.suffix
         cells.begin_test(item.id)
         self._reporter.send(Began(item.seq, running.started_s))
         running.started_at, running.started_s = time(), monotonic()
@@ -141,6 +143,13 @@ class BatchPlugin(QuietPlugin):
         why = "\n\n".join(self._errors) or f"pytest finds no test {item.id} in {item.module} any more"
         self._running.troubles.append(Trouble(Status.ERROR, why.strip().rsplit("\n", 1)[-1], why))
         self._end(item)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        """Tells a test on ranks which attempt this is."""
+        case = rank_case(item)
+        if hasattr(case, "rank_log_suffix"):
+            case.rank_log_suffix = self._log_suffix
 
     # -- reports
 

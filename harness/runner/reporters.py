@@ -99,7 +99,7 @@ def build(
 
         reporters.append(GitHubReporter(stream, environ))
     if directory is not None:
-        reporters += _files(directory, html=html, trace=trace)
+        reporters += _files(directory, environ, html=html, trace=trace)
     if directory is not None and conformance is not None:
         from harness.conformance.reporter import ConformanceReporter
 
@@ -107,13 +107,13 @@ def build(
     return Reporters(reporters)
 
 
-def _files(directory: Path, *, html: bool, trace: bool) -> list[Reporter]:
+def _files(directory: Path, environ: Mapping[str, str], *, html: bool, trace: bool) -> list[Reporter]:
     from harness.report.junit import JUnitReporter
     from harness.report.results import ResultsReporter
 
     files: list[Reporter] = [
         ResultsReporter(directory / "results.jsonl"),
-        JUnitReporter(directory / "junit.xml"),
+        JUnitReporter(directory / "junit.xml", places="JENKINS_URL" not in environ),
     ]
     if html:
         from harness.report.html import HtmlReporter

@@ -22,6 +22,8 @@ from harness.settings import STATE_DIRECTORY, EnvVar
 
 # Number of finished runs whose directories are kept. Directories that --report-dir named are never removed.
 KEPT_RUNS = 20
+# Where a run's directory has the logs of ranks.
+LOGS = "logs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,8 @@ class BatchRunner:
         running = RunningTest(item.id, *source_of(test, getattr(test, "_testMethodName", "")))
         self._open = (item, running)
         self._result.open(running)
+        if starts_ranks(test):
+            test.rank_log_suffix = item.attempt.suffix  # type: ignore[attr-defined]  # of a RankOrchestration
         cells.begin_test(item.id)
         self._reporter.send(Began(item.seq, running.started_s))
         with self._contained():

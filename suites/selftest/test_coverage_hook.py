@@ -64,13 +64,24 @@ class CoverageTest(RunnerCase):
         self.assertEqual(report["files"]["library.py"]["missing_lines"], [10])
         self.assertNotIn(5, report["files"]["test_c.py"]["missing_lines"])
 
-    def coverage(self, *argv: str, codes: tuple[int, ...] = (0,)) -> None:
+    def test_ranks_that_are_new_interpreters(self) -> None:
+        """They inherit no measurement from the process of unittest; its environment tells them to begin one."""
+        (self.directory / "library.py").write_text(LIBRARY)
+        self.write("test_c", TESTS)
+        command = ("run", "--parallel-mode", "--source=.", "-m", "unittest", "test_c.Ranks.test_rank")
+        self.coverage(*command, HARNESS_LAUNCHER="spawn")
+        self.coverage("combine", "-q")
+        self.coverage("json", "-q", "-o", "coverage.json")
+        report = json.loads((self.directory / "coverage.json").read_text())
+        self.assertEqual(report["files"]["library.py"]["missing_lines"], [2, 6, 8, 10])
+
+    def coverage(self, *argv: str, codes: tuple[int, ...] = (0,), **variables: str) -> None:
         """Runs coverage in the test's directory."""
         done = subprocess.run(
             [sys.executable, "-m", "coverage", *argv],
             cwd=self.directory,
             # Not every coverage puts the directory of the script that it runs on the path.
-            env=self.environ(PYTHONPATH=str(RUN_TESTS.parent)),
+            env=self.environ(PYTHONPATH=str(RUN_TESTS.parent), **variables),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -57,6 +57,11 @@ class Names(Case):
         with self.assertRaisesRegex(AttributeError, "no attribute 'nothing_of_the_kind'"):
             self.package.nothing_of_the_kind  # noqa: B018 - the access is the test
 
+    def test_dir(self) -> None:
+        """It lists what is offered, and nothing that the module needs for itself."""
+        listed = {name for name in dir(self.package) if not name.startswith("__")}
+        self.assertEqual(listed, set(self.package.__all__))
+
     def test_import_alone_loads_no_torch(self) -> None:
         name = self.package.__name__
         code = f"import {name}, sys; dir({name}); sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"

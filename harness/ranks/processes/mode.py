@@ -19,13 +19,14 @@ from harness.ranks.processes.deadlock_watch import LOOK_EVERY_S
 from harness.ranks.processes.fast_path import await_passes
 from harness.ranks.processes.launcher import Launcher
 from harness.ranks.processes.live_output import Screen
-from harness.ranks.processes.output import Output, log_file
+from harness.ranks.processes.output import Output
 from harness.ranks.processes.pool import PooledSet
 from harness.ranks.processes.rank_process import RankProcess
 from harness.ranks.processes.rank_set import RankSet
 from harness.ranks.processes.supervisor import Supervisor
 from harness.settings import Settings
 from harness.system import originals
+from harness.system.rank_logs import log_file
 
 
 class FreshRanks:
@@ -51,6 +52,7 @@ class FreshRanks:
             self.ranks,
             job.test_id,
             job.settings,
+            attempt=job.attempt,
             started=self.started,
             timeout_s=job.timeout_s,
             rules=rules,
@@ -111,6 +113,7 @@ class PooledRanks:
                 self._set.ranks,
                 job.test_id,
                 job.settings,
+                attempt=job.attempt,
                 started=self._started,
                 timeout_s=job.timeout_s,
                 rules=rules,
@@ -154,12 +157,14 @@ def supervise(
     timeout_s: float | None = None,
     rules: MergeRules = DEFAULT_RULES,
     keep: bool = False,
+    attempt: str = "",
 ) -> JobResult:
     """Supervises live ranks until each has ended; closes the rank set where that raises.
 
     ``started`` (monotonic seconds, default now) is the earliest that the deadline of ``timeout_s`` seconds
     counts from. With
     ``keep`` it returns as soon as every rank has reported, and the ranks stay alive.
+    ``attempt`` is part of the names of their logs.
     """
     limits = Limits.of(settings, settings.deadline_s() if timeout_s is None else timeout_s)
     begun = monotonic() if started is None else started
@@ -172,7 +177,10 @@ def supervise(
             return JobResult(heard.outcomes)
     screen = Screen()
     outputs = [
-        Output(shown=screen.shown(rank, settings.rank_output), log=log_file(settings.log_dir, test_id, rank))
+        Output(
+            shown=screen.shown(rank, settings.rank_output),
+            log=log_file(settings.log_dir, test_id, rank, attempt),
+        )
         for rank in range(ranks.world_size)
     ]
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import BinaryIO
 
@@ -52,12 +51,3 @@ class Output:
         if self._log is not None:
             self._log.close()
             self._log = None
-
-
-def log_file(directory: str | None, test_id: str, rank: int) -> Path | None:
-    """The path of a rank's log file, whose directory is made; None where no directory is set."""
-    if not directory:
-        return None
-    os.makedirs(directory, exist_ok=True)
-    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in test_id)[-180:]
-    return Path(directory) / f"{name}.rank{rank}.log"

@@ -227,8 +227,16 @@ class Supervisor:
 
     def _unreported(self, watched: _Watched, status: Status, note: str) -> RankOutcome:
         """The outcome of a rank that sent no report."""
-        rank, failed = watched.link.rank, tuple(watched.subtests)
-        return RankOutcome(rank, status, subtests=failed, exit_code=watched.code, note=note)
+        began_s = max(self._started, call_log.read_head(watched.link.log).began_s or 0.0)
+        return RankOutcome(
+            watched.link.rank,
+            status,
+            subtests=tuple(watched.subtests),
+            exit_code=watched.code,
+            note=note,
+            started_s=began_s,
+            duration_s=max(0.0, self._clock() - began_s),
+        )
 
     def _read_reports(self, watched: _Watched) -> None:
         """Reads all that the channel holds; stops watching it at its end or after an invalid frame."""

@@ -20,7 +20,8 @@ class ValidityTest(unittest.TestCase):
     """The file is valid under the schema, whatever the run was."""
 
     def assertValid(self, summary: Summary, info: RunInfo | None = None) -> None:
-        self.assertEqual(junit_schema.problems(junit_text(info or runs.info(), summary)), [])
+        text = junit_text(info or runs.info(), summary, places=False)
+        self.assertEqual(junit_schema.problems(text), [])
 
     def test_whole_run(self) -> None:
         self.assertValid(runs.summary())
@@ -46,7 +47,7 @@ class ValidityTest(unittest.TestCase):
                 self.assertValid(summarise([TestRecord("m.T.t", Status.PASSED, duration_s=seconds)]))
 
     def test_the_validator_finds_what_is_wrong(self) -> None:
-        good = junit_text(runs.info(), runs.summary())
+        good = junit_text(runs.info(), runs.summary(), places=False)
         table = {
             "unknown element": ("<properties>", "<properties><x/>"),
             "holds": ("<system-out /><system-err /></testsuite>", "</testsuite>"),
@@ -93,10 +94,28 @@ class ContentTest(unittest.TestCase):
     def test_skip_has_its_reason(self) -> None:
         self.assertEqual(self.child("test_gpu", "skipped").get("message"), "needs 1 GPU")
 
-    def test_subtests_are_cases(self) -> None:
-        failure = self.child("test_dtypes (dtype='f32')", "failure")
-        self.assertEqual(failure.get("message"), "on ranks 0, 1: AssertionError: 1 != 2")
-        self.assertEqual(self.child("test_dtypes (dtype='f64')", "skipped").get("message"), "no f64")
+    def test_subtests_are_told_in_the_case(self) -> None:
+        """The file counts what the console counts: a test with a failing sub-test is one failure."""
+        told = "sub-test (dtype='f32'): failed on ranks 0, 1: AssertionError: 1 != 2"
+        self.assertIn(told, self.child("test_dtypes", "failure").text or "")
+        out = self.child("test_dtypes", "system-out").text or ""
+        self.assertIn(told, out)
+        self.assertIn("sub-test (dtype='f64'): skipped: no f64", out)
+
+    def test_counts_are_the_console_s(self) -> None:
+        summary = runs.summary()
+        total = {name: int(self.root.get(name) or 0) for name in ("tests", "failures", "errors")}
+        self.assertEqual(total["tests"], len(summary.tests) + len(summary.not_run))
+        self.assertEqual(total["failures"] + total["errors"], summary.failed)
+
+    def test_places(self) -> None:
+        """A case says where its test is, seen from where the run was started, unless it must not."""
+        record = TestRecord("m.T.t", Status.FAILED, file="/home/me/tests/test_m.py", line=12)
+        for places, expected in ((True, ("tests/test_m.py", "12")), (False, (None, None))):
+            text = junit_text(RunInfo(cwd="/home/me"), summarise([record]), places=places)
+            case = ElementTree.fromstring(text).find(".//testcase")
+            assert case is not None
+            self.assertEqual((case.get("file"), case.get("line")), expected)
 
     def test_expected_failure_and_unexpected_success(self) -> None:
         self.assertEqual([c.tag for c in self.case("test_todo")], ["system-out"])
@@ -133,7 +152,7 @@ class ContentTest(unittest.TestCase):
     def test_file(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "run" / "junit.xml"
-            reporter = JUnitReporter(path)
+            reporter = JUnitReporter(path, places=False)
             reporter.start(runs.info())
             reporter.finish(runs.summary())
             self.assertEqual(junit_schema.problems(path.read_text(encoding="utf-8")), [])

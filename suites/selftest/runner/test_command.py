@@ -205,5 +205,41 @@ class LastFailedTest(RunnerCase):
         self.assertEqual(again.statuses, first.statuses)
 
 
+class LogsTest(RunnerCase):
+    """The logs of ranks in a run's directory."""
+
+    def test_each_attempt_has_its_own(self) -> None:
+        """A rerun keeps the logs of the attempt that failed; what another run has left there is removed."""
+        self.write(
+            "test_l",
+            """
+            from harness.cases.multiprocess import MultiProcessTestCase
+
+            class Ranks(MultiProcessTestCase):
+                world_size = 2
+                def tearDown(self): super().tearDown(); open("again", "w").close()
+                def test_once(self):
+                    again = os.path.exists("again")
+                    print("passes" if again else "fails")
+                    self.assertTrue(again)
+            """,
+        )
+        logs = self.directory / "out" / "logs"
+        logs.mkdir(parents=True)
+        for name in ("test_l.Ranks.test_gone.rank0.log", "notes.log"):
+            (logs / name).touch()
+        done = self.run_tests("test_l", "--reruns", "1", "--report-dir", "out")
+        self.assertEqual(done.code, 0, done.out)
+        texts = {path.name: path.read_text() for path in logs.iterdir()}
+        expected = {
+            f"test_l.Ranks.test_once{attempt}.rank{rank}.log": f"{said}\n"
+            for attempt, said in (("", "fails"), (".attempt2", "passes"))
+            for rank in (0, 1)
+        }
+        self.assertEqual(texts, {**expected, "notes.log": ""})
+        first = done.records[0].ranks[0].log
+        self.assertIn("fails", Path(first or "").read_text())
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import tracemalloc
 import unittest
@@ -12,7 +11,7 @@ from unittest import mock
 from hypothesis import strategies as st
 
 from harness.ranks.processes import output
-from harness.ranks.processes.output import TAIL_BYTES, Output, log_file
+from harness.ranks.processes.output import TAIL_BYTES, Output
 from suites.selftest.properties import given
 
 
@@ -71,15 +70,13 @@ class LogTest(unittest.TestCase):
         self.directory = directory.name
 
     def test_file(self) -> None:
-        """The file holds every byte, and its directory is made."""
-        path = log_file(os.path.join(self.directory, "deep", "er"), "a.B.test_c", 2)
-        assert path is not None
+        """The file holds every byte."""
+        path = Path(self.directory, "log")
         out = Output(log=path)
         out.feed(b"one\xff")
         out.feed(b"two")
         out.close()
         self.assertEqual(path.read_bytes(), b"one\xfftwo")
-        self.assertEqual(path.name, "a.B.test_c.rank2.log")
 
     def test_bound(self) -> None:
         """The file stops growing at its limit."""
@@ -90,20 +87,6 @@ class LogTest(unittest.TestCase):
             out.feed(chunk)
         out.close()
         self.assertEqual(path.stat().st_size, output.LOG_BYTES)
-
-    def test_no_directory(self) -> None:
-        """Without a directory there is no log file."""
-        self.assertIsNone(log_file(None, "a", 0))
-        self.assertIsNone(log_file("", "a", 0))
-
-    def test_names(self) -> None:
-        """No test id leads out of the directory or makes a file name that is too long."""
-        for test_id in ("../../etc/passwd", "a b/c\0d", "x" * 500):
-            path = log_file(self.directory, test_id, 0)
-            assert path is not None
-            self.assertEqual(path.parent, Path(self.directory))
-            self.assertLess(len(path.name), 255)
-            path.touch()
 
     def test_close_twice(self) -> None:
         """A second close does nothing."""

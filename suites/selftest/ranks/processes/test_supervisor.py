@@ -316,6 +316,22 @@ class SupervisorTest(unittest.TestCase):
         mine = [what for rank, what in self.ranks.told if rank == 1]
         self.assertEqual(mine, [RANK_STACKS, signal.SIGTERM, signal.SIGKILL])
 
+    def test_how_long_a_rank_without_a_report_took(self) -> None:
+        """From when it began the test, or was started, to its end: no rank that hangs took no time."""
+        for began_s, expected_s in ((None, 100.0), (90.0, 100.0), (101.5, 101.5)):
+            with self.subTest(began_s=began_s):
+                self.ranks, seconds = Played(2), itertools.count(100.0)
+                self.addCleanup(self.ranks.close)
+                self.ranks.says(0, Status.PASSED)
+                self.leaves_when_released(0)
+                self.dies_of(1, signal.SIGTERM)
+                head = call_log.Head(0, 0, began_s)
+                with mock.patch.object(call_log, "read_head", lambda log, head=head: head):
+                    hung = self.watch(clock=functools.partial(next, seconds)).outcomes[1]
+                self.assertIs(hung.status, Status.TIMED_OUT)
+                self.assertEqual(hung.started_s, expected_s)
+                self.assertGreater(hung.duration_s, 1.0)
+
     def test_does_not_die(self) -> None:
         """If a rank survives even SIGKILL, the supervisor gives up and says so."""
         self.ranks.says(0, Status.PASSED)
