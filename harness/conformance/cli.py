@@ -10,18 +10,23 @@ from pathlib import Path
 from harness.conformance.differences import differences, text
 from harness.conformance.document import load
 from harness.errors import UsageError
+from harness.system import standard_output
 
 EPILOG = """\
 exit codes:
-  0  nothing is lost: all that worked works, and was declared and run again
-  1  something is lost
-  2  wrong command line, or a report could not be read
+  0    nothing is lost: all that worked works, and was declared and run again
+  1    something is lost
+  2    wrong command line, or a report could not be read
+  141  nobody reads what is printed (| head)
 """
 NOTHING_LOST, LOST, FAILED = 0, 1, 2
 
 
 def main(words: Sequence[str], prog: str) -> int:
-    """Does what ``words`` say and returns the exit code; ``prog`` is the command before them."""
+    """Does what ``words`` say and returns the exit code; ``prog`` is the command before them.
+
+    BrokenPipeError where nobody reads what it prints.
+    """
     options = _parser(prog).parse_args(words)
     try:
         old, new = load(options.old), load(options.new)
@@ -29,7 +34,7 @@ def main(words: Sequence[str], prog: str) -> int:
         print(f"{prog}: error: {error}", file=sys.stderr)
         return FAILED
     found = differences(old, new)
-    print(text(found, old, new))
+    standard_output.write_out(f"{text(found, old, new)}\n")
     return LOST if found.loses else NOTHING_LOST
 
 

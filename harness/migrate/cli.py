@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.migrate import files
+from harness.system import standard_output
 
 if TYPE_CHECKING:
     from harness.migrate.rewrite import Rewritten
 
 EPILOG = """\
 exit codes:
-  0  everything that comes from torch's test modules comes from harness now
-  1  something was left, and is listed with its line and the reason; all else was done
-  2  wrong command line, or a file could not be read, parsed or written; the others were done
+  0    everything that comes from torch's test modules comes from harness now
+  1    something was left, and is listed with its line and the reason; all else was done
+  2    wrong command line, or a file could not be read, parsed or written; the others were done
+  141  nobody reads what is printed (| head); a dry run changes nothing in any case
 """
 
 
@@ -36,7 +38,10 @@ class ExitCode(enum.IntEnum):
 
 
 def main(words: Sequence[str], prog: str) -> int:
-    """Migrates the paths that ``words`` name; returns the exit code. ``prog`` is the command before them."""
+    """Migrates the paths that ``words`` name; returns the exit code. ``prog`` is the command before them.
+
+    BrokenPipeError where nobody reads what it prints.
+    """
     options = _parser(prog).parse_args(words)
     try:
         if importlib.util.find_spec("libcst") is None:
@@ -74,7 +79,7 @@ def _migrate(paths: Sequence[Path], *, dry_run: bool) -> ExitCode:
             failed += 1
             continue
         if after.moved and dry_run:
-            sys.stdout.write(_diff(path, before, after.content))
+            standard_output.write_out(_diff(path, before, after.content))
         for each in after.left:
             print(f"{path}:{each.line}: left {each.what}: {each.reason}", file=sys.stderr)
         for case in after.added:

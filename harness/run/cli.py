@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import signal
 import sys
@@ -14,29 +13,31 @@ from typing import NoReturn
 from harness.errors import HarnessError, UsageError
 from harness.run.options import parse
 from harness.runner.exit_codes import ExitCode
-from harness.system import posix
+from harness.system import posix, standard_output
 
 
 def main(words: Sequence[str], prog: str) -> int:
     """Runs the script that ``words`` name, and returns the exit code; ``prog`` is the command before them."""
     posix.open_standard_descriptors()
     try:
-        options = parse(words, prog)
-        with _ended_by_signals():
-            from harness.run.launch import run  # imported late: --help and usage errors do not need it
-
-            ended = run(options, shlex.join([*shlex.split(prog), *words]))
-        _say(ended.text)
-        return ended.code
+        return standard_output.while_read(lambda: _run(words, prog), ExitCode.NO_READER)
     except UsageError as error:
         return _fail(prog, f"error: {error}", ExitCode.USAGE)
     except HarnessError as error:
         return _fail(prog, f"the harness failed: {error}", ExitCode.BROKEN)
     except KeyboardInterrupt:
         return _fail(prog, "interrupted; no rank runs any more", ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter's last flush would complain
-        return _fail(prog, "standard output was closed; no rank runs any more", ExitCode.BROKEN)
+
+
+def _run(words: Sequence[str], prog: str) -> int:
+    """The exit code of the script. BrokenPipeError, once no rank runs any more, where nobody reads."""
+    options = parse(words, prog)
+    with _ended_by_signals():
+        from harness.run.launch import run  # imported late: --help and usage errors do not need it
+
+        ended = run(options, shlex.join([*shlex.split(prog), *words]))
+    _say(ended.text)
+    return ended.code
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ exit codes:
   2    wrong arguments or environment variables, or no such script; nothing was run
   3    the harness itself failed
   130  interrupted by Ctrl-C, SIGTERM or SIGHUP, which end all ranks; a second time at once
+  141  nobody reads what the ranks print (| head), which ends them all
 
 variables that each rank gets:
   {{names}}

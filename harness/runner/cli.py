@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from harness.errors import HarnessError, UsageError
 from harness.runner.exit_codes import ExitCode
 from harness.runner.options import PROG, parse
-from harness.system import posix
+from harness.system import standard_output
 
 # The first words of command lines that are not for tests: a script on ranks, a change of imports, and a
 # comparison of conformance reports.
@@ -36,27 +36,32 @@ _LIMITS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the runner with ``argv``, the process's arguments by default; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    _open_streams()
-    if words[:1] in ([RUN], [MIGRATE], [CONFORMANCE]):
-        return _command(words[0], words[1:])
+    standard_output.open_streams()
     try:
-        options = parse(words)
-        from harness.runner.command import execute  # imported late: --help and usage errors do not need it
-
-        return execute(options, words)
+        return standard_output.while_read(lambda: _obey(words), ExitCode.NO_READER)
     except UsageError as error:
         return _fail(f"error: {error}", ExitCode.USAGE)
     except HarnessError as error:
         return _fail(f"the harness failed: {error}", ExitCode.BROKEN)
     except KeyboardInterrupt:
         return _fail("interrupted before the first test", ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        _silence_stdout()
-        return ExitCode.BROKEN
     except OSError as error:
         return _unhandled(_LIMITS.get(error.errno or 0))
     except Exception:  # noqa: BLE001 - any other exception is a bug of the harness, which has an exit code
         return _unhandled(None)
+
+
+def _obey(words: Sequence[str]) -> int:
+    """Does what the words say. BrokenPipeError where nobody reads what they ask for.
+
+    A run of tests needs no reader: its exit code is its verdict.
+    """
+    if words[:1] in ([RUN], [MIGRATE], [CONFORMANCE]):
+        return _command(words[0], words[1:])
+    options = parse(words)
+    from harness.runner.command import execute  # imported late: --help and usage errors do not need it
+
+    return execute(options, words)
 
 
 def _command(name: str, words: Sequence[str]) -> int:
@@ -86,16 +91,3 @@ def _fail(text: str, code: ExitCode) -> int:
     with contextlib.suppress(OSError):  # standard error may be closed; the exit code is enough
         print(f"{PROG}: {text}", file=sys.stderr, flush=True)
     return int(code)
-
-
-def _silence_stdout() -> None:
-    """Keeps the interpreter's last flush from complaining about a reader that has gone (``| head``)."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
-def _open_streams() -> None:
-    """Makes /dev/null those standard streams without which this process was started (``>&-``)."""
-    posix.open_standard_descriptors()
-    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115 - for the life of the process

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.conformance.known import stale
-from harness.errors import HarnessError
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.report.base import RunInfo
@@ -37,7 +36,7 @@ from harness.runner.timings import Timings
 from harness.runner.unit import Unit, to_json
 from harness.runner.workers import Workers
 from harness.runner.zygote_owner import ZygoteOwner
-from harness.system import posix
+from harness.system import posix, standard_output
 from harness.system.rank_logs import remove_logs
 from harness.targets.builtin import DEFAULT
 from harness.targets.known import Known
@@ -165,11 +164,14 @@ def _why_nothing(found: Found, shard: Shard | None) -> str:
 
 
 def _list(found: Found, *, as_json: bool) -> int:
-    """Prints the selected tests, and on standard error the modules that do not import."""
+    """Prints the selected tests, and on standard error the modules that do not import.
+
+    HarnessError where the list cannot be written, BrokenPipeError where nobody reads it.
+    """
     selected = found.selected
     units: Iterable[Unit] = found.timings.expect(selected.units)
     lines = (json.dumps(to_json(u), ensure_ascii=False) if as_json else u.id for u in units)
-    _print_all(lines)
+    standard_output.write_out("".join(f"{line}\n" for line in lines))
     for notice in found.notices:
         print(f"note: {notice}", file=sys.stderr)
     bad = [record for record in selected.ready if not record.ok]
@@ -178,17 +180,6 @@ def _list(found: Found, *, as_json: bool) -> int:
     if bad:
         return ExitCode.FAILED
     return ExitCode.OK if selected.units else _nothing(found)
-
-
-def _print_all(lines: Iterable[str]) -> None:
-    """Prints lines; HarnessError where that is impossible, BrokenPipeError where nobody reads them."""
-    try:
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise HarnessError(f"standard output cannot be written: {error.strerror}") from error
 
 
 # -- running

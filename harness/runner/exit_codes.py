@@ -6,7 +6,7 @@ import enum
 
 
 class ExitCode(enum.IntEnum):
-    """The exit codes: pytest's numbers, where pytest has one for the case."""
+    """The exit codes: pytest's numbers, where pytest has one; else the shell's for SIGINT and SIGPIPE."""
 
     OK = 0
     FAILED = 1
@@ -14,6 +14,7 @@ class ExitCode(enum.IntEnum):
     BROKEN = 3
     NOTHING_RAN = 5
     INTERRUPTED = 130
+    NO_READER = 141
 
 
 MEANINGS = {
@@ -23,6 +24,7 @@ MEANINGS = {
     ExitCode.BROKEN: "the harness itself failed, could not write its journal or a report, or lost a test",
     ExitCode.NOTHING_RAN: "nothing ran: no test matched, or --last-failed found none",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C or SIGTERM; --resume goes on from there",
+    ExitCode.NO_READER: "nobody reads what --list, --help or another command prints (| head); never a run's",
 }
 
 

@@ -73,7 +73,7 @@ TABLE = (
     # What is tested: values that a plugin writes, read in the runner's processes and in ranks.
     Part("targets", ("targets",), ("values", "releases", "requirements")),
     # What tests say that they try, recorded in ranks, and the reports that the runner makes of it.
-    Part("conformance", ("conformance",), ("values", "communication.values", "report", "targets")),
+    Part("conformance", ("conformance",), ("values", "communication.values", "report", "system", "targets")),
     # Models for test authors, and for the cases that train them. They move to the device that was found.
     Part("models", ("models",), (*LOW, "requirements")),
     # How the outcomes of ranks become a test's: what they communicated is a part of that.
@@ -141,7 +141,7 @@ TABLE = (
     ),
     # Rewrites files; knows of the rest by names in its tables. Which modules have to be imported in ranks is
     # the drop-in's decision.
-    Part("migrate", ("migrate",), ("values", "dropin.child_code")),
+    Part("migrate", ("migrate",), ("values", "system", "dropin.child_code")),
     # run_tests() and load_tests, which a test module calls: they are a way into the runner.
     Part("modules", ("modules",), (*LOW, "test case", "runner", "targets")),
     # The package itself, which resolves its public names when they are used.

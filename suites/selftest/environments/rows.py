@@ -131,6 +131,7 @@ def _run(
     row: Row, directory: Path, place: Path, program: Sequence[str], keep: int | None = None
 ) -> subprocess.CompletedProcess[str]:
     environ: dict[str, str] = {**runs.environ(directory), "PYTHONPATH": f"{TREE}{os.pathsep}{place}"}
+    environ.pop("PYTHONUNBUFFERED", None)  # what a stream holds at the end is part of the environment
     for name, value in row.variables.items():
         if value is None:
             environ.pop(name, None)

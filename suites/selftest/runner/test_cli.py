@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import unittest
 from pathlib import Path
 
-from suites.selftest.runner.runs import RunnerCase
+from harness.conformance.document import dumps
+from harness.conformance.matrix import State
+from suites.selftest.conformance.samples import cell, report
+from suites.selftest.runner.runs import PATIENCE_S, RunnerCase
 
 GOOD = "class T(unittest.TestCase):\n    def test_1(self): pass\n    def test_2(self): pass\n"
 
@@ -102,17 +106,71 @@ class RunTest(RunnerCase):
         """A list that cannot be written is one line of an error and exit code 3."""
         self.write("test_g", GOOD)
         with open("/dev/full", "w") as full:
-            done = subprocess.run(
-                self.command("test_g", "--list"),
-                cwd=self.directory,
-                env=self.environ(),
-                stdout=full,
-                stderr=subprocess.PIPE,
-                check=False,
-            )
-        self.assertEqual(done.returncode, 3)
+            code, err = self.run_into(full.fileno(), "test_g", "--list")
+        self.assertEqual((code, err.count("\n")), (3, 1), err)
         said = "the harness failed: standard output cannot be written: No space left on device"
-        self.assertIn(said, done.stderr.decode())
+        self.assertIn(said, err)
+
+    def test_output_without_a_reader(self) -> None:
+        """What nobody reads ends without a word, with the code of a tool that SIGPIPE ends."""
+        self.write("test_g", GOOD)
+        (self.directory / "old.json").write_text(dumps(report(cell(State.RIGHT))), encoding="utf-8")
+        (self.directory / "moved.py").write_text(
+            "from torch.testing._internal.common_utils import TestCase\n"
+        )
+        for argv in (
+            ["test_g", "--list"],
+            ["test_g", "--list", "--json"],
+            ["--help"],
+            ["conformance", "diff", "old.json", "old.json"],
+            ["conformance", "diff", "--help"],
+            ["migrate", "--dry-run", "moved.py"],
+            ["migrate", "--help"],
+            ["run", "--help"],
+        ):
+            with self.subTest(argv):
+                self.assertEqual(self.run_without_a_reader(*argv), (141, ""))
+
+    def test_errors_without_a_reader(self) -> None:
+        """A wrong command line is one, whether or not anybody reads standard output."""
+        for argv in (["--no-such-option"], ["migrate"], ["conformance", "diff"], ["run"]):
+            with self.subTest(argv):
+                code, err = self.run_without_a_reader(*argv)
+                self.assertEqual(code, 2)
+                self.assertIn("error: ", err)
+
+    def test_a_run_without_a_reader(self) -> None:
+        """The exit code of a run is its verdict, whether or not anybody reads what it prints."""
+        self.write("test_g", GOOD)
+        self.write("test_f", "class T(unittest.TestCase):\n    def test_1(self): self.fail()\n")
+        for name, code in (("test_g", 0), ("test_f", 1)):
+            for option in ("-v", "-q"):
+                with self.subTest(name, option=option):
+                    self.assertEqual(self.run_without_a_reader(name, option), (code, ""))
+
+    def run_without_a_reader(self, *argv: str) -> tuple[int, str]:
+        """Runs with a standard output that nobody reads; returns the exit code and standard error."""
+        readable, writable = os.pipe()
+        os.close(readable)
+        with os.fdopen(writable, "wb"):
+            return self.run_into(writable, *argv)
+
+    def run_into(self, stdout: int, *argv: str) -> tuple[int, str]:
+        """Runs with this standard output, buffered; returns the exit code and standard error."""
+        environ = self.environ()
+        environ.pop("PYTHONUNBUFFERED", None)
+        done = subprocess.run(
+            self.command(*argv),
+            cwd=self.directory,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        return done.returncode, done.stderr
 
     def test_list_on_a_warm_cache_imports_nothing(self) -> None:
         """A listed module is not imported again until its source changes."""
