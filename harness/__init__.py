@@ -140,7 +140,6 @@ if TYPE_CHECKING:
     from harness.requirements import get_required_world_size as get_required_world_size
     from harness.requirements import import_transformers_or_skip as import_transformers_or_skip
     from harness.requirements import memory_mb as memory_mb
-    from harness.requirements import merge as merge
     from harness.requirements import nccl_skip_if_lt_x_gpu as nccl_skip_if_lt_x_gpu
     from harness.requirements import occasion_from as occasion_from
     from harness.requirements import probe as probe
@@ -393,7 +392,6 @@ _HOMES = {
         "get_required_world_size",
         "import_transformers_or_skip",
         "memory_mb",
-        "merge",
         "nccl_skip_if_lt_x_gpu",
         "occasion_from",
         "probe",

@@ -13,7 +13,7 @@ import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
@@ -145,16 +145,7 @@ def _times(line: str) -> Iterator[tuple[str, Timings]]:
     if value.get("kind") != "test":
         return
     record = from_json(value)
-    fixtures = dict(record.extra.get("fixtures_s", {})) if record.ok else {}
-    tests = {record.id: record.duration_s} if record.ok else {}
-    yield record.id, Timings(_seconds(tests), _seconds(fixtures))
-
-
-def _seconds(entries: Mapping[str, float]) -> dict[str, float]:
-    for key, seconds in entries.items():
-        if not 0 <= seconds <= timings_file.LARGEST_S:
-            raise ValueError(f"{key}: {seconds!r} is not a number of seconds")
-    return {str(key): float(seconds) for key, seconds in entries.items()}
+    yield record.id, timings_file.of_record(record)
 
 
 if __name__ == "__main__":

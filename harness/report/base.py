@@ -24,7 +24,11 @@ class RunInfo:
     * ``options`` are those that are not at their defaults and ``environ`` the variables that decide verdicts,
       both with what the run took over from one before it.
     * ``shard`` is (1-based index, number of shards).
-    * ``tests`` are the ids of all tests that the run has to run.
+    * ``tests`` are the ids of all tests that the run has to run. Where it is a shard, or runs again what
+      failed in an earlier run, ``selection`` are the ids of the tests of which these are a part; else it is
+      empty.
+    * ``sources`` maps the test modules and ``harness`` to digests of their source
+      (``harness.source_digests``).
     * ``total`` is the number of attempts that are due in this run, without reruns.
     * ``repeats`` is how often each test is run, 0 for without end; ``reruns`` is the number of further
       attempts at a test that failed.
@@ -55,6 +59,8 @@ class RunInfo:
     shuffle: int | None = None
     cwd: str = ""
     tests: tuple[str, ...] = ()
+    selection: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict)
 

@@ -43,13 +43,15 @@ class Selected:
     """The tests of this run, in order.
 
     ``ready`` are the records of those that need no worker. ``slow`` is the number of tests that were left out
-    because ``--slow`` was not given, ``elsewhere`` the number that other shards run. ``gone`` are the ids
-    that an earlier run still had to run and that neither exist nor have a stand-in for their module.
+    because ``--slow`` was not given. ``selection`` are the ids of the tests of all shards, empty where the
+    run is not split, ``elsewhere`` the number of those that other shards run. ``gone`` are the ids that an
+    earlier run still had to run and that neither exist nor have a stand-in for their module.
     """
 
     units: tuple[Unit, ...]
     ready: tuple[TestRecord, ...] = ()
     slow: int = 0
+    selection: tuple[str, ...] = ()
     elsewhere: int = 0
     gone: tuple[str, ...] = ()
 
@@ -281,5 +283,6 @@ def cut(selected: Selected, shard: Shard | None, timings: Timings) -> Selected:
         selected,
         units=tuple(u for u in selected.units if u.id in mine),
         ready=tuple(r for r in selected.ready if r.id in mine),
+        selection=tuple(u.id for u in selected.units),
         elsewhere=len(selected.units) - len(mine),
     )

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import source_digests
 from harness.conformance.known import stale
 from harness.outcomes import Status
 from harness.record import TestRecord
@@ -54,8 +55,9 @@ def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
 class Found:
     """The tests of a run and what is known about them.
 
-    ``notices`` are shown when there are reporters to show them; ``names`` is as in ``RunInfo``. ``target`` is
-    the name of the target that is tested, ``known`` its known failures.
+    ``notices`` are shown when there are reporters to show them; ``names`` is as in ``RunInfo``. ``sources``
+    maps the test modules to their files. ``target`` is the name of the target that is tested, ``known`` its
+    known failures.
     """
 
     selected: Selected
@@ -64,6 +66,7 @@ class Found:
     shard: Shard | None
     torch: str | None
     notices: tuple[str, ...]
+    sources: Mapping[str, Path]
     target: str
     known: tuple[Known, ...]
 
@@ -130,6 +133,7 @@ def _find(
         shard,
         discovery.torch_version(torch_file),
         (*notices, *([outdated] if outdated else [])),
+        want.sources,
         zygote_owner.target or DEFAULT[0],
         zygote_owner.known_failures,
     )
@@ -256,7 +260,7 @@ def _drive(
         summary = _summary(invocation, found, session, [*taken, *session.records], reporters, began_s, broken)
         reporters.finish(summary)
         if record_keeper is not None:
-            record_keeper.end(summary.exit_code, time.time())
+            record_keeper.end(summary.exit_code, time.time(), summary.messages)
     return _exit_code(invocation, session, summary, reporters, broken)
 
 
@@ -371,6 +375,8 @@ def _info(invocation: Invocation, found: Found, directory: Path | None, plan: Pl
         argv=invocation.argv,
         cwd=str(invocation.cwd),
         tests=tuple(unit.id for unit in found.selected.units),
+        selection=found.selected.selection or invocation.selection,
+        sources=source_digests.of_modules(found.sources),
         options=invocation.given,
         environ=invocation.deciding,
         seed=invocation.settings.seed,

@@ -19,21 +19,25 @@ from harness.outcomes import Status
 from harness.report.base import RunInfo
 from harness.report.summary import summarise
 from harness.runner import journal, run_directory, shard_variables
+from harness.runner.collection import shard_of
 from harness.runner.journal import EarlierRun
 from harness.runner.messages import Fork
 from harness.runner.options import PROG, parse, wrong_option
 from harness.runner.plan import Policy
+from harness.runner.shard_variables import Shard
 from harness.runner.time_limits import TimeLimits, time_limits
 from harness.settings import LARGEST_SEED, VERDICT_VARIABLES, EnvVar, Settings, timeout_given
 from harness.system import processors
 
 # Options that decide whether a test fails, which ``--last-failed`` takes over. Others, such as where the
 # run's files go, are not taken over.
-_CONDITIONS = (
+CONDITIONS = (
     *("drop_in", "slow", "ranks", "strict", "examples"),
     *("timeout", "timeout_multiplier", "seed", "isolate"),
     *("backend", "device", "plugin"),
 )
+# Slurm counts in it how often it has started the job again.
+RESTART_COUNT = "SLURM_RESTART_COUNT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,8 @@ class Invocation:
 
     ``environ`` is this process's environment on top of the variables that decided the earlier run's verdicts.
     ``shuffle`` is the seed of a random order, None for the order of discovery. ``ids`` are the only tests
-    that the earlier run leaves to this one, None for no limit, and ``cut`` is the shard that they are from.
+    that the earlier run leaves to this one, None for no limit; ``cut`` is the shard that they are from, and
+    ``selection`` all tests of which they are a part.
     """
 
     options: argparse.Namespace
@@ -55,6 +60,7 @@ class Invocation:
     earlier: EarlierRun | None
     ids: tuple[str, ...] | None
     cut: tuple[int, int] | None
+    selection: tuple[str, ...] = ()
 
     @property
     def debugger(self) -> bool:
@@ -172,24 +178,26 @@ class Invocation:
 def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[str, str]) -> Invocation:
     """The invocation of a command line. UsageError where options exclude each other.
 
-    With ``--resume``, options and variables are those of the earlier run, unless they are given now, and the
-    process changes to the earlier run's working directory. With ``--last-failed``, only the options and
-    variables that decide verdicts are taken over, and the names of tests where none are given.
+    With ``--resume``, and where Slurm starts a job again whose ``--report-dir`` has its journal, options and
+    variables are those of the earlier run, unless they are given now, and the process changes to the earlier
+    run's working directory. With ``--last-failed``, only the options and variables that decide verdicts are
+    taken over, and the names of tests where none are given.
     """
     ids, cut = None, None
-    earlier = _earlier(options, environ)
+    selection: tuple[str, ...] = ()
+    earlier = _earlier(options, argv, environ)
     if earlier is not None:
         before = earlier.info
         options = _over(before.options, options, last_failed=False, resume=str(earlier.directory))
         environ = {**before.environ, **environ}
         _go_to(Path(before.cwd))
-        ids = before.tests
+        ids, cut, selection = before.tests, before.shard, before.selection
     elif options.last_failed:
         last = _last(environ)
         before, ids = last.info, _failed(last)
-        options = _over(_kept(before.options, [*_CONDITIONS, "names"]), options)
+        options = _over(_kept(before.options, [*CONDITIONS, "names"]), options)
         environ = {**before.environ, **environ}
-        cut = _cut(options, before)
+        cut, selection = _cut(options, before), before.selection or before.tests
     invocation = Invocation(
         options=options,
         argv=tuple(argv),
@@ -201,6 +209,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         earlier=earlier,
         ids=ids,
         cut=cut,
+        selection=selection,
     )
     return replace(invocation, jobs=1) if invocation.debugger else invocation
 
@@ -212,17 +221,63 @@ def _working_directory() -> Path:
         raise UsageError("the working directory has been removed: change to one that exists") from None
 
 
-def _earlier(options: argparse.Namespace, environ: Mapping[str, str]) -> EarlierRun | None:
+def _earlier(
+    options: argparse.Namespace, argv: Sequence[str], environ: Mapping[str, str]
+) -> EarlierRun | None:
+    """The run that this one goes on with; None where this one begins."""
+    cwd = _working_directory()
+    if options.report_dir is not None and not options.resume:
+        asked = options.resume is not None
+        return (
+            _begun_there(cwd / options.report_dir, options, argv, environ)
+            if asked or requeued(environ)
+            else None
+        )
     if options.resume is None:
         return None
-    cwd = _working_directory()
     directory = cwd / options.resume if options.resume else run_directory.state(environ, cwd).latest()
     if directory is None:
         raise UsageError("--resume: no earlier run is known here; name its directory: --resume=DIR")
+    return _read(directory)
+
+
+def _begun_there(
+    directory: Path, options: argparse.Namespace, argv: Sequence[str], environ: Mapping[str, str]
+) -> EarlierRun | None:
+    """What the same command has begun in its ``--report-dir``; None where it begins now.
+
+    UsageError where ``--resume`` asks for it, and another command has begun there. In a job that Slurm has
+    started again, such a run is replaced, as ever, and so is one that has ended.
+    """
+    if not journal.begun(directory):
+        return None
+    earlier = _read(directory)
+    same = same_run(earlier.info, argv, shard_of(options, environ))
+    if options.resume is None:
+        return earlier if same and not earlier.finished else None
+    if not same:
+        raise UsageError(f"--resume: {directory} holds another run: {earlier.info.started_as}")
+    return earlier
+
+
+def _read(directory: Path) -> EarlierRun:
     with journal.idle(directory) as idle:
         if not idle:
             raise UsageError(f"--resume: the run in {directory} is still going; wait until it has ended")
         return journal.read(directory.resolve())
+
+
+def requeued(environ: Mapping[str, str]) -> bool:
+    """True in a job that Slurm has started again, after a node failed or a job of higher priority took it."""
+    count = environ.get(RESTART_COUNT, "")
+    return count.isascii() and count.isdigit() and int(count) > 0
+
+
+def same_run(info: RunInfo, argv: Sequence[str], shard: Shard | None) -> bool:
+    """Whether a run was begun by this command line, with or without ``--resume``, and as this shard."""
+    number = (shard.number, shard.total) if shard is not None else None
+    words = [[word for word in each if word != "--resume"] for each in (info.argv, argv)]
+    return words[0] == words[1] and info.shard == number
 
 
 def _last(environ: Mapping[str, str]) -> EarlierRun:

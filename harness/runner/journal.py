@@ -8,7 +8,7 @@ tests that it has to run::
     {"schema": 1, "kind": "run", "argv": [...], "options": {...}, "cwd": ..., "tests": [ids], ...}
     {"schema": 1, "kind": "test", "id": ..., "status": ..., ...}        a TestRecord, see harness/record.py
     {"schema": 1, "kind": "resume", "argv": [...], "options": {...}, ...}    a later run went on from here
-    {"schema": 1, "kind": "end", "exit_code": ..., "at": ...}           the run has ended
+    {"schema": 1, "kind": "end", "exit_code": ..., "at": ..., "messages": [...]}      the run has ended
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from harness.errors import ProtocolError, UsageError
 from harness.outcomes import Status
 from harness.record import SCHEMA, TestRecord, dumps, from_json
 from harness.report.base import RunInfo
+from harness.runner.exit_codes import ExitCode
 from harness.runner.shard_variables import Shard
 
 NAME = "journal.jsonl"
@@ -37,17 +38,24 @@ PREVIOUS = "journal.previous.jsonl"
 # What the first line keeps of a run's ``RunInfo``; the shard is written as ``I/N``.
 _KEPT = (
     "argv",
+    "command",
+    "names",
     "cwd",
     "tests",
+    "selection",
+    "sources",
     "options",
     "environ",
     "seed",
     "shard",
     "repeats",
     "reruns",
+    "jobs",
     "started_at",
+    "hostname",
     "python",
     "torch",
+    "platform",
     "shuffle",
 )
 
@@ -57,7 +65,8 @@ class EarlierRun:
     """An earlier run as the journal in its ``directory`` describes it.
 
     ``info`` has the options and variables of the last resumption. ``ended`` is the exit code of the run, None
-    where it did not finish. ``torn`` is the number of lines that could not be read.
+    where it did not finish, and ``messages`` are what the harness itself had to say in it. ``torn`` is the
+    number of lines that could not be read.
     """
 
     directory: Path
@@ -65,6 +74,15 @@ class EarlierRun:
     records: tuple[TestRecord, ...]
     ended: int | None = None
     torn: int = 0
+    messages: tuple[str, ...] = ()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end.
+
+        It was neither interrupted nor killed, and the harness did not fail.
+        """
+        return self.ended not in (None, ExitCode.INTERRUPTED, ExitCode.BROKEN)
 
 
 class Journal:
@@ -116,9 +134,9 @@ class Journal:
         """Writes a finished attempt."""
         self._write(dumps(record))
 
-    def end(self, exit_code: int, at: float) -> None:
-        """Writes that the run has ended."""
-        self._write(_line("end", {"exit_code": exit_code, "at": at}))
+    def end(self, exit_code: int, at: float, messages: Sequence[str] = ()) -> None:
+        """Writes that the run has ended, and the notices of the harness itself in it."""
+        self._write(_line("end", {"exit_code": exit_code, "at": at, "messages": list(messages)}))
 
     def _write(self, line: str) -> None:
         if self.failure is not None:
@@ -184,6 +202,14 @@ def create(directory: Path) -> Journal:
     return Journal(path)
 
 
+def begun(directory: Path) -> bool:
+    """Whether a run has written the first line of its journal in the directory."""
+    try:
+        return b"\n" in (directory / NAME).read_bytes()
+    except OSError:
+        return False
+
+
 def read(directory: Path) -> EarlierRun:
     """Reads the journal in a run's directory; UsageError where it is missing or is not a journal."""
     path = directory / NAME
@@ -205,6 +231,7 @@ def parse(lines: Iterable[bytes], path: Path) -> EarlierRun:
     info: RunInfo | None = None
     records: dict[tuple[str, int, int], TestRecord] = {}
     ended: int | None = None
+    messages: dict[str, None] = {}
     torn = 0
     for line in filter(None, lines):
         try:
@@ -219,11 +246,12 @@ def parse(lines: Iterable[bytes], path: Path) -> EarlierRun:
             elif kind == "test":
                 _add(records, from_json(value))
             ended = int(value["exit_code"]) if kind == "end" else None
+            messages.update(dict.fromkeys(_texts(value.get("messages", [])) if kind == "end" else ()))
         except _UNREADABLE:
             torn += 1
     if info is None:
         raise UsageError(f"{path} does not begin with a run's header; start the run anew")
-    return EarlierRun(path.parent, info, tuple(records.values()), ended, torn)
+    return EarlierRun(path.parent, info, tuple(records.values()), ended, torn, tuple(messages))
 
 
 # What reading a line raises that anybody may have changed. Nested a thousand deep, it is too deep for json.
@@ -260,6 +288,8 @@ def _info(value: Mapping[str, Any]) -> RunInfo:
         "argv": _texts(value["argv"]),
         "cwd": _text(value["cwd"]),
         "tests": tuple(dict.fromkeys(_texts(value["tests"]))),
+        "selection": tuple(dict.fromkeys(_texts(value.get("selection", [])))),
+        **{name: _words(value[name]) for name in ("names", "sources") if name in value},
         "shard": (shard.number, shard.total) if shard is not None else None,
     }
     return RunInfo(**fields)
@@ -273,6 +303,11 @@ def _conditions(value: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError("a variable with a NUL")
         os.fsencode("".join(variable))  # the variables are given to processes
     return {"options": options, "environ": environ}
+
+
+def _words(values: Any) -> dict[str, str]:
+    """A table of words by words."""
+    return {_text(name): _text(word) for name, word in dict(values).items()}
 
 
 def _texts(values: Any) -> tuple[str, ...]:

@@ -108,9 +108,10 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--json goes with --list; results are always in results.jsonl")
     if options.until_fail and options.reruns:
         raise UsageError("--until-fail and --reruns exclude each other: a rerun would hide the failure")
-    if options.resume is not None and options.names:
+    if options.resume is not None and options.names and (options.resume or options.report_dir is None):
         raise UsageError(
-            "--resume goes on with what that run selected: give no names (a directory: --resume=DIR)"
+            "--resume goes on with what that run selected: give no names (a directory: --resume=DIR), "
+            "or --report-dir, for a command that begins there or goes on"
         )
     if options.resume is not None and options.last_failed:
         raise UsageError("--resume and --last-failed exclude each other")
@@ -159,7 +160,8 @@ def _selection(parser: argparse.ArgumentParser) -> None:
     add("--resume", metavar="DIR", nargs="?", const="",
         help="go on with an interrupted run: its options and variables, those given now on top, and exactly "
         "its tests that have not finished "
-        "(default: the last run)")  # fmt: skip
+        "(default: the last run; with --report-dir what the same command has begun there, and if there is "
+        "nothing it begins)")  # fmt: skip
     add(
         "--list",
         action="store_true",
@@ -302,6 +304,7 @@ other commands, each with a --help of its own:
   run      an ordinary script on ranks
   migrate  imports of torch.testing._internal become imports from harness
   conformance diff  what a backend has gained and lost between two reports
+  merge    one journal and one set of reports of the directories of many shards
 
 exit codes:
 {codes}

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.record import TestRecord
 from harness.runner.unit import Unit, split_id
 
 VERSION = 1
@@ -127,6 +128,25 @@ def _blend(entries: dict[str, float], newer: Mapping[str, float]) -> None:
     for key, seconds in newer.items():
         before = entries.get(key, seconds)
         entries[key] = round(before + NEWEST_WEIGHT * (seconds - before), DIGITS)
+
+
+def of_record(record: TestRecord) -> Timings:
+    """The seconds of a test and of the fixtures that it set up; none where it failed, which says nothing.
+
+    ValueError where a number is none of seconds.
+    """
+    if not record.ok:
+        return Timings()
+    return Timings(
+        _as_seconds({record.id: record.duration_s}), _as_seconds(dict(record.extra.get("fixtures_s", {})))
+    )
+
+
+def _as_seconds(entries: Mapping[str, float]) -> dict[str, float]:
+    for key, seconds in entries.items():
+        if not 0 <= seconds <= LARGEST_S:
+            raise ValueError(f"{key}: {seconds!r} is not a number of seconds")
+    return {str(key): float(seconds) for key, seconds in entries.items()}
 
 
 def pooled(parts: Iterable[Timings]) -> Timings:

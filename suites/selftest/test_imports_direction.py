@@ -43,6 +43,7 @@ VALUES = (
         "calls",
         "frames",
         "pytest_outcomes",
+        "source_digests",
     ),
     "tolerances",  # of dtypes by name
 )
@@ -139,6 +140,8 @@ TABLE = (
             *("cases.verdict", "runner.exit_codes"),
         ),
     ),
+    # Reads the directories of runs, and writes one as a run does.
+    Part("merge", ("merge",), ("values", "report", "runner")),
     # Rewrites files; knows of the rest by names in its tables. Which modules have to be imported in ranks is
     # the drop-in's decision.
     Part("migrate", ("migrate",), ("values", "system", "dropin.child_code")),
@@ -159,13 +162,24 @@ BY_NAME = {
     ("runner.cli", "run.cli"),  # `torch-harness run`, which runs no test
     ("runner.cli", "migrate.cli"),  # `torch-harness migrate`, the same
     ("runner.cli", "conformance.cli"),  # `torch-harness conformance`, the same
+    ("runner.cli", "merge.cli"),  # `torch-harness merge`, the same
     ("pytest_plugin.plugin", "dropin"),
     ("ranks.processes.module_import", "dropin"),
     ("ranks.processes.preload", "tensors"),  # where a test has imported torch, before ranks are forked
 }
 # torch keeps its threaded and fake process groups in torch.testing._internal; dropin is about that package.
 TORCH_INTERNALS = {"dropin", "ranks.threads.torch_groups", "ranks.local.rank", "cases.fake_groups"}
-WITHOUT_TORCH = {"values", "report", "conformance", "system", "runner", "run", "migrate", "pytest_plugin"}
+WITHOUT_TORCH = {
+    "values",
+    "report",
+    "conformance",
+    "system",
+    "runner",
+    "run",
+    "migrate",
+    "merge",
+    "pytest_plugin",
+}
 
 
 class Import(NamedTuple):

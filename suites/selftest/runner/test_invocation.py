@@ -14,6 +14,7 @@ from harness.record import TestRecord
 from harness.report.base import RunInfo
 from harness.runner import journal
 from harness.runner.invocation import Invocation, resolve
+from harness.runner.journal import Journal
 from harness.runner.options import parse
 from harness.runner.plan import Policy
 from harness.runner.time_limits import LONGEST_UPSTREAM_S
@@ -164,7 +165,11 @@ class AfterAnotherTest(unittest.TestCase):
         self.addCleanup(os.chdir, Path.cwd())
 
     def leave(
-        self, *argv: str, shard: tuple[int, int] | None = None, environ: Mapping[str, str] | None = None
+        self,
+        *argv: str,
+        shard: tuple[int, int] | None = None,
+        selection: tuple[str, ...] = (),
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         """Leaves the journal of a run in which one test failed and one was not reached."""
         run = self.resolve(*argv, **(environ or {}))
@@ -173,6 +178,7 @@ class AfterAnotherTest(unittest.TestCase):
             argv=argv,
             cwd=str(self.directory),
             tests=tests,
+            selection=selection,
             options=run.given,
             environ=run.deciding,
             shard=shard or run.cut,
@@ -225,6 +231,69 @@ class AfterAnotherTest(unittest.TestCase):
         self.assertEqual((resumed.options.report_dir, resumed.policy.repeats), ("d", 3))
         self.assertTrue(again.options.isolate and resumed.options.isolate)
         self.assertEqual((again.ids, resumed.ids), (("m.T.test_1",), ("m.T.test_1", "m.T.test_2")))
+
+    def test_where_it_began(self) -> None:
+        """A command with --report-dir goes on there by --resume, or where Slurm has started the job again.
+
+        Slurm's count alone goes on with nothing that ended, or that another command or shard began.
+        """
+        place = ("--report-dir", str(self.directory / "run"))
+        again = {"SLURM_RESTART_COUNT": "1"}
+        shard = {"SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_TASK_COUNT": "2", "SLURM_ARRAY_TASK_MIN": "0"}
+        other = {**shard, "SLURM_ARRAY_TASK_ID": "0"}
+        for name, words, variables, ended, goes_on in (
+            ("plain", ("x.py",), {}, None, False),
+            ("asked", ("x.py", "--resume"), {}, None, True),
+            ("asked, ended", ("x.py", "--resume"), {}, 1, True),
+            ("first start", ("x.py",), {"SLURM_RESTART_COUNT": "0"}, None, False),
+            ("requeued, killed", ("x.py",), again, None, True),
+            ("requeued, interrupted", ("x.py",), again, 130, True),
+            ("requeued, harness failed", ("x.py",), again, 3, True),
+            ("requeued, ended", ("x.py",), again, 0, False),
+            ("requeued, failed", ("x.py",), again, 1, False),
+            ("requeued, other command", ("y.py",), again, None, False),
+            ("requeued, other shard", ("x.py",), {**again, **other}, None, False),
+            ("requeued, same shard", ("x.py",), {**again, **shard}, None, True),
+        ):
+            with self.subTest(name):
+                cut = (2, 2) if variables.keys() >= shard.keys() else None
+                self.leave("x.py", *place, shard=cut)
+                if ended is not None:
+                    with Journal(self.directory / "run" / journal.NAME) as made:
+                        made.end(ended, 1.0)
+                run = self.resolve(*words, *place, **variables)
+                self.assertEqual(run.earlier is not None, goes_on)
+                self.assertEqual(run.ids, ("m.T.test_1", "m.T.test_2") if goes_on else None)
+                self.assertEqual((run.cut, run.options.names), (cut if goes_on else None, [words[0]]))
+
+    def test_resume_where_nothing_or_another_run_began(self) -> None:
+        """--resume with --report-dir begins where there is no run, and refuses another command's."""
+        for content in (None, "", '{"schema":1,"kind":"r'):
+            directory = runs.new_directory(self)
+            if content is not None:
+                (directory / journal.NAME).write_text(content)
+            with self.subTest(content=content):
+                self.assertIsNone(self.resolve("x.py", "--resume", "--report-dir", str(directory)).earlier)
+        self.leave("x.py", "--report-dir", "run")
+        for words, variables in (
+            (("y.py",), {}),
+            (("x.py",), {"CI_NODE_INDEX": "1", "CI_NODE_TOTAL": "2"}),
+        ):
+            with (
+                self.subTest(words),
+                self.assertRaisesRegex(UsageError, "holds another run: .*x.py --report-dir run"),
+            ):
+                self.resolve(*words, "--resume", "--report-dir", str(self.directory / "run"), **variables)
+
+    def test_selection(self) -> None:
+        """What goes on with a run, or runs its failures again, knows of which tests it is a part."""
+        self.leave("x.py")
+        self.assertEqual(self.resolve("--last-failed").selection, ("m.T.test_1", "m.T.test_2"))
+        self.leave("x.py", shard=(1, 2), selection=("m.T.test_1", "m.T.test_2", "m.T.test_3"))
+        for option in ("--last-failed", "--resume"):
+            with self.subTest(option):
+                run = self.resolve(option)
+                self.assertEqual((run.cut, len(run.selection)), ((1, 2), 3))
 
     def test_journal_with_impossible_options(self) -> None:
         """An option that no command line gives is refused by its name, and every other one is taken."""

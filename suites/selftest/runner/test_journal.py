@@ -21,7 +21,14 @@ from suites.selftest.runner.runs import PATIENCE_S, RunnerCase
 INFO = RunInfo(
     argv=("c10d",),
     cwd="/",
+    command="python run_tests.py --seed 7",
+    names={"a.T.test_1": "here/a.py::T.test_1"},
     tests=("a.T.test_1", "a.T.test_2"),
+    selection=("a.T.test_1", "a.T.test_2", "a.T.test_3"),
+    sources={"harness": "0123", "a": "4567"},
+    hostname="one",
+    platform="Linux",
+    jobs=3,
     options={"slow": True},
     seed=7,
     shard=(2, 3),
@@ -47,9 +54,10 @@ class JournalTest(unittest.TestCase):
         record = TestRecord("a.T.test_1", Status.FAILED, details="lone \ud800 surrogate, \0, \x1b[31m and ü")
         with self.begin() as made:
             made.add(record)
-            made.end(1, 12.5)
+            made.end(1, 12.5, ["a note"])
         found = journal.read(self.directory)
         self.assertEqual((found.info, found.ended, found.torn), (INFO, 1, 0))
+        self.assertEqual(found.messages, ("a note",))
         self.assertEqual(found.records, (record,))
 
     def test_torn_last_line(self) -> None:

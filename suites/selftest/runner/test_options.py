@@ -39,6 +39,7 @@ class RefusalTest(unittest.TestCase):
             (["--json"], "goes with --list"),
             (["--until-fail", "--reruns", "1"], "exclude each other"),
             (["--resume=x", "c10d"], "--resume=DIR"),
+            (["--resume=x", "c10d", "--report-dir", "d"], "--resume=DIR"),
             (["--resume", "--last-failed"], "exclude each other"),
             (["--pdb", "--pdb-rank", "0"], "exclude each other"),
             (["--pdb-rank", "first"], "whole number"),

@@ -14,6 +14,8 @@ from unittest import mock
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
+from harness.outcomes import Status
+from harness.record import TestRecord
 from harness.runner import timings
 from harness.runner.timings import BLIND_S, DIGITS, Timings
 from harness.runner.unit import of_id
@@ -94,6 +96,21 @@ class MergeTest(unittest.TestCase):
             Timings({"a": 2.0, "b": 5.0}, {"m": 2.0}),
         ]
         self.assertEqual(timings.pooled(parts), Timings({"a": 2.0, "b": 5.0}, {"m": 1.5}))
+
+    def test_of_record(self) -> None:
+        """A test that did not fail has its seconds and those of its fixtures.
+
+        Any other number is an error.
+        """
+        fixtures = {"fixtures_s": {"import m": 0.25}}
+        for status in Status:
+            record = TestRecord("m.T.test", status, duration_s=0.5, extra=fixtures)
+            wanted = Timings({"m.T.test": 0.5}, {"import m": 0.25}) if record.ok else Timings()
+            with self.subTest(status=status):
+                self.assertEqual(timings.of_record(record), wanted)
+        for wrong in (-1.0, float("nan"), 1e12):
+            with self.subTest(wrong=wrong), self.assertRaisesRegex(ValueError, "not a number of seconds"):
+                timings.of_record(TestRecord("m.T.test", Status.PASSED, duration_s=wrong))
 
     def test_pruned(self) -> None:
         fixtures = {"import m": 1.0, "m.C": 2.0, "m": 3.0, "import n": 4.0, "m.D": 5.0}

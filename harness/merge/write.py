@@ -1,0 +1,61 @@
+"""Writes the files of a merged run: journal, reports, recorded times, and the names of the tests that failed.
+
+journal.jsonl                   what ``--resume=OUT`` and ``--last-failed`` go on from
+results.jsonl, junit.xml, report.html    as one run would have written them
+timings.json                    the seconds of these tests, for ``--timings`` and ``tools/update_timings.py``
+last-failed.txt                 a line for each test that failed, as ``run_tests.py`` takes it; empty for none
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.merge.merged import Merged
+from harness.report.base import RunInfo
+from harness.report.files import write_whole
+from harness.report.html import html_text
+from harness.report.junit import junit_text
+from harness.report.results import results_text
+from harness.report.summary import Summary
+from harness.runner import journal
+from harness.runner import timings as timings_file
+
+TIMINGS = "timings.json"
+LAST_FAILED = "last-failed.txt"
+
+
+def write(merged: Merged, summary: Summary, directory: Path) -> None:
+    """Writes all files into the directory.
+
+    UsageError where that is impossible, or a run is going on there.
+    """
+    info = merged.info
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        _journal(merged, summary, directory)
+        for name, text in (
+            ("results.jsonl", results_text(info, summary)),
+            ("junit.xml", junit_text(info, summary)),
+            ("report.html", html_text(info, summary)),
+            (TIMINGS, timings_file.dumps(timings_file.pooled(map(timings_file.of_record, merged.records)))),
+            (LAST_FAILED, _last_failed(info, summary)),
+        ):
+            write_whole(directory / name, text)
+    except OSError as error:
+        raise UsageError(f"--report-dir {directory} cannot be written: {error.strerror or error}") from None
+
+
+def _journal(merged: Merged, summary: Summary, directory: Path) -> None:
+    with journal.create(directory) as made:
+        made.begin(merged.info)
+        for record in merged.records:
+            made.add(record)
+        made.end(summary.exit_code, time.time(), summary.messages)
+        if made.failure is not None:
+            raise UsageError(made.failure)
+
+
+def _last_failed(info: RunInfo, summary: Summary) -> str:
+    return "".join(f"{info.names.get(test_id, test_id)}\n" for test_id in summary.failed_ids)

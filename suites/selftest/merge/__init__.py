@@ -1,0 +1,1 @@
+"""Tests of one run that is made of the directories of many."""
