@@ -88,22 +88,22 @@ if TYPE_CHECKING:
     from harness.errors import RankProblem as RankProblem
     from harness.errors import UsageError as UsageError
     from harness.models.delay import get_cycles_per_ms as get_cycles_per_ms
-    from harness.models.fsdp import AlwaysWrapNestedWrappedModule as AlwaysWrapNestedWrappedModule
     from harness.models.fsdp import DEVICEInitMode as DEVICEInitMode
-    from harness.models.fsdp import DummyDDP as DummyDDP
     from harness.models.fsdp import FSDPInitMode as FSDPInitMode
     from harness.models.fsdp import FSDPTestModel as FSDPTestModel
-    from harness.models.fsdp import MixtureOfExperts as MixtureOfExperts
-    from harness.models.fsdp import ModuleWithDelay as ModuleWithDelay
-    from harness.models.fsdp import NestedLinear as NestedLinear
-    from harness.models.fsdp import NestedWrappedModule as NestedWrappedModule
-    from harness.models.fsdp import NestedWrappedModuleWithDelay as NestedWrappedModuleWithDelay
-    from harness.models.fsdp import NonUniformReqGradNWM as NonUniformReqGradNWM
-    from harness.models.fsdp import SkipModel as SkipModel
-    from harness.models.fsdp import SkipModule as SkipModule
+    from harness.models.fsdp_delays import ModuleWithDelay as ModuleWithDelay
+    from harness.models.fsdp_delays import NestedWrappedModuleWithDelay as NestedWrappedModuleWithDelay
+    from harness.models.fsdp_experts import MixtureOfExperts as MixtureOfExperts
+    from harness.models.fsdp_nested import AlwaysWrapNestedWrappedModule as AlwaysWrapNestedWrappedModule
+    from harness.models.fsdp_nested import NestedWrappedModule as NestedWrappedModule
+    from harness.models.fsdp_nested import NonUniformReqGradNWM as NonUniformReqGradNWM
+    from harness.models.fsdp_skipped import NestedLinear as NestedLinear
+    from harness.models.fsdp_skipped import SkipModel as SkipModel
+    from harness.models.fsdp_skipped import SkipModule as SkipModule
     from harness.models.fsdp_transformer import TransformerWithSharedParams as TransformerWithSharedParams
     from harness.models.layers import MLP as MLP
     from harness.models.layers import DoubleLinear as DoubleLinear
+    from harness.models.layers import DummyDDP as DummyDDP
     from harness.models.layers import MLPModule as MLPModule
     from harness.models.layers import MLPStack as MLPStack
     from harness.models.layers import MLPStacked as MLPStacked
@@ -289,24 +289,19 @@ _HOMES = {
         "with_temp_dir",
     ),
     "harness.models.delay": ("get_cycles_per_ms",),
-    "harness.models.fsdp": (
+    "harness.models.fsdp": ("DEVICEInitMode", "FSDPInitMode", "FSDPTestModel"),
+    "harness.models.fsdp_delays": ("ModuleWithDelay", "NestedWrappedModuleWithDelay"),
+    "harness.models.fsdp_experts": ("MixtureOfExperts",),
+    "harness.models.fsdp_nested": (
         "AlwaysWrapNestedWrappedModule",
-        "DEVICEInitMode",
-        "DummyDDP",
-        "FSDPInitMode",
-        "FSDPTestModel",
-        "MixtureOfExperts",
-        "ModuleWithDelay",
-        "NestedLinear",
         "NestedWrappedModule",
-        "NestedWrappedModuleWithDelay",
         "NonUniformReqGradNWM",
-        "SkipModel",
-        "SkipModule",
     ),
+    "harness.models.fsdp_skipped": ("NestedLinear", "SkipModel", "SkipModule"),
     "harness.models.fsdp_transformer": ("TransformerWithSharedParams",),
     "harness.models.layers": (
         "DoubleLinear",
+        "DummyDDP",
         "MLP",
         "MLPModule",
         "MLPStack",

@@ -199,3 +199,15 @@ class SaveForwardInputsModel(nn.Module):
         """Notes the input and applies both layers."""
         self.forward_inputs[self] = x
         return self.c2(self.c1(x))
+
+
+class DummyDDP(nn.Module):
+    """Holds a module in ``module`` and calls it, as DistributedDataParallel does, without communication."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The module's output."""
+        return self.module(*args, **kwargs)

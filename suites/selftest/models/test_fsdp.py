@@ -1,50 +1,48 @@
-"""Tests the nested models on a group of one; ``cases/test_fsdp_parity.py`` trains them on ranks."""
+"""Tests how models for FSDP1's tests are wrapped and placed, and by which functions FSDP communicates."""
 
 from __future__ import annotations
 
 import unittest
 from typing import Any
+from unittest import mock
 
 import torch
+import torch.distributed as dist
+from torch import nn
 
-import harness
-from harness import DEVICEInitMode, DummyProcessGroup, FSDPInitMode
-
-AFTER, PLAIN = DEVICEInitMode.DEVICE_AFTER, FSDPInitMode.NO_FSDP
+from harness import DEVICEInitMode
+from harness.models import fsdp
 
 
-class PlainTest(unittest.TestCase):
-    """Models without FSDP."""
+class PlacementTest(unittest.TestCase):
+    """The accelerator is the meta device here, which every machine has."""
 
-    group: Any = DummyProcessGroup(0, 1)
+    def test_moves(self) -> None:
+        """A model moves after it was wrapped only in that mode."""
+        for mode in DEVICEInitMode:
+            with self.subTest(mode), mock.patch.object(fsdp, "probe") as probe:
+                probe().accelerator.return_value = ("meta", 1)
+                device = fsdp.moved_after(nn.Linear(1, 1), mode).weight.device
+                self.assertEqual(device.type, "meta" if mode is DEVICEInitMode.DEVICE_AFTER else "cpu")
 
-    def test_deterministic(self) -> None:
-        for name in ("NestedWrappedModule", "AlwaysWrapNestedWrappedModule", "NonUniformReqGradNWM"):
-            with self.subTest(name):
-                first, second = (
-                    getattr(harness, name).init(self.group, PLAIN, AFTER, deterministic=True)
-                    for _ in range(2)
-                )
-                x = first.get_input(torch.device("cpu"))
-                torch.testing.assert_close(first(*x), second(*x))
+    def test_wrapped(self) -> None:
+        """FSDP1 is told to take the CPU where there is no accelerator, unless the options say another."""
+        wanted: dict[str, Any] = {"device_id": torch.device("meta")}
+        for options, expected in (({}, {"device_id": torch.device("cpu")}), (wanted, wanted)):
+            with self.subTest(options), mock.patch.object(fsdp, "FullyShardedDataParallel") as wrapper:
+                with mock.patch.object(fsdp, "probe") as probe:
+                    probe().accelerator.return_value = ("cpu", 1)
+                    fsdp.in_fsdp(nn.Linear(1, 1), **options)
+                self.assertEqual(wrapper.call_args.kwargs, expected)
 
-    def test_one_trained_layer(self) -> None:
-        model = harness.NonUniformReqGradNWM.init(self.group, PLAIN, AFTER)
-        trained = [name for name, p in model.named_parameters() if p.requires_grad]
-        self.assertEqual(trained, ["module.2.1.weight", "module.2.1.bias"])
 
-    def test_experts(self) -> None:
-        model = harness.MixtureOfExperts.init(self.group, PLAIN, AFTER, deterministic=True)
-        marked = sum(p.numel() for p in model.parameters() if hasattr(p, "expert"))
-        self.assertEqual(marked, model.num_expert_params)
+class FunctionsTest(unittest.TestCase):
+    """The functions by which FSDP communicates."""
 
-    def test_wrong_mode(self) -> None:
-        wrong: Any = True
-        with self.assertRaisesRegex(ValueError, "FSDPInitMode"):
-            harness.NestedWrappedModule.init(self.group, wrong, AFTER)
-
-    def test_skip_models(self) -> None:
-        self.assertEqual(harness.SkipModel(double_nest=True)(torch.ones(2, 10)).shape, (2, 10))
+    def test_exist(self) -> None:
+        """This release has them."""
+        for name in (fsdp.reduce_scatter_name(), fsdp.all_gather_name()):
+            self.assertTrue(callable(getattr(dist, name)))
 
 
 if __name__ == "__main__":
