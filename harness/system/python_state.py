@@ -168,6 +168,72 @@ def _event_loop() -> Any:
     return getattr(getattr(policy, "_local", None), "_loop", None)
 
 
+def _loop_policy() -> Any:
+    """The policy that makes event loops, where one was set: that of another loop's library, say."""
+    policy = getattr(sys.modules.get("asyncio.events"), "_event_loop_policy", None)
+    return None if type(policy).__module__.partition(".")[0] == "asyncio" else policy
+
+
+def _set_loop_policy(policy: Any) -> None:
+    events = sys.modules.get("asyncio.events")
+    if events is not None:
+        vars(events)["_event_loop_policy"] = policy
+
+
+def _flushes_denormals() -> bool:
+    """Whether this thread's processor takes very small numbers for 0 (``torch.set_flush_denormal``)."""
+    return sys.float_info.min / 2 == 0.0
+
+
+def _limits() -> tuple[Any, ...]:
+    return (
+        sys.getswitchinterval(),
+        _int_digits()[0](),
+        getattr(sys, "tracebacklimit", None),
+        socket.getdefaulttimeout() if (socket := sys.modules.get("socket")) is not None else None,
+    )
+
+
+def _int_digits() -> tuple[Callable[[], int], Callable[[int], object]]:
+    """The functions for the largest integer that is read or written; early releases of 3.10 lack them."""
+    getter = getattr(sys, "get_int_max_str_digits", lambda: 0)
+    return getter, getattr(sys, "set_int_max_str_digits", lambda digits: digits)
+
+
+def _set_limits(limits: tuple[Any, ...]) -> None:
+    interval, digits, traceback, timeout = limits
+    sys.setswitchinterval(interval)
+    _int_digits()[1](digits)
+    if (socket := sys.modules.get("socket")) is not None:
+        socket.setdefaulttimeout(timeout)
+    if traceback is not None:
+        sys.tracebacklimit = traceback
+    elif hasattr(sys, "tracebacklimit"):
+        del sys.tracebacklimit
+
+
+def _set_formatwarning(function: Callable[..., str]) -> None:
+    warnings.formatwarning = function
+
+
+def _makers() -> tuple[Any, ...]:
+    return (logging.getLoggerClass(), logging.getLogRecordFactory())
+
+
+def _set_makers(makers: tuple[Any, ...]) -> None:
+    logging.setLoggerClass(makers[0])
+    logging.setLogRecordFactory(makers[1])
+
+
+def _temporary() -> str | None:
+    return getattr(sys.modules.get("tempfile"), "tempdir", None)
+
+
+def _set_temporary(directory: str | None) -> None:
+    if (tempfile := sys.modules.get("tempfile")) is not None:
+        tempfile.tempdir = directory
+
+
 def _gc() -> tuple[Any, ...]:
     return (PAUSE.thresholds(), gc.get_debug(), list(gc.callbacks))
 
@@ -175,7 +241,12 @@ def _gc() -> tuple[Any, ...]:
 ITEMS: tuple[Item, ...] = (
     Item("filters of warnings", own_filters, restore=set_filters),
     Item("warnings.showwarning", lambda: warnings.showwarning, restore=_set_showwarning),
+    Item("warnings.formatwarning", lambda: warnings.formatwarning, restore=_set_formatwarning),
     Item("logging", _logging, restore=_set_logging),
+    Item("classes of loggers and records", _makers, restore=_set_makers),
+    Item("limits of the interpreter", _limits, restore=_set_limits),
+    Item("directory for temporary files", _temporary, restore=_set_temporary),
+    Item("policy of event loops", _loop_policy, restore=_set_loop_policy),
     Item("hooks for exceptions", _hooks, restore=_set_hooks),
     Item("context variables", _context_variables),
     Item("thresholds of the garbage collector", _gc),
@@ -185,5 +256,6 @@ ITEMS: tuple[Item, ...] = (
     Item("decimal's context", _decimal, ""),
     Item("numpy's handling of errors", _numpy_errors, "{}"),
     Item("recursion limit", sys.getrecursionlimit, "1000"),
+    Item("denormal numbers", _flushes_denormals),
     Item("event loop", _event_loop, "None"),
 )

@@ -127,6 +127,86 @@ def _has_rpc_agent() -> bool:
     return asks is not None and bool(asks())
 
 
+def _matmul_precision(torch: Any) -> str:
+    """How precise float32 matrix products are; torch does not say it where both ways to set it were used."""
+    try:
+        return str(torch.get_float32_matmul_precision())
+    except RuntimeError:
+        return "mixed"
+
+
+def _backend_switches(torch: Any) -> tuple[Any, ...]:
+    """The switches of ``torch.backends`` that this release has, without asking for a device."""
+    switches = tuple(_asked(getattr(torch._C, name, None)) for name in _SWITCHES)
+    precision = getattr(torch._C, "_get_fp32_precision_getter", None)
+    return (*switches, *(_asked(precision, *each) for each in _PRECISIONS))
+
+
+def _asked(function: Callable[..., Any] | None, *arguments: str) -> Any:
+    """What a question to torch is answered; None for one that this release lacks, or does not answer now."""
+    try:
+        return function(*arguments) if function is not None else None
+    except RuntimeError:  # both ways to set it were used
+        return None
+
+
+_SWITCHES = (
+    "_get_cpu_allow_fp16_reduced_precision_reduction",
+    "_get_cublas_allow_bf16_reduced_precision_reduction",
+    "_get_cublas_allow_fp16_accumulation",
+    "_get_cublas_allow_fp16_reduced_precision_reduction",
+    "_get_cublas_allow_tf32",
+    "_get_cudnn_allow_tf32",
+    "_get_cudnn_benchmark",
+    "_get_cudnn_deterministic",
+    "_get_cudnn_enabled",
+    "_get_cudnn_sdp_enabled",
+    "_get_flash_sdp_enabled",
+    "_get_math_sdp_enabled",
+    "_get_mem_efficient_sdp_enabled",
+    "_get_mkldnn_deterministic",
+    "_get_mkldnn_enabled",
+    "_get_nnpack_enabled",
+    "_get_onednn_allow_tf32",
+)
+_PRECISIONS = (
+    ("generic", "all"),
+    *((backend, part) for backend in ("cuda", "mkldnn") for part in ("all", "matmul", "conv", "rnn")),
+)
+
+
+def _conversion(torch: Any) -> tuple[bool, bool]:
+    """How a module's ``to`` and ``load_state_dict`` put new parameters in place of old ones."""
+    future = torch.__future__
+    return (
+        future.get_overwrite_module_params_on_conversion(),
+        future.get_swap_module_params_on_conversion(),
+    )
+
+
+def _registered_backends() -> tuple[str, ...]:
+    backend = _loaded("torch.distributed.distributed_c10d", "Backend", None)
+    return tuple(getattr(backend, "backend_list", ()))
+
+
+def _stance() -> str:
+    """Whether compiled functions run compiled (``torch.compiler.set_stance``)."""
+    return str(getattr(_loaded("torch._dynamo.eval_frame", "_stance", None), "stance", "default"))
+
+
+def _logs() -> str:
+    """What ``torch._logging.set_logs`` has been asked to show."""
+    state = _loaded("torch._logging._internal", "log_state", None)
+    levels, artifacts = getattr(state, "log_qname_to_level", {}), getattr(state, "artifact_names", ())
+    return f"{sorted(levels.items())} {sorted(artifacts)}"
+
+
+def _sharing_strategy() -> str:
+    """How tensors reach other processes; in a fork of this one, too."""
+    ask = _loaded("torch.multiprocessing", "get_sharing_strategy", None)
+    return str(ask()) if ask is not None else ""
+
+
 def _compiled() -> int:
     """How many functions dynamo has compiled and keeps."""
     codes = _loaded("torch._dynamo.convert_frame", "input_codes", None)
@@ -165,7 +245,7 @@ ITEMS: tuple[Item, ...] = (
     Item("CPU autocast", lambda t: t.is_autocast_enabled("cpu"), "False"),
     Item("warn-always", lambda t: t.is_warn_always_enabled()),
     Item("intra-op threads", lambda t: t.get_num_threads()),
-    Item("float32 matmul precision", lambda t: t.get_float32_matmul_precision()),
+    Item("float32 matmul precision", _matmul_precision),
     Item("dispatch modes", lambda t: t._C._len_torch_dispatch_stack(), "0"),
     Item("function modes", lambda t: t._C._len_torch_function_stack(), "0"),
     Item("torch.distributed's debug level", lambda t: _debug_level()),
@@ -191,8 +271,19 @@ REGISTRIES: tuple[Item, ...] = (
     Item("compiled functions", lambda t: _compiled(), "0"),
 )
 
-# What imports have a part in: operators that modules define, settings that can be set only once.
+# What imports have a part in: operators that modules define, switches that they set.
 OF_IMPORTS: tuple[Item, ...] = (
+    Item("float32 matmul precision", _matmul_precision),
+    Item("switches of torch.backends", _backend_switches),
+    Item("warn-always", lambda t: t.is_warn_always_enabled()),
+    Item("filling of new memory", lambda t: t._C._get_deterministic_fill_uninitialized_memory()),
+    Item("conversion of modules", _conversion),
+    Item("torch.distributed's debug level", lambda t: _debug_level()),
+    Item("DTensor's RNG tracker", lambda t: _rng_tracker() is not None),
+    Item("registered backends", lambda t: _registered_backends()),
+    Item("sharing strategy", lambda t: _sharing_strategy()),
+    Item("logs of torch", lambda t: _logs()),
+    Item("stance of the compiler", lambda t: _stance()),
     Item("operators of torch.library", lambda t: _operators(t)),
     Item("inter-op threads", lambda t: t.get_num_interop_threads()),
     Item("settings of the compiler", lambda t: _compiler_settings()),

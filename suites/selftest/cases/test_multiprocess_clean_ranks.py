@@ -46,9 +46,24 @@ DROPPED = (
     Row("signal.setitimer(signal.ITIMER_REAL, 3600)", "signal.getitimer(signal.ITIMER_REAL)"),
     Row("signal.signal(signal.SIGINT, signal.SIG_IGN)", "signal.getsignal(signal.SIGINT).__name__"),
     Row("kept.append(open(__file__))", "[d for d in descriptors() if d.endswith('.py')]"),
-    Row("kept.append(socket.socketpair())", "[d for d in descriptors() if d == str(kept)]"),
+    Row("keep_open(*socket.socketpair())", "[d for d in descriptors() if d in opened]"),
+    Row(
+        "keep_open(socket.create_server(('127.0.0.1', 0)))", "len([d for d in descriptors() if d in opened])"
+    ),
+    Row("socket.setdefaulttimeout(3)", "socket.getdefaulttimeout()"),
+    Row("sys.setswitchinterval(1)", "sys.getswitchinterval()"),
+    Row("setattr(sys, 'tracebacklimit', 1)", "getattr(sys, 'tracebacklimit', None)"),
+    Row("setattr(tempfile, 'tempdir', '/')", "tempfile.gettempdir()"),
+    Row("setattr(warnings, 'formatwarning', print)", "warnings.formatwarning.__module__"),
+    Row("logging.setLoggerClass(type('Mine', (logging.Logger,), {}))", "logging.getLoggerClass()"),
+    Row("logging.setLogRecordFactory(print)", "logging.getLogRecordFactory()"),
+    Row(
+        "asyncio.set_event_loop_policy(type('Mine', (asyncio.DefaultEventLoopPolicy,), {})())",
+        "type(asyncio.get_event_loop_policy()).__name__",
+    ),
     Row("atexit.register(tell_the_end)", "sys.stdin.read()"),
 )
+DEBUG_LEVEL = "torch.distributed's debug level"
 DETECTED = (
     Row("torch.set_default_dtype(torch.float64)", "torch.get_default_dtype()", "default dtype"),
     Row("torch.set_default_device('meta')", "torch.ones(1).device", "default device"),
@@ -104,6 +119,66 @@ DETECTED = (
         "len(torch._dynamo.convert_frame.input_codes.seen)",
         "compiled functions",
     ),
+    Row("make_agent()", "rpc._is_current_rpc_agent_set()", "rpc agent"),
+    Row(
+        "make_group() or begin_collective()",
+        "torch._C._distributed_c10d._get_work_registry_size()",
+        "functional collectives under way",
+    ),
+    Row(
+        "make_group() or DeviceMesh('cpu', [0, 1]).__enter__()",
+        "len(torch.distributed.device_mesh._mesh_resources.mesh_stack)",
+        "device mesh stack",
+    ),
+    Row(
+        "torch.set_float32_matmul_precision('medium')",
+        "torch.get_float32_matmul_precision()",
+        "float32 matmul precision",
+    ),
+    Row(
+        "setattr(torch.backends.cudnn, 'deterministic', True)",
+        "torch.backends.cudnn.deterministic",
+        "switches of torch.backends",
+    ),
+    Row(
+        "setattr(torch.backends.mkldnn.matmul, 'fp32_precision', 'bf16')",
+        "torch.backends.mkldnn.matmul.fp32_precision",
+        "switches of torch.backends",
+    ),
+    Row("torch.set_warn_always(True)", "torch.is_warn_always_enabled()", "warn-always"),
+    Row(
+        "setattr(torch.utils.deterministic, 'fill_uninitialized_memory', False)",
+        "torch.utils.deterministic.fill_uninitialized_memory",
+        "filling of new memory",
+    ),
+    Row(
+        "torch.__future__.set_swap_module_params_on_conversion(True)",
+        "torch.__future__.get_swap_module_params_on_conversion()",
+        "conversion of modules",
+    ),
+    Row("dist.set_debug_level(dist.DebugLevel.INFO)", "dist.get_debug_level()", DEBUG_LEVEL),
+    Row(
+        "setattr(torch.distributed.tensor._random, '_rng_tracker', identity)",
+        "torch.distributed.tensor._random._rng_tracker is None",
+        "DTensor's RNG tracker",
+    ),
+    Row(
+        "dist.Backend.register_backend('made', identity)",
+        "'made' in dist.Backend.backend_list",
+        "registered backends",
+    ),
+    Row(
+        "torch.multiprocessing.set_sharing_strategy('file_system')",
+        "torch.multiprocessing.get_sharing_strategy()",
+        "sharing strategy",
+    ),
+    Row("torch._logging.set_logs(dynamo=10)", "logging.getLogger('torch._dynamo').level", "logs of torch"),
+    Row(
+        "torch.compiler.set_stance('force_eager')",
+        "torch._dynamo.eval_frame._stance.stance",
+        "stance of the compiler",
+    ),
+    Row("torch.set_flush_denormal(True)", "sys.float_info.min / 2", "denormal numbers"),
     Row("torch.set_num_interop_threads(3)", "torch.get_num_interop_threads()", "inter-op threads"),
     Row("signal.signal(signal.SIGUSR1, print)", "signal.getsignal(signal.SIGUSR1)", "signal handlers"),
     Row("sys.setprofile(lambda *_: None)", "sys.getprofile()", "tracing"),
@@ -119,6 +194,13 @@ DETECTED = (
     Row("gc.set_threshold(9, 9, 9)", "gc.get_threshold()", "thresholds of the garbage collector"),
     Row("locale.setlocale(locale.LC_NUMERIC, 'C.UTF-8')", "locale.setlocale(locale.LC_NUMERIC)", "locale"),
 )
+# With these a process is not forked at all; their state has no name.
+NOT_FORKED = (
+    Row("threading.Thread(target=threading.Event().wait, daemon=True).start()", "threading.active_count()"),
+    Row("pool.submit(identity, torch.ones(1)).result()", "[t for t in pool._threads if t.is_alive()]"),
+    Row("compute_in_parallel()", "len(os.listdir('/proc/self/task')) > 3"),
+    Row("setattr(torch.cuda, '_initialized', True)", "torch.cuda.is_initialized()"),
+)
 # What a new process that imports the module has, too, wherever it was set: it is in ranks in each case.
 INHERITED = (
     Row("os.environ['MADE'] = '1'", "os.environ.get('MADE')"),
@@ -130,15 +212,18 @@ INHERITED = (
 
 HEAD = """
     import asyncio, atexit, contextvars, decimal, gc, json, locale, logging, multiprocessing, os, resource
-    import signal, socket, sys, threading, unittest, warnings
+    import signal, socket, sys, tempfile, threading, unittest, warnings
+    from concurrent.futures import ThreadPoolExecutor
     import numpy, torch
     import torch._dynamo, torch.autograd.forward_ad, torch.distributed as dist
-    import torch.distributed._symmetric_memory
+    import torch.distributed._symmetric_memory, torch.distributed.rpc as rpc, torch.distributed.tensor
+    from torch.distributed.device_mesh import DeviceMesh
     from torch.testing._internal.distributed.fake_pg import FakeStore
     from torch.utils._python_dispatch import TorchDispatchMode
     from harness import MultiProcessTestCase
 
-    kept = []
+    kept, opened = [], []
+    pool = ThreadPoolExecutor(1)
     variable = contextvars.ContextVar("variable")
     warnings.filterwarnings("ignore", message="of the module")
 
@@ -150,7 +235,28 @@ HEAD = """
         return x.clone()
 
     def make_group():
-        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+        if not dist.is_initialized():
+            dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+
+    def make_agent():
+        rpc.init_rpc(
+            "alone",
+            rank=0,
+            world_size=1,
+            rpc_backend_options=rpc.TensorPipeRpcBackendOptions(init_method=f"file://{os.path.abspath('agent')}"),
+        )
+
+    def begin_collective():
+        name = dist.group.WORLD.group_name
+        kept.append(torch.ops._c10d_functional.all_reduce(torch.ones(1, device="cpu"), "sum", name))
+
+    def compute_in_parallel():
+        torch.set_num_threads(4)
+        torch.ones(1 << 20).add_(1)
+
+    def keep_open(*connections):
+        kept.extend(connections)
+        opened.extend(os.readlink(f"/proc/self/fd/{each.fileno()}") for each in connections)
 
     def descriptors():
         found = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
@@ -225,6 +331,13 @@ class ByUnittestTest(RowsCase):
             with self.subTest(mode):
                 self.run_python("-m", "unittest", "test_rows", HARNESS_RANKS=mode)
 
+    def test_not_forked(self) -> None:
+        """Threads and a device's context, of which a fork has but the memory."""
+        for row in NOT_FORKED:
+            with self.subTest(row.make):
+                self.write_module((row,))
+                self.run_python("-m", "unittest", "test_rows")
+
     def test_by_the_runner(self) -> None:
         """So it is where a worker runs ``setUpModule``."""
         for rows in (DROPPED, DETECTED):
@@ -255,10 +368,15 @@ class ByUnittestTest(RowsCase):
                     os._exit(0)
                 os.waitpid(pid, 0)
             """
-        lines = self.run_python("-c", textwrap.dedent(program)).splitlines()
+        said = self.run_python("-c", textwrap.dedent(program)).splitlines()
+        lines = [line for line in said if line.startswith("[")]  # torch warns of some
         self.assertEqual(len(lines), len(DETECTED))
         beside = {
             "default device": {"function modes"},
+            "functional collectives under way": {"process groups"},
+            "device mesh stack": {"process groups"},
+            "float32 matmul precision": {"switches of torch.backends"},
+            "switches of torch.backends": {"float32 matmul precision"},  # matmul's, by another name
             "inference mode": {"grad mode", "multithreaded backward"},
             "compiled functions": {"context variables", "operators of torch.library"},  # by dynamo's imports
         }
