@@ -2,7 +2,8 @@
 
 A worker costs milliseconds to start, a class's fixture may take seconds, and a fork server for ranks takes a
 time in between. Tests of one module (and, where a class has a fixture, of one class) are therefore in one
-batch, as long as there are enough batches to keep every slot busy until the end of the run.
+batch, as long as there are enough batches to keep every slot busy until the end of the run. Tests that share
+a fixture of pytest's, which one test may leave to the next as it has changed it, are never parted.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ WORK_PER_FIXTURE = 4
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Units of one module and one demand that one worker runs, in the order in which they run.
+    """Units of one module that one worker runs, in the order in which they run.
 
-    ``key`` is unique among the batches of a run; ``expected_s`` includes the fixtures.
+    ``demand`` is that of each unit; of units that share a fixture it is what suffices for each. ``key`` is
+    unique among the batches of a run; ``expected_s`` includes the fixtures.
     """
 
     key: int
@@ -49,7 +51,8 @@ def batches(
 
     Units keep their order within a module. A batch holds units of one module with one demand, and of one
     class where that class has a fixture. It lasts no longer than an eighth of ``1/slots`` of the whole
-    (between 0.5 and 30 s), unless one unit does or its fixtures cost more than a quarter of that.
+    (between 0.5 and 30 s), unless one unit does or its fixtures cost more than a quarter of that. Units that
+    share a fixture (``Unit.shares``) are one batch, whatever their demands and however long it lasts.
     """
     units = timings.expect(units)
     fair_s = math.fsum(map(_seconds, units)) / slots / PARTS_PER_SLOT
@@ -57,12 +60,17 @@ def batches(
     pieces: list[tuple[Unit, ...]] = []
     for group in _groups(units):
         limit_s = max(target_s, WORK_PER_FIXTURE * _fixtures_s(group[0], timings))
-        pieces.extend(((unit,) for unit in group) if isolate else _pieces(group, limit_s))
+        if isolate:
+            pieces.extend((unit,) for unit in group)
+        elif group[0].shares:
+            pieces.append(tuple(group))
+        else:
+            pieces.extend(_pieces(group, limit_s))
     return tuple(
         Batch(
             key=key,
             units=piece,
-            demand=piece[0].demand,
+            demand=_demand_of(piece),
             expected_s=math.fsum(map(_seconds, piece)) + _fixtures_s(piece[0], timings),
         )
         for key, piece in enumerate(pieces, first_key)
@@ -78,8 +86,24 @@ def _groups(units: Sequence[Unit]) -> list[list[Unit]]:
     groups: dict[tuple[object, ...], list[Unit]] = {}
     for unit in units:
         own_class = unit.class_id if unit.class_id in unit.fixtures else None
-        groups.setdefault((unit.module, own_class, unit.demand), []).append(unit)
+        kind = (unit.shares,) if unit.shares else (own_class, unit.demand)
+        groups.setdefault((unit.module, *kind), []).append(unit)
     return list(groups.values())
+
+
+def _demand_of(units: Sequence[Unit]) -> Demand:
+    """What suffices for each of the units."""
+    first = units[0].demand
+    if all(unit.demand == first for unit in units):
+        return first
+    demands = [unit.demand for unit in units]
+    return Demand(
+        ranks=max(demand.ranks for demand in demands),
+        cpu_slots=max(demand.cpu_slots for demand in demands),
+        accelerators=max(demand.accelerators for demand in demands),
+        memory_mb=max(demand.memory_mb for demand in demands),
+        exclusive=any(demand.exclusive for demand in demands),
+    )
 
 
 def _fixtures_s(unit: Unit, timings: Timings) -> float:

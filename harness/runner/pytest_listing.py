@@ -85,6 +85,7 @@ def _cases(items: Iterable[pytest.Item]) -> set[type]:
 def _add(listing: Listing, item: pytest.Item, module: types.ModuleType, file: str) -> None:
     case = case_of(item)
     unit = _of_case(item, case, module) if case is not None else _of_function(item, module)
+    unit = replace(unit, shares=_shares(item, unit))
     if unit.id in listing.tests:
         listing.duplicates.append(unit.id)
         return
@@ -92,6 +93,24 @@ def _add(listing: Listing, item: pytest.Item, module: types.ModuleType, file: st
         case = type(on_ranks)
     listing.tests[unit.id] = PytestTest(file, case)
     listing.units.append(unit)
+
+
+def _shares(item: pytest.Item, unit: Unit) -> str:
+    """The class or module with whose other tests the item shares a fixture; "" where it shares none.
+
+    Fixtures of a package or session are set up again for each batch. Those that pytest makes of each
+    TestCase, to call its ``setUpClass``, do not count.
+    """
+    info = getattr(item, "_fixtureinfo", None)
+    definitions = [each for defs in getattr(info, "name2fixturedefs", {}).values() for each in defs]
+    scopes = {each.scope for each in definitions if not each.argname.startswith(_OF_EACH_CASE)}
+    if "module" in scopes:
+        return unit.module
+    return unit.class_id if "class" in scopes else ""
+
+
+# What the names of those fixtures begin with; the second is that of early releases.
+_OF_EACH_CASE = ("_unittest_", "unittest_")
 
 
 def _of_case(item: pytest.Item, case: type[unittest.TestCase], module: types.ModuleType) -> Unit:

@@ -48,9 +48,10 @@ class Unit:
     ``timeout_s`` None means the run's default. ``supervised`` is set where the supervisor of the test's ranks
     keeps the deadline. ``fixtures`` are the keys of the fixtures that the test needs, outermost first: the
     module's name where the module has setUpModule or tearDownModule, ``class_id`` where the class has
-    setUpClass or tearDownClass. The seconds of fixtures are in the timings. ``file`` and ``line`` are where
-    the method is defined, or ``""`` and 0. ``imported`` is set where the module imports the test from another
-    module.
+    setUpClass or tearDownClass. The seconds of fixtures are in the timings. ``shares`` is the class or module
+    whose pytest fixtures the test shares with others, which then run in one batch; "" for none. ``file`` and
+    ``line`` are where the method is defined, or ``""`` and 0. ``imported`` is set where the module imports
+    the test from another module.
     """
 
     id: str
@@ -63,6 +64,7 @@ class Unit:
     timeout_s: float | None = None
     supervised: bool = False
     fixtures: tuple[str, ...] = ()
+    shares: str = ""
     file: str = ""
     line: int = 0
     imported: bool = False

@@ -82,6 +82,23 @@ class BatchesTest(unittest.TestCase):
         self.assertEqual([len(item.units) for item in dear], [32, 8])
         self.assertAlmostEqual(dear[0].expected_s, 2.0 + 32 * SHORTEST_S / 2)
 
+    def test_what_shares_a_fixture_is_never_parted(self) -> None:
+        """Such tests are one batch, in their order, whatever they take of the machine; others are cut."""
+        shared, known = many(40, 1.0, shares="m")
+        on_ranks = [replace(unit, demand=Demand(ranks=4, cpu_slots=2, memory_mb=7)) for unit in shared[:3]]
+        alone = [replace(unit, demand=Demand(accelerators=1, exclusive=True)) for unit in shared[3:4]]
+        units = [*on_ranks, *alone, *shared[4:]]
+        (result,) = batches(units, known, 8)
+        self.assertEqual([unit.id for unit in result.units], [unit.id for unit in units])
+        self.assertEqual(result.demand, Demand(4, 2, 1, 7, True))
+        self.assertEqual(len(batches(units, known, 8, isolate=True)), 40)
+        apart = [replace(unit, shares="") for unit in shared]
+        self.assertGreater(len(batches(apart, known, 8)), 1)
+
+    def test_fixtures_of_classes_are_apart(self) -> None:
+        units = [of_id(f"m.{case}.{test}", "m", shares=f"m.{case}") for test in "tu" for case in "AB"]
+        self.assertEqual(shapes(batches(units, Timings(), 1)), [["m.A.t", "m.A.u"], ["m.B.t", "m.B.u"]])
+
 
 if __name__ == "__main__":
     unittest.main()

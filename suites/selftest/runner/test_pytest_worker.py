@@ -285,6 +285,37 @@ class RunTest(RunnerCase):
         ran = self.run_tests("test_late")
         self.assertEqual(ran.of("test_x").reason, "AssertionError: assert [1] == [2]")
 
+    def test_shared_fixtures(self) -> None:
+        """A fixture of a module or class is set up once for its tests, on ranks or not, as in pytest."""
+        self.write(
+            "test_shared",
+            """
+            import pytest
+            def note(word):
+                with open("made", "a") as file:
+                    file.write(f"{word} ")
+            @pytest.fixture(scope="module")
+            def steps():
+                note("module")
+                return []
+            @pytest.fixture(scope="class")
+            def of_class(): note("class")
+            @pytest.mark.parametrize("n", range(40))
+            def test_n(steps, n):
+                assert steps == list(range(n))
+                steps.append(n)
+            @pytest.mark.ranks(2, backend=None)
+            def test_on_ranks(steps): assert len(steps) == 40
+            class TestPlain:
+                @pytest.mark.parametrize("n", range(40))
+                def test_n(self, of_class, n): pass
+            """,
+        )
+        ran = self.run_tests("test_shared", "--jobs", "2")
+        self.assertEqual(ran.code, 0, ran.out)
+        made = (self.directory / "made").read_text().split()
+        self.assertEqual(sorted(made), ["class", "module"])
+
     def test_drop_in(self) -> None:
         """Upstream's classes run on this harness's ranks there too."""
         self.write(

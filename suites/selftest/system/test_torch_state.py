@@ -40,6 +40,16 @@ class MadeHereTest(unittest.TestCase):
         self.addCleanup(torch.set_default_dtype, torch.float32)
         self.assertEqual(torch_state.made_here(), ("default dtype",))
 
+    def test_precision_by_both_ways(self) -> None:
+        """Where both ways to set the precision of products were used, torch does not tell it."""
+        matmul = torch.backends.cuda.matmul
+        self.addCleanup(setattr, matmul, "fp32_precision", matmul.fp32_precision)
+        before = torch_state.values(), torch_state.of_imports()
+        matmul.fp32_precision = "tf32"
+        self.assertRaises(RuntimeError, torch.get_float32_matmul_precision)
+        self.assertNotEqual(torch_state.values(), before[0])
+        self.assertNotEqual(torch_state.of_imports(), before[1])
+
     def test_without_torch(self) -> None:
         """Nothing where torch is not imported, or is being imported."""
         for torch_module in (None, types.ModuleType("torch")):
