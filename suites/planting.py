@@ -170,7 +170,7 @@ def plant_from(environ: Mapping[str, str]) -> None:
             f"{MUTANT}={wanted}: suite {suite!r} has no such mutant; it has {', '.join(mutants)}"
         )
     marks = Marks(Path(environ[MARKS])) if MARKS in environ else None
-    _note_the_running_test()
+    note_the_running_test()
     if name != EVERY:
         mutants[name].plant(_touch(marks, name))
         return
@@ -215,7 +215,7 @@ def _touch(marks: Marks | None, mutant: str) -> Touch:
     return touch
 
 
-def _note_the_running_test() -> None:
+def note_the_running_test() -> None:
     """Has each test put its id into the environment, which its ranks and children get from it.
 
     In a test that runs others (of the harness itself) the outer one counts.

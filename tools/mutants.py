@@ -17,8 +17,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,8 +35,8 @@ from harness.runner.exit_codes import ExitCode
 from harness.settings import EnvVar
 from suites import planting
 from suites.planting import EVERY, Faults, Marks, Mutant
+from tools import planted_run
 
-ROOT = Path(__file__).resolve().parents[1]
 # The percentage of concerned tests that must fail.
 WANTED_RATE = 95
 # The deadline of a test under a fault: at least so many seconds, or a multiple of the slowest test without
@@ -194,26 +192,12 @@ class Runs:
     ) -> None:
         marks = directory / "marks"
         marks.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, str(ROOT / "run_tests.py"), *self._faults.tests, *arguments]
-        command += ["-q", f"--jobs={self._options.jobs}", f"--report-dir={directory}"]
-        command += ["--slow"] if self._options.slow else []
-        mine = {
-            planting.MUTANT: f"{self._options.suite}:{mutant}",
-            planting.MARKS: str(marks),
-            EnvVar.STATE_DIR: str(self._directory / "state"),  # keeps the user's --last-failed as it is
-        }
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env={**os.environ, **environ, **mine},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode not in (ExitCode.OK, ExitCode.FAILED):
-            words = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
-            raise RunFailed(f"the run with {mutant!r} ended with exit code {done.returncode}: {words[-1]}")
+        planted = {planting.MUTANT: f"{self._options.suite}:{mutant}", planting.MARKS: str(marks)}
+        slow = ["--slow"] if self._options.slow else []
+        tests = [*self._faults.tests, *arguments, *slow, f"--jobs={self._options.jobs}"]
+        done = planted_run.run(tests, directory, self._directory / "state", {**environ, **planted})
+        if done.code not in (ExitCode.OK, ExitCode.FAILED):
+            raise RunFailed(f"the run with {mutant!r} ended with exit code {done.code}: {done.words}")
 
 
 def _records(directory: Path) -> list[TestRecord]:

@@ -1,0 +1,106 @@
+"""Tests tools/mutate.py on the small suite of ``planted``, whose arithmetic stands for torch."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from tools import mutate
+from tools.mutation import modules, page, results
+
+ROOT = Path(__file__).resolve().parents[3]
+FILE = "suites/selftest/tools/planted/arithmetic.py"
+SUMS = "suites.selftest.tools.planted.sums"
+
+
+class MutateTest(unittest.TestCase):
+    """The whole tool; all tests share one map."""
+
+    path: Path
+    recorded: str
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(directory.cleanup)
+        cls.path = Path(directory.name)
+        for name, value in (("MUTATED", (FILE,)), ("root", lambda: ROOT)):
+            patch = mock.patch.object(modules, name, value)
+            patch.start()
+            cls.addClassCleanup(patch.stop)
+        code, out, err = cls.call("--record", "--tests", f"{SUMS}.SingleTest", f"{SUMS}.FreshTest")
+        assert (code, err) == (0, ""), err
+        cls.recorded = out
+
+    @classmethod
+    def call(cls, *arguments: str) -> tuple[int, str, str]:
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = mutate.main(["--map", str(cls.path / "map"), "--jobs=2", *arguments])
+        return code, out.getvalue(), err.getvalue()
+
+    def test_recorded(self) -> None:
+        """Lines in the worker, in its children and in ranks; that of ``unused`` is executed by none."""
+        self.assertEqual(self.recorded, "10 of 10 tests passed and execute 2 lines of 1 files\n")
+
+    def test_sample(self) -> None:
+        """All mutants of the file: what doubles wrongly is caught; the same run again tries none."""
+        directory = self.path / "sample"
+        arguments = ("--seed=5", "--report-dir", str(directory))
+        code, out, err = self.call(*arguments)
+        self.assertEqual((code, err), (0, ""), out)
+        verdicts = {name.partition(":")[2]: r.verdict.value for name, r in results.read(directory).items()}
+        self.assertEqual(
+            verdicts,
+            {
+                "6.4-6.21:early_return:0": "caught",
+                "6.11-6.21:arithmetic:0": "caught",
+                "6.11-6.12:constant:0": "caught",
+                "6.11-6.12:constant:1": "caught",
+                "11.4-11.20:early_return:0": "caught",
+                "11.11-11.20:comparison:0": "caught",
+                "11.19-11.20:constant:0": "caught",
+                "11.19-11.20:constant:1": "survived",
+            },
+        )
+        self.assertIn(
+            "7 of 8 on executed lines caught (88 %), 0 on lines that no test executes (88 % of all)", out
+        )
+        self.assertIn("constant:1", (directory / page.NAME).read_text(encoding="utf-8"))
+        with mock.patch.object(mutate, "_result", side_effect=AssertionError("tried again")):
+            self.assertEqual(self.call(*arguments)[0], code)
+
+    def test_shards_are_disjoint_and_complete(self) -> None:
+        arguments = ("--list", "--seed=5", "--sample=7")
+        whole = self.call(*arguments)[1].splitlines()
+        parts = [self.call(*arguments, f"--shard={i}/3")[1].splitlines() for i in (1, 2, 3)]
+        self.assertEqual(sorted(name for part in parts for name in part), sorted(whole))
+        self.assertEqual(len(whole), 7)
+        self.assertEqual(self.call(*arguments)[1].splitlines(), whole)
+
+    def test_wrong_arguments(self) -> None:
+        rows = {
+            (
+                "--mutant=a.py:1.1-1.1:constant:0",
+            ): "a.py of mutant a.py:1.1-1.1:constant:0 is none of the mutated",
+            (f"--mutant={FILE}:1.1-1.1:constant:0",): "there is no mutant",
+            ("--files=nowhere",): "no mutated file has 'nowhere'",
+        }
+        for arguments, words in rows.items():
+            with self.subTest(arguments):
+                code, _, err = self.call(*arguments)
+                self.assertEqual(code, 2)
+                self.assertIn(words, err)
+        for argument in ("--sample=0", "--shard=3/2", "--shard=1"):
+            with self.subTest(argument), self.assertRaises(SystemExit) as ended:
+                self.call(argument)
+            self.assertEqual(ended.exception.code, 2)
+
+    def test_no_map(self) -> None:
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            self.assertEqual(mutate.main(["--map", str(self.path / "nowhere")]), 2)
+        self.assertIn("record it by --record", err.getvalue())

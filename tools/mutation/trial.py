@@ -1,0 +1,86 @@
+"""Tries one mutant: runs the tests that execute its line until one of them fails, the quickest first."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import HarnessError
+from harness.outcomes import Status
+from harness.runner import journal
+from harness.runner.exit_codes import ExitCode
+from harness.settings import EnvVar
+from tools import planted_run
+from tools.mutation import planting
+from tools.mutation.line_map import LineMap
+from tools.mutation.results import Result, Verdict
+from tools.mutation.sites import Site
+
+# The tests of the first run of a mutant: most mutants fail one of a few quick tests, and a run of all that
+# execute an often used line is long.
+FIRST = 25
+# The deadline of a test under a mutant: at least so many seconds, or a multiple of the slowest test without
+# one. A test that hangs is one that fails, and should not take much longer.
+TIMEOUT_S, TIMEOUT_RATIO = 10.0, 4.0
+# The seconds that peers get to report after the first rank has failed: few, because a failure is expected.
+GRACE_S = 0.3
+# The seconds for a run to start: torch is imported in them.
+START_S = 120.0
+
+
+class TrialFailed(HarnessError):
+    """A run under a mutant gave no result; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """What all trials share: the map of lines, the runs' directory, the workers, the most tests for one."""
+
+    line_map: LineMap
+    directory: Path
+    jobs: str
+    most: int | None
+
+    def of(self, site: Site) -> Result:
+        """Tries the mutant."""
+        tests = self.line_map.executing(site.file, site.line)
+        if not tests:
+            return Result(site.name, Verdict.NOT_EXECUTED)
+        chosen = tests[: self.most]
+        for batch in (chosen[:FIRST], chosen[FIRST:]):
+            if batch and (result := self._run(site, batch)) is not None:
+                return result
+        return Result(site.name, Verdict.SURVIVED, tuple(chosen), left_out=len(tests) - len(chosen))
+
+    def _run(self, site: Site, tests: Sequence[str]) -> Result | None:
+        """The result of a run of these tests if the mutant was noticed in it, else None."""
+        seconds = [self.line_map.tests[test] for test in tests]
+        timeout_s = max(TIMEOUT_S, TIMEOUT_RATIO * max(seconds))
+        limit_s = START_S + TIMEOUT_RATIO * sum(seconds) + 2 * timeout_s
+        directory = Path(tempfile.mkdtemp(prefix="run-", dir=self.directory))
+        done = planted_run.run(
+            [*tests, "--failfast", f"--timeout={timeout_s:g}", f"--jobs={self.jobs}"],
+            directory,
+            self.directory / "state",
+            {**planting.environ_for_mutant(site.name), EnvVar.GRACE: f"{GRACE_S:g}"},
+            seconds=limit_s,
+        )
+        if done.code == ExitCode.OK:
+            return None
+        if done.code is None:
+            return Result(site.name, Verdict.CAUGHT, (), words=f"the run was {done.words}")
+        return _noticed(site, tests, directory, done)
+
+
+def _noticed(site: Site, tests: Sequence[str], directory: Path, done: planted_run.Done) -> Result | None:
+    if done.code in (ExitCode.USAGE, ExitCode.NOTHING_RAN):
+        raise TrialFailed(f"the run with {site.name} ended with exit code {done.code}: {done.words}")
+    if done.code == ExitCode.BROKEN:  # torch, which the mutant breaks, cannot even be imported
+        return Result(site.name, Verdict.CAUGHT, (), words=done.words)
+    records = journal.read(directory).records
+    bad = [record for record in records if not record.ok and record.status is not Status.ENDED]
+    if not bad:
+        raise TrialFailed(f"the run with {site.name} ended with exit code {done.code} and no test failed")
+    return Result(site.name, Verdict.CAUGHT, (bad[0].id,), words=bad[0].reason)
