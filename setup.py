@@ -24,7 +24,11 @@ setup(
     long_description_content_type="text/x-rst",
     license="BSD-3-Clause",
     packages=find_packages(include=["harness", "harness.*"]),
-    package_data={"harness": ["py.typed"], "harness.report": ["templates/*"], "harness.conformance": ["templates/*"]},
+    package_data={
+        "harness": ["py.typed"],
+        "harness.report": ["templates/*"],
+        "harness.conformance": ["templates/*"],
+    },
     python_requires=">=3.10",
     install_requires=[
         "torch>=2.11,<2.14",

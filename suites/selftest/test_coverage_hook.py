@@ -65,7 +65,7 @@ class CoverageTest(RunnerCase):
         self.assertNotIn(5, report["files"]["test_c.py"]["missing_lines"])
 
     def test_ranks_that_are_new_interpreters(self) -> None:
-        """They inherit no measurement from the process of unittest; its environment tells them to begin one."""
+        """They inherit no measurement from the process of unittest; its environment has them begin one."""
         (self.directory / "library.py").write_text(LIBRARY)
         self.write("test_c", TESTS)
         command = ("run", "--parallel-mode", "--source=.", "-m", "unittest", "test_c.Ranks.test_rank")
