@@ -136,9 +136,7 @@ def _case(test_id: str, repeat: int, seconds: float) -> Any:
     xunit2 = _library("xunit2")
     name = parse_id(test_id)
     again = f" [repeat {repeat}]" if repeat > 1 else ""
-    return xunit2.TestCase(
-        _name(f"{name.method}{again}"), _name(name.classname), round(max(0.0, seconds), 3)
-    )
+    return xunit2.TestCase(_name(f"{name.method}{again}"), _name(name.classname), round(max(0.0, seconds), 3))
 
 
 def _result(record: TestRecord) -> list[Any]:
