@@ -148,7 +148,7 @@ class BatchPlugin(QuietPlugin):
     def pytest_runtest_call(self, item: pytest.Item) -> None:
         """Tells a test on ranks which attempt this is."""
         case = rank_case(item)
-        if hasattr(case, "rank_log_suffix"):
+        if case is not None and hasattr(case, "rank_log_suffix"):
             case.rank_log_suffix = self._log_suffix
 
     # -- reports

@@ -231,7 +231,7 @@ def _temporary() -> str | None:
 
 def _set_temporary(directory: str | None) -> None:
     if (tempfile := sys.modules.get("tempfile")) is not None:
-        tempfile.tempdir = directory
+        vars(tempfile)["tempdir"] = directory
 
 
 def _gc() -> tuple[Any, ...]:
