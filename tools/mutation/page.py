@@ -19,7 +19,7 @@ MISSED = (Verdict.SURVIVED, Verdict.NOT_EXECUTED)
 
 
 def html_text(results: Sequence[Result], sources: Mapping[str, str], setting: str) -> str:
-    """The page. ``sources`` has the text of each mutated file, ``setting`` says what was run."""
+    """The text of the page. ``sources`` has the text of each mutated file, ``setting`` says what was run."""
     import jinja2
 
     environment = jinja2.Environment(

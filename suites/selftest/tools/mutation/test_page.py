@@ -12,7 +12,7 @@ SOURCE = "def f(a):\n    return a < '<b>'\n"
 
 
 class PageTest(unittest.TestCase):
-    """``html_text``."""
+    """The text of the page, by ``html_text``."""
 
     def test_survivors(self) -> None:
         """Each has its source, its change, its tests and its command, escaped; what was caught has none."""
