@@ -40,6 +40,7 @@ setup(
         "junitparser>=3.1",
         "jinja2>=3.1",
         "filelock>=3.12",
+        'tomli>=2.0; python_version < "3.11"',
     ],
     extras_require={
         "migrate": ["libcst>=1.8"],

@@ -16,6 +16,7 @@ import sys
 import unittest
 from collections.abc import Sequence
 
+from harness.configuration import variables
 from harness.errors import UsageError
 from harness.runner.exit_codes import ExitCode
 from harness.runner.shard_variables import is_sharded, shard_from_environ
@@ -29,10 +30,12 @@ def load_tests(
 ) -> unittest.TestSuite:
     """unittest's load_tests protocol: returns ``tests``, or those that belong to this process's shard.
 
+    What a project's configuration file says of settings goes into the environment (docs/configuration.rst).
     Without a shard variable in the environment the suite is returned unchanged. UsageError where the
     variables contradict each other. Where the target cannot be tested (``harness.targets``), the process
     exits with code 2 and one line on stderr.
     """
+    _configure(sys.argv[0])
     _check_target(sys.argv[0])
     if not is_sharded(os.environ):
         return tests
@@ -52,6 +55,7 @@ def run_tests(argv: Sequence[str] | None = None) -> None:
     module = sys._getframe(1).f_globals["__name__"]
     program, *arguments = sys.argv if argv is None else argv
     rest = _apply_options(program, arguments)
+    _configure(program)
     _check_shard(program)
     _check_target(program)
     ran = unittest.main(module=module, argv=[program, *rest], exit=False).result
@@ -64,6 +68,18 @@ def exit_code(result: unittest.TestResult, *, sharded: bool) -> ExitCode:
         return ExitCode.FAILED
     nothing_ran = result.testsRun == 0 and not result.skipped
     return ExitCode.NOTHING_RAN if nothing_ran and not sharded else ExitCode.OK
+
+
+def _configure(program: str) -> None:
+    """Takes the project's configuration file into the environment, which ranks inherit.
+
+    Exits with code 2 and a line on stderr where the file, or an environment variable's name, is wrong.
+    """
+    try:
+        variables.check(os.environ, variables.apply(os.environ).other_variables)
+    except UsageError as error:
+        print(f"{os.path.basename(program)}: error: {error}", file=sys.stderr)
+        sys.exit(ExitCode.USAGE)
 
 
 def _check_shard(program: str) -> None:

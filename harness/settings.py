@@ -83,9 +83,18 @@ class EnvVar:
     PLUGIN = "HARNESS_PLUGIN"
     CONFORMANCE = "HARNESS_CONFORMANCE"
     STATE_DIR = "HARNESS_STATE_DIR"
+    CONFIG = "HARNESS_CONFIG"
+    PROFILE = "HARNESS_PROFILE"
     # Set in workers of run_tests.py, which names the command to run a failed test again; elsewhere the test
     # does. Users do not set it.
     WORKER = "HARNESS_WORKER"
+    # Set in workers of run_tests.py for a test whose deadline a configuration file decides, by an override.
+    # Users do not set it.
+    TEST_TIMEOUT = "HARNESS_TEST_TIMEOUT"
+
+
+# Harness CI, a build service, sets dozens of variables named HARNESS_..., these always.
+BUILD_SERVICE_VARIABLES = ("HARNESS_ACCOUNT_ID", "HARNESS_BUILD_ID")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +179,12 @@ VARIABLES = (
         f"directory, default {STATE_DIRECTORY}",
         "where run_tests.py keeps caches and runs",
     ),
+    Variable(
+        EnvVar.CONFIG,
+        "file or none",
+        "the configuration file, or no file; unset: the nearest torch-harness.toml or pyproject.toml",
+    ),
+    Variable(EnvVar.PROFILE, "name", "the profile of the configuration file that holds"),
 )
 
 # The variables that can change a test's verdict; a run that resumes another one takes its values.
@@ -193,6 +208,8 @@ VERDICT_VARIABLES = (
     EnvVar.TARGET_BACKEND,
     EnvVar.TARGET_DEVICE,
     EnvVar.PLUGIN,
+    EnvVar.CONFIG,
+    EnvVar.PROFILE,
 )
 
 
@@ -200,7 +217,8 @@ VERDICT_VARIABLES = (
 class Settings:
     """The settings of this process. Durations in seconds, all finite.
 
-    ``timeout_multiplier`` multiplies the deadline of every test, whoever sets it.
+    ``timeout_multiplier`` multiplies the deadline of every test, whoever sets it. ``test_timeout_s`` is the
+    deadline of every test, also of those that set one, or None.
     ``launcher`` None means the fastest launcher that is safe here, ``ranks`` None the rank mode of the test's
     class, ``examples`` None a small, fixed number for each property test. ``comm_check`` "" means errors for
     arguments that differ between ranks and warnings for the rest. ``pdb_rank`` is the rank that has the
@@ -228,6 +246,7 @@ class Settings:
     device: str | None = None
     plugin: str | None = None
     conformance: str | None = None
+    test_timeout_s: float | None = None
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
@@ -260,21 +279,24 @@ class Settings:
             device=read(EnvVar.TARGET_DEVICE, name_of_device, None),
             plugin=read(EnvVar.PLUGIN, name_of_module, None),
             conformance=environ.get(EnvVar.CONFORMANCE) or None,
+            test_timeout_s=read(EnvVar.TEST_TIMEOUT, positive_seconds, None),
         )
 
     def deadline_s(self, *asked: float | None) -> float:
         """A test's deadline in seconds: the first of ``asked`` that is not None, else ``timeout_s``.
 
-        Either is multiplied by ``timeout_multiplier``, to ``LONGEST_S`` at most.
+        ``test_timeout_s`` goes before all of them. It is multiplied by ``timeout_multiplier``, to
+        ``LONGEST_S`` at most.
         """
-        seconds = next((seconds for seconds in asked if seconds is not None), self.timeout_s)
+        limits = (self.test_timeout_s, *asked, self.timeout_s)
+        seconds = next(seconds for seconds in limits if seconds is not None)
         return multiplied(seconds, self.timeout_multiplier)
 
     def to_environ(self) -> dict[str, str]:
         """The variables that make another process read these same settings.
 
         Defaults are written out too, so that they override what that process inherited. A choice that is not
-        made is the empty string.
+        made is the empty string. ``test_timeout_s``, which is one test's, is left out.
         """
         return {
             EnvVar.TIMEOUT: repr(self.timeout_s),

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from harness.configuration.configuration import Configuration
 from harness.errors import UsageError
 from harness.settings import (
     COMM_CHECKS,
@@ -175,6 +176,13 @@ def variables(values: Mapping[str, str]) -> dict[str, str]:
     UsageError, one line that names the option, for a value that cannot be used.
     """
     return {option.variable: _checked(option, values[option.name]) for option in _setting(values)}
+
+
+def of_file(configuration: Configuration) -> dict[str, str]:
+    """The environment variables for what a project's configuration file says of tests under pytest."""
+    drop_in = configuration.values.get("drop-in")
+    asked = {EnvVar.DROP_IN: "1"} if drop_in is not None and drop_in.value else {}
+    return {**configuration.variables, **asked}
 
 
 def _setting(values: Mapping[str, str]) -> Iterable[Option]:

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from harness.configuration import variables
+from harness.configuration.configuration import Configuration
 from harness.errors import HarnessError, UsageError
 from harness.pytest_plugin import options, xdist
 from harness.settings import EnvVar
@@ -26,6 +28,7 @@ pytest_plugins = ("harness.pytest_plugin.functions",)
 
 # With an item: whether the report of a failed sub-test has shown its ranks.
 _SHOWN = pytest.StashKey[bool]()
+_CONFIGURATION = pytest.StashKey[Configuration]()
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -46,6 +49,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
     """Applies the options before any conftest is imported, and outermost, before pytest captures output."""
     namespace = early_config.known_args_namespace
     given = options.given(namespace)
+    _apply_file(early_config)
     _apply(early_config, given)
     if options.PDB_RANK.name in given:
         namespace.capture = "no"
@@ -68,9 +72,21 @@ def pytest_configure(config: pytest.Config) -> None:
         _debug_rank(config)
 
 
+def _apply_file(config: pytest.Config) -> None:
+    """Sets the variables that the project's configuration file stands for and the environment lacks."""
+    found = _usage(variables.read, os.environ, config.invocation_params.dir)
+    config.stash[_CONFIGURATION] = found
+    wanted = options.of_file(found)
+    _set(config, {name: value for name, value in wanted.items() if name not in os.environ})
+
+
 def _apply(config: pytest.Config, given: Mapping[str, str]) -> None:
     """Sets the options' environment variables until pytest ends."""
-    for name, value in _usage(options.variables, given).items():
+    _set(config, _usage(options.variables, given))
+
+
+def _set(config: pytest.Config, values: Mapping[str, str]) -> None:
+    for name, value in values.items():
         if os.environ.get(name) != value:
             config.add_cleanup(functools.partial(_restore, name, os.environ.get(name)))
             os.environ[name] = value
@@ -142,6 +158,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
     config = session.config
     try:
+        variables.check(os.environ, config.stash[_CONFIGURATION].other_variables)
         environment.settings()
     except UsageError as error:
         xdist.refuse(config, error)

@@ -107,6 +107,7 @@ def closing_lines(summary: Summary, info: RunInfo, *, durations: int, verbosity:
     lines = _section("failed", [_failure(t) for t in summary.failures])
     if verbosity >= 0:
         lines += _section("flaky", [_flaky(t) for t in summary.flaky])
+        lines += _section("in quarantine", [_quarantined(t) for t in summary.quarantined])
         lines += _section("skipped", _skips(summary, verbosity), summary.skipped)
         slowest = [_slow(t) for t in summary.slowest(durations)]
         lines += _section(f"slowest {len(slowest)}", slowest, None)
@@ -139,6 +140,10 @@ def _failure(test: Attempts) -> Line:
 def _flaky(test: Attempts) -> Line:
     before = "; ".join(f"{VERDICTS[r.status]}: {why(r)}" for r in test.failed) or "failed before"
     return Line(f"  {visible(test.id)}: passed on attempt {test.last.attempt} after {before}", "warn")
+
+
+def _quarantined(test: Attempts) -> Line:
+    return Line(f"  {visible(test.id)}: {why(test.last)}", "warn")
 
 
 def _skips(summary: Summary, verbosity: int) -> list[Line]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import signal
 import sys
 import types
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NoReturn
 
+from harness.configuration import variables
 from harness.errors import HarnessError, UsageError
 from harness.run.options import parse
 from harness.runner.exit_codes import ExitCode
@@ -32,6 +35,7 @@ def main(words: Sequence[str], prog: str) -> int:
 def _run(words: Sequence[str], prog: str) -> int:
     """The exit code of the script. BrokenPipeError, once no rank runs any more, where nobody reads."""
     options = parse(words, prog)
+    variables.check(os.environ, variables.read(os.environ, Path.cwd()).other_variables)
     with _ended_by_signals():
         from harness.run.launch import run  # imported late: --help and usage errors do not need it
 

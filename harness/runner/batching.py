@@ -32,7 +32,7 @@ WORK_PER_FIXTURE = 4
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Units of one module that one worker runs, in the order in which they run.
+    """Units of one module and with the same variables that one worker runs, in the order in which they run.
 
     ``demand`` is that of each unit; of units that share a fixture it is what suffices for each. ``key`` is
     unique among the batches of a run; ``expected_s`` includes the fixtures.
@@ -49,10 +49,11 @@ def batches(
 ) -> tuple[Batch, ...]:
     """All ``units`` in batches, with keys from ``first_key`` on; with ``isolate`` each unit is one batch.
 
-    Units keep their order within a module. A batch holds units of one module with one demand, and of one
-    class where that class has a fixture. It lasts no longer than an eighth of ``1/slots`` of the whole
-    (between 0.5 and 30 s), unless one unit does or its fixtures cost more than a quarter of that. Units that
-    share a fixture (``Unit.shares``) are one batch, whatever their demands and however long it lasts.
+    Units keep their order within a module. A batch holds units of one module with one demand and the same
+    variables, and of one class where that class has a fixture. It lasts no longer than an eighth of
+    ``1/slots`` of the whole (between 0.5 and 30 s), unless one unit does or its fixtures cost more than a
+    quarter of that. Units that share a fixture (``Unit.shares``) are one batch, whatever their demands and
+    however long it lasts, unless their variables or groups differ.
     """
     units = timings.expect(units)
     fair_s = math.fsum(map(_seconds, units)) / slots / PARTS_PER_SLOT
@@ -86,8 +87,8 @@ def _groups(units: Sequence[Unit]) -> list[list[Unit]]:
     groups: dict[tuple[object, ...], list[Unit]] = {}
     for unit in units:
         own_class = unit.class_id if unit.class_id in unit.fixtures else None
-        kind = (unit.shares,) if unit.shares else (own_class, unit.demand)
-        groups.setdefault((unit.module, *kind), []).append(unit)
+        kind = (unit.shares, unit.demand.group) if unit.shares else (own_class, unit.demand)
+        groups.setdefault((unit.module, *kind, unit.environ), []).append(unit)
     return list(groups.values())
 
 
@@ -103,6 +104,7 @@ def _demand_of(units: Sequence[Unit]) -> Demand:
         accelerators=max(demand.accelerators for demand in demands),
         memory_mb=max(demand.memory_mb for demand in demands),
         exclusive=any(demand.exclusive for demand in demands),
+        group=first.group,
     )
 
 

@@ -34,6 +34,10 @@ def accelerators(environ: Mapping[str, str], devices: Path = DEVICES) -> int:
     return min(found, len([part for part in visible.split(",") if part.strip() not in ("", "-1")]))
 
 
-def capacity(jobs: int, environ: Mapping[str, str]) -> Capacity:
-    """The capacity that the scheduler shares out: ``jobs`` slots, and this machine's devices and memory."""
-    return Capacity(slots=jobs, accelerators=accelerators(environ), memory_mb=memory_mb())
+def capacity(jobs: int, environ: Mapping[str, str], groups: Mapping[str, int] | None = None) -> Capacity:
+    """The capacity that the scheduler shares out: ``jobs`` slots, and this machine's devices and memory.
+
+    ``groups`` has the limits of groups of tests.
+    """
+    limits = tuple((groups or {}).items())
+    return Capacity(jobs, accelerators(environ), memory_mb(), groups=limits)

@@ -56,9 +56,18 @@ class Selected:
     gone: tuple[str, ...] = ()
 
 
-def wanted(options: argparse.Namespace, root: Path, cwd: Path, ids: Sequence[str] | None) -> Wanted:
-    """What the options name; ``ids`` limits it to tests of an earlier run. UsageError for a wrong name."""
-    names = [_module_behind(name) for name in options.names]
+def wanted(
+    options: argparse.Namespace,
+    root: Path,
+    cwd: Path,
+    ids: Sequence[str] | None,
+    default: Sequence[str] = (),
+) -> Wanted:
+    """What the options name; ``ids`` limits it to tests of an earlier run. UsageError for a wrong name.
+
+    ``default`` are the names where the options have none; without them, all known modules are wanted.
+    """
+    names = [_module_behind(name) for name in options.names or default]
     here = _modules_here(names, cwd)
     roots = {**dict.fromkeys(discovery.modules_below(root), root), **dict.fromkeys(here, cwd)}
     known = tuple(roots)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
 import json
 import os
 import platform
@@ -12,10 +13,11 @@ import socket
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import source_digests
+from harness.configuration.override import Rule
 from harness.conformance.known import stale
 from harness.outcomes import Status
 from harness.record import TestRecord
@@ -25,14 +27,18 @@ from harness.report.text import count
 from harness.runner import capacity, collection, discovery, exit_codes, journal, run_directory
 from harness.runner import timings as timings_file
 from harness.runner.collection import Selected
+from harness.runner.default_tests import default_names
 from harness.runner.exit_codes import ExitCode
 from harness.runner.interrupts import Interrupts
 from harness.runner.invocation import Invocation, resolve
 from harness.runner.journal import Journal
 from harness.runner.plan import Plan
 from harness.runner.reporters import Reporters, build
+from harness.runner.rules import applied, reruns_of, rules_of
+from harness.runner.rules import notices as rule_notices
 from harness.runner.session import Session, Setup
 from harness.runner.shard_variables import Shard
+from harness.runner.shown_configuration import lines_of
 from harness.runner.timings import Timings
 from harness.runner.unit import Unit, to_json
 from harness.runner.workers import Workers
@@ -47,6 +53,9 @@ def execute(options: argparse.Namespace, argv: Sequence[str]) -> int:
     """Does what the options say and returns the exit code. Raises UsageError and HarnessError."""
     posix.os_threads()  # raises where /proc is missing, which servers and ranks could only say much later
     invocation = resolve(options, argv, dict(os.environ))
+    if options.show_config:
+        standard_output.write_out("".join(f"{line}\n" for line in lines_of(invocation)))
+        return ExitCode.OK
     with Interrupts() as interrupts:
         return _execute(invocation, interrupts)
 
@@ -57,7 +66,7 @@ class Found:
 
     ``notices`` are shown when there are reporters to show them; ``names`` is as in ``RunInfo``. ``sources``
     maps the test modules to their files. ``target`` is the name of the target that is tested, ``known`` its
-    known failures.
+    known failures, and ``rules`` what the configuration says of tests.
     """
 
     selected: Selected
@@ -69,6 +78,7 @@ class Found:
     sources: Mapping[str, Path]
     target: str
     known: tuple[Known, ...]
+    rules: Mapping[str, Rule]
 
 
 def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
@@ -78,7 +88,8 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
         return ExitCode.NOTHING_RAN
     whole = invocation.earlier is not None or invocation.cut is not None
     shard = None if whole else collection.shard_of(options, invocation.environ)
-    want = collection.wanted(options, root, invocation.cwd, invocation.ids)
+    default = default_names(invocation.configuration.test_paths, invocation.cwd, root, sys.argv[0])
+    want = collection.wanted(options, root, invocation.cwd, invocation.ids, default)
     with ZygoteOwner(
         invocation.test_environ,
         sys.path,
@@ -96,8 +107,9 @@ def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
 
 
 def _paths(invocation: Invocation, want: collection.Wanted, root: Path) -> list[str]:
-    """The first entries of ``sys.path``; a plugin may be in the working directory."""
-    here = [str(invocation.cwd)] if invocation.settings.plugin else []
+    """The first entries of ``sys.path``; a plugin may be in the working directory or beside the file."""
+    file = invocation.configuration.path
+    here = [str(invocation.cwd), *([str(file.parent)] if file else [])] if invocation.settings.plugin else []
     return [*discovery.paths_of(want.path, root), *here]
 
 
@@ -119,11 +131,25 @@ def _find(
         more = ", ..." if len(selected.gone) > 1 else ""
         number = count(len(selected.gone), "test")
         notices.append(f"not found: {number} of the last run: {selected.gone[0]}{more}")
+    rules = rules_of(
+        selected.units,
+        invocation.configuration,
+        chosen=invocation.chosen,
+        own=invocation.environ.keys() - invocation.from_file,
+    )
+    notices += rule_notices(
+        invocation.configuration,
+        rules,
+        selected.units,
+        datetime.date.today(),
+        all_run=_everything(options) and shard is None,
+    )
+    selected = replace(selected, units=tuple(applied(unit, rules.get(unit.id)) for unit in selected.units))
     selected = collection.cut(selected, shard, timings)
     names = collection.names_to_type(selected.units, want.files)
     outdated = (
         stale(zygote_owner.known_failures, (unit.id for unit in selected.units))
-        if _everything(options)
+        if _everything(options) and not want.targets
         else ""
     )
     return Found(
@@ -136,11 +162,12 @@ def _find(
         want.sources,
         zygote_owner.target or DEFAULT[0],
         zygote_owner.known_failures,
+        rules,
     )
 
 
 def _everything(options: argparse.Namespace) -> bool:
-    """Whether the run is of all standard tests, so that a known failure of none of them is outdated."""
+    """Whether the run is of all tests that there are, so that what is said of none of them is outdated."""
     parts = (options.names, options.keywords, options.include, options.exclude, options.shard)
     return not any(parts) and not options.last_failed and options.resume is None
 
@@ -194,7 +221,8 @@ def _run(invocation: Invocation, found: Found, zygote_owner: ZygoteOwner, interr
     with contextlib.ExitStack() as stack:
         directory, troubles = _directory(invocation)
         taken = _taken(invocation)
-        plan = Plan([u.id for u in found.selected.units], invocation.policy, taken)
+        policy = replace(invocation.policy, own=reruns_of(found.rules))
+        plan = Plan([u.id for u in found.selected.units], policy, taken)
         info = _info(invocation, found, directory, plan, len(taken))
         record_keeper, more = _journal(invocation, info)
         if record_keeper is not None:
@@ -356,13 +384,15 @@ def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setu
     return Setup(
         units={unit.id: unit for unit in found.selected.units},
         timings=found.timings,
-        capacity=capacity.capacity(invocation.jobs, invocation.environ),
+        capacity=capacity.capacity(invocation.jobs, invocation.environ, invocation.group_limits),
         limits=invocation.limits,
         options=invocation.fork_options(directory),
         known=found.known,
         isolate=invocation.options.isolate,
         seed=invocation.settings.seed,
         shuffle=invocation.shuffle,
+        rules=found.rules,
+        today=datetime.date.today(),
     )
 
 

@@ -8,11 +8,13 @@ import random
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from harness import coverage_hook
+from harness.configuration import variables
+from harness.configuration.configuration import Configuration
 from harness.conformance.cells import DIRECTORY as CELLS
 from harness.errors import UsageError
 from harness.outcomes import Status
@@ -22,7 +24,7 @@ from harness.runner import journal, run_directory, shard_variables
 from harness.runner.collection import shard_of
 from harness.runner.journal import EarlierRun
 from harness.runner.messages import Fork
-from harness.runner.options import PROG, parse, wrong_option
+from harness.runner.options import PROG, given, of_file, parse, wrong_option
 from harness.runner.plan import Policy
 from harness.runner.shard_variables import Shard
 from harness.runner.time_limits import TimeLimits, time_limits
@@ -34,7 +36,7 @@ from harness.system import processors
 CONDITIONS = (
     *("drop_in", "slow", "ranks", "strict", "examples"),
     *("timeout", "timeout_multiplier", "seed", "isolate"),
-    *("backend", "device", "plugin"),
+    *("backend", "device", "plugin", "config", "no_config", "profile"),
 )
 # Slurm counts in it how often it has started the job again.
 RESTART_COUNT = "SLURM_RESTART_COUNT"
@@ -44,7 +46,9 @@ RESTART_COUNT = "SLURM_RESTART_COUNT"
 class Invocation:
     """The resolved options and environment of a run, with what it takes over from an earlier run.
 
-    ``environ`` is this process's environment on top of the variables that decided the earlier run's verdicts.
+    ``environ`` is this process's environment, on top of the variables that decided the earlier run's
+    verdicts, on top of those that the configuration file stands for, ``from_file``. ``configuration`` is what
+    that file says, and ``chosen`` are the options that the command line or the earlier run gave a value.
     ``shuffle`` is the seed of a random order, None for the order of discovery. ``ids`` are the only tests
     that the earlier run leaves to this one, None for no limit; ``cut`` is the shard that they are from, and
     ``selection`` all tests of which they are a part.
@@ -61,6 +65,9 @@ class Invocation:
     ids: tuple[str, ...] | None
     cut: tuple[int, int] | None
     selection: tuple[str, ...] = ()
+    configuration: Configuration = field(default_factory=Configuration)
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    from_file: frozenset[str] = frozenset()
 
     @property
     def debugger(self) -> bool:
@@ -96,6 +103,11 @@ class Invocation:
         return time_limits(self.settings, upstream_deadlines=self.upstream_deadlines, debugger=self.debugger)
 
     @property
+    def group_limits(self) -> dict[str, int]:
+        """The largest number of tests of each group that run at once."""
+        return {name: limit.value for name, limit in self.configuration.groups.items()}
+
+    @property
     def test_environ(self) -> dict[str, str]:
         """The environment of the zygote and of tests: the settings as variables, and this run's coverage.
 
@@ -105,10 +117,16 @@ class Invocation:
         environ = dict(shard_variables.without_shard(self.environ))
         environ.update(self.settings.to_environ())
         coverage_hook.export(environ)
+        environ.pop(EnvVar.TEST_TIMEOUT, None)  # of the test that started this run, if one has
         if self.options.drop_in:
             environ[EnvVar.DROP_IN] = "1"
         if self.upstream_deadlines:
             environ[EnvVar.TIMEOUT] = ""
+        if self.options.profile:
+            environ[EnvVar.PROFILE] = self.options.profile
+        if self.options.no_config or self.options.config:
+            path = self.configuration.path
+            environ[EnvVar.CONFIG] = str(path) if path is not None else variables.NO_FILE
         return environ
 
     def fork_options(self, directory: Path | None) -> Fork:
@@ -139,6 +157,9 @@ class Invocation:
         """What a user types to run some of these tests again under the same conditions."""
         started = sys.argv[0] or PROG
         words = ["python", shlex.quote(started)] if started.endswith(".py") else [os.path.basename(started)]
+        for option, name in (("--config", self.options.config), ("--profile", self.options.profile)):
+            words += [option, shlex.quote(name)] if name is not None else []
+        words += ["--no-config"] if self.options.no_config else []
         settings, usual = self.settings, Settings()
         if settings.seed != usual.seed:
             words += ["--seed", str(settings.seed)]
@@ -166,8 +187,8 @@ class Invocation:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that are not at their defaults, as the journal keeps them."""
-        return _given(self.options)
+        """The options that are not at their defaults or were chosen, as the journal keeps them."""
+        return {**_changed(self.options), **self.chosen}
 
     @property
     def deciding(self) -> dict[str, str]:
@@ -184,20 +205,32 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
     taken over, and the names of tests where none are given.
     """
     ids, cut = None, None
+    own, chosen = dict(environ), given(argv)
+    configuration = _configuration(options, own)
     selection: tuple[str, ...] = ()
-    earlier = _earlier(options, argv, environ)
+    earlier = _earlier(_with_file(configuration, chosen), argv, {**configuration.variables, **own})
     if earlier is not None:
         before = earlier.info
-        options = _over(before.options, options, last_failed=False, resume=str(earlier.directory))
-        environ = {**before.environ, **environ}
+        _check_possible(before.options)
+        chosen = {**_kept(before.options, vars(options)), **chosen, "resume": str(earlier.directory)}
+        chosen.pop("last_failed", None)
+        own = {**before.environ, **own}
         _go_to(Path(before.cwd))
         ids, cut, selection = before.tests, before.shard, before.selection
     elif options.last_failed:
-        last = _last(environ)
+        last = _last({**configuration.variables, **own})
         before, ids = last.info, _failed(last)
-        options = _over(_kept(before.options, [*CONDITIONS, "names"]), options)
-        environ = {**before.environ, **environ}
+        _check_possible(before.options)
+        chosen = {**_kept(before.options, [*CONDITIONS, "names"]), **chosen}
+        own = {**before.environ, **own}
         cut, selection = _cut(options, before), before.selection or before.tests
+    if ids is not None:  # by the file and the profile of that run
+        configuration = _configuration(argparse.Namespace(**{**vars(options), **chosen}), own)
+    variables.check(own, configuration.other_variables)
+    options = _with_file(configuration, chosen)
+    if options.until_fail and "reruns" not in chosen:
+        options.reruns = 0  # as _check of the options has it
+    environ = {**configuration.variables, **own}
     invocation = Invocation(
         options=options,
         argv=tuple(argv),
@@ -210,8 +243,21 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         ids=ids,
         cut=cut,
         selection=selection,
+        configuration=configuration,
+        chosen=chosen,
+        from_file=frozenset(configuration.variables) - own.keys(),
     )
     return replace(invocation, jobs=1) if invocation.debugger else invocation
+
+
+def _with_file(configuration: Configuration, chosen: Mapping[str, Any]) -> argparse.Namespace:
+    """The options of the command line, over those of the configuration file, over the defaults."""
+    return argparse.Namespace(**{**vars(parse([])), **of_file(configuration.options), **chosen})
+
+
+def _configuration(options: argparse.Namespace, environ: Mapping[str, str]) -> Configuration:
+    file = variables.NO_FILE if options.no_config else options.config
+    return variables.read(environ, _working_directory(), file=file or "", profile=options.profile or "")
 
 
 def _working_directory() -> Path:
@@ -287,19 +333,17 @@ def _last(environ: Mapping[str, str]) -> EarlierRun:
     return journal.read(directory)
 
 
-def _given(options: argparse.Namespace) -> dict[str, Any]:
+def _changed(options: argparse.Namespace) -> dict[str, Any]:
     """The options that are not at their defaults."""
     defaults = vars(parse([]))
     return {name: value for name, value in vars(options).items() if value != defaults[name]}
 
 
-def _over(before: Mapping[str, Any], options: argparse.Namespace, **fixed: object) -> argparse.Namespace:
-    """The options of an earlier run, replaced by those that are given now, and both replaced by ``fixed``."""
-    defaults = vars(parse([]))
+def _check_possible(before: Mapping[str, Any]) -> None:
+    """UsageError where the journal of the last run has an option that no command line gives that value."""
     wrong = wrong_option(before)
     if wrong is not None:
         raise UsageError(f"the journal of the last run holds no possible {wrong}; start the run anew")
-    return argparse.Namespace(**{**defaults, **_kept(before, defaults), **_given(options), **fixed})
 
 
 def _kept(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -351,11 +395,11 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
         "ranks": options.ranks,
         "pdb_rank": options.pdb_rank,
         "examples": options.examples,
-        "slow": options.slow or None,
+        "slow": options.slow,
         "backend": options.backend,
         "device": options.device,
         "plugin": options.plugin,
-        "strict": options.strict or None,
+        "strict": options.strict,
         "rank_output": "stream" if options.stream else None,
     }
     settings = Settings.from_environ(environ)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
+from harness.configuration.configuration import Given
+from harness.configuration.override import Reruns
+from harness.configuration.similar import perhaps
 from harness.errors import UsageError
 from harness.runner.exit_codes import MEANINGS
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP, STATUS_FILE
@@ -35,7 +38,8 @@ Runs the conformance suites, or the tests that are named, in worker processes.
 
 NAME is a suite (c10d), a module (suites.aot.test_export, aot.test_export), a path, a class, a full test
 id or a path with the rest of an id behind it (tests/test_x.py::Class.method). Without names every standard
-suite runs; `selftest` names the harness's own tests. A module that uses pytest's marks, fixtures or test
+suite runs; `selftest` names the harness's own tests. In a project of your own the tests below the directory
+run, or those that its configuration names. A module that uses pytest's marks, fixtures or test
 functions runs through pytest.
 
 `run` as the first word is another command, which runs an ordinary script on ranks (`run --help`); a suite of
@@ -51,8 +55,7 @@ class _Parser(argparse.ArgumentParser):
     def perhaps(self, unknown: str) -> str:
         """The end of a message about an unknown option, with the options that are most like it."""
         known = [option for action in self._actions for option in action.option_strings]
-        close = difflib.get_close_matches(unknown.split("=", 1)[0], known, n=2, cutoff=0.5)
-        return f"; did you mean {' or '.join(close)}?" if close else "; --help lists the options"
+        return perhaps(unknown.split("=", 1)[0], known, "--help lists the options")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -67,6 +70,44 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             raise UsageError(f"unknown option {word}{parser.perhaps(word)}")
     _check(options)
     return options
+
+
+def given(argv: Sequence[str]) -> dict[str, Any]:
+    """The options that a command line names, defaults too, by their names in the namespace of ``parse``."""
+    parser = build()
+    for action in parser._actions:  # argparse has no public list of them
+        action.default = argparse.SUPPRESS
+    options, _ = parser.parse_known_intermixed_args(list(argv))
+    found = vars(options)
+    return found if found.get("names") else {name: found[name] for name in found if name != "names"}
+
+
+def of_file(options: Mapping[str, Given]) -> dict[str, Any]:
+    """The options that a configuration file gives values, by their names in the namespace of ``parse``.
+
+    UsageError, which names the place in the file, for a value that the command line would not take.
+    """
+    found: dict[str, Any] = {}
+    for name, option in options.items():
+        words = _words(name, option.value)
+        try:
+            found.update(given(words))
+        except UsageError as error:
+            reason = re.sub(rf"^argument (-\w/)?--{name}: ", "", str(error))
+            raise UsageError(f"{option.origin}: {name}: {reason}") from None
+    return found
+
+
+def _words(name: str, value: object) -> list[str]:
+    """The words of a command line that give an option the value of a file."""
+    if isinstance(value, bool):
+        return [f"--{name}"] if value or name not in _FLAGS else [f"--no-{name}"]
+    if name in ("verbose", "quiet"):
+        return [f"--{name}"] * (value if isinstance(value, int) else 0)
+    if isinstance(value, Reruns):
+        value = value.count
+    values = value if isinstance(value, list) else [value]
+    return [f"--{name}={each}" for each in values]
 
 
 def wrong_option(options: Mapping[str, Any]) -> str | None:
@@ -104,6 +145,8 @@ def _converted(action: argparse.Action, value: object) -> bool:
 
 
 def _check(options: argparse.Namespace) -> None:
+    if options.config is not None and options.no_config:
+        raise UsageError("--config and --no-config exclude each other")
     if options.json and not options.list:
         raise UsageError("--json goes with --list; results are always in results.jsonl")
     if options.until_fail and options.reruns:
@@ -136,6 +179,7 @@ def build() -> _Parser:
     _placement(parser)
     _debugging(parser)
     _reports(parser)
+    _configuration(parser)
     return parser
 
 
@@ -148,7 +192,7 @@ def _selection(parser: argparse.ArgumentParser) -> None:
         help="only modules or tests that match this shell pattern (c10d); repeatable")  # fmt: skip
     add("--exclude", metavar="PATTERN", action="append", default=[],
         help="not the modules or tests that match this shell pattern; repeatable")  # fmt: skip
-    add("--slow", action="store_true", help="the exhaustive operator and module sweeps too")
+    add("--slow", action="store_true", default=None, help="the exhaustive operator and module sweeps too")
     add(
         "--last-failed",
         action="store_true",
@@ -217,7 +261,7 @@ def _placement(parser: argparse.ArgumentParser) -> None:
         help="multiplies every test's deadline, those by @timeout too: for slow or busy machines "
         f"({EnvVar.TIMEOUT_MULTIPLIER}; default 1)")  # fmt: skip
     add("--isolate", action="store_true", help="a worker process of its own for each test")
-    add("--strict", action="store_true",
+    add("--strict", action="store_true", default=None,
         help="a test that leaves processes behind, or kept ranks changed, is an error "
         f"({EnvVar.STRICT})")  # fmt: skip
     add("--drop-in", action="store_true",
@@ -255,6 +299,26 @@ def _reports(parser: argparse.ArgumentParser) -> None:
         help="recorded times, for balance and order (default: suites/timings.json); shards of one run need "
         "the same",
     )
+
+
+# Flags that a configuration file may turn on, so that a command line can turn them off.
+_FLAGS = ("slow", "isolate", "strict", "drop-in", "failfast", "trace")
+
+
+def _configuration(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group('a project\'s own configuration (README, "Configuration")')
+    add = group.add_argument
+    add("--config", metavar="FILE",
+        help="the configuration file (default: the nearest torch-harness.toml, or pyproject.toml with "
+        f"[tool.torch-harness]; {EnvVar.CONFIG})")  # fmt: skip
+    add("--no-config", action="store_true", help="read no configuration file")
+    add("--profile", metavar="NAME", help=f"the profile of that file that holds ({EnvVar.PROFILE})")
+    add("--show-config", action="store_true",
+        help="print what holds here, with where each value comes from, and run nothing. Command line, "
+        "environment, profile, file, default: the first that says something holds. "
+        f"--no-{', --no-'.join(_FLAGS)} turn off what a file turns on")  # fmt: skip
+    for flag in _FLAGS:
+        add(f"--no-{flag}", dest=flag.replace("-", "_"), action="store_false", help=argparse.SUPPRESS)
 
 
 def _count(least: int) -> _Number:

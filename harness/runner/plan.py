@@ -5,9 +5,10 @@ An attempt that a run still has to make is called owed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from harness.configuration.override import Reruns
 from harness.outcomes import Status
 from harness.record import TestRecord
 
@@ -16,12 +17,18 @@ from harness.record import TestRecord
 class Policy:
     """How often tests run, and whether a failure ends the run.
 
-    ``repeats`` 0 means without end. ``reruns`` is the number of further attempts at a test that failed.
+    ``repeats`` 0 means without end. ``reruns`` is the number of further attempts at a test that failed;
+    ``own`` has those of tests for which a configuration file says otherwise, with the waits before them.
     """
 
     repeats: int = 1
     reruns: int = 0
     failfast: bool = False
+    own: Mapping[str, Reruns] = field(default_factory=dict)
+
+    def reruns_of(self, test_id: str) -> Reruns:
+        """How often, and after which waits, this test runs again where it failed."""
+        return self.own.get(test_id) or Reruns(self.reruns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,7 @@ class Plan:
         if record.status is Status.ENDED:
             return record
         self._attempts[key] = max(record.attempt, self._attempts.get(key, 0))
-        if finished(record, self.policy.reruns):
+        if finished(record, self.policy.reruns_of(record.id).count):
             self._done.add(key)
             self.failed += not record.ok
         if not record.ok:
@@ -114,7 +121,7 @@ class Plan:
 
     def rerun(self, record: TestRecord) -> Attempt | None:
         """The attempt that must follow this one, which ``take`` has been given; None where there is none."""
-        if finished(record, self.policy.reruns) or record.status is Status.ENDED:
+        if finished(record, self.policy.reruns_of(record.id).count) or record.status is Status.ENDED:
             return None
         return Attempt(record.id, record.repeat, record.attempt + 1)
 

@@ -3,8 +3,9 @@
     add -----> waiting --start--> running --done--> gone
     rerun ---> waiting          \\--put_back--> waiting
 
-With ``--failfast`` and reruns, nothing else starts while a rerun is due, because it may end the run. The
-queue has no effects outside: the session starts the workers and calls ``done`` when they have ended.
+A rerun may have to wait for its time. With ``--failfast`` and reruns, nothing else starts while there is one,
+because it may end the run. The queue has no effects outside: the session starts the workers and calls
+``done`` when they have ended.
 """
 
 from __future__ import annotations
@@ -31,12 +32,18 @@ class Queue:
         self._owed: dict[int, dict[str, Attempt]] = {}  # batch key -> attempts by id, until it starts
         self._reruns: set[int] = set()  # keys of the reruns that must end first
         self._held: tuple[Batch, ...] = ()
+        self._later: list[tuple[float, Batch]] = []  # reruns, with the time before which they do not start
         self._next_key = 0
 
     @property
     def holding(self) -> bool:
         """True while only reruns may start."""
         return bool(self._reruns)
+
+    @property
+    def next_due_s(self) -> float:
+        """When the next rerun that waits for its time may start; infinity without one."""
+        return min((due_s for due_s, _ in self._later), default=float("inf"))
 
     def add(self, turns: Sequence[Turn]) -> None:
         """Adds attempts behind all waiting batches; tests of one module keep their order."""
@@ -46,14 +53,17 @@ class Queue:
         else:
             self._schedule = self._schedule.again(new)
 
-    def rerun(self, turn: Turn) -> None:
-        """Adds another attempt at a failed test, in a batch of one: last or, with ``reruns_first``, first."""
+    def rerun(self, turn: Turn, due_s: float = 0.0) -> None:
+        """Adds another attempt at a failed test, in a batch of one: last or, with ``reruns_first``, first.
+
+        It does not start before ``due_s``, on the clock of ``start``.
+        """
         new = self._batches([turn], True)
         if self._reruns_first:
             if not self._reruns:
                 self._held, self._schedule = self._schedule.waiting, self._schedule.stopped()
             self._reruns.update(batch.key for batch in new)
-        self._schedule = self._schedule.add(new)
+        self._later += [(due_s, batch) for batch in new]
 
     def put_back(self, key: int, turns: Sequence[Turn]) -> None:
         """Ends a running batch early. Its remaining attempts wait in front of all held batches."""
@@ -63,6 +73,10 @@ class Queue:
 
     def start(self, now_s: float) -> list[tuple[int, list[Turn]]]:
         """Every batch that starts now, with its key; at least one where batches wait and none runs."""
+        due = [batch for due_s, batch in self._later if due_s <= now_s]
+        if due:
+            self._later = [(due_s, batch) for due_s, batch in self._later if due_s > now_s]
+            self._schedule = self._schedule.add(due)
         if not self._schedule.waiting:
             return []
         self._schedule, started = self._schedule.start(now_s)
@@ -80,6 +94,7 @@ class Queue:
         """Forgets all waiting batches; running ones go on."""
         self._schedule = self._schedule.stopped()
         self._held = ()
+        self._later.clear()
         self._owed.clear()
 
     def _batches(self, turns: Sequence[Turn], isolate: bool) -> tuple[Batch, ...]:

@@ -16,23 +16,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import le, sub
 
 from harness.runner.batching import Batch
 from harness.runner.unit import Demand
 
-# Amounts of slots, accelerators, megabytes of memory, and ranks.
-Amounts = tuple[float, float, float, float]
+# Amounts of slots, accelerators, megabytes of memory, ranks, and tests of each group.
+Amounts = tuple[float, ...]
 UNLIMITED = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What the machine offers to tests. ``slots`` is ``--jobs``; None for memory or ranks means no limit."""
+    """What the machine offers to tests. ``slots`` is ``--jobs``; None for memory or ranks means no limit.
+
+    ``groups`` are the groups of a configuration file with the largest number of their tests at once.
+    """
 
     slots: int
     accelerators: int = 0
     memory_mb: int | None = None
     ranks: int | None = None
+    groups: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         if self.slots < 1:
@@ -42,14 +47,15 @@ class Capacity:
     def amounts(self) -> Amounts:
         """The capacity as a vector."""
         memory = UNLIMITED if self.memory_mb is None else self.memory_mb
-        return (self.slots, self.accelerators, memory, UNLIMITED if self.ranks is None else self.ranks)
+        ranks = UNLIMITED if self.ranks is None else self.ranks
+        return (self.slots, self.accelerators, memory, ranks, *(limit for _, limit in self.groups))
 
     def alone(self, demand: Demand) -> bool:
         """True where the batch must run alone: it is exclusive, or needs more than the machine has.
 
         A lack of accelerators does not count: the test will skip, or run on those that there are.
         """
-        slots, _, memory, ranks = self.amounts
+        slots, _, memory, ranks = self.amounts[:4]
         too_big = demand.cpu_slots > slots or demand.memory_mb > memory or demand.ranks > ranks
         return demand.exclusive or too_big
 
@@ -58,12 +64,13 @@ class Capacity:
 
         Every demand takes at least one slot, so a demand that takes all slots runs alone.
         """
-        slots, accelerators, memory, ranks = self.amounts
+        slots, accelerators, memory, ranks = self.amounts[:4]
         return (
             slots if self.alone(demand) else demand.cpu_slots,
             min(demand.accelerators, accelerators),
             min(demand.memory_mb, memory),
             min(demand.ranks, ranks),
+            *(int(name == demand.group) for name, _ in self.groups),
         )
 
 
@@ -189,8 +196,8 @@ def _free(capacity: Amounts, running: Iterable[Running]) -> Amounts:
 
 
 def _less(have: Amounts, need: Amounts) -> Amounts:
-    return (have[0] - need[0], have[1] - need[1], have[2] - need[2], have[3] - need[3])
+    return tuple(map(sub, have, need))
 
 
 def _fits(need: Amounts, free: Amounts) -> bool:
-    return need[0] <= free[0] and need[1] <= free[1] and need[2] <= free[2] and need[3] <= free[3]
+    return all(map(le, need, free))

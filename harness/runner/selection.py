@@ -23,6 +23,10 @@ from harness.runner.unit import Unit, duplicates
 
 # The package of the conformance suites; names may leave it out.
 ROOT = "suites"
+# Directories of what was built or installed: their tests are copies, or somebody else's.
+_MADE = ("build", "dist", "node_modules", "site-packages", "__pycache__")
+# The tree that this harness is in, whose suites are no tests of a project around it.
+_TREE = Path(__file__).resolve().parents[2]
 # Messages list at most this number of modules.
 SHOWN = 5
 
@@ -152,14 +156,23 @@ def _of_files(name: str, files: Sequence[Path], modules: Mapping[str, Path]) -> 
 
 
 def _test_files(directory: Path) -> list[Path]:
-    """The ``test_*.py`` below a directory, sorted, hidden directories left out."""
+    """The ``test_*.py`` below a directory, sorted.
+
+    Left out are hidden directories, environments, what builds and package managers make, and this tree.
+    """
     found: list[Path] = []
     for parent, children, names in os.walk(directory):
-        children[:] = [child for child in children if not child.startswith(".")]
+        children[:] = [child for child in children if _may_have_sources(Path(parent, child))]
         found.extend(
             Path(parent, name) for name in names if name.startswith("test_") and name.endswith(".py")
         )
     return sorted(found)
+
+
+def _may_have_sources(directory: Path) -> bool:
+    name = directory.name
+    made = name in _MADE or name.endswith((".egg-info", ".egg"))
+    return not (name.startswith(".") or made or directory == _TREE or (directory / "pyvenv.cfg").exists())
 
 
 def _of_dotted(name: str, dotted: str, modules: Iterable[str]) -> Target | None:
@@ -217,7 +230,7 @@ def modules_to_load(
 
 
 def _may_have_tests(module: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
-    if any(_covers(pattern, module) for pattern in exclude):
+    if any(covers(pattern, module) for pattern in exclude):
         return False
     return not include or any(_may_cover(pattern, module) for pattern in include)
 
@@ -261,8 +274,8 @@ def _agrees(unit: Unit, keywords: Sequence[str], include: Sequence[str], exclude
     name = unit.module if unit.stands_in else unit.id
     return (
         (not keywords or any(matches(pattern, unit.id) for pattern in keywords))
-        and (not include or any(_covers(pattern, name) for pattern in include))
-        and not any(_covers(pattern, name) for pattern in exclude)
+        and (not include or any(covers(pattern, name) for pattern in include))
+        and not any(covers(pattern, name) for pattern in exclude)
     )
 
 
@@ -298,7 +311,7 @@ def check_patterns(option: str, patterns: Iterable[str], modules: Sequence[str])
             )
 
 
-def _covers(pattern: str, name: str) -> bool:
+def covers(pattern: str, name: str) -> bool:
     """True where the shell pattern matches the dotted name or one of the packages, modules or classes in it.
 
     The root package may be left out: ``c10d`` covers all tests of ``suites.c10d``.
@@ -308,7 +321,7 @@ def _covers(pattern: str, name: str) -> bool:
 
 def _may_cover(pattern: str, module: str) -> bool:
     """True where the pattern covers the module or may cover a test in it."""
-    if _covers(pattern, module):
+    if covers(pattern, module):
         return True
     literal = pattern.split("*", 1)[0].split("?", 1)[0].split("[", 1)[0]
     if literal != pattern and not literal:

@@ -10,13 +10,15 @@ it as finished.
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from harness.configuration.override import Rule
 from harness.conformance.known import judged
 from harness.record import TestRecord
 from harness.report.base import TestStarted
@@ -36,6 +38,7 @@ from harness.runner.messages import Fork, Item
 from harness.runner.plan import Attempt, Plan
 from harness.runner.queue import Queue
 from harness.runner.reporters import Reporters
+from harness.runner.rules import judged as judged_by_rules
 from harness.runner.scheduling import Capacity
 from harness.runner.shuffle import ordered
 from harness.runner.time_limits import TimeLimits
@@ -56,7 +59,8 @@ class Setup:
     """The fixed inputs of a session.
 
     ``shuffle`` is the seed for ``ordered``, ``seed`` that of the tests; ``known`` are the target's known
-    failures.
+    failures. ``rules`` are what a configuration file says of tests, by id, and ``today`` decides which
+    quarantines are over.
     """
 
     units: dict[str, Unit]
@@ -68,6 +72,8 @@ class Setup:
     seed: int | None = None
     known: tuple[Known, ...] = ()
     shuffle: int | None = None
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+    today: datetime.date = datetime.date.min
 
 
 class Session:
@@ -115,7 +121,7 @@ class Session:
         self._settled = frozenset(at_hand)
         next_tick_s = time.monotonic() + TICK_S
         while self._go_on(at_hand):
-            for event in self._workers.wait(next_tick_s):
+            for event in self._workers.wait(min(next_tick_s, self._queue.next_due_s)):
                 self._handle(event)
             now = time.monotonic()
             if now >= next_tick_s:
@@ -132,7 +138,7 @@ class Session:
                     self._fill()
                 except KeyboardInterrupt:  # while a new zygote imported the modules
                     self._interrupt()
-            if len(self._workers):
+            if len(self._workers) or (not self._stopping and self._queue.next_due_s < float("inf")):
                 return True
             if self._stopping or not self._begin_round(ready):
                 return False
@@ -167,6 +173,8 @@ class Session:
         options = self._setup.options
         if any(item.ranks > 1 for item in items):
             options = replace(options, threads=None)  # a worker with a thread pool could not fork ranks
+        own = dict(units[items[0].id].environ)  # the same for all units of a batch
+        options = replace(options, environ={**options.environ, **own})
         name = self._workers.start(str(label), limits, options)
         self._batch_of[name] = key
 
@@ -203,7 +211,8 @@ class Session:
             output="" if record.ok else record.output,
             extra=self._with_import(unit, record),
         )
-        record = self._plan.take(judged(record, self._setup.known))
+        record = judged(record, self._setup.known)
+        record = self._plan.take(judged_by_rules(record, self._setup.rules, self._setup.today))
         self._write(record)
         self.records.append(record)
         self._reporters.test_finished(record)
@@ -213,7 +222,8 @@ class Session:
         elif again is not None and record.id in self._settled:
             self._take(record, again)
         elif again is not None:
-            self._queue.rerun((unit, again))
+            wait_s = self._plan.policy.reruns_of(record.id).wait_s(record.attempt)
+            self._queue.rerun((unit, again), time.monotonic() + wait_s)
 
     def _with_import(self, unit: Unit, record: TestRecord) -> Mapping[str, Any]:
         """The record's extras; those of a module's first record get the time of the module's import."""

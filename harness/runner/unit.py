@@ -24,6 +24,7 @@ class Demand:
 
     ``ranks`` is its largest world size (1 for a single-process test), ``cpu_slots`` how many of ``--jobs`` it
     occupies, ``memory_mb`` 0 where nothing is declared. An ``exclusive`` test runs alone on the machine.
+    ``group`` is the group of a configuration file whose limit of tests at once it counts for, or "".
     """
 
     ranks: int = 1
@@ -31,6 +32,7 @@ class Demand:
     accelerators: int = 0
     memory_mb: int = 0
     exclusive: bool = False
+    group: str = ""
 
     def __post_init__(self) -> None:
         for name, least in (("ranks", 1), ("cpu_slots", 1), ("accelerators", 0), ("memory_mb", 0)):
@@ -51,7 +53,8 @@ class Unit:
     setUpClass or tearDownClass. The seconds of fixtures are in the timings. ``shares`` is the class or module
     whose pytest fixtures the test shares with others, which then run in one batch; "" for none. ``file`` and
     ``line`` are where the method is defined, or ``""`` and 0. ``imported`` is set where the module imports
-    the test from another module.
+    the test from another module. ``environ`` are variables that a configuration file sets for this test's
+    process.
     """
 
     id: str
@@ -68,6 +71,7 @@ class Unit:
     file: str = ""
     line: int = 0
     imported: bool = False
+    environ: tuple[tuple[str, str], ...] = ()
 
     @property
     def class_id(self) -> str:
@@ -115,7 +119,9 @@ def from_json(value: Mapping[str, Any]) -> Unit:
     """The unit in the result of ``to_json``; ProtocolError where the value is not a unit."""
     try:
         demand = Demand(**value["demand"])
-        return Unit(**{**value, "demand": demand, "fixtures": tuple(value["fixtures"])})
+        environ = tuple((str(name), str(text)) for name, text in value.get("environ", ()))
+        fixtures = tuple(value["fixtures"])
+        return Unit(**{**value, "demand": demand, "fixtures": fixtures, "environ": environ})
     except (KeyError, TypeError, ValueError) as error:
         raise ProtocolError(f"not a unit: {error!r}") from error
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 
+from harness.configuration import variables
 from harness.environment import environment
 from harness.errors import UsageError
 from harness.settings import EnvVar
@@ -23,12 +25,25 @@ def current() -> Target:
     asked for contradicts itself, or torch does not know the backend or the device.
     """
     environ = environment()
+    if not any(name in environ for name in _VARIABLES[:3]):
+        _take_from_file()
+        environ = environment()
     return _resolved(*(environ.get(name, "").strip() for name in _VARIABLES))
 
 
 def is_plugged(environ: Mapping[str, str]) -> bool:
     """Whether ``environ`` asks for a target; the default one needs no check before tests run."""
     return any(environ.get(name, "").strip() for name in _VARIABLES[:3])
+
+
+@functools.cache
+def _take_from_file() -> None:
+    """Takes what a project's configuration file says into the environment, which ranks inherit.
+
+    The runner and the pytest plugin have done so; a suite module that is run by itself asks for its target
+    while it is imported.
+    """
+    variables.apply(os.environ)
 
 
 @functools.cache

@@ -70,9 +70,11 @@ TABLE = (
     # As low as this, because the text of a failure is a report and is also what a test raises. Of what ranks
     # communicate it shows what belongs together.
     Part("report", ("report",), ("values", "communication.matching")),
+    # What a project's file says, as values; read by every way into tests.
+    Part("configuration", ("configuration",), ("values",)),
     Part("requirements", ("requirements",), ("values", "seeding")),
     # What is tested: values that a plugin writes, read in the runner's processes and in ranks.
-    Part("targets", ("targets",), ("values", "releases", "requirements")),
+    Part("targets", ("targets",), ("values", "releases", "requirements", "configuration")),
     # What tests say that they try, recorded in ranks, and the reports that the runner makes of it.
     Part("conformance", ("conformance",), ("values", "communication.values", "report", "system", "targets")),
     # Models for test authors, and for the cases that train them. They move to the device that was found.
@@ -119,7 +121,10 @@ TABLE = (
     Part(
         "runner",
         ("runner",),
-        (*LOW, "report", "requirements", "system", "ranks.deadlines", "targets", "conformance"),
+        (
+            *(*LOW, "report", "requirements", "system", "ranks.deadlines", "targets", "conformance"),
+            "configuration",
+        ),
     ),
     # Hooks of pytest: what a test is comes from the cases, what it takes and which shard it is in from the
     # runner, and the server from which ranks are forked is started before any fixture.
@@ -129,6 +134,7 @@ TABLE = (
         (
             *(*LOW, "report", "runner", "ranks.modes", "cases.rank_function"),
             *("system.fork_safety", "system.processors", "system.garbage", "targets"),
+            "configuration",
         ),
     ),
     # A script on ranks takes of the cases how a verdict is told, of the runner its exit codes.
@@ -137,7 +143,7 @@ TABLE = (
         ("run",),
         (
             *(*FOR_RANKS, "report.failure", "ranks", "ranks.processes"),
-            *("cases.verdict", "runner.exit_codes"),
+            *("cases.verdict", "runner.exit_codes", "configuration"),
         ),
     ),
     # Reads the directories of runs, and writes one as a run does.
@@ -146,7 +152,7 @@ TABLE = (
     # the drop-in's decision.
     Part("migrate", ("migrate",), ("values", "system", "dropin.child_code")),
     # run_tests() and load_tests, which a test module calls: they are a way into the runner.
-    Part("modules", ("modules",), (*LOW, "test case", "runner", "targets")),
+    Part("modules", ("modules",), (*LOW, "test case", "runner", "targets", "configuration")),
     # The package itself, which resolves its public names when they are used.
     Part("harness", ("",), ()),
 )
@@ -179,6 +185,7 @@ WITHOUT_TORCH = {
     "migrate",
     "merge",
     "pytest_plugin",
+    "configuration",
 }
 
 
@@ -429,7 +436,7 @@ class WeightTest(unittest.TestCase):
 
     def test_runner(self) -> None:
         """Importing all of the runner, of the reports and of what starts scripts brings no torch."""
-        parts = ("runner", "report", "run", "migrate", "conformance")
+        parts = ("runner", "report", "run", "migrate", "conformance", "configuration")
         statements = [f"import harness.{name}" for name in MODULES if part_of(name).name in parts]
         self.assertNotIn("torch", self.loaded("\n".join(statements)))
 

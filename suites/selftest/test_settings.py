@@ -135,6 +135,8 @@ class DeadlineTest(unittest.TestCase):
                 self.assertEqual(Settings(timeout_s=7.0).deadline_s(*asked), seconds)
                 slower = Settings(timeout_s=7.0, timeout_multiplier=2.5)
                 self.assertEqual(slower.deadline_s(*asked), 2.5 * seconds)
+                test = Settings.from_environ({EnvVar.TEST_TIMEOUT: "5", EnvVar.TIMEOUT: "7"})
+                self.assertEqual(test.deadline_s(*asked), 5.0)
         self.assertEqual(Settings(timeout_multiplier=1000.0).deadline_s(LONGEST_S), LONGEST_S)
 
 
@@ -159,10 +161,10 @@ class NamesTest(unittest.TestCase):
 
     names = frozenset(value for name, value in vars(EnvVar).items() if not name.startswith("_"))
 
-    def test_every_name_but_the_internal_one_is_documented(self) -> None:
+    def test_every_name_but_the_internal_ones_is_documented(self) -> None:
         """``--help`` and the README, which show ``VARIABLES``, leave out only what users do not set."""
         documented = [variable.name for variable in VARIABLES]
-        self.assertEqual(sorted(documented), sorted(self.names - {EnvVar.WORKER}))
+        self.assertEqual(sorted(documented), sorted(self.names - {EnvVar.WORKER, EnvVar.TEST_TIMEOUT}))
 
     def test_no_other_file_spells_a_name(self) -> None:
         """No other file of ``harness`` or ``tools`` has a string that is the name of such a variable."""

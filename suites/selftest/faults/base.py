@@ -27,7 +27,7 @@ ARRIVAL_S = 300.0
 # What a rank writes that arrives or that follows; one that leaves writes its number.
 ARRIVED, FOLLOWS = 255, 254
 # Names the FIFO on which ranks announce process ids to the self-test that runs them in another process.
-ANNOUNCE = "HARNESS_FAULTS_FIFO"
+ANNOUNCE = "SELFTEST_FAULTS_FIFO"
 
 
 class FaultyCase(MultiProcessTestCase):

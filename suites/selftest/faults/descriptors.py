@@ -25,7 +25,7 @@ from harness.wire import framed
 from suites.selftest.faults.base import FaultyCase, hang
 
 # The environment variable that names the abuse.
-ABUSE = "HARNESS_SELFTEST_ABUSE"
+ABUSE = "SELFTEST_ABUSE"
 # More than a pipe or a socket's buffer holds.
 MUCH = 4 << 20
 

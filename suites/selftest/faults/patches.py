@@ -15,7 +15,7 @@ from harness import MultiThreadedTestCase
 from suites.selftest.faults.base import FaultyCase
 
 # Names the patch that the tests leave.
-PATCH = "HARNESS_SELFTEST_PATCH"
+PATCH = "SELFTEST_PATCH"
 
 
 set_attribute = setattr  # which is one of the builtins that are replaced

@@ -252,14 +252,14 @@ class State(Threaded):
         changed theirs.
         """
         kinds = (torch.float64, torch.float16, torch.float32)
-        os.environ["HARNESS_SELFTEST_RANK"] = str(self.rank)
+        os.environ["SELFTEST_RANK"] = str(self.rank)
         torch.set_default_dtype(kinds[self.rank])
         torch.use_deterministic_algorithms(self.rank == 1)
         torch.set_grad_enabled(self.rank == 0)
         os.chdir("/" if self.rank else "/proc")
         warnings.simplefilter("error" if self.rank == 2 else "ignore")
         dist.barrier()
-        self.assertEqual(os.environ["HARNESS_SELFTEST_RANK"], str(self.rank))
+        self.assertEqual(os.environ["SELFTEST_RANK"], str(self.rank))
         self.assertIs(torch.get_default_dtype(), kinds[self.rank])
         self.assertEqual(torch.are_deterministic_algorithms_enabled(), self.rank == 1)
         self.assertEqual(torch.is_grad_enabled(), self.rank == 0)
@@ -349,14 +349,14 @@ class Sleeping(Threaded):
         kind = (torch.float64, torch.float16, torch.float32)[self.rank]
         torch.set_default_dtype(kind)
         torch.manual_seed(self.rank)
-        os.environ["HARNESS_SELFTEST_RANK"] = str(self.rank)
+        os.environ["SELFTEST_RANK"] = str(self.rank)
         self.came.append(self.rank)
         if len(self.came) == 3:
             os.close(self.gate[1])
         wait()
         self.assertIs(torch.get_default_dtype(), kind)
         self.assertEqual(torch.initial_seed(), self.rank)
-        self.assertEqual(os.environ["HARNESS_SELFTEST_RANK"], str(self.rank))
+        self.assertEqual(os.environ["SELFTEST_RANK"], str(self.rank))
 
 
 class Asleep(Threaded):

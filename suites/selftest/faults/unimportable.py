@@ -14,7 +14,7 @@ from torch.distributed import FileStore
 from suites.selftest.faults.base import FaultyCase
 
 # What goes wrong: "raise", "exit", "hang", "stop" or "thread"; "filter" is harmless. Unset in the parent.
-VARIABLE = "HARNESS_FAULT_IN_IMPORT"
+VARIABLE = "SELFTEST_FAULT_IN_IMPORT"
 # Seconds. Many times the deadline of the test, and still an end if nobody stops the import.
 HANG_S = 20.0
 

@@ -21,7 +21,7 @@ import torch.distributed as dist
 from harness.ranks import process_groups
 from harness.ranks.guard import Guard
 
-NAME = "HARNESS_SELFTEST_LEFT"
+NAME = "SELFTEST_LEFT"
 Leaving = Callable[[], contextlib.AbstractContextManager[object]]
 
 

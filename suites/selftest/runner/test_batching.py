@@ -45,6 +45,13 @@ class BatchesTest(unittest.TestCase):
             )
             self.assertTrue(not isolate or len(item.units) == 1)
 
+    def test_variables_apart(self) -> None:
+        """Tests for which other variables are set are in another worker."""
+        units, known = many(4, 0.01)
+        units = [replace(unit, environ=(("A", "1"),)) if n % 2 else unit for n, unit in enumerate(units)]
+        found = batches(units, known, 2)
+        self.assertEqual([{unit.environ for unit in item.units} for item in found], [{()}, {(("A", "1"),)}])
+
     def test_a_few_quick_ones_share_a_worker(self) -> None:
         self.assertEqual(len(batches(*many(10, 0.01), 2)), 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unittest
 
+from harness.configuration.override import Reruns
 from harness.outcomes import Status
 from harness.record import TestRecord
 from harness.runner.plan import Attempt, Plan, Policy
@@ -28,6 +29,14 @@ class PlanTest(unittest.TestCase):
             if repeat == 1:
                 self.assertEqual(plan.next_round(), (Attempt("a", 2), Attempt("b", 2)))
         self.assertEqual((plan.next_round(), plan.owed), ((), 0))
+
+    def test_reruns_of_its_own(self) -> None:
+        """A test for which the configuration says otherwise has its own number of attempts."""
+        plan = Plan(["a", "b"], Policy(reruns=0, own={"a": Reruns(1, 2.0)}))
+        self.assertEqual(plan.rerun(plan.take(record("a", Status.FAILED))), Attempt("a", 1, 2))
+        self.assertIsNone(plan.rerun(plan.take(record("b", Status.FAILED))))
+        self.assertIsNone(plan.rerun(plan.take(record("a", Status.FAILED, attempt=2))))
+        self.assertEqual((plan.failed, plan.owed), (2, 0))
 
     def test_without_end(self) -> None:
         """Zero repeats go on for ever, unless there are no tests."""

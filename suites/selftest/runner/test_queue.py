@@ -48,6 +48,31 @@ class QueueTest(unittest.TestCase):
         queue.done(self.keys["b/1"])
         self.assertEqual(self.start(queue), ["a/2"])
 
+    def test_a_rerun_waits_for_its_time(self) -> None:
+        """Until its time others start; with reruns first nothing does."""
+        queue = self.make(reruns_first=False)
+        self.assertEqual(queue.next_due_s, float("inf"))
+        queue.add([turn("a"), turn("b")])
+        self.start(queue)
+        queue.rerun(turn("a", 2), due_s=5.0)
+        queue.done(self.keys["a/1"])
+        self.assertEqual((self.start(queue), queue.next_due_s), (["b/1"], 5.0))
+        queue.done(self.keys["b/1"])
+        self.assertEqual([turns[0][1].attempt for _, turns in queue.start(4.9)], [])
+        self.assertEqual([turns[0][1].attempt for _, turns in queue.start(5.0)], [2])
+        self.assertEqual(queue.next_due_s, float("inf"))
+
+    def test_a_rerun_that_waits_is_forgotten(self) -> None:
+        """The end of a run forgets it, and while it waits with reruns first, nothing starts."""
+        queue = self.make(slots=2)
+        queue.add([turn(name) for name in "abc"])
+        self.start(queue)
+        queue.rerun(turn("a", 2), due_s=5.0)
+        queue.done(self.keys["a/1"])
+        self.assertEqual((self.start(queue), queue.holding), ([], True))
+        queue.stop()
+        self.assertEqual((queue.next_due_s, queue.start(9.0)), (float("inf"), []))
+
     def test_a_rerun_goes_first_and_alone(self) -> None:
         """A rerun goes first and alone, whatever slots are free."""
         queue = self.make(slots=2)

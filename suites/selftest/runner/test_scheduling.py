@@ -183,6 +183,18 @@ class OrderTest(unittest.TestCase):
                 schedule = Schedule(capacity).add(batch(key, 1, demand) for key in range(5))
                 self.assertEqual(self.started(schedule), [0, 1])
 
+    def test_groups(self) -> None:
+        """Of a group no more tests run at once than its limit allows; others pass those that wait."""
+        capacity = Capacity(4, groups=(("ports", 1), ("disks", 2)))
+        named = [(name, Demand(group=name)) for name in ("ports", "ports", "disks", "disks", "disks", "")]
+        waiting = [batch(key, 1.0, demand) for key, (_, demand) in enumerate(named)]
+        schedule, started = Schedule(capacity).add(waiting).start(0.0)
+        self.assertEqual(sorted(named[key][0] for key in keys(started)), ["", "disks", "disks", "ports"])
+        schedule, started = schedule.done(0).start(0.5)
+        self.assertEqual(keys(started), [1])
+        schedule, started = schedule.done(2).start(0.6)
+        self.assertEqual(keys(started), [4])
+
     def test_later_ones_come_after_all_that_wait(self) -> None:
         schedule = Schedule(Capacity(1)).add([batch(0, 1)]).add([batch(1, 9)])
         self.assertEqual(self.started(schedule), [0])

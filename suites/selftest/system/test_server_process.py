@@ -144,20 +144,20 @@ class StartInterpreterTest(CleanTestCase):
 
     def test_what_it_is_given(self) -> None:
         """It gets the socket, its parent, the arguments, the search path and this process's environment."""
-        with mock.patch.dict(os.environ, {"HARNESS_SELFTEST": "1", "MKL_NUM_THREADS": "8"}):
+        with mock.patch.dict(os.environ, {"SELFTEST": "1", "MKL_NUM_THREADS": "8"}):
             told = self.told(arguments={"word": "yes"})
         self.assertEqual((told["word"], told["parent"]), ("yes", [os.getpid(), True]))
         self.assertEqual(told["sys_path"], [ROOT, *sys.path])
         self.assertFalse(told["inheritable"], "its own children would keep the socket open")
-        self.assertEqual(told["environ"]["HARNESS_SELFTEST"], "1")
+        self.assertEqual(told["environ"]["SELFTEST"], "1")
         self.assertEqual({name: told["environ"][name] for name in SINGLE_THREADED}, SINGLE_THREADED)
 
     def test_environment(self) -> None:
         """An environment that is given takes the place of this process's."""
-        with mock.patch.dict(os.environ, {"HARNESS_SELFTEST": "1"}):
+        with mock.patch.dict(os.environ, {"SELFTEST": "1"}):
             told = self.told(environ={"ONLY": "this", "PATH": os.environ["PATH"]})
         self.assertEqual(told["environ"]["ONLY"], "this")
-        self.assertNotIn("HARNESS_SELFTEST", told["environ"])
+        self.assertNotIn("SELFTEST", told["environ"])
 
     def test_ends(self) -> None:
         """It ends with 0 after its function or Ctrl-C, and with 1 and a traceback after an exception."""

@@ -99,6 +99,16 @@ class RunTest(unittest.TestCase):
                 done = plugins.run(self.directory, *arguments, environ=more)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
+    def test_from_a_file(self) -> None:
+        """A configuration file names the plugin, also for a module that asks for it while it is imported."""
+        Path(self.directory, "torch-harness.toml").write_text('plugin = "mine"\n', encoding="utf-8")
+        at_import = 'assert current().backend == "mine"\n\nclass Seen'
+        plugins.write(self.directory, "test_seen", SUITE.replace("class Seen", at_import))
+        for arguments in ((RUNNER, "test_seen.py"), ("test_seen.py",), (*PYTEST, "test_seen.py")):
+            with self.subTest(arguments=arguments):
+                done = plugins.run(self.directory, *arguments)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_mistakes_end_a_run_before_its_first_test(self) -> None:
         """Exit code 2 (pytest's is 4) and one line on standard error."""
         registered = next(line for line in plugins.GOOD.splitlines() if "register_backend" in line)

@@ -8,9 +8,14 @@ import tempfile
 import unittest
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from harness import __version__
+from harness.configuration.configuration import parse
+from harness.configuration.document import find
+from harness.configuration.keys import KEYS
+from harness.configuration.override import Rule
 from harness.pytest_plugin.options import OPTIONS
 from harness.runner.exit_codes import MEANINGS
 from harness.runner.run_directory import KEPT_RUNS
@@ -30,6 +35,7 @@ README = (TREE / "README.rst").read_text(encoding="utf-8")
 ARCHITECTURE = (TREE / "ARCHITECTURE.rst").read_text(encoding="utf-8")
 COMMUNICATION = (TREE / "docs" / "communication.rst").read_text(encoding="utf-8")
 ENVIRONMENTS = (TREE / "docs" / "environments.rst").read_text(encoding="utf-8")
+CONFIGURATION = (TREE / "docs" / "configuration.rst").read_text(encoding="utf-8")
 PYTEST = (TREE / "docs" / "pytest.rst").read_text(encoding="utf-8")
 CONTRIBUTING = (TREE / "CONTRIBUTING.rst").read_text(encoding="utf-8")
 
@@ -112,6 +118,31 @@ class Tables(unittest.TestCase):
         text = "A\n=\n\nx\n\n=  ===\na  b\n=  ===\n1  x y\n2  ``z``\n=  ===\n\nB\n-\n\n=  ==\n3  zz\n=  ==\n"
         self.assertEqual(_table(text, "A"), [("1", "x y"), ("2", "``z``")])
         self.assertEqual(_table(text, "B"), [("3", "zz")])
+
+
+class Configuration(unittest.TestCase):
+    """``docs/configuration.rst`` beside ``harness/configuration``."""
+
+    def test_keys(self) -> None:
+        """The table of keys has all of them, in order, with the variables of those that are settings."""
+        rows = [(cells[0].replace("``", ""), cells[1]) for cells in _table(CONFIGURATION, "Keys")]
+        self.assertEqual([name for name, _ in rows if name], [key.name for key in KEYS])
+        for (_, told), key in zip([row for row in rows if row[0]], KEYS, strict=True):
+            with self.subTest(key.name):
+                self.assertIn(key.variable or "", told)
+
+    def test_parts_of_overrides(self) -> None:
+        """So has the table of what an override may say."""
+        told = [cells[0].replace("``", "") for cells in _table(CONFIGURATION, "Overrides")]
+        parts = [each.name.removesuffix("_s") for each in fields(Rule)]
+        self.assertEqual(sorted(filter(None, told)), sorted(parts))
+
+    def test_example(self) -> None:
+        """The example of the page is a configuration."""
+        with tempfile.TemporaryDirectory() as directory:
+            Path(directory, "pyproject.toml").write_text(_code_block(CONFIGURATION, "toml"), encoding="utf-8")
+            found = parse(find(Path(directory)), "ci")
+        self.assertEqual((len(found.overrides), found.groups["ports"].value), (1, 1))
 
 
 class Pytest(unittest.TestCase):
@@ -235,9 +266,9 @@ def _table(text: str, heading: str) -> list[tuple[str, ...]]:
     return next(block for block in reversed(blocks) if block)
 
 
-def _code_block(text: str) -> str:
-    """The first Python block of an RST text, without its indentation."""
-    after = text[text.index(".. code-block:: python") :].split("\n", 1)[1]
+def _code_block(text: str, language: str = "python") -> str:
+    """The first block of a language in an RST text, without its indentation."""
+    after = text[text.index(f".. code-block:: {language}") :].split("\n", 1)[1]
     lines = []
     for line in after.splitlines():
         if line and not line.startswith("    "):

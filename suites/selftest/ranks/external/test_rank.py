@@ -151,14 +151,14 @@ class ResidentTest(unittest.TestCase):
         """What the test changed is in the outcome, except what it changed before it called ``ready``."""
 
         def body(channel: DirectChannel) -> None:
-            os.environ["HARNESS_SELFTEST_EARLY"] = "1"
+            os.environ["SELFTEST_EARLY"] = "1"
             channel.ready()
-            os.environ["HARNESS_SELFTEST_LATE"] = "1"
+            os.environ["SELFTEST_LATE"] = "1"
             passes(channel)
 
-        for name in ("HARNESS_SELFTEST_EARLY", "HARNESS_SELFTEST_LATE"):
+        for name in ("SELFTEST_EARLY", "SELFTEST_LATE"):
             self.addCleanup(os.environ.pop, name, None)
-        self.assertEqual(InProcessRank(0, body).run().left, ("environment: HARNESS_SELFTEST_LATE",))
+        self.assertEqual(InProcessRank(0, body).run().left, ("environment: SELFTEST_LATE",))
 
 
 class CleanUpTest(unittest.TestCase):

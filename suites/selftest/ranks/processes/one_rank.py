@@ -29,7 +29,7 @@ ARRIVAL_S = 300.0
 # The exit code of a forked rank that returned to the code that forked it.
 RETURNED = 99
 # The environment variable that a test leaves set in its rank.
-LEFT = "HARNESS_SELFTEST_LEFT"
+LEFT = "SELFTEST_LEFT"
 
 
 class Body:

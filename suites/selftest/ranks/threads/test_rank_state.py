@@ -31,7 +31,7 @@ class StateTest(unittest.TestCase):
         self._assert_unchanged(directory, stdout, generator, drawn)
         self.assertEqual(warnings.filters, filters)
         states.switch(0)
-        self.assertEqual(os.environ["HARNESS_SELFTEST_STATE"], "changed")
+        self.assertEqual(os.environ["SELFTEST_STATE"], "changed")
         self.assertEqual((os.getcwd(), torch.get_default_dtype()), ("/", torch.float64))
         self.assertIs(json.dumps, str)
         self.assertIs(sys.stdout, sys.stderr)
@@ -41,7 +41,7 @@ class StateTest(unittest.TestCase):
         self.assertIs(warnings.filters, filters)
 
     def _change(self) -> None:
-        os.environ["HARNESS_SELFTEST_STATE"] = "changed"
+        os.environ["SELFTEST_STATE"] = "changed"
         setattr(json, "dumps", str)  # noqa: B010 - to the type checker it is another function
         os.chdir("/")
         torch.set_default_dtype(torch.float64)
@@ -53,7 +53,7 @@ class StateTest(unittest.TestCase):
         torch.rand(1)
 
     def _assert_unchanged(self, directory: str, stdout: Any, generator: Any, drawn: torch.Tensor) -> None:
-        self.assertNotIn("HARNESS_SELFTEST_STATE", os.environ)
+        self.assertNotIn("SELFTEST_STATE", os.environ)
         self.assertEqual(json.dumps(["x"]), '["x"]')
         self.assertEqual((os.getcwd(), torch.get_default_dtype()), (directory, torch.float32))
         self.assertEqual(torch.get_float32_matmul_precision(), "highest")
