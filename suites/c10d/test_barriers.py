@@ -17,7 +17,7 @@ if __package__ in (None, ""):  # run as a script: its own directory is no place 
 
 import torch.distributed as dist
 
-from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
+from harness import conformance, load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.releases import torch_at_least
 from harness.targets import Capability, needs
 from suites.c10d.base import OnSubGroup, await_keys, instantiate_world_sizes
@@ -40,25 +40,34 @@ def check_nobody_leaves_early(case, barrier, name, members, late):
 class Barriers:
     """Barriers on the default group that everybody enters."""
 
-    def check_waits(self, barrier):
-        """Run ``barrier()`` once for each member as the last to come."""
-        for turn, late in enumerate(reversed(self.members)):
-            check_nobody_leaves_early(self, barrier, f"turn {turn}", self.members, late)
+    def check_waits(self, name, barrier, **called):
+        """Run ``barrier()`` once for each member as the last to come; ``called`` is for the cell."""
+        with conformance.cell(name, **{**self.called, **called}):
+            for turn, late in enumerate(reversed(self.members)):
+                check_nobody_leaves_early(self, barrier, f"turn {turn}", self.members, late)
 
     def test_barrier(self):
-        self.check_waits(lambda: self.assertIsNone(dist.barrier(group=self.group)))
+        self.check_waits("barrier", lambda: self.assertIsNone(dist.barrier(group=self.group)))
 
     @needs(Capability.ASYNCHRONOUS)
     def test_barrier_async(self):
-        self.check_waits(lambda: self.assertIs(dist.barrier(group=self.group, async_op=True).wait(), True))
+        self.check_waits(
+            "barrier",
+            lambda: self.assertIs(dist.barrier(group=self.group, async_op=True).wait(), True),
+            way="async",
+        )
 
     @needs(Capability.MONITORED_BARRIER)
     def test_monitored_barrier(self):
-        self.check_waits(lambda: self.assertIsNone(dist.monitored_barrier(group=self.group)))
+        self.check_waits(
+            "monitored_barrier", lambda: self.assertIsNone(dist.monitored_barrier(group=self.group))
+        )
 
     @needs(Capability.MONITORED_BARRIER)
     def test_monitored_barrier_wait_all_ranks(self):
-        self.check_waits(lambda: dist.monitored_barrier(group=self.group, wait_all_ranks=True))
+        self.check_waits(
+            "monitored_barrier", lambda: dist.monitored_barrier(group=self.group, wait_all_ranks=True)
+        )
 
 
 class SubGroupBarriers(OnSubGroup, Barriers):
