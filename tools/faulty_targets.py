@@ -23,7 +23,7 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
 
 from harness.conformance.document import Conformance, load
 from harness.conformance.matrix import Cell, State
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UsageError
 from harness.runner.exit_codes import ExitCode
 from harness.settings import EnvVar
 from suites.targets import faulty, python_gloo
@@ -72,7 +72,7 @@ def judged(fault: Fault, right: Conformance, found: Conformance) -> Verdict:
     """Compares the report of a faulty target with that of the right one.
 
     A cell that should be red and was not reached, because its test has failed by then, is neither red nor
-    missed.
+    missed; nor is one that need not be red for certain.
     """
     now = {each.key: each for each in found.matrix.cells}
     failed = {each.name for each in found.matrix.tests if each.state.bad}
@@ -86,7 +86,7 @@ def judged(fault: Fault, right: Conformance, found: Conformance) -> Verdict:
                 stray.append(seen)
         elif seen.state.bad:
             red.append(seen)
-        elif cell.key in now or cell.test not in failed:
+        elif fault.certain and (cell.key in now or cell.test not in failed):
             missed.append(seen)
     tests = failed - {cell.test for cell in red}
     return Verdict(fault, tuple(red), tuple(missed), tuple(stray), tuple(sorted(tests)))
@@ -111,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="faulty-targets-") as temporary:
         try:
             verdicts = list(_verdicts(chosen, options, Path(options.report_dir or temporary)))
-        except RunFailed as error:
+        except (RunFailed, UsageError) as error:  # UsageError: the report of a run cannot be read
             print(f"faulty_targets: {error}", file=sys.stderr)
             return 3
     good = sum(verdict.good for verdict in verdicts)

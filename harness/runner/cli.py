@@ -18,11 +18,12 @@ from harness.runner.options import PROG, parse
 from harness.system import standard_output
 
 # The first words of command lines that are not for tests: a script on ranks, a change of imports, a
-# comparison of conformance reports, and one run of many shards.
+# comparison of conformance reports, one run of many shards, and the draft of a target.
 RUN = "run"
 MIGRATE = "migrate"
 CONFORMANCE = "conformance"
 MERGE = "merge"
+TARGET = "target"
 
 _KEPT = "what had finished is in the run's journal"
 # What to do where the system has refused something.
@@ -57,7 +58,7 @@ def _obey(words: Sequence[str]) -> int:
 
     A run of tests needs no reader: its exit code is its verdict.
     """
-    if words[:1] in ([RUN], [MIGRATE], [CONFORMANCE], [MERGE]):
+    if words[:1] in ([RUN], [MIGRATE], [CONFORMANCE], [MERGE], [TARGET]):
         return _command(words[0], words[1:])
     options = parse(words)
     from harness.runner.command import execute  # imported late: --help and usage errors do not need it
@@ -66,7 +67,7 @@ def _obey(words: Sequence[str]) -> int:
 
 
 def _command(name: str, words: Sequence[str]) -> int:
-    """Runs ``torch-harness run``, ``migrate``, ``conformance`` or ``merge`` in place of tests."""
+    """Runs ``torch-harness run``, ``migrate``, ``conformance``, ``merge`` or ``target`` in place of tests."""
     program = os.path.basename(sys.argv[0])
     prog = f"python {program} {name}" if program.endswith(".py") else f"torch-harness {name}"
     if name == RUN:
@@ -75,6 +76,8 @@ def _command(name: str, words: Sequence[str]) -> int:
         code = importlib.import_module("harness.conformance.cli").main(words, prog)
     elif name == MERGE:
         code = importlib.import_module("harness.merge.cli").main(words, prog)
+    elif name == TARGET:
+        code = importlib.import_module("harness.drafting.cli").main(words, prog)
     else:
         code = importlib.import_module("harness.migrate.cli").main(words, prog)
     return code

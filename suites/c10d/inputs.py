@@ -84,11 +84,12 @@ class Case:
     def label(self, rank: int, part: int = 0) -> Array:
         """Return values that tell ``rank`` (0-3) and ``part`` (0-3) from any other pair, in every element.
 
-        Booleans take five elements for it: the bits of the pair's number, over and over.
+        Booleans take five elements for it: the bits of the pair's number, over and over, each time from the
+        next bit on, so that rows of five elements differ too.
         """
         index = _index(self.shape)
         if self.dtype == torch.bool:
-            bits: Array = (4 * rank + part + 1) >> (index % 5) & 1 == 1
+            bits: Array = (4 * rank + part + 1) >> ((index + index // 5) % 5) & 1 == 1
             return bits
         return self._numbers((index + 31 * rank + 8 * part) % LABELS)
 

@@ -148,6 +148,12 @@ TABLE = (
     ),
     # Reads the directories of runs, and writes one as a run does.
     Part("merge", ("merge",), ("values", "report", "runner")),
+    # Tries on ranks, as a script's, what a backend can do, and writes a target.
+    Part(
+        "drafting",
+        ("drafting",),
+        (*FOR_RANKS, "targets", "ranks", "ranks.processes"),
+    ),
     # Rewrites files; knows of the rest by names in its tables. Which modules have to be imported in ranks is
     # the drop-in's decision.
     Part("migrate", ("migrate",), ("values", "system", "dropin.child_code")),
@@ -169,6 +175,7 @@ BY_NAME = {
     ("runner.cli", "migrate.cli"),  # `torch-harness migrate`, the same
     ("runner.cli", "conformance.cli"),  # `torch-harness conformance`, the same
     ("runner.cli", "merge.cli"),  # `torch-harness merge`, the same
+    ("runner.cli", "drafting.cli"),  # `torch-harness target`, the same
     ("pytest_plugin.plugin", "dropin"),
     ("ranks.processes.module_import", "dropin"),
     ("ranks.processes.preload", "tensors"),  # where a test has imported torch, before ranks are forked

@@ -35,12 +35,12 @@ class AllReduceAverages(PythonGroup):
 
 
 class Bfloat16InFloat8(PythonGroup):
-    """``all_reduce`` of bfloat16 keeps three of its seven bits after the point."""
+    """``all_reduce`` of bfloat16 keeps two of its seven bits after the point."""
 
     def allreduce(self, tensors: list[Tensor], opts: Any) -> ThreadWork:
         for tensor in tensors:
             if tensor.dtype is torch.bfloat16:
-                tensor.detach().copy_(tensor.to(torch.float8_e4m3fn))
+                tensor.detach().copy_(tensor.to(torch.float8_e5m2))
         return super().allreduce(tensors, opts)
 
 
@@ -165,16 +165,20 @@ def _swapped(parts: Sequence[Tensor]) -> list[Tensor]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A backend with a fault, under its name, and whether a cell must be wrong under it."""
+    """A backend with a fault, under its name, and whether a cell must be wrong under it.
+
+    ``certain``: all of the cells; else some of them, because it is a matter of time which ones are.
+    """
 
     name: str
     kind: type[PythonGroup]
     reddens: Reddens
+    certain: bool = True
 
     @property
     def what(self) -> str:
         """What is wrong, in words."""
-        return (self.kind.__doc__ or "").strip()
+        return (self.kind.__doc__ or "").strip().rstrip(".")
 
 
 def _cells(*names: str, **wanted: str) -> Reddens:
@@ -204,7 +208,8 @@ FAULTS = (
     Fault("all_gather_reversed", AllGatherReversed, _cells("all_gather")),
     Fault("all_to_all_mixes_peers", AllToAllMixesPeers, _cells(*_EXCHANGED)),
     Fault("tags_ignored", TagsIgnored, _cells("tags")),
-    Fault("barrier_does_not_wait", BarrierDoesNotWait, _cells("barrier")),
+    # A rank that comes late may come just in time on a busy machine.
+    Fault("barrier_does_not_wait", BarrierDoesNotWait, _cells("barrier"), certain=False),
     Fault(
         "waits_for_nothing",
         WaitsForNothing,

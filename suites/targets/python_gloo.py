@@ -27,11 +27,17 @@ register(NAME)
 _NUMBERS = FLOATS | INTEGERS | {"int16"} | BOOL | COMPLEX
 _BYTES = _NUMBERS | RARE_INTEGERS | {"float8_e4m3fn", "float8_e5m2"}
 _REDUCTIONS = {**DEFINED_FOR, "avg": _NUMBERS - BOOL, "product": _NUMBERS}
+# torch itself refuses the product of complex numbers in these, whatever the backend.
+_ALL_REDUCE = {**_REDUCTIONS, "product": _NUMBERS - COMPLEX}
 
 TARGET = Target(
     NAME,
     "cpu",
-    {**collectives(_NUMBERS, _REDUCTIONS), **operations((*MOVING, *MESSAGES), _BYTES)},
+    {
+        **collectives(_NUMBERS, _REDUCTIONS),
+        **operations(("all_reduce", "all_reduce_coalesced"), _NUMBERS, _ALL_REDUCE),
+        **operations((*MOVING, *MESSAGES), _BYTES),
+    },
     frozenset(
         {
             Capability.SUB_GROUPS,

@@ -6,6 +6,7 @@ import contextlib
 import io
 import tempfile
 import unittest
+from dataclasses import replace
 from unittest import mock
 
 from harness.conformance.document import Conformance
@@ -56,6 +57,13 @@ class JudgedTest(unittest.TestCase):
                 verdict = judged(FAULT, right, found)
                 numbers = (len(verdict.red), len(verdict.missed), len(verdict.stray), verdict.good)
                 self.assertEqual(numbers, expected)
+
+    def test_uncertain(self) -> None:
+        """Of a fault that may be in time for some cells, one that is right is not missed; one must be red."""
+        fault = replace(FAULT, reddens=lambda name, at: name == "all_reduce", certain=False)
+        right = report(State.RIGHT, State.RIGHT, State.RIGHT)
+        self.assertTrue(judged(fault, right, report(State.WRONG, State.RIGHT, State.RIGHT)).good)
+        self.assertFalse(judged(fault, right, right).good)
 
     def test_text(self) -> None:
         """The lines name what is missed and stray, and count the tests that name no cell."""
