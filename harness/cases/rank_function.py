@@ -11,6 +11,7 @@ import pickle
 import types
 import unittest
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +25,10 @@ from harness.settings import RANK_MODES
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
-# The argument of a test function that has the rank's context, and no fixture's value.
+# Arguments of a test function that are no copies of fixtures' values in ranks, but the rank's own: its
+# context, and what begins sub-tests.
 CONTEXT = "rank_context"
+SUBTESTS = "subtests"
 _METHOD = "test"
 _MODES = tuple(mode for mode in RANK_MODES if mode != "local")
 
@@ -99,12 +102,14 @@ class RankFunction(DistributedTestBase):
         *,
         name: str,
         values: Mapping[str, Any],
+        subtests: bool = False,
         imported_before: Sequence[str] = (),
     ) -> RankFunction:
         """The case for a function at the top of its module, or a method of a plain class there.
 
-        ``name`` is the test's id, ``values`` are those of its arguments. Ranks import the modules
-        ``imported_before`` before the function's. UsageError for a function that ranks cannot import.
+        ``name`` is the test's id, ``values`` are those of its arguments; with ``subtests`` the one of that
+        name is pytest's fixture. Ranks import the modules ``imported_before`` before the function's.
+        UsageError for a function that ranks cannot import.
         """
         self = cls(_METHOD)
         plain = getattr(function, "__func__", function)
@@ -112,11 +117,12 @@ class RankFunction(DistributedTestBase):
             raise UsageError(f"{name} is defined inside a function, where ranks cannot import it")
         module = module_import.reference(plain.__module__)
         self._mark, self._name, self._imported_before = mark, name, imported_before
+        own = {name for name in (CONTEXT, *((SUBTESTS,) if subtests else ())) if name in values}
         self._target = {
             "module": [module.name, module.file, module.run_as],
             "qualname": plain.__qualname__,
-            "values": encoded({name: value for name, value in values.items() if name != CONTEXT}),
-            "takes_context": CONTEXT in values,
+            "values": encoded({name: value for name, value in values.items() if name not in own}),
+            "own": sorted(own),
             "backend": mark.backend,
             "world_size": mark.world_size,
         }
@@ -158,16 +164,39 @@ class RankFunction(DistributedTestBase):
         self._mark = RanksMark(target["world_size"], target["backend"])
         self.run_test(test_name, parent_pipe)
 
-    def test(self) -> None:
-        """Calls the function with its arguments and this rank's context."""
+    def test(self) -> Any:
+        """Calls the function with its arguments, this rank's context and sub-tests; returns what it returns.
+
+        A coroutine that it returns, as an ``async def`` does, was not awaited and makes the test an error.
+        """
         function = _find(ModuleRef(*self._target["module"]), self._target["qualname"])
         values = decoded(self._target["values"])
         context = RankContext(self.rank, self.world_size, self._mark.backend, self.file_name)
         if context.backend is not None:
             context.init_process_group()
-        if self._target["takes_context"]:
-            values[CONTEXT] = context
-        function(**values)
+        own = {CONTEXT: context, SUBTESTS: RankSubtests(self)}
+        values.update((name, own[name]) for name in self._target["own"])
+        return function(**values)
+
+
+class RankSubtests:
+    """What a test function has in ranks as its argument ``subtests``: sub-tests of the rank's."""
+
+    def __init__(self, case: unittest.TestCase) -> None:
+        self._case = case
+
+    def test(self, msg: str | None = None, **parameters: Any) -> AbstractContextManager[None]:
+        """A sub-test of these parameters; the test goes on after a failure in it."""
+        return self._case.subTest(*(() if msg is None else (msg,)), **parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSubtest:
+    """A failed sub-test of a function on ranks, merged over the ranks."""
+
+    msg: str | None
+    parameters: Mapping[str, Any]
+    error: BaseException
 
 
 def _find(module: ModuleRef, qualname: str) -> Callable[..., Any]:
@@ -180,23 +209,32 @@ def _find(module: ModuleRef, qualname: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def run(case: RankFunction) -> None:
-    """Runs the case in the parent, and raises what it failed with, SkipTest included."""
+def run(case: RankFunction, report: Callable[[FailedSubtest], object] | None = None) -> None:
+    """Runs the case in the parent, and raises what it failed with, SkipTest included.
+
+    ``report`` is called for each failed sub-test before. Without it the first of them is raised, too.
+    """
     __tracebackhide__ = True
-    result = _FirstProblem()
+    result = _Problems()
     case.run(result)
+    for subtest in result.subtests:
+        if report is not None:
+            report(subtest)
+        else:
+            result.problem = result.problem or subtest.error
     if result.problem is not None:
         raise result.problem
     if result.reasons:
         raise unittest.SkipTest("; ".join(result.reasons))
 
 
-class _FirstProblem(unittest.TestResult):
-    """Keeps the exception of a case, and why it was skipped."""
+class _Problems(unittest.TestResult):
+    """Keeps the first exception of a case, its failed sub-tests, and why it was skipped."""
 
     def __init__(self) -> None:
         super().__init__()
         self.problem: BaseException | None = None
+        self.subtests: list[FailedSubtest] = []
         self.reasons: list[str] = []
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:
@@ -204,6 +242,12 @@ class _FirstProblem(unittest.TestResult):
         self.problem = self.problem or err[1]
 
     addFailure = addError
+
+    def addSubTest(self, test: unittest.TestCase, subtest: Any, err: Any) -> None:
+        """Keeps a failed sub-test."""
+        if err is not None:
+            msg = subtest._message if isinstance(subtest._message, str) else None
+            self.subtests.append(FailedSubtest(msg, dict(subtest.params), err[1]))
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
         """Keeps the reason."""

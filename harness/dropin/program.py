@@ -13,16 +13,20 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 from harness.errors import UsageError
+from harness.system.garbage import PAUSE
 
 
 def run(target: str, arguments: list[str], prepare: Callable[[], object]) -> None:
     """Runs a test file or module with unittest's arguments; ends by SystemExit, as unittest's main does.
 
     ``prepare`` is called before the file's own code, with ``__main__`` and ``sys.argv`` in place. Where the
-    file has an ``if __name__ == "__main__"`` block, that block runs the tests; else unittest's main does.
+    file has an ``if __name__ == "__main__"`` block, that block runs the tests; else unittest's main does. No
+    garbage is collected until the tests begin, and what exists then is left out of later collections.
     UsageError where there is no such file or module.
     """
     file, spec = find(target)
+    PAUSE.begin()
+    _end_pause_when_tests_begin()
     module = _become(file, spec, arguments)
     with open(file, "rb") as stream:
         source = stream.read()
@@ -30,6 +34,17 @@ def run(target: str, arguments: list[str], prepare: Callable[[], object]) -> Non
     exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
     if not runs_itself(source):
         unittest.main(module=module, argv=[file, *arguments])
+
+
+def _end_pause_when_tests_begin() -> None:
+    """Has unittest's main, which upstream's ``run_tests`` calls too, end the pause before it runs tests."""
+    run_tests = unittest.TestProgram.runTests
+
+    def run_tests_after_pause(program: unittest.TestProgram) -> None:
+        PAUSE.end()
+        run_tests(program)
+
+    setattr(unittest.TestProgram, "runTests", run_tests_after_pause)  # noqa: B010 - mypy refuses the assignment
 
 
 def find(target: str) -> tuple[str, ModuleSpec | None]:

@@ -6,9 +6,11 @@ mark gets the attribute ``harness_case``, which has what other hooks ask of the 
 
 from __future__ import annotations
 
+import functools
 import re
+import unittest
 from collections.abc import Generator, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.unittest import TestCaseFunction
@@ -17,7 +19,7 @@ from harness.errors import UsageError
 from harness.pytest_plugin.items import CASE, MARK, MARK_IS_OURS, has_mark, test_id
 
 if TYPE_CHECKING:
-    from harness.cases.rank_function import RankFunction
+    from harness.cases.rank_function import FailedSubtest, RankFunction
 
 # Imported in ranks before the test's module, whose assert statements it is about.
 _REWRITING = "harness.pytest_plugin.rewritten_asserts"
@@ -64,12 +66,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: Iterable[pytest.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Gives an item with the mark the case that runs it, with the values of its fixtures."""
-    if has_mark(item):
-        try:
-            setattr(item, CASE, _case_for(item, bound=True))
-        except UsageError as error:
-            pytest.fail(str(error), pytrace=False)
+    if has_mark(item) and (refusal := _refusal(item)):
+        pytest.fail(refusal, pytrace=False)
     return (yield)
+
+
+def _refusal(item: pytest.Item) -> str:
+    """Binds the item's case to the values of its fixtures; returns why that cannot be done, or ""."""
+    try:
+        setattr(item, CASE, _case_for(item, bound=True))
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -80,8 +88,27 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     __tracebackhide__ = True
     from harness.cases import rank_function
 
-    rank_function.run(getattr(pyfuncitem, CASE))
+    subtests = _subtests(pyfuncitem)
+    try:
+        rank_function.run(
+            getattr(pyfuncitem, CASE), functools.partial(_report, subtests) if subtests is not None else None
+        )
+    except unittest.SkipTest as skip:
+        raise pytest.skip.Exception(str(skip), _use_item_location=True) from None
     return True
+
+
+def _subtests(item: pytest.Function) -> Any | None:
+    """The value of pytest's fixture ``subtests``, its own or that of pytest-subtests; None without one."""
+    value = item.funcargs.get("subtests")
+    return value if type(value).__module__.partition(".")[0] in ("_pytest", "pytest_subtests") else None
+
+
+def _report(subtests: Any, failed: FailedSubtest) -> None:
+    """Has pytest report a failed sub-test of ranks as one of its own."""
+    __tracebackhide__ = True
+    with subtests.test(failed.msg, **failed.parameters):
+        raise failed.error
 
 
 def _case_for(item: pytest.Item, *, bound: bool = False) -> RankFunction:
@@ -101,5 +128,10 @@ def _case_for(item: pytest.Item, *, bound: bool = False) -> RankFunction:
         )
     values = {name: item.funcargs[name] for name in item._fixtureinfo.argnames} if bound else {}
     return RankFunction.for_function(
-        item.obj, mark, name=test_id(item), values=values, imported_before=(_REWRITING,)
+        item.obj,
+        mark,
+        name=test_id(item),
+        values=values,
+        subtests=bound and _subtests(item) is not None,
+        imported_before=(_REWRITING,),
     )

@@ -111,11 +111,12 @@ TABLE = (
             *("communication.reference", "communication.element_types"),
         ),
     ),
-    # Of ranks what it changes: how a result is judged, and which module a rank imports.
+    # Of ranks what it changes: how a result is judged, and which module a rank imports. As pytest and the
+    # runner do, it pauses garbage collections while it imports.
     Part(
         "dropin",
         ("dropin",),
-        (*LOW, "requirements", "ranks.result", "ranks.processes.module_import", "cases"),
+        (*LOW, "requirements", "ranks.result", "ranks.processes.module_import", "cases", "system.garbage"),
     ),
     # Of ranks their deadlines alone: a worker's deadline leaves room for them.
     Part(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-from harness.cases.rank_function import RanksMark, decoded, encoded
+from harness.cases.rank_function import RanksMark, decoded, encoded, run
 from harness.errors import UsageError
 
 
@@ -39,6 +39,29 @@ class MarkTest(unittest.TestCase):
         self.assertRaisesRegex(
             UsageError, "'b': a function cannot be pickled", encoded, {"a": 1, "b": lambda: 0}
         )
+
+
+class RunTest(unittest.TestCase):
+    """``run``, of a case with a sub-test that fails."""
+
+    def setUp(self) -> None:
+        def test(case: unittest.TestCase) -> None:
+            for n in range(2):
+                with case.subTest("step", n=n):
+                    case.assertEqual(n, 0)
+
+        self.case: Any = type("Case", (unittest.TestCase,), {"test": test})("test")
+
+    def test_reported(self) -> None:
+        """Each failed sub-test is reported with its message and parameters, and raised by nobody else."""
+        found: list[Any] = []
+        run(self.case, found.append)
+        ((msg, parameters, error),) = [(each.msg, each.parameters, each.error) for each in found]
+        self.assertEqual((msg, parameters, type(error)), ("step", {"n": 1}, AssertionError))
+
+    def test_raised(self) -> None:
+        """It is the test's failure where nobody takes the report."""
+        self.assertRaisesRegex(AssertionError, "1 != 0", run, self.case)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,13 @@ class Case(unittest.TestCase):
     def test_two(self):
         print("two ran")
 """
+COLLECTING = """
+import gc, unittest
+print("import", gc.get_threshold()[0])
+class Case(unittest.TestCase):
+    def test_one(self):
+        print("test", gc.get_threshold()[0] > 0, gc.get_freeze_count() > 0)
+"""
 MAIN = """
 if __name__ == "__main__":
     print("its own way")
@@ -92,6 +99,15 @@ class Running(unittest.TestCase):
         done = self.play(PLAIN + MAIN)
         self.assertIn("its own way", done.stdout)
         self.assertNotIn("one ran", done.stdout)
+
+    def test_no_collections_until_tests_begin(self) -> None:
+        """Imports are not interrupted by collections; tests have them, without what the imports made."""
+        for main in ("", "if __name__ == '__main__':\n    unittest.main()\n"):
+            with self.subTest(main=main):
+                done = self.play(COLLECTING + main)
+                self.assertEqual(done.returncode, 0, done.stdout)
+                self.assertIn("import 0\n", done.stdout)
+                self.assertIn("test True True\n", done.stdout)
 
     def test_usage(self) -> None:
         self.assertEqual(self.play(None).returncode, 2)

@@ -77,6 +77,22 @@ def test_requirement():
 def test_capsys(capsys):
     pass
 
+@pytest.mark.ranks(2)
+async def test_async(rank_context):
+    assert 0
+
+@pytest.mark.ranks(2)
+def test_skips():
+    pytest.skip("on all ranks")
+
+@pytest.mark.ranks(2)
+def test_subtests(rank_context, subtests):
+    for n in range(3):
+        with subtests.test("step", n=n):
+            assert n != 1 or rank_context.rank == 0
+    with subtests.test():
+        pass
+
 @pytest.mark.ranks("two")
 def test_wrong_mark():
     pass
@@ -110,6 +126,9 @@ OUTCOMES = {
     "test_expected": "skipped",
     "test_skip": "skipped",
     "test_requirement": "skipped",
+    "test_async": "failed",
+    "test_skips": "skipped",
+    "test_subtests": "failed",
     "test_capsys": "failed",
     "test_wrong_mark": "failed",
     "test_no_mark": "error",
@@ -122,6 +141,7 @@ ERRORS = (
     "@pytest.mark.ranks('two'): the number of ranks is 1 or more; write @pytest.mark.ranks(4)",
     "rank_context is what a rank knows: put @pytest.mark.ranks(N) on the test",
     "the mark ranks is for test functions; a TestCase derives from harness.MultiProcessTestCase",
+    "the test's method returned a coroutine, and its body did not run",
     "test_it.test_inside is defined inside a function, where ranks cannot import it",
 )
 CONFTEST = """
@@ -155,13 +175,16 @@ class FunctionTest(PytestCase):
         self.assertIn("printed by 1", sections(run.out, "Captured stdout of rank 1 call"))
         self.assertIn("rank 1 never came to barrier #1", run.out)
         self.assertRegex(run.out, r"reproduce: python -m pytest test_it.py::test_fail ")
+        self.assertRegex(run.out, r"SUBFAILED\[step\] \(n=1\) test_it.py::test_subtests")
+        self.assertRegex(run.out, r"SKIPPED \[1\] test_it.py:\d+: on all ranks")
+        self.assertNotIn("During handling", run.out)
         self.assertNotIn("harness/pytest_plugin/", run.out.split("warnings summary")[0])
 
     def test_new_interpreter(self) -> None:
         """In ranks that are not forks of pytest's process, asserts tell their values too."""
         self.write("test_it.py", FUNCTIONS)
         run = self.pytest("-k", "test_fail or test_sum", "--rank-launcher", "spawn")
-        self.assertEqual(run.counts, {"passed": 1, "failed": 1, "deselected": 14}, run.out)
+        self.assertEqual(run.counts, {"passed": 1, "failed": 1, "deselected": 17}, run.out)
         self.assertIn("assert [1, 2, 4] == [1, 2, 3]", run.out)
         self.assertIn("At index 2 diff: 4 != 3", run.out)
 
@@ -189,7 +212,7 @@ class FunctionTest(PytestCase):
         found = {record["id"].rpartition(".")[2]: record for record in records}
         words = {"expected failure": "skipped", "timed out": "failed"}
         statuses = {name: words.get(r["status"], r["status"]) for name, r in found.items()}
-        self.assertEqual(statuses, OUTCOMES, done.stdout)
+        self.assertEqual(statuses, {**OUTCOMES, "test_async": "error"}, done.stdout)
         self.assertEqual(len(found["test_fail"]["ranks"]), 2)
 
     def test_of_the_documents(self) -> None:
