@@ -190,13 +190,14 @@ class RankOrchestration(CaseInRank):
             self._make_rendezvous()
         self._values.close()
         self._values = ValueDirectory(self._communication_check())
-        request = replace(
-            self._request(settings),
-            values=self._values.path,
-            cells=cells.directory_of(settings.conformance, self.id()),
-        )
-        if timeout_s is not None:
-            request = replace(request, start_timeout_s=timeout_s)
+        request = self._request(settings)
+        more: dict[str, Any] = {
+            "values": self._values.path,
+            "cells": cells.directory_of(settings.conformance, self.id()),
+            "start_timeout_s": timeout_s,
+        }
+        if any(more.values()):  # seldom, and a copy takes as long as all else here
+            request = replace(request, **{name: value for name, value in more.items() if value})
         job = Job(
             case=type(self),
             test_id=self.id(),

@@ -122,7 +122,9 @@ class PooledRanks:
         except BaseException:
             self._pool.retire()
             raise
-        result = replace(result, outcomes=pool.with_group_counts_compared(result.outcomes))
+        outcomes = pool.with_group_counts_compared(result.outcomes)
+        if outcomes is not result.outcomes:
+            result = replace(result, outcomes=outcomes)
         if result.server_lost or not pool.reusable(result.outcomes):
             for process, outcome in zip(self.processes, result.outcomes, strict=True):
                 process.exitcode = outcome.exit_code
@@ -130,12 +132,15 @@ class PooledRanks:
             replace_if_stuck(self._launcher, result)
         return result
 
-    @originals.harness_code
     def close(self) -> None:
         """Replaces ranks on which a test was started but never joined: their state is unknown."""
         if not self._joined:
             self._joined = True
-            self._pool.retire()
+            self._abandon()
+
+    @originals.harness_code
+    def _abandon(self) -> None:
+        self._pool.retire()
 
     def how_the_server_ended(self) -> str:
         """How the launcher's server ended, as text."""

@@ -98,8 +98,10 @@ _of_class = operator.attrgetter(
 _KNOWN: dict[str, Any] = {"environ": {}, "cwd": "", "sys_path": [], "argv": [], "same_surroundings": True}
 
 
-def with_group_counts_compared(outcomes: Sequence[RankOutcome]) -> tuple[RankOutcome, ...]:
+def with_group_counts_compared(outcomes: tuple[RankOutcome, ...]) -> tuple[RankOutcome, ...]:
     """Adds to each outcome a leak that only a comparison shows: other numbers of process groups begun.
+
+    The same tuple where they are equal.
 
     torch names process groups by counting those that a rank began to make, so ranks whose counts differ would
     wait forever for each other's next group (pytorch/pytorch#46561, pytorch/pytorch#46563,
@@ -107,7 +109,7 @@ def with_group_counts_compared(outcomes: Sequence[RankOutcome]) -> tuple[RankOut
     """
     begun = {o.groups_begun for o in outcomes}
     if len(begun) < 2:
-        return tuple(outcomes)
+        return outcomes
     line = {n: f"process groups begun: {n}, on others {_listed(begun - {n})}" for n in begun}
     return tuple(replace(o, left=(*o.left, line[o.groups_begun])) for o in outcomes)
 
