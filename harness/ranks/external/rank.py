@@ -76,7 +76,7 @@ class InProcessRank:
         self._raised = False
         self._ended_as: Status | None = None
         self._stack = ""
-        self._calls: tuple[Call, ...] = ()  # when it was stopped
+        self._calls: tuple[Call, ...] | None = None  # when it was stopped
         self._failed: list[SubtestOutcome] = []  # sub-tests that failed before the test was stopped
 
     def run(self) -> RankOutcome:
@@ -178,7 +178,7 @@ class InProcessRank:
             self.rank,
             self._started,
             exit_code=final.exit_code,
-            calls=self._calls or call_log.read(_log_page.get().memory),
+            calls=call_log.read(_log_page.get().memory) if self._calls is None else self._calls,
             left=left,
         )
         if self._ended_as is None:

@@ -70,7 +70,7 @@ class _Watched:
     gone: bool = False
     ended_for: EndReason | None = None  # fixes the outcome of a rank without a report, before any signal
     too_late: str = ""  # what it reported after that
-    calls: tuple[Call, ...] = ()  # its communication calls until then
+    calls: tuple[Call, ...] | None = None  # its communication calls until then, if any
     deadlocked: bool = False  # when it was to be ended: it waited, and could never go on
     ended_by_supervisor: bool = False
     dump: bytearray = field(default_factory=bytearray)
@@ -499,7 +499,7 @@ class Supervisor:
             output=watched.output.text(),
             log=str(watched.output.log_path) if watched.output.log_path else None,
             stack=stacks.readable(bytes(watched.dump)),
-            calls=watched.calls or call_log.read(watched.link.log),
+            calls=call_log.read(watched.link.log) if watched.calls is None else watched.calls,
         )
 
     def _pid(self, watched: _Watched) -> int:

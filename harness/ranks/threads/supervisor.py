@@ -184,7 +184,9 @@ class ThreadSupervisor:
             report = replace(report, note=ABANDONED if abandoned else "")
         if why is EndReason.EXIT:
             report = hung_at_exit(report)
-        calls = self._calls.get(rank) or call_log.read(self._ranks.threads[rank].calls)
+        calls = self._calls.get(rank)  # none is what a rank without calls had
+        if calls is None:
+            calls = call_log.read(self._ranks.threads[rank].calls)
         return replace(report, stack=self._stacks.get(rank, ""), calls=calls)
 
     def _status(self, rank: int) -> Status:

@@ -11,6 +11,7 @@ import unittest
 from collections.abc import Callable
 from typing import NoReturn
 
+import torch
 import torch.distributed as dist
 
 from harness import Status
@@ -110,6 +111,21 @@ class ResidentTest(unittest.TestCase):
         inside = threading.Event()
         outcome = stopped(sleeps, inside)
         self.assertEqual((outcome.status, outcome.subtests), (Status.TIMED_OUT, (before,)))
+
+    def test_calls_of_a_stopped_test(self) -> None:
+        """What the test calls after it was stopped is not what it was in then: nothing."""
+
+        def calls_late(channel: DirectChannel) -> None:
+            inside.set()
+            try:
+                time.sleep(LONG_S)
+            except TestStopped:
+                dist.all_reduce(torch.ones(1))
+
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        self.addCleanup(clean_up, passed=True)
+        inside = threading.Event()
+        self.assertEqual(stopped(calls_late, inside).calls, ())
 
     def test_stopped_afterwards(self) -> None:
         """A test that is over stays what it was, and a signal that comes late disturbs nobody."""

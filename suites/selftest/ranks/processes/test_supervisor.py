@@ -210,6 +210,16 @@ class SupervisorTest(unittest.TestCase):
         self.assertIsNone(watched.outcomes[1].under_way)
         self.assertEqual(merge(watched.outcomes).root_cause, 1)
 
+    def test_first_collective_after_the_deadline(self) -> None:
+        """The same of a rank that had called nothing until then."""
+        self.calls(0, Signature("all_reduce", "0"))
+        self.ranks.on[1, RANK_STACKS] = lambda: self.calls(1, Signature("all_reduce", "0"))
+        for rank in (0, 1):
+            self.dies_of(rank, signal.SIGTERM)
+        watched = self.watch()
+        self.assertEqual(watched.outcomes[1].calls, ())
+        self.assertEqual(merge(watched.outcomes).root_cause, 1)
+
     def test_report_after_sigterm(self) -> None:
         """A rank that handles SIGTERM and then passes has timed out."""
 

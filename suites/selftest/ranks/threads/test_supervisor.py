@@ -5,10 +5,12 @@ from __future__ import annotations
 import mmap
 import time
 import unittest
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
+from unittest import mock
 
-from harness.communication.call_log import LOG_BYTES
+from harness.calls import Signature
+from harness.communication.call_log import LOG_BYTES, CallLog
 from harness.merging import MergeRules, merge
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.protocol import SubtestFailed
@@ -190,6 +192,20 @@ class ThreadSupervisorTest(unittest.TestCase):
         )
         ranks.script = [None, said(0, Status.ERROR), ThreadEnded(0)]
         self.assertEqual([o.status for o in supervisor.run().outcomes], [Status.TIMED_OUT])
+
+    def test_late_calls_do_not_count(self) -> None:
+        """What a rank calls once it is woken is not what it was in at the deadline: nothing."""
+        ranks = ScriptedRanks(1, [*[None] * 3])
+
+        def call(wake: Callable[[], None] = ranks.wake) -> None:
+            log = CallLog(ranks.threads[0].calls)
+            log.begin(log.text(Signature("all_reduce", "0")), 0, 1)
+            wake()
+
+        with mock.patch.object(ranks, "wake", call):
+            self.assertEqual(self.run_on(ranks), [Status.TIMED_OUT])
+        self.assertIn("wake", ranks.did)
+        self.assertEqual(self.outcomes[0].calls, ())
 
     def test_sub_test_of_a_rank_that_is_ended(self) -> None:
         """A failed sub-test ends no rank, but is the cause if it came before a peer's error."""
