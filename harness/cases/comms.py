@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 import torch
 import torch.distributed as dist
 
-from harness.cases.defaults import accelerator, backend_for
+from harness.cases.defaults import accelerator, backend_for, use_device
 from harness.errors import UsageError
 from harness.ranks.process_groups import live_groups
 from harness.requirements import probe
@@ -102,7 +102,7 @@ def bound_device(backend: str, device_type: str, rank: int, *, eager_init: bool)
     kind, count = accelerator()
     if count == 0 or backend_for(kind) not in _backend_names(backend):
         return None
-    torch.accelerator.set_device_index(rank % count)
+    use_device(rank % count)
     return torch.device(device_type, rank % count) if eager_init else None
 
 

@@ -1,10 +1,13 @@
-"""Decides the default world size, device type and backend of a case, from the devices of this machine."""
+"""Decides the default world size, device type and backend of a case: by this machine, or the run's target."""
 
 from __future__ import annotations
 
 import sys
 
+from harness.environment import environment
 from harness.requirements import probe
+from harness.targets import Target, current
+from harness.targets.current import is_plugged
 
 # Upstream's number of ranks: enough for a 2 x 2 mesh.
 WORLD_SIZE = 4
@@ -40,8 +43,14 @@ def num_devices() -> int:
 
 
 def accelerator() -> tuple[str, int]:
-    """The (device type, number of devices) that distributed tests can use; ("cpu", 0) without any."""
-    return probe().accelerator()
+    """The (device type, number of devices) that distributed tests can use; ("cpu", 0) without any.
+
+    Of a run that asks for a target they are the target's.
+    """
+    target = _asked_for()
+    if target is None:
+        return probe().accelerator()
+    return ("cpu", 0) if target.device_type == "cpu" else (target.device_type, target.device_count())
 
 
 def device_type_for(world_size: int) -> str:
@@ -51,7 +60,26 @@ def device_type_for(world_size: int) -> str:
 
 
 def backend_for(device_type: str) -> str:
-    """torch's default backend for a device type: gloo for the CPU, nccl for CUDA."""
+    """torch's default backend for a device type (gloo for the CPU, nccl for CUDA), or the run's target's."""
+    target = _asked_for()
+    if target is not None and target.device_type == device_type:
+        return target.backend
     import torch.distributed as dist
 
     return str(dist.get_default_backend_for_device(device_type))
+
+
+def use_device(index: int) -> None:
+    """Makes an accelerator this rank's own: the target's, or the machine's."""
+    target = _asked_for()
+    if target is not None:
+        target.set_device(index)
+        return
+    import torch
+
+    torch.accelerator.set_device_index(index)
+
+
+def _asked_for() -> Target | None:
+    """The target that the run names; None where it names none, and the machine decides."""
+    return current() if is_plugged(environment()) else None

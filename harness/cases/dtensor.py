@@ -246,7 +246,7 @@ class DTensorContinuousTestBase(LocalRanks, DTensorTestMixin, MultiProcContinuou
             local.init_group(world_size)
             return
         if defaults.device_type_for(world_size) != "cpu":
-            torch.accelerator.set_device_index(rank)
+            defaults.use_device(rank)
         super()._init_pg(rank, world_size, rdvz_file)
 
     def _run_in_rank(self, channel: Any) -> None:

@@ -116,7 +116,7 @@ def _dynamo_dist_per_rank_init(
     """
     kind = defaults.device_type_for(world_size)
     if kind != "cpu" and not fake_pg:
-        torch.accelerator.set_device_index(rank)
+        defaults.use_device(rank)
     with clean_compiler():
         try:
             if init_pg and fake_pg:

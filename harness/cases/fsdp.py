@@ -131,4 +131,4 @@ class FSDPTestMultiThread(MultiThreadedTestCase):
 
 def _use_own_device(rank: int) -> None:
     if DEVICE_TYPE != "cpu":
-        torch.accelerator.set_device_index(rank)
+        defaults.use_device(rank)

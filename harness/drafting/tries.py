@@ -76,7 +76,7 @@ def operations() -> list[Try]:
 def further(working: Iterable[Try]) -> list[Try]:
     """Each capability, and all other dtypes and reductions of the operations of tries that work."""
     done = list(working)
-    found = [Try(capability=each.name) for each in Capability if each is not Capability.INDUCTOR]
+    found = [Try(capability=each.name) for each in Capability if each is not Capability.COMPILED_DDP]
     for each in done:
         found += _reducing(each.operation) if each.reduction else _moving(each.operation)
     return [each for each in found if each not in done]

@@ -77,7 +77,7 @@ class Capability(enum.Enum):
     PROFILING = "collectives in the profiler's events"
     DDP = "DistributedDataParallel"
     BUILTIN_COMM_HOOKS = "DDP's communication hooks of C++"
-    INDUCTOR = "functions compiled by inductor"
+    COMPILED_DDP = "DistributedDataParallel under torch.compile"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,13 @@ from torch._dynamo import config, device_interface, distributed
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_map_only
 
+from harness.cases.defaults import backend_for
 from harness.cases.dynamo import (
     DynamoDistributedMultiProcTestCase,
     DynamoDistributedSingleProcTestCase,
     _dynamo_dist_per_rank_init,
 )
+from harness.targets import Capability, needs
 from suites import inductor
 from suites.counted import CountsCompiles
 
@@ -148,7 +150,7 @@ class CompilersTalk:
     @property
     def backend(self) -> str | None:
         # Gloo by itself is for every device type, and torch asks for a group of one.
-        return "cpu:gloo" if self.device_type == "cpu" else None
+        return f"cpu:{backend_for('cpu')}" if self.device_type == "cpu" else None
 
     def setUpRank(self) -> None:
         self.patch(distributed, "_COMPILE_PG", None)  # the group that torch makes, and never forgets
@@ -164,6 +166,7 @@ class CompilersTalk:
         self.addCleanup(patched.stop)
 
 
+@needs(Capability.DDP)
 class DdpRanksTestCase(ComparesLearned, DynamoDistributedMultiProcTestCase):
     """A test of compiled DDP on ranks that have joined a group, with a clean compiler, when it starts.
 

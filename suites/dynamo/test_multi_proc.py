@@ -23,6 +23,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
 from harness.graphs import captured_splits
+from harness.targets import Capability, needs
 from suites.dynamo.base import CompilersTalk, DdpRanksTestCase, learn, mean_square
 from suites.dynamo.models import SMALL_WIDTHS, ToyModel, weight
 
@@ -40,6 +41,7 @@ STEPS = 3
 ROWS = 4  # a rank
 
 
+@needs(Capability.COMPILED_DDP)
 class TrainingTestCase(DdpRanksTestCase):
     """Trains a model on all rows, and compiled DDP on this rank's."""
 

@@ -21,6 +21,7 @@ from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.tensor import DTensor
 
 from harness.cases.dynamo import DynamoDistributedMultiProcTestCase, _dynamo_dist_per_rank_init
+from harness.targets import needs
 from suites.counted import CountedBackend, CountsCompiles
 from suites.fsdp import reference
 from suites.fsdp.models import Block
@@ -78,6 +79,8 @@ def held(module: nn.Module) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     return gradients, parameters
 
 
+@needs(operation="all_gather_into_tensor")
+@needs(operation="reduce_scatter_tensor")
 class FsdpTestCase(CountsCompiles, DynamoDistributedMultiProcTestCase):
     """A test on ranks that have joined a group and found the compiler clean.
 

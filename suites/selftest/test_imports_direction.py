@@ -97,7 +97,7 @@ TABLE = (
         ("cases",),
         (
             *(*FOR_RANKS, "test case", "report.failure", "requirements", "models"),
-            *("ranks", *RANK_MODES, "ranks.modes", "conformance.cells"),
+            *("ranks", *RANK_MODES, "ranks.modes", "conformance.cells", "targets"),
         ),
     ),
     # Libraries for test authors. The fuzzer's programs run in a case's ranks; graphs needs no ranks.

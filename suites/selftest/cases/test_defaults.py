@@ -8,6 +8,7 @@ from unittest import mock
 
 from harness.cases import defaults
 from harness.requirements import MachineFacts
+from harness.targets import Target
 
 
 class MachineTest(unittest.TestCase):
@@ -41,6 +42,36 @@ class MachineTest(unittest.TestCase):
     def test_backend(self) -> None:
         """The backend is torch's own choice."""
         self.assertEqual([defaults.backend_for(d) for d in ("cpu", "cuda")], ["gloo", "nccl"])
+
+
+class TargetTest(unittest.TestCase):
+    """What is chosen in a run that asks for a target."""
+
+    def target(self, device_type: str, count: int) -> Any:
+        """Pretends that the run asks for a target with so many devices."""
+        used: list[int] = []
+        self.used = used
+        found = Target("mine", device_type, {}, device_count=lambda: count, set_device=used.append)
+        return mock.patch.multiple(defaults, is_plugged=lambda environ: True, current=lambda: found)
+
+    def test_cpu(self) -> None:
+        """On the CPU the backend is the target's, whatever accelerators the machine has."""
+        machine = mock.patch.object(defaults, "probe", lambda: MachineFacts(accelerators=(("cuda", 8),)))
+        with machine, self.target("cpu", 1):
+            self.assertEqual(defaults.accelerator(), ("cpu", 0))
+            self.assertEqual((defaults.rank_per_accelerator(), defaults.num_devices()), (2, 4))
+            self.assertEqual([defaults.backend_for(d) for d in ("cpu", "cuda")], ["mine", "nccl"])
+
+    def test_accelerator(self) -> None:
+        """An accelerator has the target's number of devices and backend, and the target sets a rank's own."""
+        for count, ranks in ((1, 1), (2, 2), (8, 8)):
+            with self.subTest(count), self.target("xpu", count):
+                self.assertEqual(defaults.accelerator(), ("xpu", count))
+                self.assertEqual(defaults.rank_per_accelerator(), ranks)
+                self.assertEqual(defaults.device_type_for(2), "xpu" if count > 1 else "cpu")
+                self.assertEqual([defaults.backend_for(d) for d in ("xpu", "cpu")], ["mine", "gloo"])
+                defaults.use_device(count - 1)
+                self.assertEqual(self.used, [count - 1])
 
 
 if __name__ == "__main__":

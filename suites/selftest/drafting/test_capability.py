@@ -21,7 +21,7 @@ NOTHING = (
 )
 # These compare nothing but whether the call comes back, need ranks, or start the profiler in this process.
 WITHOUT_RESULT = {
-    *(Capability.BARRIER, Capability.MONITORED_BARRIER, Capability.COALESCING, Capability.INDUCTOR),
+    *(Capability.BARRIER, Capability.MONITORED_BARRIER, Capability.COALESCING, Capability.COMPILED_DDP),
     *(Capability.DDP, Capability.BUILTIN_COMM_HOOKS, Capability.PROFILING),
 }
 

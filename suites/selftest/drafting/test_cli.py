@@ -54,7 +54,7 @@ class NewTest(unittest.TestCase):
                     more = more if reduction else found & surplus.get("product", frozenset())
                     self.assertEqual(found, shipped.dtypes(name, reduction) | more)
         # What the compiler makes of a function takes too long for a try.
-        self.assertEqual(drafted.capabilities, shipped.capabilities - {Capability.INDUCTOR})
+        self.assertEqual(drafted.capabilities, shipped.capabilities - {Capability.COMPILED_DDP})
 
     def test_gloo(self) -> None:
         """The draft of gloo is what the suites know of it, and ``--plugin`` takes it as it is."""
