@@ -14,6 +14,9 @@ from harness.report.base import RunInfo, TestStarted
 _PLAN_WEIGHT_S = 5.0
 # The expected time of a test in a run of which no test's time is known yet.
 _UNKNOWN_TEST_S = 0.1
+# A test that is over its time is expected to need this part of what it has taken, so that no estimate is
+# "0:00 left" while it goes on.
+_OVERDUE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +92,37 @@ class Progress:
         It is the expected time of the remaining tests, divided by the speed so far: expected seconds that
         were done in each second of the run. The speed accounts for the number of jobs, for their competition
         for cores and for a machine that is slower than the one that the expected times come from. The
-        estimate is never below what a running test still needs.
+        estimate is never below what a running test still needs; one that is over its time may need half as
+        long again as it has taken.
         """
         elapsed = max(0.0, now_s - self._info.started_s)
-        under_way = [(e, self._expected(e.id)) for e in self._running.values()]
+        unknown_mean = self._unknown_mean(now_s)
+        known = self._info.expected_s
+        under_way = [(e, known.get(e.id, unknown_mean)) for e in self._running.values()]
         credit = sum(min(now_s - e.started_s, expected) for e, expected in under_way)
-        work = max(0.0, self._known_left_s) + self._unknown_left * self._unknown_mean() - credit
+        work = max(0.0, self._known_left_s) + self._unknown_left * unknown_mean - credit
         speed = (self._done_s + credit + self._info.jobs * _PLAN_WEIGHT_S) / (elapsed + _PLAN_WEIGHT_S)
-        longest = max((expected - (now_s - e.started_s) for e, expected in under_way), default=0.0)
+        longest = max((_rest_s(expected, now_s - e.started_s) for e, expected in under_way), default=0.0)
         return max(0.0, longest, work / speed if speed > 0 else 0.0)
 
-    def _expected(self, test_id: str) -> float:
-        known = self._info.expected_s.get(test_id)
-        return self._unknown_mean() if known is None else known
+    def _unknown_mean(self, now_s: float) -> float:
+        """The expected time of a test without one: the mean of such tests so far, else of the known tests.
 
-    def _unknown_mean(self) -> float:
-        """The expected time of a test without one: the mean of such tests so far, else of the known tests."""
-        if self._unknown_done:
-            return self._unknown_done_s / self._unknown_done
+        Running ones count once they make the mean larger.
+        """
         expected = self._info.expected_s
-        return sum(expected.values()) / len(expected) if expected else _UNKNOWN_TEST_S
+        running = [now_s - e.started_s for e in self._running.values() if e.id not in expected]
+        if self._unknown_done:
+            before = self._unknown_done_s / self._unknown_done
+        else:
+            before = sum(expected.values()) / len(expected) if expected else _UNKNOWN_TEST_S
+        tests = self._unknown_done + len(running)
+        return max(before, (self._unknown_done_s + sum(running)) / tests if tests else 0.0)
+
+
+def _rest_s(expected_s: float, taken_s: float) -> float:
+    """What a running test still needs."""
+    return expected_s - taken_s if taken_s < expected_s else taken_s * _OVERDUE
 
 
 def _known(info: RunInfo) -> tuple[int, float]:

@@ -25,6 +25,8 @@ LEAST_S = 0.001
 SHORTEST_S = 0.5
 # Seconds. Where a worker crashes, the rest of a long batch has to warm up another worker.
 LONGEST_S = 30.0
+# Tests of a batch at most: a claim pipe of so many bytes is within every system's limit (pipe(7): 1 MiB).
+MOST_UNITS = 100_000
 # A batch runs tests for at least this many times as long as its fixtures take, because every batch sets its
 # fixtures up again.
 WORK_PER_FIXTURE = 4
@@ -119,7 +121,7 @@ def _pieces(group: Sequence[Unit], limit_s: float) -> Iterator[tuple[Unit, ...]]
     piece_s = 0.0
     for unit in group:
         seconds = _seconds(unit)
-        if piece and piece_s + seconds > limit_s:
+        if piece and (piece_s + seconds > limit_s or len(piece) == MOST_UNITS):
             yield tuple(piece)
             piece, piece_s = [], 0.0
         piece.append(unit)

@@ -118,8 +118,9 @@ def _find(
 ) -> Found:
     """Discovers, selects and shards the tests of this run."""
     options, root = invocation.options, discovery.project_root()
-    timings, warning = timings_file.load_for(options.timings, sharded=shard is not None)
+    seed, warning = timings_file.load_for(options.timings, sharded=shard is not None)
     notices = [warning] if warning else []
+    timings = timings_file.load(invocation.state.timings)[0].over(seed)
     torch_file = discovery.torch_version_file()
     packages = discovery.package_directories(sys.path)
     key = discovery.context(root, invocation.test_environ, torch_file, packages)
@@ -145,7 +146,7 @@ def _find(
         all_run=_everything(options) and shard is None,
     )
     selected = replace(selected, units=tuple(applied(unit, rules.get(unit.id)) for unit in selected.units))
-    selected = collection.cut(selected, shard, timings)
+    selected = collection.cut(selected, shard, seed)  # not by what was kept on this machine
     names = collection.names_to_type(selected.units, want.files)
     outdated = (
         stale(zygote_owner.known_failures, (unit.id for unit in selected.units))
@@ -289,6 +290,7 @@ def _drive(
         reporters.finish(summary)
         if record_keeper is not None:
             record_keeper.end(summary.exit_code, time.time(), summary.messages)
+        timings_file.keep(invocation.state.timings, session.records)
     return _exit_code(invocation, session, summary, reporters, broken)
 
 
@@ -422,7 +424,7 @@ def _info(invocation: Invocation, found: Found, directory: Path | None, plan: Pl
         python=platform.python_version(),
         torch=found.torch,
         platform=platform.platform(),
-        expected_s=found.timings.estimates(u.id for u in found.selected.units),
+        expected_s=found.timings.recorded(u.id for u in found.selected.units),
         resumed=resumed,
     )
 

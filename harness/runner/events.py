@@ -39,7 +39,8 @@ class Cause(enum.Enum):
 class Worker:
     """The state of one worker.
 
-    ``label`` is its name in reports. ``waiting`` are the items that it has not begun. ``doomed`` is the test
+    ``label`` is its name in reports. ``waiting`` are the items that it has not begun, and ``claims`` is
+    the claim pipe, with a byte for each of them that it has not claimed. ``doomed`` is the test
     because of which the worker is being ended; a test that begins afterwards is not reported as the cause.
     ``too_late`` is the record that the doomed test sent after it was given up.
     """
@@ -53,6 +54,7 @@ class Worker:
     stacks: int
     splitter: OutputSplitter
     waiting: deque[Item]
+    claims: int
     frames: FrameReader = field(default_factory=FrameReader)
     pid: int | None = None
     current: Item | None = None

@@ -24,8 +24,9 @@ from harness.plain_fields import checked
 from harness.runner.plan import Attempt
 from harness.runner.unit import split_id
 
-# Number of descriptors that follow a Fork: the worker's message socket, its output pipe, its stack-dump pipe.
-FORK_FDS = 3
+# Number of descriptors that follow a Fork: the worker's message socket, its output pipe, its stack-dump pipe,
+# its claim pipe.
+FORK_FDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Controller to zygote: fork a worker that runs these items in this order.
+    """Controller to zygote: fork a worker that runs these items in this order, as long as it can claim one.
+
+    The claim pipe has a byte for each item; whoever reads one has claimed an item, the worker the first one
+    that is left, the controller the last one.
 
     With ``terminal`` the worker keeps the controller's terminal, session and process group (for a debugger);
     with ``stream`` it keeps the standard output. ``marker`` separates the tests' output on the output pipe.

@@ -29,7 +29,7 @@ def run_by_pytest(order: Fork, file: str, reporter: WorkerChannel) -> None:
 
     A session that a test ends, by Ctrl-C or ``pytest.exit``, is followed by another for the rest.
     """
-    left = list(order.items)
+    left = list(order.items) if reporter.claim() else []
     while left:
         plugin = BatchPlugin(order, left, reporter)
         run_session(file, plugin)
@@ -40,7 +40,7 @@ def run_by_pytest(order: Fork, file: str, reporter: WorkerChannel) -> None:
 
 
 class BatchPlugin(QuietPlugin):
-    """Runs the items in ``left``, and takes each out that it has reported.
+    """Runs the items in ``left``, of which the first is claimed, and takes each out that it has reported.
 
     ``stopped`` is True where a failure has ended the batch, and ``ran`` where pytest has come to the tests.
     """
@@ -90,7 +90,7 @@ class BatchPlugin(QuietPlugin):
 
     def _run(self, found: dict[str, pytest.Item]) -> bool:
         """Runs the next item; returns whether the session can run another."""
-        item = self._left.pop(0)
+        item = self._next()
         test = found.get(item.id)
         if test is None:
             self._report_missing(item)
@@ -106,6 +106,13 @@ class BatchPlugin(QuietPlugin):
             self._running.troubles.append(Trouble(Status.ERROR, reason, details))
         self._end(item)
         return interruption is None
+
+    def _next(self) -> Item:
+        """Takes the next item, and claims the one behind it, for which pytest keeps fixtures."""
+        item = self._left.pop(0)
+        if self._left and not self._reporter.claim():
+            self._left.clear()
+        return item
 
     def _call(self, test: pytest.Item, following: pytest.Item | None) -> BaseException | None:
         """Has pytest run a test; returns what has ended the session, which only the controller may end."""
@@ -136,7 +143,7 @@ class BatchPlugin(QuietPlugin):
     def report_missing(self) -> None:
         """Reports every item that is left as one that pytest does not find."""
         while self._left and not self.stopped:
-            self._report_missing(self._left.pop(0))
+            self._report_missing(self._next())
 
     def _report_missing(self, item: Item) -> None:
         self._begin(item, RunningTest(item.id))

@@ -16,7 +16,7 @@ from harness.runner.batching import Batch, batches
 from harness.runner.plan import Attempt
 from harness.runner.scheduling import Capacity, Schedule
 from harness.runner.timings import Timings
-from harness.runner.unit import Unit
+from harness.runner.unit import Demand, Unit
 
 Turn = tuple[Unit, Attempt]
 
@@ -44,6 +44,10 @@ class Queue:
     def next_due_s(self) -> float:
         """When the next rerun that waits for its time may start; infinity without one."""
         return min((due_s for due_s, _ in self._later), default=float("inf"))
+
+    def has_room(self, demand: Demand) -> bool:
+        """Whether nothing waits, and a batch with this demand could start now."""
+        return not self.holding and self._schedule.has_room(demand)
 
     def add(self, turns: Sequence[Turn]) -> None:
         """Adds attempts behind all waiting batches; tests of one module keep their order."""

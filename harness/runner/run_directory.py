@@ -2,6 +2,7 @@
 
 .harness/                      HARNESS_STATE_DIR, in the working directory unless set
     cache/tests-<key>.json     the cache of known tests
+    timings.json               how long tests took here, for the order of the next run
     latest                     the path of the last run's directory
     runs/<date>-<pid>/         journal, reports, logs of a run that named no --report-dir
 """
@@ -36,6 +37,11 @@ class StateDirectory:
     def cache(self) -> Path:
         """The directory of discovery's cache."""
         return self.path / "cache"
+
+    @property
+    def timings(self) -> Path:
+        """The file with the times of tests in earlier runs here."""
+        return self.path / "timings.json"
 
     def latest(self) -> Path | None:
         """The directory of the last run; None where it is unknown or has been removed."""

@@ -122,6 +122,11 @@ class Schedule:
         started = tuple(entry.batch for entry in running[len(self.running) :])
         return replace(self, waiting=left, running=tuple(running), due_s=due_s), started
 
+    def has_room(self, demand: Demand) -> bool:
+        """Whether nothing waits, and a batch with this demand could start now."""
+        free = _free(self.capacity.amounts, self.running)
+        return not self.waiting and _fits(self.capacity.need(demand), free)
+
     def done(self, key: int) -> Schedule:
         """The schedule without the running batch of this key; KeyError where no running batch has it."""
         left = tuple(r for r in self.running if r.batch.key != key)

@@ -44,6 +44,7 @@ from harness.runner.shuffle import ordered
 from harness.runner.time_limits import TimeLimits
 from harness.runner.timings import Timings, import_key
 from harness.runner.unit import Unit
+from harness.runner.work_sharing import LOOK_S, Pace, number_to_take
 from harness.runner.workers import Workers
 from harness.runner.zygote_owner import ZygoteOwner
 from harness.targets.known import Known
@@ -101,6 +102,8 @@ class Session:
         )
         self._batch_of: dict[str, int] = {}  # worker's name -> batch key
         self._labels: set[int] = set()
+        self._pace = Pace(setup.timings, setup.units)
+        self._next_look_s = float("inf")  # when to look again for tests that an idle slot could take
         self._next_seq = 0
         self._zygotes_lost: Counter[str] = Counter()
         self._settled: frozenset[str] = frozenset()  # ids whose records need no worker
@@ -121,7 +124,8 @@ class Session:
         self._settled = frozenset(at_hand)
         next_tick_s = time.monotonic() + TICK_S
         while self._go_on(at_hand):
-            for event in self._workers.wait(min(next_tick_s, self._queue.next_due_s)):
+            until_s = min(next_tick_s, self._queue.next_due_s, self._next_look_s)
+            for event in self._workers.wait(until_s):
                 self._handle(event)
             now = time.monotonic()
             if now >= next_tick_s:
@@ -136,6 +140,7 @@ class Session:
             if not self._stopping:
                 try:
                     self._fill()
+                    self._share(time.monotonic())
                 except KeyboardInterrupt:  # while a new zygote imported the modules
                     self._interrupt()
             if len(self._workers) or (not self._stopping and self._queue.next_due_s < float("inf")):
@@ -157,6 +162,26 @@ class Session:
         """Starts a worker for every batch that fits now."""
         for key, turns in self._queue.start(time.monotonic()):
             self._start(key, [self._item(unit, attempt) for unit, attempt in turns])
+
+    def _share(self, now_s: float) -> None:
+        """Takes tests back from busy workers while slots are idle and that pays, and starts them."""
+        if self._next_look_s != float("inf") and now_s < self._next_look_s:
+            return
+        self._next_look_s = float("inf")
+        for worker in self._workers.all:
+            units = [self._setup.units[item.id] for item in worker.waiting]
+            if not units or units[0].shares or not self._queue.has_room(units[-1].demand):
+                continue
+            self._next_look_s = now_s + LOOK_S
+            fixtures_s = self._pace.fixtures_s(units[-1])
+            if fixtures_s is None:  # the first test that sets them up has not ended
+                continue
+            current = self._setup.units[worker.current.id] if worker.current is not None else None
+            running_s, *left = self._pace.left_s(current, now_s - worker.began_s, units)
+            taken = self._workers.take_back(worker, number_to_take(running_s, left, fixtures_s))
+            if taken:
+                self._queue.add([(self._setup.units[item.id], item.attempt) for item in taken])
+                self._fill()
 
     def _item(self, unit: Unit, attempt: Attempt) -> Item:
         self._next_seq += 1
@@ -215,6 +240,7 @@ class Session:
         record = self._plan.take(judged_by_rules(record, self._setup.rules, self._setup.today))
         self._write(record)
         self.records.append(record)
+        self._pace.add(record)
         self._reporters.test_finished(record)
         again = self._plan.rerun(record)
         if self._plan.stop:

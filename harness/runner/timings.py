@@ -66,12 +66,22 @@ class Timings:
         package, and so on; else ``BLIND_S``, because other packages' times tell nothing about it. The
         estimate depends on the file and the id alone, not on which other tests there are.
         """
+        ids = tuple(ids)
+        return {**dict.fromkeys(ids, BLIND_S), **self.recorded(ids)}
+
+    def recorded(self, ids: Iterable[str]) -> dict[str, float]:
+        """Seconds for each test id of which something is known: its own entry or those around it."""
         known = sorted(self.tests)
         medians: dict[str, float | None] = {}
-        return {
-            test_id: self.tests[test_id] if test_id in self.tests else self._estimate(test_id, known, medians)
+        found = {
+            test_id: self.tests[test_id] if test_id in self.tests else self._near(test_id, known, medians)
             for test_id in ids
         }
+        return {test_id: seconds for test_id, seconds in found.items() if seconds is not None}
+
+    def over(self, seed: Timings) -> Timings:
+        """These timings, and those of ``seed`` where they have no entry."""
+        return Timings({**seed.tests, **self.tests}, {**seed.fixtures, **self.fixtures})
 
     def expect(self, units: Iterable[Unit]) -> tuple[Unit, ...]:
         """The units with ``expected_s`` filled in from ``estimates``."""
@@ -88,14 +98,15 @@ class Timings:
             if key in self.fixtures
         )
 
-    def _estimate(self, test_id: str, known: Sequence[str], medians: dict[str, float | None]) -> float:
+    def _near(self, test_id: str, known: Sequence[str], medians: dict[str, float | None]) -> float | None:
+        """The median of the entries in the class, else the module, else the package; None without any."""
         for prefix in _around(test_id):
             if prefix not in medians:
                 medians[prefix] = self._median(prefix, known)
             median = medians[prefix]
             if median is not None:
                 return median
-        return BLIND_S
+        return None
 
     def _median(self, prefix: str, known: Sequence[str]) -> float | None:
         first = bisect.bisect_left(known, prefix + ".")
@@ -240,6 +251,18 @@ def dumps(timings: Timings) -> str:
 
     value = {"version": VERSION, "tests": table(timings.tests), "fixtures": table(timings.fixtures)}
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def keep(path: Path, records: Iterable[TestRecord]) -> None:
+    """Merges the times of a run into the kept ones, for the order of the next run on this machine.
+
+    A file that cannot be read begins anew. One that cannot be written stays as it is, and so it does where a
+    record has a number that is none of seconds: the next run estimates.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        run = pooled(of_record(record) for record in records)
+        if run.tests:
+            save(merge(load(path)[0], [run]), path)
 
 
 def save(timings: Timings, path: Path) -> None:

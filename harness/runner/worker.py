@@ -40,11 +40,16 @@ from harness.wire import send_frame
 
 
 class WorkerChannel:
-    """Sends messages to the controller, and writes markers between the outputs of tests."""
+    """Sends messages to the controller, claims tests, and writes markers between the outputs of tests."""
 
-    def __init__(self, channel: socket.socket, output: int, marker: str | None) -> None:
+    _claims: int | None = None
+
+    def __init__(
+        self, channel: socket.socket, output: int, marker: str | None, claims: int | None = None
+    ) -> None:
         """``output`` is a descriptor of the output pipe that tests do not use themselves; ``marker`` is None
-        where the output of tests is not captured."""
+        where the output of tests is not captured. ``claims`` is the claim pipe; without one, all is ours."""
+        self._claims = claims
         self._channel = channel
         self._output = output
         self._marker = marker
@@ -62,6 +67,15 @@ class WorkerChannel:
             send_frame(self._channel, encode(message))
         except OSError:
             os._exit(1)
+
+    def claim(self) -> bool:
+        """Claims the next item of the batch; False where the controller has taken back all that are left."""
+        if self._claims is None:
+            return True
+        try:
+            return bool(os.read(self._claims, 1))
+        except OSError:  # none is left, or a test has closed the pipe: others run the rest
+            return False
 
     def mark(self, seq: int) -> None:
         """Writes the marker after which all output belongs to test ``seq``."""
@@ -133,7 +147,7 @@ class BatchRunner:
     def run(self) -> None:
         """Runs the items, with ``stop_at_failure`` up to the first failure, and tears everything down."""
         for item in self._order.items:
-            if self._stops():
+            if self._stops() or not self._reporter.claim():
                 break
             test = self._find(item)
             self._leave(test)
@@ -263,10 +277,14 @@ class _Missing(unittest.TestCase):
 
 
 def run_batch(
-    order: Fork, tests: Mapping[str, unittest.TestCase], channel: socket.socket, output: int
+    order: Fork, tests: Mapping[str, unittest.TestCase], channel: socket.socket, output: int, claims: int
 ) -> None:
-    """Runs a batch in this worker process, reports on ``channel``, and writes markers to ``output``."""
-    reporter = WorkerChannel(channel, output, None if order.stream or order.terminal else order.marker)
+    """Runs a batch in this worker process, reports on ``channel``, and writes markers to ``output``.
+
+    ``claims`` is the claim pipe.
+    """
+    marker = None if order.stream or order.terminal else order.marker
+    reporter = WorkerChannel(channel, output, marker, claims)
     found = {item.id: tests[item.id] for item in order.items if item.id in tests}
     has_ranks = any(starts_ranks(test) for test in found.values())
     if order.threads is not None and not has_ranks:  # a worker with a thread pool could not fork ranks

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import selectors
@@ -68,6 +69,8 @@ assert STACKS_QUIET_S < TERMINATE_S < STACKS_S < KILLED_S
 LATE_S = 5.0
 # The most bytes of a worker's stacks that are kept; more have hundreds of threads.
 STACK_BYTES = 256 * 1024
+# Bytes that a pipe holds unless it is told to hold more (pipe(7)).
+PIPE_BYTES = 65536
 # This many reads empty a socket of any size that the system gives. What comes after that is not the worker's,
 # but that of a process which it left, and which still writes.
 LAST_READS = 64
@@ -148,6 +151,7 @@ class Workers:
         near, far = socket_pair()
         output, output_far = os.pipe()
         stacks, stacks_far = os.pipe()
+        claims = _claim_pipe(len(items))
         for fd in (output, stacks):
             os.set_blocking(fd, False)
         near.setblocking(False)
@@ -161,11 +165,12 @@ class Workers:
             stacks=stacks,
             splitter=OutputSplitter(order.marker),
             waiting=deque(order.items),
+            claims=claims,
         )
         self._workers[name] = worker
         self._register(worker)
         try:
-            self._zygote.send_fork(order, [far.fileno(), output_far, stacks_far])
+            self._zygote.send_fork(order, [far.fileno(), output_far, stacks_far, claims])
         except ZygoteLost as lost:
             self._zygote_lost(lost)
         finally:
@@ -173,6 +178,14 @@ class Workers:
             os.close(output_far)
             os.close(stacks_far)
         return name
+
+    def take_back(self, worker: Worker, number: int) -> list[Item]:
+        """Takes at most ``number`` items from the end of a worker's batch that it has not claimed."""
+        try:
+            taken = len(os.read(worker.claims, min(number, len(worker.waiting))))
+        except BlockingIOError:  # a test has opened the pipe for writing, so it has no end
+            taken = 0
+        return [worker.waiting.pop() for _ in range(taken)][::-1]
 
     def end(self, worker: Worker, cause: Cause) -> None:
         """Begins to end a worker: a running test's stacks are taken, then SIGTERM and SIGKILL are sent.
@@ -449,7 +462,8 @@ class Workers:
         worker.channel.close()
         os.close(worker.output)
         os.close(worker.stacks)
-        worker.output = worker.stacks = -1
+        os.close(worker.claims)
+        worker.output = worker.stacks = worker.claims = -1
 
 
 def _bind(method: Callable[[Worker], None], worker: Worker) -> Callable[[], None]:
@@ -463,6 +477,17 @@ _STEPS: dict[Stage, Callable[[Workers, Worker], None]] = {
     Stage.TERMINATING: Workers._kill,
     Stage.KILLED: Workers._gone,
 }
+
+
+def _claim_pipe(items: int) -> int:
+    """The read end of a pipe with a byte for each item, and then its end."""
+    claims, far = os.pipe()
+    os.set_blocking(claims, False)
+    if items > PIPE_BYTES:
+        fcntl.fcntl(far, fcntl.F_SETPIPE_SZ, items)
+    os.write(far, b"." * items)
+    os.close(far)
+    return claims
 
 
 def _marker() -> str:

@@ -177,7 +177,7 @@ class Zygote:
 
     def _refuse(self, order: Fork, fds: list[int], reason: str) -> None:
         """Tells the controller that a worker has ended, with the reason as the worker's output."""
-        _, output, _ = fds
+        output = fds[1]
         os.write(output, reason.encode())
         for fd in fds:
             os.close(fd)
@@ -194,7 +194,7 @@ class Zygote:
                 os._exit(1)
             posix.adopt_orphans()
             self._close_inherited()
-            channel_fd, output, stacks = (_moved_up(fd) for fd in fds)
+            channel_fd, output, stacks, claims = (_moved_up(fd) for fd in fds)
             for name, value in {**self._restore, **order.environ}.items():
                 os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
             _connect_streams(order, output)
@@ -204,7 +204,7 @@ class Zygote:
             coverage_hook.start_in_child()
             gc.enable()
             with socket_from(channel_fd) as channel:
-                worker.run_batch(order, self._tests, channel, output)
+                worker.run_batch(order, self._tests, channel, output, claims)
 
         os._exit(worker.guarded(body))
 

@@ -87,11 +87,18 @@ class LeftTest(unittest.TestCase):
         progress.started(TestStarted("a", "w1", 100.0))
         self.assertAlmostEqual(progress.left_s(110.0), 50.0)
 
-    def test_overdue_test_promises_nothing_negative(self) -> None:
-        """A test that runs longer than expected never makes the estimate negative."""
+    def test_overdue_test_promises_no_end(self) -> None:
+        """A test that runs longer than expected may need half as long again as it has taken: never 0:00."""
         progress = begun(1, a=1)
         progress.started(TestStarted("a", "w1", 100.0))
-        self.assertEqual(progress.left_s(500.0), 0.0)
+        self.assertEqual(progress.left_s(500.0), 200.0)
+
+    def test_unknown_running_test_counts(self) -> None:
+        """While one test without expected time runs on, the others that are to come get as long."""
+        progress = Progress(RunInfo(total=8, jobs=1, started_s=100.0))
+        progress.started(TestStarted("a", "w1", 100.0))
+        self.assertLess(progress.left_s(100.0), progress.left_s(101.0))
+        self.assertGreater(progress.left_s(101.5), 1.5)
 
     def test_unknown_tests_count_like_those_before_them(self) -> None:
         progress = begun(3)

@@ -35,6 +35,7 @@ def ended_worker(cause: Cause, *, code: int = 0, stacks: str = "", began_s: floa
             stacks=-1,
             splitter=OutputSplitter(""),
             waiting=deque(),
+            claims=-1,
             cause=cause,
             code=code,
             peak_memory=4096,

@@ -25,7 +25,7 @@ class WorkerTest(unittest.TestCase):
         """Returns a worker that nothing has happened to."""
         order = Fork(name, [], "marker")
         splitter = OutputSplitter("marker")
-        return Worker(name, "w1", order, {}, self.channel, -1, -1, splitter, deque())
+        return Worker(name, "w1", order, {}, self.channel, -1, -1, splitter, deque(), -1)
 
     def test_new(self) -> None:
         """A new worker runs no test, has no deadline, and if it ends now then by its own crash."""

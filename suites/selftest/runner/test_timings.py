@@ -55,6 +55,12 @@ class EstimateTest(unittest.TestCase):
         estimates = KNOWN.estimates(test_id for test_id, _ in table)
         self.assertEqual(estimates, dict(table))
 
+    def test_recorded(self) -> None:
+        """Only tests of which something is known, and kept times go before those of the seed."""
+        seed, kept = Timings({"a.C.x": 1.0, "a.C.y": 3.0}, {"a": 1.0}), Timings({"a.C.x": 9.0}, {"b": 2.0})
+        self.assertEqual(seed.recorded(["a.C.x", "a.C.z", "b.C.x"]), {"a.C.x": 1.0, "a.C.z": 2.0})
+        self.assertEqual(kept.over(seed), Timings({"a.C.x": 9.0, "a.C.y": 3.0}, {"a": 1.0, "b": 2.0}))
+
     def test_nothing_known(self) -> None:
         self.assertEqual(Timings().estimates(["a.B.c"]), {"a.B.c": BLIND_S})
 
@@ -117,6 +123,20 @@ class MergeTest(unittest.TestCase):
         value = Timings({"m.C.a": 1.0, "m.D.a": 7.0}, fixtures)
         want = Timings({"m.C.a": 1.0}, {"import m": 1.0, "m.C": 2.0, "m": 3.0})
         self.assertEqual(timings.pruned(value, ["m.C.a", "m.C.new"]), want)
+
+
+class KeepTest(unittest.TestCase):
+    """``keep``, after each run."""
+
+    def test_merged(self) -> None:
+        """Times of tests that passed are merged into the file; a directory that is missing is no error."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory, "timings.json")
+            timings.keep(path, [TestRecord("m.T.a", Status.PASSED, duration_s=1.0)])
+            timings.keep(path, [TestRecord("m.T.a", Status.PASSED, duration_s=3.0)])
+            timings.keep(path, [TestRecord("m.T.a", Status.FAILED, duration_s=9.0)])
+            self.assertEqual(timings.load(path)[0].tests, {"m.T.a": 2.0})
+            timings.keep(Path(directory, "missing", "x"), [TestRecord("m.T.a", Status.PASSED)])
 
 
 class FileTest(unittest.TestCase):

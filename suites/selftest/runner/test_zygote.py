@@ -13,6 +13,7 @@ from unittest import mock
 
 from harness.outcomes import EXIT_ERROR
 from harness.runner.messages import (
+    FORK_FDS,
     Ended,
     Fork,
     Forked,
@@ -38,7 +39,7 @@ Kind = TypeVar("Kind", bound=Message)
 
 
 class Worker:
-    """The controller's side of a worker's three descriptors."""
+    """The controller's side of a worker's descriptors; its claim pipe has no end."""
 
     def __init__(self, test: unittest.TestCase, zygote: ZygoteProcess, order: Fork) -> None:
         """Orders a worker; the descriptors are closed when ``test`` is over."""
@@ -46,9 +47,10 @@ class Worker:
         self.channel.settimeout(runs.PATIENCE_S)
         self._output, output = os.pipe()
         self._stacks, stacks = os.pipe()
-        zygote.send_fork(order, [theirs.fileno(), output, stacks])
+        claims = os.open("/dev/zero", os.O_RDONLY)
+        zygote.send_fork(order, [theirs.fileno(), output, stacks, claims])
         theirs.close()
-        for fd in (output, stacks):
+        for fd in (output, stacks, claims):
             os.close(fd)
         test.addCleanup(self.channel.close)
         for fd in (self._output, self._stacks):
@@ -193,7 +195,7 @@ class RefusedForkTest(unittest.TestCase):
         readable, output = os.pipe()
         self.addCleanup(os.close, readable)
         send_frame(near, encode(Fork("w1", [], "marker:")))
-        send_fds(near, [output, output, output])
+        send_fds(near, [output] * FORK_FDS)
         os.close(output)
         near.shutdown(socket.SHUT_WR)
         with mock.patch("os.fork", side_effect=BlockingIOError(11, "no more processes")):
