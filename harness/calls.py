@@ -38,7 +38,8 @@ class Signature:
     ``peer`` are global ranks (peer None on a receive: from any source). ``tensors`` is for people ("(2, 3)
     float32"), ``nbytes`` is their size. ``agreed`` is what all members must have alike, besides operation,
     root and reduce operation. ``sent`` and ``received`` are element counts by member, where what one sends
-    another expects. ``timeout_s`` is after how long the call gives up by itself.
+    another expects. ``timeout_s`` is after how long the call gives up by itself. Of a store, ``group`` is
+    what it puts before ``key``; ``workers``, if any, are the calls with this key for which it waits.
     """
 
     operation: str
@@ -60,6 +61,7 @@ class Signature:
     received: tuple[int, ...] = ()
     key: str = ""
     timeout_s: float | None = None
+    workers: int = 0
 
     @property
     def group_key(self) -> tuple[str, int, tuple[int, ...]]:
@@ -74,7 +76,7 @@ class Signature:
         if self.kind is Kind.LAYOUT:
             return f"the mesh of ranks {', '.join(map(str, self.members))}"
         if not self.members:
-            return f"group {self.group}"
+            return f"group {self.group or '?'}"
         made = f" made at {self.made_at}" if self.made_at else ""
         return f"group {{{', '.join(map(str, self.members))}}}{made}"
 
@@ -148,6 +150,10 @@ class Call:
             return f"{self.name}, for {'all ranks' if s.default else f'the other ranks of {s.group_text}'}"
         if s.kind in (Kind.SEND, Kind.RECEIVE) and not s.default:
             return f"{self.name} in {s.group_text}"
+        if s.workers:
+            return f"{self.name}, for {s.workers} workers"
+        if s.kind is Kind.STORE and s.operation == "TCPStore":
+            return f"{self.name}, for its server"
         return self.name
 
 

@@ -145,7 +145,7 @@ def _verdict(
 def _explained(ranks: Sequence[RankOutcome], cause: RankOutcome) -> tuple[int, str] | None:
     """The rank that did something differently and what, where ``cause`` only suffers from it; else None."""
     if cause.status in (Status.DEADLOCKED, Status.TIMED_OUT) and cause.phase != "exit":
-        found = explain([_state(o) for o in ranks])
+        found = explain([_state(o) for o in ranks], over=cause.status is Status.TIMED_OUT)
     elif cause.status is Status.ERROR and _failed_in_a_call(cause):
         calls = {o.rank: o.calls for o in ranks}
         found = explain_failed_call(cause.rank, calls) or explain([_as_if_it_waited(o) for o in ranks])

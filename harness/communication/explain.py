@@ -26,6 +26,7 @@ from harness.communication.matching import (
     messages,
     unequal_messages,
 )
+from harness.communication.unmatched import misdirected, tags_differ, unset_text
 from harness.communication.wait_graph import RankView, Waiting, prove
 
 K = TypeVar("K")
@@ -45,11 +46,17 @@ class RankState:
     awaits_turn: bool = False
 
 
-def explain(states: Sequence[RankState]) -> Explanation | None:
-    """What the ranks' calls say about why some ranks wait; None where no rank waits, or for no other rank."""
+def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation | None:
+    """What the ranks' calls say about why some ranks wait; None where no rank waits, or for no other rank.
+
+    ``over``: the test has come to its deadline. Then, where no rank waits for certain, ranks wait in calls
+    that another thread or a timeout of their own could have ended.
+    """
     calls: CallsByRank = {state.rank: state.calls for state in states}
     by_rank = {state.rank: state for state in states}
     waiting = _waiting(states)
+    if over and not waiting:
+        waiting = _waiting(states, over=True)
     differing = _difference_in(calls, waiting)
     if not waiting:
         return differing
@@ -60,12 +67,13 @@ def explain(states: Sequence[RankState]) -> Explanation | None:
     return (
         crossed
         or differing
-        or _unmatched_messages(calls, by_rank, waiting)
+        or tags_differ(calls, waiting)
+        or misdirected(calls, waiting, {s.rank for s in states if s.gone})
         or incomplete
         or _absent(by_rank, waiting)
         or _cycle(waiting)
         or _elsewhere(by_rank, waiting)
-        or _store(by_rank, waiting)
+        or _store(calls, by_rank, waiting)
     )
 
 
@@ -87,12 +95,12 @@ def _suspects(calls: Sequence[Call]) -> list[Call]:
     return [c for c in communicated if c is communicated[-1] or c.raised or c.ended_s is None]
 
 
-def _waiting(states: Sequence[RankState]) -> dict[int, Waiting]:
-    """The ranks that wait for others, as if no rank but those could move."""
+def _waiting(states: Sequence[RankState], *, over: bool = False) -> dict[int, Waiting]:
+    """The ranks that wait for others, as if no rank but those could move; ``over`` as of ``prove``."""
     views = [RankView(s.rank, s.calls, settled=s.finished or bool(s.gone)) for s in states]
     moving = {view.rank for view in views if not view.settled and not view.waiting()}
     assumed = [RankView(v.rank, v.calls, settled=v.settled or v.rank in moving) for v in views]
-    return {each.rank: each for each in prove(assumed, until_s=0.0)}
+    return {each.rank: each for each in prove(assumed, until_s=0.0, over=over)}
 
 
 # -- arguments that differ
@@ -298,48 +306,19 @@ def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting])
     return Explanation("; ".join(parts), tuple(sorted(odd)))
 
 
-# -- messages and keys that nobody sends
+# -- keys that nobody sets
 
 
-def _unmatched_messages(
+def _store(
     calls: CallsByRank, by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]
 ) -> Explanation | None:
-    """A receive and a send between two ranks that differ in their tags, where no other send will follow."""
-    decide = decisive(waiting)
-    for rank, each in sorted(waiting.items()):
-        s = each.call.signature
-        if s.kind is not Kind.RECEIVE or s.peer is None:
-            continue
-        held_up = s.peer in waiting and rank not in decide
-        other = next(
-            (
-                call
-                for call in calls.get(s.peer, ())
-                if call.kind is Kind.SEND
-                and call.signature.peer == rank
-                and call.signature.tag != s.tag
-                and call.ended_s is None
-                and not (held_up and waiting[s.peer].call is not call)
-            ),
-            None,
-        )
-        if other is not None:
-            return Explanation(
-                f"rank {rank} waits for a message of rank {s.peer} with tag {s.tag}{each.call.at}, and rank "
-                f"{s.peer} sends it one with tag {other.signature.tag}{other.at}",
-                (s.peer, rank),
-            )
-    return None
-
-
-def _store(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> Explanation | None:
     stores = [w for w in waiting.values() if w.call.kind is Kind.STORE]
     if not stores:
         return None
-    unset = f"{_waits_text(stores)}, for a key that nobody has set"
     elsewhere = [s for s in by_rank.values() if s.rank not in waiting and not (s.finished or s.gone)]
+    nobody_left = not elsewhere and len(stores) < len(by_rank)
+    unset = f"{_waits_text(stores)}, {unset_text(calls, stores[0].call, nobody_left=nobody_left)}"
     if elsewhere:
         where = "; ".join(f"rank {s.rank} is at {s.at}" for s in elsewhere if s.at)
         return Explanation("; ".join(filter(None, (where, unset))), tuple(s.rank for s in elsewhere))
-    left = "" if len(by_rank) == len(stores) else ", and nobody is left to set it"
-    return Explanation(f"{unset}{left}", tuple(w.rank for w in stores))
+    return Explanation(unset, tuple(w.rank for w in stores))

@@ -75,8 +75,13 @@ def rows(calls: CallsByRank) -> list[Row]:
 
 
 def row_key(call: Call) -> tuple[object, ...] | None:
-    """What calls that belong together have in common; None for messages and for waits on a store."""
+    """What calls that belong together have in common; None for messages and for waits on a store.
+
+    None also for a group that torch does not know: ranks that have several give them the same name.
+    """
     s = call.signature
+    if not s.members:
+        return None
     if s.kind in (Kind.COLLECTIVE, Kind.LAYOUT):
         return (s.kind, *s.group_key, call.sequence)
     if s.kind is Kind.MAKING:

@@ -6,6 +6,7 @@ is in ``taps.py``. It is called at every collective, so what is the same as befo
 
 from __future__ import annotations
 
+import re
 import sys
 import weakref
 from collections import Counter
@@ -28,6 +29,8 @@ NOT_RECORDED = -1
 _LATER = OWN_WORK | UNSEEN
 # What a call raises for its arguments, before it communicates.
 REFUSALS = (TypeError, ValueError, NotImplementedError, AssertionError)
+# What it says where no backend has the operation, as a RuntimeError.
+_UNSUPPORTED = re.compile(r"does not support|not supported|not implemented|No backend type associated")
 
 
 class _Group:
@@ -168,12 +171,13 @@ class Recorder:
     def _group(self, group: Any) -> _Group:
         name = _group_name(group)
         known = self._by_name.get(name)
-        if known is None or known.of() is not group:
+        if known is None or known.of() is not group or not known.signature.members:
             fresh = _Group(weakref.ref(group), self._signature_of_group(group, name))
             if known is not None and known.signature == fresh.signature:  # another object for the same group
                 fresh.sequence, fresh.number = known.sequence, known.number
             known = self._by_name[name] = fresh
-        self._groups[id(group)] = known
+        if known.signature.members:  # else it is being made, and torch does not know it yet
+            self._groups[id(group)] = known
         return known
 
     def _signature_of_group(self, group: Any, name: str) -> Signature:
@@ -207,7 +211,7 @@ class Recorder:
 
     def refused(self, token: int, group: Any, operation: str, error: BaseException) -> None:
         """Records that a call raised. One that was refused for its arguments gets no number in its group."""
-        refused = isinstance(error, REFUSALS)
+        refused = isinstance(error, REFUSALS) or _UNSUPPORTED.search(str(error)) is not None
         self._log.raised(token, refused=refused)
         known = self._groups.get(id(group))
         if known is not None and refused and token != NOT_RECORDED and operation not in KINDS:
@@ -323,10 +327,27 @@ class Recorder:
         )
         return self._begins(made, waits=waits)
 
-    def uses_store(self, operation: str, key: str, kind: Kind, timeout_s: float | None) -> int:
-        """Records that the rank waits for a key of a store, or sets it."""
-        signature = Signature(operation, kind=kind, key=key, timeout_s=timeout_s)
-        return self._begins(signature, waits=kind is Kind.STORE)
+    def uses_store(
+        self,
+        operation: str,
+        key: str,
+        kind: Kind,
+        timeout_s: float | None,
+        prefix: str = "",
+        *,
+        workers: int = 0,
+        bounded: bool = False,
+    ) -> int:
+        """Records that the rank waits for a key of a store, or sets it.
+
+        ``prefix`` is what the store puts before it. ``workers``: the rank waits for as many calls like this.
+        ``bounded``: for somebody who may be no rank of the test.
+        """
+        signature = Signature(operation, prefix, kind, key=key, timeout_s=timeout_s, workers=workers)
+        token = self._begins(signature, waits=kind is Kind.STORE)
+        if bounded:
+            self._log.wait(token, bounded=True)
+        return token
 
     def _begins(self, signature: Signature, *, waits: bool) -> int:
         place, _ = self._places.find(sys._getframe(2))

@@ -1,8 +1,8 @@
 """Where calls are seen: what of torch is wrapped so that each communication call of a rank is recorded.
 
 Calls of Python are seen here, at the methods of ``ProcessGroup``, below every public function, at a price of
-microseconds; so are waits, the making of groups, and stores. What starts in C++ is seen in
-``operator_taps.py``, DTensor's placements in ``layout_taps.py``.
+microseconds; so are waits and the making of groups. What starts in C++ is seen in ``operator_taps.py``,
+DTensor's placements in ``layout_taps.py``, stores in ``store_taps.py``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from harness.calls import Kind
 from harness.communication.arguments import METHODS, of_method, quick_key, tensors_in
 from harness.communication.call_log import CallLog
 from harness.communication.layout_taps import tap_layouts
 from harness.communication.operator_taps import tap_backward, tap_functional, tap_reducer
 from harness.communication.places import know
+from harness.communication.python_groups import named, on_each_subclass, overrides
 from harness.communication.recorder import Recorder
 from harness.communication.reduce_operations import tap_options
+from harness.communication.store_taps import store_wrappers
 from harness.communication.tap_state import Taps
 from harness.compiler_state import uncompiled
 
@@ -72,6 +73,8 @@ def prepare() -> Taps | None:
     taps = Taps()
     for owner, name, wrapper in wrappers(taps):
         setattr(owner, name, wrapper)
+    on_each_subclass(group, METHODS, lambda method, name: _recorded(method, name, METHODS[name], taps))
+    on_each_subclass(distributed.Work, WORK_METHODS, lambda method, name: _of_work(method, name, taps))
     setattr(group.allreduce, _MARK, taps)
     tap_options(distributed)
     tap_functional(taps)
@@ -90,23 +93,20 @@ def leave_this_thread_out() -> None:
 
 
 def wrappers(taps: Taps) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """What records the calls of Python: owners, names, and the functions to put there."""
+    """What records the calls of Python: owners, names, and the functions to put there.
+
+    The owners are torch's classes, and those that Python has made of them.
+    """
     distributed: Any = sys.modules["torch.distributed"]
     group, work, c10d = distributed.ProcessGroup, distributed.Work, distributed.distributed_c10d
-    for method, operation in METHODS.items():
-        original = getattr(group, method, None)
-        if original is not None:
-            yield group, method, _recorded(original, method, operation, taps)
-    yield work, "wait", _waiting(work.wait, taps)
-    for name in _ASKING:
-        if hasattr(work, name):
-            yield work, name, _asking(getattr(work, name), taps, answers=name == "is_completed")
+    own = [(group, name) for name in METHODS if hasattr(group, name)]
+    for owner, name in (*own, *overrides(group, METHODS)):
+        yield owner, name, _recorded(getattr(owner, name), name, METHODS[name], taps)
+    own = [(work, name) for name in WORK_METHODS if hasattr(work, name)]
+    for owner, name in (*own, *overrides(work, WORK_METHODS)):
+        yield owner, name, _of_work(getattr(owner, name), name, taps)
     yield c10d, "_new_process_group_helper", _making(c10d._new_process_group_helper, c10d, taps)
-    for store in (getattr(distributed, name) for name in _STORES if hasattr(distributed, name)):
-        for names, kind in ((_GETTERS, Kind.STORE), (_SETTERS, Kind.SETTING)):
-            for name in names:
-                if name in vars(store):
-                    yield store, name, _store_call(getattr(store, name), f"store.{name}", kind, taps)
+    yield from store_wrappers(distributed, taps)
 
 
 def members_of(group: Any) -> tuple[int, ...]:
@@ -122,6 +122,7 @@ def members_of(group: Any) -> tuple[int, ...]:
 def _recorded(original: Callable[..., Any], method: str, operation: str, taps: Taps) -> Callable[..., Any]:
     key = quick_key(operation)
     seen = taps.seen
+    plain: type[Any] = sys.modules["torch.distributed"].Work
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -150,11 +151,20 @@ def _recorded(original: Callable[..., Any], method: str, operation: str, taps: T
         recorder.returned(token, work, own_work)
         if values is not None and kept is not None:
             values.returned(kept, work)
-        if own_work and work is not None:
+        if own_work and type(work) is plain:  # one of Python writes to its tensors as a test would
             recorder.watches(operation, tensors_in((*args, *kwargs.values())), of_method, given, work)
         return work
 
-    return uncompiled(call)
+    return uncompiled(named(call, method))
+
+
+# Methods of Work by which a test learns otherwise that a call is over, or has others wait for it.
+_ASKING = ("is_completed", "get_future", "synchronize", "block_current_stream")
+WORK_METHODS = ("wait", *_ASKING)
+
+
+def _of_work(original: Callable[..., Any], name: str, taps: Taps) -> Callable[..., Any]:
+    return _waiting(original, taps) if name == "wait" else _asking(original, name, taps)
 
 
 def _waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
@@ -180,11 +190,9 @@ def _waiting(original: Callable[..., Any], taps: Taps) -> Callable[..., Any]:
     return uncompiled(wait)
 
 
-# Methods of Work by which a test learns otherwise that a call is over, or has others wait for it.
-_ASKING = ("is_completed", "get_future", "synchronize", "block_current_stream")
+def _asking(original: Callable[..., Any], name: str, taps: Taps) -> Callable[..., Any]:
+    answers = name == "is_completed"
 
-
-def _asking(original: Callable[..., Any], taps: Taps, *, answers: bool) -> Callable[..., Any]:
     @functools.wraps(original)
     def ask(self: Any, *args: Any, **kwargs: Any) -> Any:
         found = original(self, *args, **kwargs)
@@ -195,10 +203,10 @@ def _asking(original: Callable[..., Any], taps: Taps, *, answers: bool) -> Calla
                 taps.values.learnt_of(self)
         return found
 
-    return uncompiled(ask)
+    return uncompiled(named(ask, name))
 
 
-# -- making groups, and stores
+# -- making groups
 
 
 def _making(original: Callable[..., Any], c10d: Any, taps: Taps) -> Callable[..., Any]:
@@ -224,27 +232,3 @@ def _making(original: Callable[..., Any], c10d: Any, taps: Taps) -> Callable[...
             recorder.ended(token)
 
     return uncompiled(make)
-
-
-_STORES = ("Store", "FileStore", "HashStore", "TCPStore", "PrefixStore")
-_GETTERS = ("get", "wait")
-_SETTERS = ("set", "add", "append", "compare_set", "multi_set")
-
-
-def _store_call(original: Callable[..., Any], operation: str, kind: Kind, taps: Taps) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = taps.recorder
-        if recorder is None or taps.seen.now:
-            return original(self, *args, **kwargs)
-        keys = args[0] if args else kwargs.get("key", kwargs.get("keys", ""))
-        shown = keys if isinstance(keys, str) else ", ".join(map(str, keys))
-        given = args[1] if len(args) > 1 and kind is Kind.STORE else kwargs.get("timeout")
-        timeout = given if given is not None else self.timeout
-        token = recorder.uses_store(operation, shown, kind, timeout.total_seconds())
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            recorder.ended(token)
-
-    return uncompiled(call)

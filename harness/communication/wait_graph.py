@@ -92,6 +92,7 @@ class _Graph:
     calls: CallsByRank
     until_s: float
     helped: bool = False
+    over: bool = False
     rows: Mapping[tuple[object, ...], Row] = field(init=False)
     messages: Messages = field(init=False)
 
@@ -101,12 +102,15 @@ class _Graph:
         self.messages = messages(self.calls)
 
 
-def prove(views: Sequence[RankView], until_s: float) -> tuple[Waiting, ...]:
+def prove(views: Sequence[RankView], until_s: float, *, over: bool = False) -> tuple[Waiting, ...]:
     """The ranks that can never move again, () where there are none.
 
     ``until_s`` is the test's deadline on the monotonic clock: a call that gives up before it is no proof.
+    ``over``: the test has come to it, so that nothing has helped that might have: no other thread of a rank,
+    no process that a rank has started, no timeout of a call's own.
     """
-    graph = _Graph({v.rank: v.calls for v in views}, until_s, helped=any(v.helped for v in views))
+    helped = not over and any(v.helped for v in views)
+    graph = _Graph({v.rank: v.calls for v in views}, until_s, helped, over)
     able = {view.rank for view in views if not view.settled}
     needs: dict[int, tuple[Call, _Need]] = {}
     for view in views:
@@ -137,8 +141,7 @@ def _closure(able: set[int], needs: Mapping[int, tuple[Call, _Need]]) -> set[int
 
 def _need(graph: _Graph, view: RankView, call: Call) -> _Need:
     s = call.signature
-    since = call.waiting_s or call.started_s
-    if call.threads > 1 or call.bounded or (s.timeout_s is not None and since + s.timeout_s <= graph.until_s):
+    if not graph.over and _may_be_ended(graph, call):
         return _Need(free=True)
     if s.kind is Kind.STORE:
         return _store_need(graph, view, call)
@@ -154,6 +157,12 @@ def _need(graph: _Graph, view: RankView, call: Call) -> _Need:
     if not row.missing() and _is_behind_a_difference(graph, call):
         return _Need(others)
     return _collective_need(view, call, row)
+
+
+def _may_be_ended(graph: _Graph, call: Call) -> bool:
+    """Whether a timeout or another thread of the rank may end a call before the test's deadline."""
+    since, timeout_s = call.waiting_s or call.started_s, call.signature.timeout_s
+    return call.threads > 1 or call.bounded or (timeout_s is not None and since + timeout_s <= graph.until_s)
 
 
 def _is_behind_a_difference(graph: _Graph, call: Call) -> bool:
@@ -190,7 +199,7 @@ def _message_need(graph: _Graph, view: RankView, call: Call) -> _Need:
     if s.members and not set(s.members) <= set(graph.calls):
         return _Need(free=True)
     if s.kind is Kind.SEND:
-        if s.backend not in _SEND_WAITS:
+        if s.backend not in _SEND_WAITS and not graph.over:
             return _Need(free=True)
         assert s.peer is not None
         channel = Channel(s.group_key, view.rank, s.peer, s.tag)
@@ -220,14 +229,31 @@ def _place_of(call: Call, calls: Sequence[Call]) -> int:
 
 def _store_need(graph: _Graph, view: RankView, call: Call) -> _Need:
     """Anybody may set the keys; what was set at any time may be them, under the name of a store around it."""
+    s = call.signature
+    others = _Need(tuple(rank for rank in graph.calls if rank != view.rank))
     if graph.helped:
         return _Need(free=True)
-    settings = (c for mine in graph.calls.values() for c in mine if c.kind is Kind.SETTING)
-    names = {name for c in settings for name in (c.signature.key, *c.signature.key.split(", "))}
-    whole = call.signature.key  # of several keys in a row, or of one with such a name
-    if _are_set((whole,), names) or _are_set(whole.split(", "), names):
-        return _Need(free=True)
-    return _Need(tuple(rank for rank in graph.calls if rank != view.rank))
+    if s.workers:
+        return _Need(free=True) if len(workers_of(graph.calls, call)) >= s.workers else others
+    names = {
+        name for mine in graph.calls.values() for c in mine if c.kind is Kind.SETTING for name in names_of(c)
+    }
+    keys = names_of(call)  # the whole first: several keys in a row, or one with such a name
+    return _Need(free=True) if _are_set(keys[:1], names) or _are_set(keys[1:], names) else others
+
+
+def workers_of(calls: CallsByRank, waiting: Call) -> list[Call]:
+    """The calls for which a store's barrier or server waits, its own included."""
+    mine = waiting.signature
+    found = (call for each in calls.values() for call in each if call.kind is Kind.STORE)
+    alike = (call for call in found if call.signature.operation == mine.operation)
+    return [c for c in alike if _may_be_one(names_of(c)[0], names_of(waiting)[0])]
+
+
+def names_of(call: Call) -> tuple[str, ...]:
+    """The names of a store's keys with what the store puts before them: as one name, and each by itself."""
+    s = call.signature
+    return (s.group + s.key, *(s.group + key for key in s.key.split(", ")))
 
 
 def _are_set(keys: Iterable[str], names: Collection[str]) -> bool:

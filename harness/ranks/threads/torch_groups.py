@@ -25,6 +25,7 @@ from torch.testing._internal.distributed import multi_threaded_pg as threaded
 
 from harness.communication import taps
 from harness.communication.arguments import METHODS, Arguments, of_method
+from harness.communication.python_groups import overrides
 from harness.communication.tap_state import Taps
 from harness.compiler_state import uncompiled
 from harness.ranks.threads.rank import ThreadOwner, current
@@ -188,8 +189,10 @@ def waiting_calls() -> Iterator[tuple[Any, str]]:
     """The functions in which ``torch.distributed`` waits for other ranks, in Python or just below."""
     yield dist.Work, "wait"
     for store in (dist.Store, dist.FileStore, dist.HashStore, dist.TCPStore, dist.PrefixStore):
-        yield from ((store, name) for name in ("get", "wait") if name in vars(store))
+        yield from ((store, name) for name in ("get", "wait", "barrier") if name in vars(store))
     yield dist.ProcessGroup, "monitored_barrier"
+    yield from overrides(dist.ProcessGroup, METHODS)  # groups of Python may wait wherever they like
+    yield from overrides(dist.Work, ("wait",))
     yield c10d, "_new_process_group_helper"
     from torch.distributed import _functional_collectives as functional
 

@@ -62,11 +62,11 @@ def making(number: int, members: tuple[int, ...], **fields: Any) -> Call:
     return call("new_group", 1, kind=Kind.MAKING, members=members, group=str(number), **fields)
 
 
-def waits_for_key(key: str = "key", **fields: Any) -> Call:
-    """A wait on a store."""
-    return call("store.get", kind=Kind.STORE, key=key, members=(), **fields)
+def waits_for_key(key: str = "key", prefix: str = "", **fields: Any) -> Call:
+    """A wait on a store, which may put a prefix before the key."""
+    return call("store.get", kind=Kind.STORE, key=key, members=(), group=prefix, **fields)
 
 
-def sets_key(key: str = "key") -> Call:
+def sets_key(key: str = "key", prefix: str = "") -> Call:
     """A key that was set."""
-    return call("store.set", kind=Kind.SETTING, key=key, members=(), state="ended")
+    return call("store.set", kind=Kind.SETTING, key=key, members=(), group=prefix, state="ended")

@@ -188,6 +188,45 @@ class RendezvousTest(unittest.TestCase):
         self.assertEqual(stuck([waits_for_key()]), [0])
         self.assertEqual(stuck(RankView(0, [waits_for_key()], helped=True), left()), [])
 
+    def test_prefixes(self) -> None:
+        """A key in a store with another prefix is another one, unless one of the prefixes may be longer."""
+        for prefix, known, expected in (
+            ("a/", "a/", []),
+            ("a/", "b/", [0]),
+            ("a/", "b/a/", []),
+            ("", "b/", []),
+        ):
+            with self.subTest(prefix=prefix, known=known):
+                ranks = ([waits_for_key("k", prefix=prefix)], left(sets_key("k", prefix=known)))
+                self.assertEqual(stuck(*ranks), expected)
+
+    def test_workers(self) -> None:
+        """What waits for a number of calls waits until as many have begun, by whomever."""
+        two, three = (
+            call("store.barrier", kind=Kind.STORE, key="k", group="", members=(), workers=n) for n in (2, 3)
+        )
+        self.assertEqual(stuck([two], [two]), [])
+        self.assertEqual(stuck([three], [three]), [0, 1])
+        self.assertEqual(stuck([three], busy()), [])
+        done = call("store.barrier", state="ended", kind=Kind.STORE, key="k", group="", members=())
+        self.assertEqual(stuck([two], left(done)), [])
+        self.assertEqual(stuck([two], left(replace(done, signature=waits_for_key("k").signature))), [0])
+
+    def test_over(self) -> None:
+        """When the test is over, nothing has helped that might have."""
+        for each, other in (
+            ([call(bounded=True)], left()),
+            ([call(threads=2)], left()),
+            ([call(timeout_s=50.0)], left()),
+            ([waits_for_key()], RankView(1, helped=True, settled=True)),
+            ([send(1, backend="mine")], left()),
+        ):
+            with self.subTest(call=str(each[0])):
+                views = [RankView(0, each), replace(other, rank=1), RankView(2, settled=True)]
+                views.append(RankView(3, settled=True))
+                self.assertEqual(prove(views, UNTIL_S), ())
+                self.assertEqual([w.rank for w in prove(views, UNTIL_S, over=True)], [0])
+
 
 CALLS = st.sampled_from(
     [

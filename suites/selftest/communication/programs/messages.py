@@ -67,7 +67,16 @@ def message_against_barrier(rank: int, world_size: int) -> None:
 # -- a message to nobody
 
 
-@bug(3, Kind.DEADLOCKED, "rank 1", "recv", "rank 0", "{waits}")
+@bug(
+    3,
+    Kind.DEADLOCKED,
+    "rank 0 sends to rank 2",
+    "{guilty}",
+    "rank 1 waits for a message of rank 0",
+    "{waits}",
+    guilty=[0],
+    modes=KEPT,
+)
 def sends_to_the_wrong_rank(rank: int, world_size: int) -> None:
     """Rank 0 sends to rank 2 what rank 1 expects."""
     tensor = torch.ones(4)
@@ -87,7 +96,15 @@ def tags_differ(rank: int, world_size: int) -> None:
         dist.recv(tensor, src=0, tag=8)  # waits
 
 
-@bug(3, Kind.DEADLOCKED, "rank 1", "recv", "rank 2", "{waits}")
+@bug(
+    3,
+    Kind.DEADLOCKED,
+    "rank 1 waits for a message of rank 2",
+    "{waits}",
+    "rank 0 sends it one",
+    "{guilty}",
+    guilty=[1],
+)
 def receives_from_the_wrong_rank(rank: int, world_size: int) -> None:
     """Rank 1 expects from rank 2 what rank 0 sends."""
     tensor = torch.ones(4)
@@ -95,6 +112,44 @@ def receives_from_the_wrong_rank(rank: int, world_size: int) -> None:
         dist.send(tensor, dst=1)  # guilty
     elif rank == 1:
         dist.recv(tensor, src=2)  # waits
+
+
+@bug(
+    4,
+    Kind.DEADLOCKED,
+    "rank 2 sends to rank 1",
+    "which receives nothing from it",
+    "rank 3 waits for a message of rank 2",
+    "{guilty}",
+    guilty=[2],
+)
+def batch_with_the_wrong_peer(rank: int, world_size: int) -> None:
+    """In a ring, rank 2 sends to the rank before it in place of the next one."""
+    following, before = (rank + 1) % world_size, (rank - 1) % world_size
+    exchange = [
+        dist.P2POp(dist.isend, torch.ones(2), before if rank == 2 else following),
+        dist.P2POp(dist.irecv, torch.zeros(2), before),
+    ]
+    for work in dist.batch_isend_irecv(exchange):  # guilty
+        work.wait()
+
+
+@bug(
+    4,
+    Kind.DEADLOCKED,
+    "rank 1 sends to rank 2",
+    "{guilty}",
+    "rank 3 waits for a message of rank 1",
+    "{waits}",
+    guilty=[1],
+)
+def group_rank_for_a_global_rank(rank: int, world_size: int) -> None:
+    """Rank 1 sends to the third rank of a group by its number in the group, which is another rank's."""
+    group = dist.new_group([1, 2, 3])
+    if rank == 1:
+        dist.send(torch.ones(2), dst=2, group=group)  # guilty
+    if rank == 3:
+        dist.recv(torch.ones(2), src=1, group=group)  # waits
 
 
 @bug(3, Kind.DEADLOCKED, "rank 0", "recv", "any", "{waits}")

@@ -205,6 +205,19 @@ def waits_in_c(rank: int, world_size: int) -> None:
     dist.broadcast(torch.ones(1), src=2)
 
 
+@bug(3, Kind.TIMED_OUT, "rank 0 waits in all_reduce #1", "{waits}", "ranks 1, 2 left the test", guilty=[0])
+def waits_in_a_thread(rank: int, world_size: int) -> None:
+    """Rank 0 joins a thread that calls a collective to which nobody comes."""
+
+    def reduce() -> None:
+        dist.all_reduce(torch.ones(1))  # waits
+
+    if rank == 0:
+        thread = threading.Thread(target=reduce)
+        thread.start()
+        thread.join()
+
+
 # -- different collectives at one place
 
 

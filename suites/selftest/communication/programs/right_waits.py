@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import threading
 import time
@@ -126,6 +127,24 @@ def key_that_an_own_thread_sets(rank: int, world_size: int) -> None:
         other.start()
         check.assertEqual(store.get("own"), b"1")
         other.join()
+
+
+@right(3, modes=KEPT)
+def server_that_comes_late(rank: int, world_size: int) -> None:
+    """Ranks 1 and 2 connect to a store that rank 0 begins to serve later, and rank 0 waits for them there."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = [bound.getsockname()[1]]
+        dist.broadcast_object_list(port, src=0)
+        if rank == 0:
+            time.sleep(SLOW_S)
+            listening = bound.detach()  # the store closes it
+            store = dist.TCPStore("127.0.0.1", port[0], world_size, True, master_listen_fd=listening)
+        else:
+            store = dist.TCPStore("127.0.0.1", port[0], world_size)
+        store.set(str(rank), "here")
+        store.wait([str(each) for each in range(world_size)])
+        dist.barrier()
 
 
 @right(2)

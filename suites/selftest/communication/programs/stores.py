@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import time
+from datetime import timedelta
 
 import torch.distributed as dist
 from torch.distributed.distributed_c10d import _get_default_store
@@ -49,6 +51,49 @@ def key_set_after_the_barrier(rank: int, world_size: int) -> None:
     dist.barrier()  # guilty
     if rank == 0:
         store.set("result", "1")
+
+
+@bug(
+    3,
+    Kind.DEADLOCKED,
+    "ranks 1, 2 wait in store.get('lr')",
+    "{waits}",
+    "it is 'cfg/lr', and rank 0 sets 'config/lr'",
+    "{guilty}",
+    modes=KEPT,
+)
+def prefixes_differ(rank: int, world_size: int) -> None:
+    """What rank 0 sets in a store with one prefix the others read in a store with another one."""
+    store = _get_default_store()
+    if rank == 0:
+        dist.PrefixStore("config", store).set("lr", "0.1")  # guilty
+    else:
+        dist.PrefixStore("cfg", store).get("lr")  # waits
+
+
+@bug(
+    3,
+    Kind.DEADLOCKED,
+    "ranks 1, 2 wait in TCPStore('localhost:",
+    "a server that nobody has started",
+    "{waits}",
+)
+def server_that_nobody_starts(rank: int, world_size: int) -> None:
+    """Ranks 1 and 2 connect to a store that rank 0 does not serve, for longer than their test's deadline."""
+    with socket.socket() as bound:  # a port at which nobody listens
+        bound.bind(("127.0.0.1", 0))
+        port = [bound.getsockname()[1]]
+        dist.broadcast_object_list(port, src=0)
+        if rank > 0:
+            dist.TCPStore("127.0.0.1", port[0], timeout=timedelta(hours=1))  # waits
+
+
+@bug(2, Kind.DEADLOCKED, "rank 0", "TCPStore('localhost:", "for 3 workers", "rank 1", "barrier #1", "{waits}")
+def server_that_waits_for_too_many(rank: int, world_size: int) -> None:
+    """Rank 0 serves a store for more ranks than there are."""
+    if rank == 0:
+        dist.TCPStore("127.0.0.1", 0, world_size + 1, True, timeout=timedelta(hours=1))  # waits
+    dist.barrier()
 
 
 @bug(2, Kind.TIMED_OUT, "rank 0", "{guilty}", guilty=[0])

@@ -10,6 +10,7 @@ from suites.selftest.communication.programs import (
     messages,
     modules,
     ordering,
+    python_groups,
     right_waits,
     right_work,
     stores,
@@ -18,7 +19,7 @@ from suites.selftest.communication.programs.program import Table, by_name
 
 _TABLES: tuple[Table, ...] = (
     *(ordering.TABLE, groups.TABLE, messages.TABLE, stores.TABLE, modules.TABLE),
-    *(arguments.TABLE, compiled.TABLE, buffers.TABLE),
+    *(arguments.TABLE, compiled.TABLE, buffers.TABLE, python_groups.TABLE),
     *(right_waits.TABLE, right_work.TABLE),
 )
 PROGRAMS = by_name(*_TABLES)
