@@ -28,7 +28,7 @@ class Base:
 
 
 class OverridesTest(unittest.TestCase):
-    """``overrides`` and ``on_each_subclass``."""
+    """Which methods ``overrides`` finds, and ``on_each_subclass`` wraps."""
 
     def test_overrides(self) -> None:
         """A subclass's own methods of those names are found, at any depth; those of the harness are not."""
@@ -39,7 +39,7 @@ class OverridesTest(unittest.TestCase):
 
         class Grandchild(Child):
             def recv(self) -> None:
-                """Receives nothing."""
+                """Receives no message at all."""
 
             send = 5  # type: ignore[assignment]  # no method
 
@@ -65,7 +65,7 @@ class OverridesTest(unittest.TestCase):
 
         class Made(Base, tag="given"):
             def send(self) -> None:
-                """Sends nothing."""
+                """Sends no message at all."""
 
             def other(self) -> None:
                 """Has another name."""

@@ -63,7 +63,7 @@ class MisdirectedTest(unittest.TestCase):
 
 
 class TagsTest(unittest.TestCase):
-    """``tags_differ``."""
+    """``tags_differ``: a message with another tag than the one that is expected."""
 
     def test_both_tags(self) -> None:
         """A send and a receive between two ranks with other tags are told together."""
