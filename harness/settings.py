@@ -42,6 +42,7 @@ SEED = 1234
 LARGEST_SEED = 2**32 - 1
 
 LAUNCHERS = ("forkserver", "spawn", "external")
+TOO_FEW_RANKS = ("error", "skip")
 RANK_OUTPUTS = ("capture", "stream", "raw")
 COMM_CHECKS = ("off", "warn", "error", "values")
 RANK_MODES = ("fresh", "pooled", "threads", "local")
@@ -64,6 +65,7 @@ class EnvVar:
     SEED = "HARNESS_SEED"
     LAUNCHER = "HARNESS_LAUNCHER"
     RANKS = "HARNESS_RANKS"
+    TOO_FEW_RANKS = "HARNESS_TOO_FEW_RANKS"
     RANK_OUTPUT = "HARNESS_RANK_OUTPUT"
     STRICT = "HARNESS_STRICT"
     COMM_CHECK = "HARNESS_COMM_CHECK"
@@ -123,6 +125,11 @@ VARIABLES = (
         "how ranks start; unset: the fastest that is safe here",
     ),
     Variable(EnvVar.RANKS, "|".join(RANK_MODES), "what ranks are, where the class allows it"),
+    Variable(
+        EnvVar.TOO_FEW_RANKS,
+        "|".join(TOO_FEW_RANKS),
+        "what a test becomes that asks for more ranks than somebody else has started; default error",
+    ),
     Variable(
         EnvVar.RANK_OUTPUT,
         "|".join(RANK_OUTPUTS),
@@ -195,6 +202,7 @@ VERDICT_VARIABLES = (
     EnvVar.SEED,
     EnvVar.LAUNCHER,
     EnvVar.RANKS,
+    EnvVar.TOO_FEW_RANKS,
     EnvVar.STRICT,
     EnvVar.COMM_CHECK,
     EnvVar.GRACE,
@@ -222,7 +230,8 @@ class Settings:
     ``launcher`` None means the fastest launcher that is safe here, ``ranks`` None the rank mode of the test's
     class, ``examples`` None a small, fixed number for each property test. ``comm_check`` "" means errors for
     arguments that differ between ranks and warnings for the rest. ``pdb_rank`` is the rank that has the
-    terminal; no deadline or grace applies while it is set. ``backend``, ``device`` and ``plugin`` choose the
+    terminal; no deadline or grace applies while it is set. ``too_few_ranks`` is what a test becomes that asks
+    for more ranks than somebody else has started. ``backend``, ``device`` and ``plugin`` choose the
     target that is tested (``harness.targets``); where all are None, it is gloo on the CPU. ``conformance`` is
     the directory in which tests record the cells that they try, None where they record none.
     """
@@ -231,6 +240,7 @@ class Settings:
     seed: int = SEED
     launcher: str | None = None
     ranks: str | None = None
+    too_few_ranks: str = "error"
     rank_output: str = "capture"
     strict: bool = False
     comm_check: str = ""
@@ -264,6 +274,7 @@ class Settings:
             seed=read(EnvVar.SEED, _seed, SEED),
             launcher=read(EnvVar.LAUNCHER, _one_of(LAUNCHERS), None),
             ranks=read(EnvVar.RANKS, _one_of(RANK_MODES), None),
+            too_few_ranks=read(EnvVar.TOO_FEW_RANKS, _one_of(TOO_FEW_RANKS), "error"),
             rank_output=read(EnvVar.RANK_OUTPUT, _one_of(RANK_OUTPUTS), "capture"),
             strict=read(EnvVar.STRICT, _one_of(("0", "1")), "0") == "1",
             comm_check=read(EnvVar.COMM_CHECK, _one_of(COMM_CHECKS), ""),
@@ -303,6 +314,7 @@ class Settings:
             EnvVar.SEED: str(self.seed),
             EnvVar.LAUNCHER: self.launcher or "",
             EnvVar.RANKS: self.ranks or "",
+            EnvVar.TOO_FEW_RANKS: self.too_few_ranks,
             EnvVar.RANK_OUTPUT: self.rank_output,
             EnvVar.STRICT: "1" if self.strict else "0",
             EnvVar.COMM_CHECK: self.comm_check,

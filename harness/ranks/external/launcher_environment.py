@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ SOURCES = (
     ("SLURM_PROCID", "SLURM_NTASKS"),
 )
 _LARGEST_PORT = 65535
+# The ports of Slurm steps: below those that systems give to outgoing connections. One job may have some
+# steps.
+_FIRST_PORT, _PORTS, _STEPS = 15000, 15000, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,19 @@ def launcher_environment(environ: Mapping[str, str]) -> LauncherEnvironment:
             f"{EnvVar.WORLD_SIZE}={environ[EnvVar.WORLD_SIZE]} contradicts {source[1]}={size}: "
             "unset it, or set RANK too"
         )
+    host, port = _address(environ)
+    agent_store = environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    restarts = environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return LauncherEnvironment(rank, size, host, port, agent_store, restarts)
+
+
+def _address(environ: Mapping[str, str]) -> tuple[str, int]:
+    """The store's host and port: the variables', else those that follow from a Slurm step."""
     host = environ.get("MASTER_ADDR", "")
+    if not host and not environ.get("MASTER_PORT"):
+        step = slurm_address(environ)
+        if step is not None:
+            return step
     if not host:
         raise UsageError(
             f"{EnvVar.LAUNCHER}=external needs MASTER_ADDR and MASTER_PORT: rank 0's host and a free "
@@ -65,9 +81,29 @@ def launcher_environment(environ: Mapping[str, str]) -> LauncherEnvironment:
     port = _whole(environ, "MASTER_PORT")
     if not 0 < port <= _LARGEST_PORT:
         raise UsageError(f"MASTER_PORT={port}: write a port from 1 to {_LARGEST_PORT}")
-    agent_store = environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    restarts = environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return LauncherEnvironment(rank, size, host, port, agent_store, restarts)
+    return host, port
+
+
+def slurm_address(environ: Mapping[str, str]) -> tuple[str, int] | None:
+    """The first host of the step that srun has started, where rank 0 runs, and a port by the step's number.
+
+    None where no srun has started this process. Steps of one job have different ports.
+    """
+    host = first_host(environ.get("SLURM_STEP_NODELIST", ""))
+    numbers = [environ.get(name, "") for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")]
+    if host is None or not all(number.isascii() and number.isdigit() for number in numbers):
+        return None
+    job, step = map(int, numbers)
+    return host, _FIRST_PORT + (job * _STEPS + step) % _PORTS
+
+
+def first_host(nodes: str) -> str | None:
+    """The first host of a list as Slurm writes it.
+
+    ``tn[03-07,09]`` is tn03 to tn07 and tn09; None for none.
+    """
+    match = re.match(r"([^\[,]+)(?:\[(\d+)[^\]]*\])?([^,]*)", nodes)
+    return "".join(part or "" for part in match.groups()) if match else None
 
 
 def _whole(environ: Mapping[str, str], name: str) -> int:

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import sys
 import unittest
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness import environment
@@ -20,22 +21,39 @@ from harness.merging import DEFAULT_RULES, MergeRules, merge
 from harness.outcomes import ErrorInfo, RankOutcome, Status, describe
 from harness.ranks.deadlines import Limits
 from harness.ranks.direct_channel import DirectChannel
-from harness.ranks.external import rank_set
+from harness.ranks.external import rank_set, watchdog
+from harness.ranks.external.held_report import HeldReport, hold, settle
 from harness.ranks.external.rank import InProcessRank, clean_up
 from harness.ranks.external.supervisor import ExternalSupervisor
+from harness.ranks.external.termination import Termination, announce, not_run_lines, number_of
+from harness.ranks.external.unittest_run import UnittestRun, around
 from harness.ranks.job import Job, JobResult
 from harness.ranks.rank_class import class_of_rank
 from harness.report.failure import failure_text
 from harness.settings import Settings
 from harness.system import originals
+from harness.system.per_process import PerProcess
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
 
-def own_rank_set() -> rank_set.ExternalRankSet:
-    """This process's rank set; UsageError or LaunchError where no external launcher started it."""
+def own_rank_set(run: UnittestRun | None = None) -> rank_set.ExternalRankSet:
+    """This process's rank set; ``run`` is what unittest runs here.
+
+    UsageError or LaunchError where no external launcher started it, or it cannot work with the others.
+    """
     settings = environment.settings()
-    return rank_set.own_rank_set(environment.environment(), settings.deadline_s(), settings.exit_grace_s)
+    return rank_set.own_rank_set(environment.environment(), settings.deadline_s(), settings.exit_grace_s, run)
+
+
+@dataclass(slots=True)
+class _OwnTermination:
+    """This process's ear for SIGTERM, None while it has none."""
+
+    made: Termination | None = None
+
+
+_termination = PerProcess(_OwnTermination)
 
 
 class ExternalRanks:
@@ -47,9 +65,15 @@ class ExternalRanks:
     processes: Sequence[Any] = ()
 
     def __init__(self, job: Job) -> None:
-        """LaunchError where too few ranks were started, or one of them is lost."""
+        """LaunchError where too few ranks were started, or one of them is lost.
+
+        SkipTest where too few were started, and the settings want that.
+        """
         self._job = job
         self._rank_set = own_rank_set()
+        started = self._rank_set.launched.world_size
+        if job.settings.too_few_ranks == "skip" and job.request.world_size > started:
+            raise unittest.SkipTest(f"needs {job.request.world_size} ranks, and {started} were started")
         self._rank_set.require(job.request.world_size)
 
     def join(self, rules: MergeRules) -> JobResult:
@@ -58,9 +82,14 @@ class ExternalRanks:
         What the case's ``setUp`` has patched is so in the rank, and again afterwards.
         """
         patches = originals.restore()
+        termination = _termination.get().made
         try:
+            if termination is not None:
+                termination.supervised = True
             return self._join(rules, patches)
         finally:
+            if termination is not None:
+                termination.supervised = False
             originals.apply(patches)
 
     def _join(self, rules: MergeRules, patches: tuple[originals.Patch, ...]) -> JobResult:
@@ -80,7 +109,9 @@ class ExternalRanks:
     def _run(self, own: InProcessRank, log: rank_set.OutcomeLog, listener: ExternalSupervisor) -> RankOutcome:
         """Runs this process's rank, until its process groups are destroyed."""
         try:
+            watchdog.arm(Limits.of(self._job.settings, self._job.timeout_s).timeout_s)
             outcome = own.run()
+            watchdog.disarm()
             _say(log, outcome, listener)
             if not own.interrupted:
                 listener.released.wait()
@@ -120,7 +151,9 @@ def _listener(
     """Makes and starts a test's ``ExternalSupervisor``."""
     end = functools.partial(_end_process, ours, test_id, settings.exit_grace_s, own)
     limits = Limits.of(settings, timeout_s, no_grace_in_debugger=True)
-    made = ExternalSupervisor(log, ours.launched.rank, world_size, limits, own, end, rules)
+    made = ExternalSupervisor(
+        log, ours.launched.rank, world_size, limits, own, end, rules, ours.over, watchdog.arm
+    )
     made.start()
     return made
 
@@ -161,17 +194,27 @@ def _end_process(
     It first waits up to ``within_s`` seconds for the other processes to finish, which the launcher may end
     together with this one.
     """
+    watchdog.disarm()  # it is this thread that has come to end it
     known = listener.watch.outcomes
     silent = [] if own is None or own.rank in {o.rank for o in known} else [own.stuck()]
-    print(
+    lines = [
         failure_text(test_id, merge([*known, *silent]), rerun="", seed=None),
         f"harness: rank {ours.launched.rank} hangs in this test, or in its process groups: its process ends",
-        sep="\n",
-        file=sys.stderr,
-        flush=True,
-    )
+        *_not_run(ours),
+    ]
+    print("\n".join(lines), file=sys.stderr, flush=True)
     ours.leave(within_s)
     os._exit(1)
+
+
+def _not_run(ours: rank_set.ExternalRankSet) -> list[str]:
+    """Lines with the names of the tests that this process will not run; none where they are named already."""
+    termination = _termination.get().made
+    tests = termination.run.tests[1:] if termination is not None else ()
+    told = (
+        termination is not None and termination.came.is_set() and (ours.launched.rank == 0 or not ours.speaks)
+    )
+    return [] if told or not tests else [f"harness: {number_of(tests)} after this one", *not_run_lines(tests)]
 
 
 def begun(case: unittest.TestCase) -> int:
@@ -180,7 +223,31 @@ def begun(case: unittest.TestCase) -> int:
     Joins the rank set first where that has not been done: it has to be done before ``setUp`` changes the
     variables that hold this process's rank.
     """
-    return own_rank_set().times(case.id())
+    run = around(case, sys._getframe(1))
+    ours = own_rank_set(run)
+    kept = _termination.get()
+    if kept.made is None:
+        kept.made = _prepare(ours, run)
+    kept.made.run = run
+    return ours.times(case.id())
+
+
+def _prepare(ours: rank_set.ExternalRankSet, run: UnittestRun) -> Termination:
+    """What this process does once, before its first test: it listens for SIGTERM, and holds its report."""
+    rank = ours.launched.rank
+    made = Termination(functools.partial(announce, rank), ours.over)
+    made.listen()
+    held = hold(run.result) if rank else None
+    if held is not None and run.result is not None:
+        atexit.register(_settle, ours, held, run.result)
+    return made
+
+
+def _settle(ours: rank_set.ExternalRankSet, held: HeldReport, result: unittest.TestResult) -> None:
+    """At the end of a process other than rank 0's: shows its report, or a line in its place."""
+    settle(held, result, ours.launched.rank, ours.begun, speaks=ours.speaks)
+    if ours.over.is_set() and ours.speaks:
+        print(*_not_run(ours), sep="\n", file=sys.stderr, flush=True)
 
 
 def report_skip_if_not_run(case: Any, times: int) -> None:

@@ -2,6 +2,7 @@
 
     process r, owned by its launcher                       the store, at MASTER_ADDR:MASTER_PORT
       join, and wait for the other ranks <---------------> here/<rank>
+      say what it is; rank 0 compares all ---------------> arrival/<rank>, refusal
       run the test's method as rank r, in this process
       append the rank's outcome to the test's log -------> log of the test
       read the log until it has every rank's outcome <----
@@ -28,21 +29,25 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
 import shutil
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 
 from harness.errors import HarnessError, LaunchError
 from harness.outcomes import RankOutcome, ranks_text
 from harness.protocol import Lost, Report, decode, encode
+from harness.ranks.external import arrival
 from harness.ranks.external.deadlock_watch import ExternalDeadlockWatch
 from harness.ranks.external.launcher_environment import LauncherEnvironment, launcher_environment
+from harness.ranks.external.unittest_run import UnittestRun
 from harness.settings import LONGEST_S
 from harness.system.per_process import PerProcess
 
@@ -86,10 +91,15 @@ class OutcomeLog:
         while self._writer.compare_set(f"{self._key}/{number}", "", word) != word.encode():
             number += 1
 
-    def read(self, number: int, timeout_s: float) -> LoggedOutcome | None:
-        """The outcome at that place of the log, from 0; None where ``timeout_s`` seconds pass without."""
+    def read(
+        self, number: int, timeout_s: float, wake: threading.Event | None = None
+    ) -> LoggedOutcome | None:
+        """The outcome at that place of the log, from 0; None where ``timeout_s`` seconds pass without.
+
+        None also where ``wake`` is set in the meantime.
+        """
         key = f"{self._key}/{number}"
-        if not _asked_for(self._reader, key, timeout_s):
+        if not _asked_for(self._reader, key, timeout_s, wake):
             return None
         message = decode(self._reader.get(key))
         assert isinstance(message, Report | Lost), message
@@ -118,14 +128,16 @@ def _there(store: Any, key: str, timeout_s: float) -> bool:
     return True
 
 
-def _asked_for(store: Any, key: str, timeout_s: float) -> bool:
-    """Does the same as ``_there``, but by polling: torch prints a warning for each wait without success."""
-    begun = monotonic()
+def _asked_for(store: Any, key: str, timeout_s: float, wake: threading.Event | None = None) -> bool:
+    """Does the same as ``_there``, but by polling: torch prints a warning for each wait without success.
+
+    An event that is set ends it.
+    """
+    begun, wake = monotonic(), wake or threading.Event()
     while not store.check([key]):
         waited = monotonic() - begun
-        if waited >= timeout_s:
-            return False
-        sleep(min(max(waited * ASK_AGAIN_AFTER, ASK_SOONEST_S), ASK_LATEST_S))
+        if waited >= timeout_s or wake.wait(min(max(waited * ASK_AGAIN_AFTER, ASK_SOONEST_S), ASK_LATEST_S)):
+            return bool(store.check([key]))
     return True
 
 
@@ -133,19 +145,26 @@ class ExternalRankSet:
     """All ranks of a run, as this process sees them, and its connections to their store.
 
     The process that hosts the store owns it, and rank 0 owns the directory of rendezvous files. ``lost`` maps
-    the ranks that will take part in no further test to the test in which they were lost.
+    the ranks that will take part in no further test to the test in which they were lost. ``over`` is set when
+    the launcher ends the job: nobody is waited for any more.
     """
 
-    def __init__(self, where: LauncherEnvironment, timeout_s: float) -> None:
-        """Joins, and waits ``timeout_s`` seconds for all other ranks; LaunchError where one is missing."""
+    def __init__(self, where: LauncherEnvironment, timeout_s: float, run: UnittestRun | None = None) -> None:
+        """Joins, and waits ``timeout_s`` seconds for all other ranks; ``run`` is what unittest runs here.
+
+        LaunchError where one of them is missing, or where they cannot run tests together.
+        """
         self.launched = where
         self.lost: dict[int, str] = {}
+        self.over = threading.Event()
         self._owner = os.getpid()
         self._times: dict[str, int] = {}
+        self._gone = False
         self._directory = ""
         try:
             self._clients = [self._connected(where, timeout_s, host) for host in (True, False)]
             self._come(timeout_s)
+            self._compare(run or UnittestRun(), timeout_s)
         except RuntimeError as error:
             if isinstance(error, HarnessError):
                 raise
@@ -180,7 +199,11 @@ class ExternalRankSet:
         self._writer, self._reader = (PrefixStore(f"{base}/{turn}", client) for client in self._clients)
         if own == 0:
             self._directory = tempfile.mkdtemp(prefix="harness-external-")
+            token = secrets.token_hex()
+            with open(os.path.join(self._directory, arrival.TOKEN), "w", encoding="utf-8") as stream:
+                stream.write(token)
             self._writer.set("directory", self._directory)
+            self._writer.set("token", token)
         self._writer.set(f"here/{own}", "")
         absent = [r for r in self.all_ranks if not _there(self._writer, f"here/{r}", until - monotonic())]
         gave_up = [r for r in self.all_ranks if r not in absent and self._writer.get(f"here/{r}")]
@@ -193,6 +216,32 @@ class ExternalRankSet:
                 f"{who}: rank {own} of {self.launched.world_size} waited {timeout_s:g} s at {where}"
             )
         self._directory = self._writer.get("directory").decode()
+
+    def _compare(self, run: UnittestRun, timeout_s: float) -> None:
+        """Says what this process is, and hears from rank 0 whether all can run tests together."""
+        own, until = self.launched.rank, monotonic() + timeout_s
+        token = self._writer.get("token").decode()
+        told = arrival.own_arrival(own, run, self._directory, token)
+        self._writer.set(f"arrival/{own}", arrival.to_text(told))
+        if own == 0:
+            keys = [f"arrival/{rank}" for rank in self.all_ranks]
+            silent = [
+                rank for rank in self.all_ranks if not _there(self._writer, keys[rank], until - monotonic())
+            ]
+            refusal = f"{ranks_text(silent)} went away" if silent else self._refusal(keys)
+            self._writer.set("refusal", refusal)
+        elif not _there(self._writer, "refusal", until - monotonic()):
+            raise LaunchError(
+                f"rank 0 went away: rank {own} waited {timeout_s:g} s at {self.launched.address}"
+            )
+        refusal = self._writer.get("refusal").decode()
+        if refusal:
+            self._remove_directory()
+            raise LaunchError(refusal)
+
+    def _refusal(self, keys: Sequence[str]) -> str:
+        arrivals = [arrival.from_text(self._writer.get(key).decode()) for key in keys]
+        return arrival.refusal(arrivals, self._directory) or ""
 
     @property
     def all_ranks(self) -> range:
@@ -215,10 +264,24 @@ class ExternalRankSet:
 
     def store_gone(self, error: BaseException) -> LaunchError:
         """The LaunchError for an error of the store after all ranks had joined."""
+        self._gone = True
         return LaunchError(
             f"no word from the other ranks: the store at {self.launched.address} is gone, and "
             f"probably the process that hosts it ({first_line(error)})"
         )
+
+    @property
+    def begun(self) -> Collection[str]:
+        """The ids of the tests on ranks that this process has begun."""
+        return self._times.keys()
+
+    @property
+    def speaks(self) -> bool:
+        """Whether this rank reports for all.
+
+        It is rank 0, or all ranks below it are lost, or the store is gone.
+        """
+        return self._gone or all(rank in self.lost for rank in range(self.launched.rank))
 
     def times(self, test_id: str) -> int:
         """How often this process has begun that test."""
@@ -271,7 +334,7 @@ class ExternalRankSet:
     def _await(self, what: str, until: float) -> None:
         for rank in self.all_ranks:
             if rank not in self.lost:
-                _there(self._writer, f"{what}/{rank}", until - monotonic())
+                _asked_for(self._writer, f"{what}/{rank}", until - monotonic(), self.over)
 
     def _remove_directory(self) -> None:
         if self.launched.rank == 0:
@@ -294,8 +357,10 @@ class _OwnRankSet:
 _kept = PerProcess(_OwnRankSet)
 
 
-def own_rank_set(environ: Mapping[str, str], timeout_s: float, leave_within_s: float) -> ExternalRankSet:
-    """This process's rank set, which the first call joins with the variables of ``environ``.
+def own_rank_set(
+    environ: Mapping[str, str], timeout_s: float, leave_within_s: float, run: UnittestRun | None = None
+) -> ExternalRankSet:
+    """This process's rank set, which the first call joins with the variables of ``environ``, for the ``run``.
 
     Joining takes at most ``timeout_s`` seconds; at its end the process waits up to ``leave_within_s`` seconds
     for the other ranks. UsageError or LaunchError where joining fails, the same at each call.
@@ -305,7 +370,7 @@ def own_rank_set(environ: Mapping[str, str], timeout_s: float, leave_within_s: f
         raise kept.failure.with_traceback(None)
     if kept.made is None:
         try:
-            kept.made = ExternalRankSet(launcher_environment(environ), timeout_s)
+            kept.made = ExternalRankSet(launcher_environment(environ), timeout_s, run)
         except HarnessError as failure:
             kept.failure = failure
             raise

@@ -6,6 +6,8 @@
     stop the own rank --CLOSE_S--> release groups --UNWIND_S--> end the own process
       --DECLARE_LOST_S--> declare the silent ranks lost
 
+Where the launcher ends the job, it gives up at once, and the steps take a part of a second together.
+
 All listeners read the same outcomes in the same order, and only a rank's first outcome counts; so it matters
 neither which listener declares a rank lost, nor that listeners start to wait at different times.
 """
@@ -38,16 +40,20 @@ UNWIND_S = 1.0
 # One that has not begun the test yet, on a busy machine say, is silent too, and nothing can replace it for
 # the tests that follow. So the wait is long; only where a process was killed does a verdict come that late.
 DECLARE_LOST_S = 10.0
-assert CLOSE_S < UNWIND_S < DECLARE_LOST_S
+LADDER = (CLOSE_S, UNWIND_S, DECLARE_LOST_S)
+# The same where the launcher has sent SIGTERM: mpirun sends SIGKILL a second later.
+LAST_LADDER = (0.0, 0.3, 0.5)
+assert sorted(LADDER) == list(LADDER) and sorted(LAST_LADDER) == list(LAST_LADDER)
 
 
 class ExternalSupervisor(threading.Thread):
     """Reads the outcomes of one test's ranks, from ``start`` until each rank has one.
 
     ``rank`` is this process's; ``own`` is None where the test does not need it. ``end_process`` is called
-    with this listener where the own test, or its process groups, can be ended in no other way. ``released``
-    is set when no rank needs the own rank's groups any more; the thread that runs the test sets ``cleaned``
-    when they are destroyed. ``failure`` is the error that ended the listening, if there was one.
+    with this listener where the own test, or its process groups, can be ended in no other way. ``over`` is
+    set when the launcher ends the job. ``released`` is set when no rank needs the own rank's groups any more;
+    the thread that runs the test sets ``cleaned`` when they are destroyed. ``failure`` is the error that
+    ended the listening, if there was one.
     """
 
     def __init__(
@@ -59,6 +65,8 @@ class ExternalSupervisor(threading.Thread):
         own: InProcessRank | None,
         end_process: Callable[[ExternalSupervisor], object],
         rules: MergeRules = DEFAULT_RULES,
+        over: threading.Event | None = None,
+        had_turn: Callable[[float], object] = lambda seconds: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(name="harness: listens to the ranks", daemon=True)
@@ -72,6 +80,9 @@ class ExternalSupervisor(threading.Thread):
         self._end_process = end_process
         self._rules = rules
         self._clock = clock
+        self._over = over or threading.Event()
+        self._had_turn = had_turn
+        self._ladder = LADDER
         self._silent = set(range(world_size))
         self._words: list[RankOutcome] = []
         self._read = 0
@@ -104,6 +115,10 @@ class ExternalSupervisor(threading.Thread):
     def _step(self) -> None:
         """Reads one outcome, or does what is due when there is none in time."""
         now = self._clock()
+        if self._over.is_set() and self._ladder is not LAST_LADDER:
+            self._ladder = LAST_LADDER
+            self._give_up(EndReason.INTERRUPT)
+            return
         if self._why is None:
             step = decide(self._view, self._limits, now)
             if step.action is not Action.WAIT:
@@ -113,7 +128,8 @@ class ExternalSupervisor(threading.Thread):
             until = step.until
         else:
             until = self._due(now)
-        word = self._log.read(self._read, min(until, self._look_at) - now)
+        wake = self._over if self._ladder is LADDER else None
+        word = self._log.read(self._read, min(until, self._look_at) - now, wake)
         if word is not None:
             self._read += 1
             self._note(word)
@@ -152,13 +168,15 @@ class ExternalSupervisor(threading.Thread):
 
     def _give_up(self, why: EndReason) -> None:
         self._why, self._gave_up = why, self._clock()
+        if self._own is not None and not self._own.done.is_set():
+            self._had_turn(self._ladder[-1] + self._limits.exit_grace_s)
         if self._own is not None and self._own.rank in self._silent:
             stuck = self._own.rank in self._deadlocked
             self._own.stop(Status.DEADLOCKED if stuck else ended_as(why) or Status.ENDED)
 
     def _due(self, now: float) -> float:
         """Does what is due since silent ranks were given up; returns when the next thing is due."""
-        close, unwind, last = (self._gave_up + after for after in (CLOSE_S, UNWIND_S, DECLARE_LOST_S))
+        close, unwind, last = (self._gave_up + after for after in self._ladder)
         if now >= close:
             self.released.set()
         if now >= unwind and not self._stuck and self._own is not None and not self._own.done.is_set():
@@ -170,7 +188,11 @@ class ExternalSupervisor(threading.Thread):
 
     def _declare_lost(self) -> None:
         assert self._why is not None
-        when = {EndReason.TIMEOUT: "by the deadline", EndReason.FAILURE: "after another rank had failed"}
+        when = {
+            EndReason.TIMEOUT: "by the deadline",
+            EndReason.FAILURE: "after another rank had failed",
+            EndReason.INTERRUPT: "when the launcher ended the job (SIGTERM)",
+        }
         for rank in sorted(self._silent):
             note = f"no word from it {when.get(self._why, 'after another rank had skipped')}"
             self._log.append(
@@ -183,11 +205,13 @@ class ExternalSupervisor(threading.Thread):
         It is over already unless the store failed or other ranks declared this one lost. It gets the grace
         that follows a failure, and is then stopped.
         """
-        if not self._stuck and not own.done.wait(_bounded(self._limits.grace_s)):
+        over = self._ladder is LAST_LADDER
+        if not self._stuck and not own.done.wait(0 if over else _bounded(self._limits.grace_s)):
             own.stop(Status.ENDED)
             self._stuck = not own.done.wait(UNWIND_S)
         self.released.set()
-        if self._stuck or not self.cleaned.wait(_bounded(self._limits.exit_grace_s)):
+        exit_grace_s = UNWIND_S if over else _bounded(self._limits.exit_grace_s)
+        if self._stuck or not self.cleaned.wait(exit_grace_s):
             self._end_process(self)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -181,6 +182,19 @@ class Two(DistributedTestBase):
     @timeout(SHORT_S)
     def test_on_0_only(self) -> None:
         """Rank 1 is not given this test."""
+
+    def test_dies(self) -> None:
+        """The rank that DIES names dies while the other waits for it, in C."""
+        self.create_pg("cpu")
+        if str(self.rank) == os.environ["DIES"]:
+            os._exit(3)
+        dist.barrier()
+
+    @timeout(SHORT_S)
+    def test_holds_the_lock_on_1(self) -> None:
+        """Rank 1 waits in C without giving the interpreter's lock away; the other is done."""
+        if self.rank == 1:
+            ctypes.PyDLL(None).sleep(100000)
 
     def test_meets_nobody(self) -> None:
         """Runs on a rank whose peers are elsewhere."""

@@ -5,7 +5,11 @@ from __future__ import annotations
 import unittest
 
 from harness.errors import UsageError
-from harness.ranks.external.launcher_environment import LauncherEnvironment, launcher_environment
+from harness.ranks.external.launcher_environment import (
+    LauncherEnvironment,
+    first_host,
+    launcher_environment,
+)
 from harness.runner.invocation import resolve
 from harness.runner.options import parse
 
@@ -39,6 +43,35 @@ class PlaceTest(unittest.TestCase):
         self.assertEqual(
             found, LauncherEnvironment(0, 1, "node1", 29500, agent_store=True, restart_count="2")
         )
+
+    def test_slurm_step(self) -> None:
+        """A step that srun has started needs no address: it is on its first host, at a port of its own."""
+        rank = {"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}
+        step = {**rank, "SLURM_STEP_NODELIST": "tn[03-05,9]", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}
+        ports = set()
+        for job, number in (("7", "0"), ("7", "1"), ("8", "0"), ("123456789", "3")):
+            found = launcher_environment({**step, "SLURM_JOB_ID": job, "SLURM_STEP_ID": number})
+            self.assertEqual(found.master_addr, "tn03")
+            self.assertTrue(1024 < found.master_port < 32768, found)
+            ports.add(found.master_port)
+        self.assertEqual(len(ports), 4)
+        self.assertEqual(launcher_environment({**step, **HOST}).address, "node1:29500")
+        for missing in ("SLURM_STEP_NODELIST", "SLURM_STEP_ID"):  # a batch script, which srun did not start
+            with self.subTest(missing), self.assertRaisesRegex(UsageError, "MASTER_ADDR"):
+                launcher_environment({**step, missing: ""})
+
+    def test_first_host(self) -> None:
+        """The first host of a list in Slurm's form."""
+        for nodes, host in (
+            ("tn1", "tn1"),
+            ("tn[1-2]", "tn1"),
+            ("tn[08,10-12],x3", "tn08"),
+            ("a,b", "a"),
+            ("rack[2-3]n", "rack2n"),
+            ("", None),
+        ):
+            with self.subTest(nodes):
+                self.assertEqual(first_host(nodes), host)
 
     def test_nonsense(self) -> None:
         """Missing or contradictory variables are an error of one line that names the variable."""

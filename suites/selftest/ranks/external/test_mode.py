@@ -214,22 +214,49 @@ class LostTest(unittest.TestCase):
 class TorchrunTest(unittest.TestCase):
     """Ranks that the real torchrun starts."""
 
-    def test_verdicts(self) -> None:
-        """Both processes print their verdicts before torchrun ends them because one has failed."""
+    def torchrun(self, *names: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Runs tests of ``BODIES`` on two ranks, by unittest."""
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-        names = [f"{BODIES}.Two.{name}" for name in ("test_sum", "test_fails")]
-        done = subprocess.run(
-            [*command, "-m", "unittest", *names],
-            env={**os.environ, "HARNESS_LAUNCHER": "external", "OMP_NUM_THREADS": "1"},
+        return subprocess.run(
+            [*command, "-m", "unittest", *(f"{BODIES}.{name}" for name in names)],
+            env={**os.environ, "HARNESS_LAUNCHER": "external", "OMP_NUM_THREADS": "1", **environ},
             cwd=ROOT,
             capture_output=True,
             text=True,
             timeout=LONG_S,
             check=False,
         )
+
+    def test_verdicts(self) -> None:
+        """Rank 0 prints the verdicts, once, and rank 1 a line; tests that need more ranks skip if wanted."""
+        names = ("Two.test_sum", "Two.test_fails", "Nine.test_never")
+        done = self.torchrun(*names, HARNESS_TOO_FEW_RANKS="skip")
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertEqual(done.stderr.count("cause: rank 0 failed: AssertionError"), 2, done.stderr)
-        self.assertEqual(done.stderr.count("FAILED (failures=1)"), 2, done.stderr)
+        self.assertEqual(done.stderr.count("cause: rank 0 failed: AssertionError"), 1, done.stderr)
+        self.assertEqual(done.stderr.count("FAILED (failures=1, skipped=1)"), 1, done.stderr)
+        self.assertIn("harness: rank 1: ran 3 tests, 1 bad; rank 0 reports them", done.stderr)
+
+    def test_death(self) -> None:
+        """The survivor reports in full before torchrun has ended it, whichever rank it is.
+
+        It has the error, names the tests that did not run, and says how many ran.
+        """
+        for dies, survives in ((1, 0), (0, 1)):
+            with self.subTest(dies=dies):
+                done = self.torchrun("Two.test_sum", "Two.test_dies", "Two.test_fails", DIES=str(dies))
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(f"ERROR: test_dies ({BODIES}.Two.test_dies)", done.stderr)
+                self.assertIn(f"cause: rank {dies} crashed: gone without an outcome", done.stderr)
+                self.assertIn("Ran 2 tests", done.stderr)
+                self.assertIn(f"harness: rank {survives}: the launcher ends the job (SIGTERM)", done.stderr)
+                self.assertIn(f"  did not run: {BODIES}.Two.test_fails\n", done.stderr)
+
+    def test_holder_of_the_lock(self) -> None:
+        """A rank that holds the interpreter's lock ends, with the line where it is, and the other reports."""
+        done = self.torchrun("Two.test_holds_the_lock_on_1")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"bodies\.py\", line \d+ in test_holds_the_lock_on_1")
+        self.assertIn("cause: rank 1 crashed: gone without an outcome", done.stderr)
 
 
 if __name__ == "__main__":

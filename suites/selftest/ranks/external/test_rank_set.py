@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import threading
 import unittest
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -17,6 +17,7 @@ from harness.errors import LaunchError
 from harness.ranks.external import rank_set
 from harness.ranks.external.launcher_environment import LauncherEnvironment
 from harness.ranks.external.rank_set import ExternalRankSet, LoggedOutcome
+from harness.ranks.external.unittest_run import UnittestRun
 from suites.selftest.ranks.external.bodies import new_store
 
 
@@ -48,13 +49,18 @@ class ExternalRankSetTest(unittest.TestCase):
         """Returns the launcher environment of a rank whose store is the one of this test."""
         return LauncherEnvironment(rank, size, "127.0.0.1", self.store.port, agent_store=True)
 
-    def together(self, *places: LauncherEnvironment, timeout_s: float = 30.0) -> list[Any]:
+    def together(
+        self,
+        *places: LauncherEnvironment,
+        timeout_s: float = 30.0,
+        run: Callable[[LauncherEnvironment], UnittestRun | None] = lambda place: None,
+    ) -> list[Any]:
         """Returns the rank set that each place gets, or the LaunchError that it gets instead."""
         found: list[Any] = [None] * len(places)
 
         def come(number: int) -> None:
             try:
-                found[number] = ExternalRankSet(places[number], timeout_s)
+                found[number] = ExternalRankSet(places[number], timeout_s, run(places[number]))
             except LaunchError as error:
                 found[number] = error
 
@@ -175,6 +181,40 @@ class ExternalRankSetTest(unittest.TestCase):
                 with self.assertRaisesRegex(LaunchError, "^rank 1 did not come$"):
                     rank_set.own_rank_set({}, 1.0, 1.0)
         refused.assert_called_once_with({})
+
+    def test_refused(self) -> None:
+        """Processes that cannot work together have the same error, each of them, and leave nothing behind."""
+        places = (self.place(0), self.place(1))
+        others = UnittestRun(unittest.FunctionTestCase(lambda: None))
+        runs = dict(zip(places, (UnittestRun(self), others), strict=True))
+        found = self.together(*places, run=runs.__getitem__)
+        said = {str(each) for each in found}
+        self.assertEqual(len(said), 1)
+        self.assertRegex(
+            said.pop(), "^ranks 0 and 1 .* cannot work together: rank 0 runs .*test_refused, and rank 1"
+        )
+        self.assertEqual(os.listdir(tempfile.gettempdir()), [])
+
+    def test_who_speaks(self) -> None:
+        """Rank 0 reports; another rank where all below it are lost, or where the store is gone."""
+        both = self.together(self.place(0), self.place(1))
+        self.assertEqual([each.speaks for each in both], [True, False])
+        both[1].lost[0] = "a test"
+        self.assertTrue(both[1].speaks)
+        self.assertEqual(list(both[1].begun), [])
+        both[1].begin("one")
+        self.assertEqual(list(both[1].begun), ["one"])
+        again = self.together(self.place(0), self.place(1))
+        again[1].store_gone(RuntimeError("gone"))
+        self.assertTrue(again[1].speaks)
+
+    def test_over(self) -> None:
+        """Where the launcher ends the job, a rank waits neither for words nor for the others' end."""
+        both = self.together(self.place(0), self.place(1))
+        log = both[0].begin("a test")
+        both[0].over.set()
+        self.assertIsNone(log.read(0, 3600.0, both[0].over))
+        both[0].leave(3600.0)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,16 @@ from harness import RankOutcome, Status
 from harness.merging import MergeRules
 from harness.ranks.deadlines import Limits
 from harness.ranks.external import supervisor
+from harness.ranks.external.deadlock_watch import LOOK_EVERY_S
 from harness.ranks.external.rank import InProcessRank
 from harness.ranks.external.rank_set import OutcomeLog
-from harness.ranks.external.supervisor import CLOSE_S, DECLARE_LOST_S, UNWIND_S, ExternalSupervisor
+from harness.ranks.external.supervisor import (
+    CLOSE_S,
+    DECLARE_LOST_S,
+    LAST_LADDER,
+    UNWIND_S,
+    ExternalSupervisor,
+)
 
 LIMITS = Limits(timeout_s=60.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
 
@@ -49,7 +56,7 @@ class Log:
         """Appends an entry to the log."""
         self.words.append(Word(outcome, lost))
 
-    def read(self, number: int, timeout_s: float) -> Word | None:
+    def read(self, number: int, timeout_s: float, wake: threading.Event | None = None) -> Word | None:
         """Returns entry ``number`` if it is there or comes within the time, else None."""
         until = self.now + timeout_s
         while number >= len(self.words):
@@ -116,6 +123,8 @@ class ListenerTest(unittest.TestCase):
     def setUp(self) -> None:
         self.log = Log()
         self.ended: list[ExternalSupervisor] = []
+        self.over = threading.Event()
+        self.turns: list[float] = []
 
     def made(self, size: int, own: Own | None, rules: MergeRules | None = None) -> ExternalSupervisor:
         """A listener on the scripted log that has not begun."""
@@ -127,6 +136,8 @@ class ListenerTest(unittest.TestCase):
             cast("InProcessRank | None", own),
             self.ended.append,
             rules or MergeRules(),
+            self.over,
+            self.turns.append,
             clock=lambda: self.log.now,
         )
 
@@ -206,6 +217,31 @@ class ListenerTest(unittest.TestCase):
         self.assertEqual([o.note for o in listener.watch.outcomes], ["stuck", ""])
         self.assertEqual((listener.lost, self.ended), ((0,), [listener]))
         self.assertAlmostEqual(self.log.now, LIMITS.grace_s + UNWIND_S)
+        self.assertEqual(self.turns, [DECLARE_LOST_S + LIMITS.exit_grace_s])
+
+    def test_launcher_ends_the_job(self) -> None:
+        """Silent ranks are given up at once, and lost before the launcher kills; who reports first is not."""
+        own = Own(0)
+        own.on_stop = own.done.set
+        self.over.set()
+        self.log.later = [(0.1, Word(said(0, Status.ENDED))), (0.2, Word(said(1, Status.ENDED)))]
+        listener = self.listen(3, own)
+        self.assertEqual(own.stopped, [Status.ENDED])
+        self.assertEqual(self.statuses(listener), [Status.ENDED, Status.ENDED, Status.CRASHED])
+        note = "no word from it when the launcher ended the job (SIGTERM); it is nowhere"
+        self.assertEqual((listener.watch.outcomes[2].note, listener.lost), (note, (2,)))
+        self.assertAlmostEqual(self.log.now, LAST_LADDER[-1])
+        self.assertLess(self.log.now, 1.0)
+
+    def test_launcher_ends_the_job_of_a_failure(self) -> None:
+        """A test that is being ended already comes to its end as soon."""
+        own = Own(0)
+        own.on_stop = lambda: self.over.set() if len(own.stopped) == 1 else own.done.set()
+        self.log.words = [Word(said(1, Status.ERROR))]
+        listener = self.listen(2, own)
+        self.assertEqual(own.stopped, [Status.ENDED, Status.ENDED])
+        self.assertEqual(self.statuses(listener)[1], Status.ERROR)
+        self.assertLessEqual(self.log.now, LIMITS.grace_s + LOOK_EVERY_S + LAST_LADDER[-1])
 
     def test_groups_are_released(self) -> None:
         """Groups are released soon after silent ranks were given up, so that they wake up, and not before."""
@@ -215,7 +251,7 @@ class ListenerTest(unittest.TestCase):
         seen = []
         read = self.log.read
 
-        def look(number: int, timeout_s: float) -> Word | None:
+        def look(number: int, timeout_s: float, wake: object) -> Word | None:
             seen.append((self.log.now, listener.released.is_set()))
             return read(number, timeout_s)
 
