@@ -1,7 +1,4 @@
-"""``Arrival``.
-
-What a process says of itself before the first test, and why such processes cannot work together.
-"""
+"""What processes say of themselves before the first test, and why some cannot work together: ``Arrival``."""
 
 from __future__ import annotations
 
