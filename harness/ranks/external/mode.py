@@ -210,7 +210,7 @@ def _end_process(
 def _not_run(ours: rank_set.ExternalRankSet) -> list[str]:
     """Lines with the names of the tests that this process will not run; none where they are named already."""
     termination = _termination.get().made
-    tests = termination.run.tests[1:] if termination is not None else ()
+    tests = (termination.not_run or termination.run.tests[1:]) if termination is not None else ()
     told = (
         termination is not None and termination.came.is_set() and (ours.launched.rank == 0 or not ours.speaks)
     )

@@ -33,13 +33,15 @@ class Termination:
     """This process's ear for SIGTERM. ``came`` is set when the launcher has sent it.
 
     ``run`` is the unittest run as it stands at the running test. ``supervised`` is True while a supervisor
-    watches that test, and ends it. ``tell`` gets the ids of the tests that do not run.
+    watches that test, and ends it. ``tell`` gets the ids of the tests that do not run; ``not_run`` has them
+    afterwards, when the suite no longer knows the test that ran.
     """
 
     def __init__(self, tell: Callable[[tuple[str, ...]], object], came: threading.Event) -> None:
         self.came = came
         self.run = UnittestRun()
         self.supervised = False
+        self.not_run: tuple[str, ...] = ()
         self._tell = tell
         self._owner = os.getpid()
         self._raised = False
@@ -79,7 +81,8 @@ class Termination:
             return
         self.came.set()
         self.run.stop()
-        self._tell(self.run.tests[1:])
+        self.not_run = self.run.tests[1:]
+        self._tell(self.not_run)
 
     def _on_signal(self, _: int, frame: types.FrameType | None) -> None:
         self._begin()
