@@ -14,6 +14,9 @@ from typing import Any
 
 from harness.plain_fields import checked
 
+# The name of a group that was never registered under one: a rank may have several such groups.
+UNNAMED = "?"
+
 
 class Kind(str, enum.Enum):
     """What a call waits for."""
@@ -76,7 +79,7 @@ class Signature:
         if self.kind is Kind.LAYOUT:
             return f"the mesh of ranks {', '.join(map(str, self.members))}"
         if not self.members:
-            return f"group {self.group or '?'}"
+            return f"group {self.group or UNNAMED}"
         made = f" made at {self.made_at}" if self.made_at else ""
         return f"group {{{', '.join(map(str, self.members))}}}{made}"
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.calls import Call, Kind
+from harness.calls import UNNAMED, Call, Kind
 
 CallsByRank = Mapping[int, Sequence[Call]]
 
@@ -77,10 +77,11 @@ def rows(calls: CallsByRank) -> list[Row]:
 def row_key(call: Call) -> tuple[object, ...] | None:
     """What calls that belong together have in common; None for messages and for waits on a store.
 
-    None also for a group that torch does not know: ranks that have several give them the same name.
+    None also for a group without a name whose members are unknown: a rank that has several calls all of them
+    the same.
     """
     s = call.signature
-    if not s.members:
+    if s.group == UNNAMED and not s.members:
         return None
     if s.kind in (Kind.COLLECTIVE, Kind.LAYOUT):
         return (s.kind, *s.group_key, call.sequence)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from harness.calls import Kind, Signature
+from harness.calls import UNNAMED, Kind, Signature
 from harness.communication.arguments import KINDS, Arguments, are_real, key_of
 from harness.communication.call_log import BY_LIBRARY, ENTRIES, OWN_WORK, UNSEEN, CallLog
 from harness.communication.checks import Check
@@ -363,7 +363,7 @@ def _group_name(group: Any) -> str:
     try:
         return str(group.group_name)
     except RuntimeError:  # a group that was never registered under a name
-        return "?"
+        return UNNAMED
 
 
 def _is_default(group: Any) -> bool:
