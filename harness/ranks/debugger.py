@@ -27,6 +27,8 @@ def install(rank: int) -> bool:
     """Sets ``sys.breakpointhook`` for this rank; returns whether this rank is the one to debug."""
     debugged = debugged_rank(os.environ)
     own = bool(os.environ.get("PYTHONBREAKPOINT"))
+    if own:  # the worker that the rank is a fork of may have set a hook
+        sys.breakpointhook = sys.__breakpointhook__
     if debugged == rank and own:
         _use_terminal()
     elif debugged == rank:
