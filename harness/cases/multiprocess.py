@@ -41,7 +41,7 @@ from harness.ranks.second_attempt import second_attempt
 from harness.ranks.value_directory import ValueDirectory
 from harness.report.failure import MAX_OUTPUT_LINES
 from harness.requirements import Requirements, reason_to_skip, requirements_of
-from harness.settings import Settings
+from harness.settings import EnvVar, Settings
 from harness.system import intra_op_threads
 from harness.system.scratch import remove, scratch
 from harness.testcase import TestCase
@@ -207,6 +207,7 @@ class RankOrchestration(CaseInRank):
             keeps_group=self._keeps_group(),
             attempt=self.rank_log_suffix,
         )
+        _check_debugged(settings.pdb_rank, 1 if mode == "local" else request.world_size)
         self._running = MODES[mode](job)
         self._mode = mode
         self.processes = list(self._running.processes)
@@ -395,6 +396,13 @@ def _remove(path: str) -> None:
     for each in os.listdir(directory):
         if each == name or each.startswith(f"{name}."):
             remove(os.path.join(directory, each))
+
+
+def _check_debugged(rank: int | None, world_size: int) -> None:
+    """LaunchError where a rank is to be debugged that the test does not have."""
+    if rank is not None and rank >= world_size:
+        there = "rank 0 alone" if world_size == 1 else f"ranks 0 to {world_size - 1}"
+        raise LaunchError(f"rank {rank} is to be debugged ({EnvVar.PDB_RANK}), and this test has {there}")
 
 
 def _checked_world_size(value: Any) -> int:

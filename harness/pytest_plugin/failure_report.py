@@ -15,6 +15,7 @@ import pytest
 from harness.errors import HarnessError, RankProblem
 from harness.outcomes import RankOutcome, TestOutcome
 from harness.pytest_plugin.items import running_case
+from harness.report.failure import debugger_hint as in_failed_rank
 from harness.report.junit import rank_property
 from harness.runner.rank_records import rank_record
 
@@ -85,9 +86,7 @@ def debugger_hint(error: BaseException, option: str) -> str | None:
     """How to get a debugger in a failed rank, which is gone when pytest's opens; None for other errors."""
     if not isinstance(error, RankProblem) or error.outcome is None:
         return None
-    cause = error.outcome.root_cause
-    rank = cause if cause is not None else 0
     return (
-        f"The ranks of this test have ended; this debugger is in the process that started them. "
-        f"For one in rank {rank}{', which failed first' if cause is not None else ''}: {option} {rank}"
+        "the ranks of this test have ended; this debugger is in the process that started them; "
+        f"{in_failed_rank(error.outcome, option)}"
     )

@@ -3,6 +3,8 @@
 ``HARNESS_PDB_RANK=N`` (``--pdb-rank N``) gives rank N the controlling terminal: ``breakpoint()`` opens a
 debugger there, and so does an exception that fails its test. In other ranks it then does nothing. Without the
 variable ``breakpoint()`` raises an error that names it, instead of waiting on a closed standard input.
+
+``PYTHONBREAKPOINT`` is the user's: what it names is called in every rank, or in the one with the terminal.
 """
 
 from __future__ import annotations
@@ -24,10 +26,15 @@ TERMINAL = "/dev/tty"
 def install(rank: int) -> bool:
     """Sets ``sys.breakpointhook`` for this rank; returns whether this rank is the one to debug."""
     debugged = debugged_rank(os.environ)
-    if debugged == rank:
+    own = bool(os.environ.get("PYTHONBREAKPOINT"))
+    if debugged == rank and own:
+        _use_terminal()
+    elif debugged == rank:
         sys.breakpointhook = _open_debugger
-    else:
-        sys.breakpointhook = _refusal(rank) if debugged is None else _pass
+    elif debugged is not None:
+        sys.breakpointhook = _pass
+    elif not own:
+        sys.breakpointhook = _refusal(rank)
     return debugged == rank
 
 
@@ -44,10 +51,21 @@ def _refusal(rank: int) -> Any:
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise RuntimeError(
             f"breakpoint() in rank {rank}: ranks have no terminal. Set {EnvVar.PDB_RANK}={rank} "
-            f"(run_tests.py --pdb-rank {rank}) to give it this one, with all deadlines off"
+            f"(run_tests.py --pdb-rank {rank}) to give it this one, with all deadlines off, or "
+            "PYTHONBREAKPOINT for a debugger that needs no terminal"
         )
 
     return refuse
+
+
+def _use_terminal() -> None:
+    """Makes the terminal this rank's standard input and output, for the user's own debugger.
+
+    Nothing changes where there is none: there are debuggers that need no terminal.
+    """
+    with contextlib.suppress(RuntimeError):
+        sys.stdin = take_terminal()
+        sys.stdout = open(TERMINAL, "w")  # noqa: SIM115 - the debugger uses it until the rank ends
 
 
 def _open_debugger(*args: Any, **kwargs: Any) -> None:

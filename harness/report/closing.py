@@ -20,6 +20,7 @@ MAX_NOT_RUN = 10
 MAX_IDS_PER_SKIP = 3
 MAX_OUTPUT_LINES = 40
 MAX_SUBTESTS = 5
+MAX_WARNINGS = 10
 _RULE_WIDTH = 78
 
 
@@ -111,6 +112,7 @@ def closing_lines(summary: Summary, info: RunInfo, *, durations: int, verbosity:
         lines += _section("skipped", _skips(summary, verbosity), summary.skipped)
         slowest = [_slow(t) for t in summary.slowest(durations)]
         lines += _section(f"slowest {len(slowest)}", slowest, None)
+        lines += _section("warnings", _warnings(summary, verbosity), len(summary.warnings))
         lines += _section("notices", [Line(f"  {visible(m)}", "warn") for m in summary.messages])
     lines += _section("not run", _cut(summary.not_run, MAX_NOT_RUN), len(summary.not_run))
     lines += _pointers(summary, info)
@@ -155,6 +157,15 @@ def _skips(summary: Summary, verbosity: int) -> list[Line]:
         if verbosity > 0:
             lines += [Line(f"           {visible(test_id)}", "dim") for test_id in ids]
     return lines
+
+
+def _warnings(summary: Summary, verbosity: int) -> list[Line]:
+    """A line for each warning, with how many tests gave it; only the most frequent where it is not ``-v``."""
+    lines = [Line(f"  {len(ids):5}  {visible(line)}", "warn") for line, ids in summary.warnings]
+    more = len(lines) - MAX_WARNINGS
+    if verbosity > 0 or more <= 0:
+        return lines
+    return [*lines[:MAX_WARNINGS], Line(f"  ... and {more} more, in junit.xml and with -v")]
 
 
 def _slow(test: Attempts) -> Line:

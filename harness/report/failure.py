@@ -23,7 +23,7 @@ from harness.outcomes import (
 )
 from harness.report.activity import activities, doing
 
-__all__ = ["doing", "failure_text"]
+__all__ = ["debugger_hint", "doing", "failure_text"]
 
 MAX_OUTPUT_LINES = 20
 # Lists are cut after so many entries, because more of them seldom help; the logs have them all.
@@ -42,17 +42,19 @@ def failure_text(
     rerun: str,
     seed: int | None,
     max_output_lines: int = MAX_OUTPUT_LINES,
+    hints: Sequence[str] = (),
 ) -> str:
     """The whole text about a multi-rank test that did not pass, without a newline at its end.
 
     ``rerun`` is the command that runs this test alone ("" leaves the line out). ``seed`` is the seed that the
-    test ran with; it is shown where the command does not name it. Pure; accepts any outcome, also a passed
-    one.
+    test ran with; it is shown where the command does not name it. ``hints`` say what to do.
+    Pure; accepts any outcome, also a passed one.
     """
     root = _root(outcome)
     sections = [
         _verdict(test_id, outcome),
         _root_cause(outcome, root),
+        [f"hint: {hint}" for hint in hints],
         _other_errors(outcome, root),
         _subtests(outcome.subtests),
         _meanwhile(outcome, root),
@@ -63,6 +65,14 @@ def failure_text(
         _reproduce(rerun, seed),
     ]
     return "\n".join(line for section in sections for line in section)
+
+
+def debugger_hint(outcome: TestOutcome, option: str) -> str:
+    """By which value of an option a failed rank, which has ended, gets a debugger the next time."""
+    cause = outcome.root_cause
+    rank = cause if cause is not None else 0
+    first = ", which failed first" if cause is not None else ""
+    return f"for a debugger in rank {rank}{first}: {option} {rank}"
 
 
 def _root(outcome: TestOutcome) -> RankOutcome | None:

@@ -133,6 +133,17 @@ class Summary:
             sorted(((r, tuple(ids)) for r, ids in reasons.items()), key=lambda i: (-len(i[1]), i[0]))
         )
 
+    @cached_property
+    def warnings(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """(line, ids) of the warnings of tests, the most frequent first."""
+        found: dict[str, dict[str, None]] = defaultdict(dict)
+        for test in self.tests:
+            for line in (line for record in test.records for line in record.warnings):
+                found[line][test.id] = None
+        return tuple(
+            sorted(((line, tuple(ids)) for line, ids in found.items()), key=lambda i: (-len(i[1]), i[0]))
+        )
+
     @property
     def line(self) -> str:
         """The last line of every run, for people and scripts: ``3 passed, 1 failed, 2 skipped``.

@@ -6,19 +6,22 @@ its fixtures, and tears those down that the next one does not share.
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Generator, Iterable
 from time import monotonic, time  # by name, because a test may leave ``time.time`` patched
 
 import pytest
 
 from harness.conformance import cells
-from harness.errors import InterruptReport, RankProblem
+from harness.errors import InterruptReport
 from harness.outcomes import Status
 from harness.record import to_json
 from harness.runner.listing import source_of_function
 from harness.runner.messages import Began, Ended, Fork, Item
 from harness.runner.pytest_reports import add_report, keep_error, note_case
 from harness.runner.pytest_session import QuietPlugin, rank_case, run_session, test_id
+from harness.runner.python_warnings import TOLD, line_of, with_warning
 from harness.runner.unittest_result import RunningTest, Trouble, details_of, headline
 from harness.runner.worker import WorkerChannel, post_mortem
 from harness.system import originals, posix
@@ -153,6 +156,17 @@ class BatchPlugin(QuietPlugin):
 
     # -- reports
 
+    @pytest.hookimpl
+    def pytest_warning_recorded(
+        self, warning_message: warnings.WarningMessage, when: str, nodeid: str
+    ) -> None:
+        """Adds the line of a Python warning, which pytest writes nowhere else, to the running test."""
+        category, message = warning_message.category, warning_message.message
+        if when == "runtest" and not issubclass(category, TOLD):
+            place = (warning_message.filename, warning_message.lineno, os.getcwd())
+            line = line_of(message, category, *place)
+            self._running.warnings = with_warning(self._running.warnings, line)
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
@@ -170,7 +184,7 @@ class BatchPlugin(QuietPlugin):
         error = add_report(self._running, report)
         if not report.failed:
             return
-        if self._order.post_mortem and error is not None and not isinstance(error, RankProblem):
+        if self._order.post_mortem and error is not None:
             post_mortem(self._reporter, (type(error), error, error.__traceback__))
         if self._order.stop_at_failure and self._session is not None:
             self._session.shouldfail = "stopped at the first failure"  # tears all fixtures down now

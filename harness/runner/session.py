@@ -125,7 +125,8 @@ class Session:
                 self._handle(event)
             now = time.monotonic()
             if now >= next_tick_s:
-                self._reporters.tick(now)
+                if not self._setup.options.terminal:  # a debugger's prompt may stand there
+                    self._reporters.tick(now)
                 next_tick_s = now + TICK_S
             if interrupts() and not self.interrupted:
                 self._interrupt()

@@ -20,6 +20,7 @@ from harness.errors import InterruptReport, RankProblem
 from harness.outcomes import Status, TestOutcome
 from harness.record import SubtestRecord, TestRecord
 from harness.runner.output_capture import elide
+from harness.runner.python_warnings import with_warning
 from harness.runner.rank_records import rank_records, subtest_records
 from harness.system import originals
 from harness.tracebacks import show_users_frames
@@ -175,7 +176,7 @@ class RecordingResult(unittest.TestResult):
         self.running.passed = True
         warning = warning_of_pass(test)
         if warning is not None:
-            self.running.warnings = (warning,)
+            self.running.warnings = (*self.running.warnings, warning)
 
     def addError(self, test: unittest.TestCase, err: Any) -> None:
         """Called where the test or one of its fixtures raised an exception.
@@ -233,12 +234,12 @@ class RecordingResult(unittest.TestResult):
         error = err[1]
         if pytest_outcomes.is_failure(error):
             status = Status.FAILED
-        if self._post_mortem is not None and not isinstance(error, RankProblem):
-            self._post_mortem(err)
         told = False
         if isinstance(error, RankProblem) and error.outcome is not None:
             told = self.running.outcome is error.outcome  # the text for an earlier sub-test has this one too
             self.running.outcome = error.outcome
+        if self._post_mortem is not None and not told:
+            self._post_mortem(err)
         if not isinstance(test, unittest.TestCase):
             where = str(test)  # unittest's stand-in for a fixture: "setUpClass (module.case)"
         trouble = Trouble(status, headline(error), details_of(error))
@@ -251,6 +252,11 @@ class RecordingResult(unittest.TestResult):
             self.running.troubles[-1] = trouble
         self.running.line = line_in(self.running.file, err[2]) or self.running.line
         return trouble
+
+    @originals.harness_code
+    def take_warning(self, line: str) -> None:
+        """Called with the line of a Python warning."""
+        self.running.warnings = with_warning(self.running.warnings, line)
 
 
 def _description(test: unittest.TestCase) -> str | None:

@@ -20,12 +20,14 @@ from typing import NoReturn
 
 from harness import coverage_hook
 from harness.conformance import cells
-from harness.errors import InterruptReport
+from harness.errors import InterruptReport, RankProblem
 from harness.outcomes import Status
 from harness.record import to_json
+from harness.report.failure import debugger_hint
 from harness.runner.listing import PytestTest, list_module, source_of
 from harness.runner.messages import Began, Debugging, Done, Ended, Fork, Item, Message, encode
 from harness.runner.output_capture import marker_line
+from harness.runner.python_warnings import collected
 from harness.runner.unittest_result import (
     ExcInfo,
     RecordingResult,
@@ -144,6 +146,11 @@ class BatchRunner:
         self._leave(None)
         self._report_open()
 
+    def take_warning(self, line: str) -> None:
+        """Adds the line of a Python warning to the record of the running test."""
+        if self._open is not None:
+            self._result.take_warning(line)
+
     def _stops(self) -> bool:
         """True where the test that is not yet reported has failed, and a failure ends the batch."""
         return self._order.stop_at_failure and self._open is not None and not self._open[1].record().ok
@@ -238,9 +245,17 @@ class BatchRunner:
 
 @originals.harness_code
 def post_mortem(reporter: WorkerChannel, err: ExcInfo) -> None:
-    """Opens a debugger where an exception was raised; meanwhile the controller leaves it the terminal."""
-    reporter.send(Debugging(True))
+    """Opens a debugger where an exception was raised; meanwhile the controller leaves it the terminal.
+
+    The ranks that failed have ended: instead of a debugger there is a line about how to get one in a rank.
+    """
     error = err[1]
+    if isinstance(error, RankProblem):
+        if error.outcome is not None:
+            hint = debugger_hint(error.outcome, "--pdb-rank")
+            print(f"no debugger: the ranks of this test have ended; {hint}")
+        return
+    reporter.send(Debugging(True))
     show_users_frames(error)
     traceback.print_exception(type(error), error, error.__traceback__)
     pdb.post_mortem(error.__traceback__)
@@ -279,7 +294,9 @@ def run_batch(
     if file is not None:
         importlib.import_module("harness.runner.pytest_worker").run_by_pytest(order, file, reporter)
     else:
-        BatchRunner(order, found, reporter).run()
+        runner = BatchRunner(order, found, reporter)
+        with collected(runner.take_warning):
+            runner.run()
     posix.flush_streams()
     reporter.send(Done())
 

@@ -90,8 +90,8 @@ def _runners_filters() -> list[Filter]:
     """The filters that unittest's runner or pytest's session has set, as far as one runs this code."""
     found: list[Filter] = []
     for module, frame in _frames():
-        if module == "unittest.runner" and frame.f_code.co_name == "run":
-            action = getattr(frame.f_locals.get("self"), "warnings", None)
+        if (module, frame.f_code.co_name) in _RUNS_OF_UNITTEST:
+            action = getattr(frame.f_locals.get("self"), "warnings", "default")
             found += [(action, None, Warning, None, 0)] if action else []
             found += [each for each in warnings.filters if _pattern(each[1]) == _DEPRECATED_ASSERTS]
         elif module == "_pytest.main" and frame.f_code.co_name == "wrap_session":
@@ -99,6 +99,8 @@ def _runners_filters() -> list[Filter]:
     return found
 
 
+# The functions that set filters and then run tests: unittest's, and that of a worker.
+_RUNS_OF_UNITTEST = {("unittest.runner", "run"), ("harness.runner.worker", "run_batch")}
 # The message of a filter that unittest sets beside its own until Python 3.11.
 _DEPRECATED_ASSERTS = r"Please use assert\w+ instead."
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from harness import MultiProcessTestCase
 
 
+def users_debugger() -> None:
+    """What PYTHONBREAKPOINT names: a debugger that needs no terminal."""
+    raise AssertionError("the user's debugger was called")
+
+
 class Debugged(MultiProcessTestCase):
     """Two ranks, one of which gets the terminal."""
 

@@ -40,7 +40,7 @@ class TextTest(unittest.TestCase):
         """It names the rank that failed first, and only for tests whose ranks ran."""
         for cause, said in (
             (1, "rank 1, which failed first: --pdb-rank 1"),
-            (None, "For one in rank 0: --pdb-rank 0"),
+            (None, "for a debugger in rank 0: --pdb-rank 0"),
         ):
             self.assertIn(said, str(debugger_hint(RankError("x", outcome(cause)), "--pdb-rank")))
         self.assertIsNone(debugger_hint(RankError("x"), "--pdb-rank"))

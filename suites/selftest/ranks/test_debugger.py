@@ -18,10 +18,10 @@ PROMPT_S = 120.0
 class Dialogue:
     """A test run on a pseudo-terminal of its own, and the dialogue there."""
 
-    def __init__(self, test: str, rank: str) -> None:
+    def __init__(self, test: str, rank: str, **variables: str) -> None:
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            os.environ.update(HARNESS_PDB_RANK=rank, HARNESS_TIMEOUT="1", HARNESS_GRACE="0.1")
+            os.environ.update(HARNESS_PDB_RANK=rank, HARNESS_TIMEOUT="1", HARNESS_GRACE="0.1", **variables)
             os.execv(sys.executable, [sys.executable, "-m", "unittest", f"{debugging.__name__}.{test}"])
 
     def until(self, words: bytes) -> str:
@@ -71,6 +71,16 @@ class Debugging(unittest.TestCase):
         self.assertEqual(code, 1, text)
         self.assertIn("FAILED (failures=1)", text)
 
+    def test_users_own_debugger(self) -> None:
+        """The rank with the terminal calls what PYTHONBREAKPOINT names, the other rank nothing."""
+        run = Dialogue("Debugged.test_breakpoint", rank="1", PYTHONBREAKPOINT="pdb.set_trace")
+        run.until(b"(Pdb) ")
+        run.say("p 40 + number")
+        self.assertIn("41", run.until(b"(Pdb) "))
+        run.say("c")
+        text, code = run.rest()
+        self.assertEqual(code, 0, text)
+
 
 class WithoutTerminal(OnForkServer):
     """A rank for which nobody asked to debug, or which has no terminal to do it on."""
@@ -79,6 +89,22 @@ class WithoutTerminal(OnForkServer):
         played = self.play(debugging.Debugged, "test_breakpoint")
         self.assertEqual(played.verdict, "ERROR")
         self.assertRegex(played.text, r"ranks have no terminal\. Set HARNESS_PDB_RANK=[01]")
+
+    def test_users_own_debugger(self) -> None:
+        """What PYTHONBREAKPOINT names is called: in all ranks, or in the one that is to be debugged."""
+        hook = f"{debugging.__name__}.users_debugger"
+        called = self.play(debugging.Debugged, "test_breakpoint", PYTHONBREAKPOINT=hook)
+        self.assertEqual([o.status.value for o in called.outcome.ranks], ["failed", "failed"])
+        self.assertIn("the user's debugger was called", called.text)
+        nothing = self.play(debugging.Debugged, "test_breakpoint", PYTHONBREAKPOINT="0")
+        self.assertEqual(nothing.verdict, "pass")
+
+    def test_rank_that_is_not_there(self) -> None:
+        """Nobody waits for a debugger that never comes."""
+        played = self.play(debugging.Debugged, "test_breakpoint", HARNESS_PDB_RANK="9")
+        self.assertEqual(played.verdict, "ERROR")
+        said = "rank 9 is to be debugged (HARNESS_PDB_RANK), and this test has ranks 0 to 1"
+        self.assertIn(said, played.text)
 
 
 if __name__ == "__main__":

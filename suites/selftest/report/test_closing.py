@@ -10,6 +10,7 @@ from harness.record import TestRecord
 from harness.report.base import RunInfo
 from harness.report.closing import (
     MAX_OUTPUT_LINES,
+    MAX_WARNINGS,
     closing_lines,
     failure_lines,
     finished_line,
@@ -95,9 +96,20 @@ class ClosingLinesTest(unittest.TestCase):
 
     def test_order_of_sections(self) -> None:
         heads = [line.strip("- ") for line in self.lines() if line.startswith("-- ")]
-        self.assertEqual(
-            heads, ["failed (6)", "flaky (1)", "skipped (1)", "slowest 2", "notices (1)", "not run (1)"]
-        )
+        more = ["slowest 2", "warnings (1)", "notices (1)", "not run (1)"]
+        self.assertEqual(heads, ["failed (6)", "flaky (1)", "skipped (1)", *more])
+
+    def test_warnings_are_cut(self) -> None:
+        """The most frequent come first, and all of them only with ``-v``."""
+        many = tuple(f"t.py:{n}: UserWarning: {n}" for n in range(MAX_WARNINGS + 2))
+        given = (("a", many), ("b", many[-1:]))
+        summary = summarise([TestRecord(test, Status.PASSED, warnings=lines) for test, lines in given])
+        for verbosity, number in ((0, MAX_WARNINGS + 1), (1, MAX_WARNINGS + 2)):
+            lines = closing_lines(summary, RunInfo(), durations=0, verbosity=verbosity)
+            texts = [line.text for line in lines]
+            at = next(n for n, text in enumerate(texts) if text.startswith("-- warnings (12) "))
+            self.assertEqual(texts[at + 1], f"      2  {many[-1]}")
+            self.assertEqual(sum("UserWarning" in text or " more, in" in text for text in texts), number)
 
     def test_quiet_leaves_out_what_is_not_wrong(self) -> None:
         """With ``-q`` there are no sections about flaky, skipped or slow tests."""

@@ -112,6 +112,22 @@ class DebuggerTest(RunnerCase):
         self.write("test_p", "class T(unittest.TestCase):\n    def test_1(self): breakpoint()\n")
         self.assertIn("run_tests.py --pdb", self.run_tests("test_p").of("test_1").reason)
 
+    def test_ranks(self) -> None:
+        """Ranks that failed have ended when --pdb could open a debugger; a line says how to get one."""
+        self.write(
+            "test_p",
+            """
+            from harness.cases.multiprocess import MultiProcessTestCase
+
+            class T(MultiProcessTestCase):
+                world_size = 2
+                def test_1(self): self.assertEqual(self.rank, 0)
+            """,
+        )
+        run = self.run_tests("test_p", "--pdb")
+        self.assertEqual(run.code, 1)
+        self.assertIn("for a debugger in rank 1, which failed first: --pdb-rank 1\n", run.out)
+
     def test_ctrl_c_at_a_terminal(self) -> None:
         """Ctrl-C at the terminal goes to the run alone, which ends in good order."""
         self.write(

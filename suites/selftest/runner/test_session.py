@@ -5,7 +5,13 @@ from __future__ import annotations
 import shlex
 import unittest
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+from harness.runner import session
+from harness.runner.plan import Plan, Policy
+from harness.runner.scheduling import Capacity
+from harness.runner.timings import Timings
 from suites.selftest.runner import runs
 from suites.selftest.runner.runs import Finished, RunnerCase
 
@@ -185,6 +191,25 @@ class OutcomeTest(unittest.TestCase):
         self.assertEqual(record.id, "unittest.loader._FailedTest.test_broken")
         self.assertIn("ImportError: not today", record.reason)
         self.assertEqual(self.run_.of("test_skipped").reason, "not here")
+
+
+class TickTest(unittest.TestCase):
+    """When reporters are told the time, at which they print progress."""
+
+    def test_not_where_a_debugger_has_the_terminal(self) -> None:
+        """Progress would overwrite the prompt, and nobody waits for it: one test runs at a time."""
+        for terminal in (False, True):
+            with self.subTest(terminal=terminal), mock.patch.object(session, "TICK_S", 0.0):
+                reporters, workers = mock.Mock(), mock.MagicMock()
+                workers.wait.return_value = ()
+                workers.__len__.side_effect = [1, 1, 0]  # two rounds of the loop
+                setup: Any = mock.Mock(
+                    units={}, capacity=Capacity(1), isolate=False, shuffle=None, timings=Timings()
+                )
+                setup.options.terminal = terminal
+                run = session.Session(setup, Plan([], Policy()), mock.Mock(), workers, None, reporters)
+                run.run((), lambda: 0)
+                self.assertEqual(reporters.tick.called, not terminal)
 
 
 class RepetitionTest(RunnerCase):
