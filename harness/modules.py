@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from harness.configuration import variables
 from harness.errors import UsageError
+from harness.runner.bazel import filter_arguments
 from harness.runner.exit_codes import ExitCode
 from harness.runner.shard_variables import is_sharded, shard_from_environ
 from harness.seeding import base_seed
@@ -50,7 +51,7 @@ def run_tests(argv: Sequence[str] | None = None) -> None:
     ``--seed N`` seeds every test with N (``HARNESS_SEED``, which ranks inherit); ``--accept`` accepts outputs
     as expected ones (``EXPECTTEST_ACCEPT``). ``argv`` is a command line with the program first, by default
     this process's. The exit code is 0 if all passed, 1 if a test failed, 2 for a wrong command line, 5 if
-    nothing ran; a shard may be empty, and then it is 0.
+    nothing ran; a shard may be empty, and then it is 0. Bazel's ``--test_filter`` is a ``-k``.
     """
     module = sys._getframe(1).f_globals["__name__"]
     program, *arguments = sys.argv if argv is None else argv
@@ -58,6 +59,7 @@ def run_tests(argv: Sequence[str] | None = None) -> None:
     _configure(program)
     _check_shard(program)
     _check_target(program)
+    rest = filter_arguments(rest, os.environ)
     ran = unittest.main(module=module, argv=[program, *rest], exit=False).result
     sys.exit(exit_code(ran, sharded=is_sharded(os.environ)))
 

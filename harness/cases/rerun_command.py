@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import site
+import sys
 import unittest
 from collections.abc import Callable
 
@@ -18,11 +20,20 @@ def rerun_command(case: unittest.TestCase) -> str:
         return own()
     name = f"{type(case).__qualname__}.{case._testMethodName}"
     module = module_import.reference(type(case).__module__)
+    if module.file is not None and _under_pytest(case._testMethodName):
+        words = ("pytest", f"{os.path.relpath(module.file)}::{name.replace('.', '::')}")
+        return shlex.join(words)
     if module.name != "__main__":
         path = _path_needed(module.name, module.file)
         prefix = f"PYTHONPATH={shlex.quote(path)} " if path is not None else ""
         return f"{prefix}python -m unittest {module.name}.{name}"
     return f"python -m {module.run_as} {name}" if module.run_as else f"python {module.file} {name}"
+
+
+def _under_pytest(method: str) -> bool:
+    """Whether pytest runs the method, without the plugin: its settings may decide what can be imported."""
+    running = os.environ.get("PYTEST_CURRENT_TEST", "")  # "tests/test_x.py::Class::method (call)"
+    return "_pytest" in sys.modules and re.search(rf"::{re.escape(method)}\b", running) is not None
 
 
 def _path_needed(name: str, file: str | None) -> str | None:

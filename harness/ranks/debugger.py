@@ -51,7 +51,7 @@ def _refusal(rank: int) -> Any:
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise RuntimeError(
             f"breakpoint() in rank {rank}: ranks have no terminal. Set {EnvVar.PDB_RANK}={rank} "
-            f"(run_tests.py --pdb-rank {rank}) to give it this one, with all deadlines off, or "
+            f"(--pdb-rank {rank}) to give it this one, with all deadlines off, or "
             "PYTHONBREAKPOINT for a debugger that needs no terminal"
         )
 

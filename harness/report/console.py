@@ -18,23 +18,41 @@ def console_reporter(
     verbosity: int = 0,
     durations: int = DEFAULT_DURATIONS,
     live: bool | None = None,
+    color: str = "auto",
 ) -> Reporter:
     """The reporter that shows the run on ``stream``.
 
     ``live`` chooses the live picture (True) or plain lines (False). None chooses the live picture where the
-    stream is a terminal that can move its cursor and ``CI`` is not set. ``NO_COLOR`` (https://no-color.org)
-    takes the colours away. ``verbosity`` is -1 for ``-q`` and 1 for ``-v``. Where something else writes to
-    the same terminal (``-s``, ``--pdb``), ``live`` has to be False.
+    stream is a terminal that can move its cursor and ``CI`` is not set. ``color`` is "always", "never"
+    or "auto" (see ``colored``). ``verbosity`` is -1 for ``-q`` and 1 for ``-v``. Where something else writes
+    to the same terminal (``-s``, ``--pdb``), ``live`` has to be False.
     """
     wanted = can_draw(stream, environ) if live is None else live
     if wanted:
         from harness.report.live import LiveReporter
 
-        color = not environ.get("NO_COLOR")
-        return LiveReporter(stream, verbosity=verbosity, durations=durations, color=color)
+        return LiveReporter(
+            stream, verbosity=verbosity, durations=durations, color=colored(stream, environ, color)
+        )
     from harness.report.plain import PlainReporter
 
-    return PlainReporter(stream, verbosity=verbosity, durations=durations)
+    return PlainReporter(
+        stream, verbosity=verbosity, durations=durations, color=colored(stream, environ, color)
+    )
+
+
+def colored(stream: TextIO, environ: Mapping[str, str], choice: str = "auto") -> bool:
+    """Whether lines have colours: by ``choice``, else ``NO_COLOR``, else ``FORCE_COLOR``, else on a terminal.
+
+    The order of the two variables is Python's own (https://no-color.org, https://force-color.org).
+    """
+    if choice != "auto":
+        return choice == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("FORCE_COLOR"):
+        return True
+    return environ.get("TERM", "") != "dumb" and not stream.closed and stream.isatty()
 
 
 def can_draw(stream: TextIO, environ: Mapping[str, str]) -> bool:

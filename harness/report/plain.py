@@ -23,6 +23,8 @@ from harness.report.progress import Progress
 from harness.report.summary import Summary
 from harness.report.text import SafeStream, clock_text, count, ranks_suffix, visible
 
+# The codes of styles in "select graphic rendition" (ECMA-48, 8.3.117).
+_CODES = {"bad": "31", "good": "32", "warn": "33", "head": "1", "dim": "2"}
 # Seconds between two lines of progress: often enough to see that the run goes on, few enough to skim a log.
 PROGRESS_PERIOD_S = 10.0
 # Seconds after which a running test gets a heartbeat line, and another each time that time has doubled. CI
@@ -37,8 +39,11 @@ class PlainReporter:
     the number of slowest tests listed at the end.
     """
 
-    def __init__(self, stream: TextIO, *, verbosity: int = 0, durations: int = 0) -> None:
+    def __init__(
+        self, stream: TextIO, *, verbosity: int = 0, durations: int = 0, color: bool = False
+    ) -> None:
         self._stream = SafeStream(stream)
+        self._color = color
         self._verbosity = verbosity
         self._durations = durations
         self._info = RunInfo()
@@ -110,8 +115,12 @@ class PlainReporter:
             lines.append(Line(f"still running after {clock_text(for_s)}: {visible(event.id)}{suffix}{where}"))
         return lines
 
+    def _painted(self, line: Line) -> str:
+        code = _CODES.get(line.style) if self._color else None
+        return line.text if code is None or not line.text else f"\x1b[{code}m{line.text}\x1b[0m"
+
     def _write(self, lines: Iterable[Line]) -> None:
-        text = "".join(f"{line.text}\n" for line in lines)
+        text = "".join(f"{self._painted(line)}\n" for line in lines)
         if text:
             self._stream.write(text)
             self._stream.flush()

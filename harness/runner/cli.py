@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from harness.errors import HarnessError, UsageError
 from harness.runner.exit_codes import ExitCode
-from harness.runner.options import PROG, parse
+from harness.runner.options import parse, program
 from harness.system import standard_output
 
 # The first words of command lines that are not for tests: a script on ranks, a change of imports, a
@@ -95,5 +95,5 @@ def _unhandled(remedy: str | None) -> int:
 
 def _fail(text: str, code: ExitCode) -> int:
     with contextlib.suppress(OSError):  # standard error may be closed; the exit code is enough
-        print(f"{PROG}: {text}", file=sys.stderr, flush=True)
+        print(f"{program()}: {text}", file=sys.stderr, flush=True)
     return int(code)

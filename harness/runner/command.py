@@ -258,6 +258,7 @@ def _reporters(invocation: Invocation, found: Found, directory: Path | None) -> 
         html="html" in options.report,
         conformance=found.target if "conformance" in options.report else None,
         trace=options.trace,
+        color=options.color,
     )
 
 
@@ -281,8 +282,12 @@ def _drive(
     """Runs the session and writes the reports, also where the session itself raises."""
     began_s = time.monotonic()
     broken = True
+
+    def asked_to_end() -> bool:
+        return interrupts.count > 0 or invocation.is_over(time.monotonic())
+
     try:
-        session.run(found.selected.ready, lambda: interrupts.count)
+        session.run(found.selected.ready, asked_to_end)
         broken = bool(_lost(invocation, found))
     finally:
         summary = _summary(invocation, found, session, [*taken, *session.records], reporters, began_s, broken)

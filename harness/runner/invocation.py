@@ -7,6 +7,7 @@ import os
 import random
 import shlex
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,11 +21,11 @@ from harness.errors import UsageError
 from harness.outcomes import Status
 from harness.report.base import RunInfo
 from harness.report.summary import summarise
-from harness.runner import journal, run_directory, shard_variables
+from harness.runner import bazel, journal, run_directory, shard_variables
 from harness.runner.collection import shard_of
 from harness.runner.journal import EarlierRun
 from harness.runner.messages import Fork
-from harness.runner.options import PROG, given, of_file, parse, wrong_option
+from harness.runner.options import TREE_PROGRAM, given, of_file, parse, wrong_option
 from harness.runner.plan import Policy
 from harness.runner.shard_variables import Shard
 from harness.runner.time_limits import TimeLimits, time_limits
@@ -51,7 +52,8 @@ class Invocation:
     that file says, and ``chosen`` are the options that the command line or the earlier run gave a value.
     ``shuffle`` is the seed of a random order, None for the order of discovery. ``ids`` are the only tests
     that the earlier run leaves to this one, None for no limit; ``cut`` is the shard that they are from, and
-    ``selection`` all tests of which they are a part.
+    ``selection`` all tests of which they are a part. ``ends_s`` is when the whole run has to end, on the
+    monotonic clock; None where nothing limits it.
     """
 
     options: argparse.Namespace
@@ -68,6 +70,11 @@ class Invocation:
     configuration: Configuration = field(default_factory=Configuration)
     chosen: Mapping[str, Any] = field(default_factory=dict)
     from_file: frozenset[str] = frozenset()
+    ends_s: float | None = None
+
+    def is_over(self, now_s: float) -> bool:
+        """Whether the whole run's time limit has passed."""
+        return self.ends_s is not None and now_s >= self.ends_s
 
     @property
     def debugger(self) -> bool:
@@ -112,9 +119,9 @@ class Invocation:
         """The environment of the zygote and of tests: the settings as variables, and this run's coverage.
 
         It has no shard variables: the controller has selected the shard's tests, and a test module must not
-        be split a second time.
+        be split a second time. Nor has it what Bazel asks of this run.
         """
-        environ = dict(shard_variables.without_shard(self.environ))
+        environ = bazel.without_bazel(shard_variables.without_shard(self.environ))
         environ.update(self.settings.to_environ())
         coverage_hook.export(environ)
         environ.pop(EnvVar.TEST_TIMEOUT, None)  # of the test that started this run, if one has
@@ -155,7 +162,7 @@ class Invocation:
     @property
     def command(self) -> str:
         """What a user types to run some of these tests again under the same conditions."""
-        started = sys.argv[0] or PROG
+        started = sys.argv[0] or TREE_PROGRAM
         words = ["python", shlex.quote(started)] if started.endswith(".py") else [os.path.basename(started)]
         for option, name in (("--config", self.options.config), ("--profile", self.options.profile)):
             words += [option, shlex.quote(name)] if name is not None else []
@@ -208,6 +215,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
     own, chosen = dict(environ), given(argv)
     configuration = _configuration(options, own)
     selection: tuple[str, ...] = ()
+    chosen, limit_s = bazel.with_options(chosen, environ), bazel.time_limit_s(environ)
     earlier = _earlier(_with_file(configuration, chosen), argv, {**configuration.variables, **own})
     if earlier is not None:
         before = earlier.info
@@ -246,6 +254,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         configuration=configuration,
         chosen=chosen,
         from_file=frozenset(configuration.variables) - own.keys(),
+        ends_s=None if limit_s is None else time.monotonic() + limit_s,
     )
     return replace(invocation, jobs=1) if invocation.debugger else invocation
 

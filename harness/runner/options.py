@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
+from harness import __version__
 from harness.configuration.configuration import Given
 from harness.configuration.override import Reruns
 from harness.configuration.similar import perhaps
 from harness.errors import UsageError
+from harness.runner import bazel
 from harness.runner.exit_codes import MEANINGS
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP, STATUS_FILE
 from harness.settings import (
@@ -26,7 +30,8 @@ from harness.settings import (
     timeout_multiplier,
 )
 
-PROG = "run_tests.py"
+TREE_PROGRAM = "run_tests.py"
+INSTALLED_PROGRAM = "torch-harness"
 # A larger number of processes is a typing error.
 LARGEST_JOBS = 4096
 LARGEST_COUNT = 1_000_000
@@ -44,6 +49,12 @@ functions runs through pytest.
 
 `run` as the first word is another command, which runs an ordinary script on ranks (`run --help`); a suite of
 that name is suites.run or ./run."""
+
+
+def program() -> str:
+    """What this command is called: as the installed one where that was started."""
+    name = os.path.basename(sys.argv[0])
+    return name if name == INSTALLED_PROGRAM else TREE_PROGRAM
 
 
 class _Parser(argparse.ArgumentParser):
@@ -165,13 +176,14 @@ def _check(options: argparse.Namespace) -> None:
 def build() -> _Parser:
     """Makes the parser with all options."""
     parser = _Parser(
-        prog=PROG,
-        usage=f"{PROG} [options] [NAME ...]\n       {PROG} run -n N SCRIPT [ARGUMENT ...]",
+        prog=(prog := program()),
+        usage=f"{prog} [options] [NAME ...]\n       {prog} run -n N SCRIPT [ARGUMENT ...]",
         description=_DESCRIPTION,
         epilog=_epilog(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"{INSTALLED_PROGRAM} {__version__}")
     parser.add_argument("names", nargs="*", metavar="NAME", help=argparse.SUPPRESS)
     _selection(parser)
     _repetition(parser)
@@ -286,6 +298,8 @@ def _reports(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("-v", "--verbose", action="count", default=0, help="a line for each test")
     add("-q", "--quiet", action="count", default=0, help="failures and the counts only")
+    add("--color", choices=("auto", "always", "never"), default="auto",
+        help="colours on the console (default: by NO_COLOR or FORCE_COLOR, else on a terminal)")  # fmt: skip
     add("--durations", metavar="N", type=_count(0), help="list the N slowest tests")
     add("--report-dir", metavar="DIR",
         help="where the run's files go (default: a new one in .harness/runs, which keeps 20)")  # fmt: skip
@@ -375,8 +389,10 @@ exit codes:
 
 environment variables (options win):
 {variables}
-  NO_COLOR, CI, TERM, GITHUB_ACTIONS, GITHUB_STEP_SUMMARY
+  NO_COLOR, FORCE_COLOR, CI, TERM, GITHUB_ACTIONS, GITHUB_STEP_SUMMARY
         decide what the console looks like and whether GitHub gets annotations
+  {bazel.FILTER}, {bazel.OUTPUTS}, {bazel.XML}, {bazel.TIMEOUT}
+        what Bazel asks for: a -k, a --report-dir, the JUnit file, an end of the run in time
 
 shards, where --shard does not say (the first pair that is set; pairs must agree):
 {pairs}

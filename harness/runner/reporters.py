@@ -10,7 +10,9 @@ from typing import TextIO
 from harness.record import TestRecord
 from harness.report.base import Reporter, RunInfo, TestStarted
 from harness.report.console import console_reporter
+from harness.report.junit import JUnitReporter
 from harness.report.summary import Summary
+from harness.runner import bazel
 
 
 class Reporters:
@@ -85,21 +87,25 @@ def build(
     html: bool,
     trace: bool,
     conformance: str | None = None,
+    color: str = "auto",
 ) -> Reporters:
     """The reporters of a run: the console, files in its directory, and GitHub's annotations in its CI.
 
     ``shared_terminal`` is set where tests or a debugger write to the same terminal. ``conformance`` is the
-    name of the target whose conformance is reported, None for no such report.
+    name of the target whose conformance is reported, None for no such report. ``color`` is "auto", "always"
+    or "never".
     """
     extra = {} if durations is None else {"durations": durations}
     live = False if shared_terminal else None
-    reporters: list[Reporter] = [console_reporter(stream, environ, verbosity=verbosity, live=live, **extra)]
+    console = console_reporter(stream, environ, verbosity=verbosity, live=live, color=color, **extra)
+    reporters: list[Reporter] = [console]
     if environ.get("GITHUB_ACTIONS"):
         from harness.report.github import GitHubReporter
 
         reporters.append(GitHubReporter(stream, environ))
     if directory is not None:
-        reporters += _files(directory, environ, html=html, trace=trace)
+        reporters += _files(directory, html=html, trace=trace)
+    reporters += [JUnitReporter(path, places=places) for path, places in _junit_files(directory, environ)]
     if directory is not None and conformance is not None:
         from harness.conformance.reporter import ConformanceReporter
 
@@ -107,14 +113,16 @@ def build(
     return Reporters(reporters)
 
 
-def _files(directory: Path, environ: Mapping[str, str], *, html: bool, trace: bool) -> list[Reporter]:
-    from harness.report.junit import JUnitReporter
+def _junit_files(directory: Path | None, environ: Mapping[str, str]) -> list[tuple[Path, bool]]:
+    """Where JUnit files are wanted, each with whether its cases have files and lines."""
+    paths = (directory / "junit.xml" if directory is not None else None, bazel.xml_file(environ))
+    return [(path, "JENKINS_URL" not in environ) for path in paths if path is not None]
+
+
+def _files(directory: Path, *, html: bool, trace: bool) -> list[Reporter]:
     from harness.report.results import ResultsReporter
 
-    files: list[Reporter] = [
-        ResultsReporter(directory / "results.jsonl"),
-        JUnitReporter(directory / "junit.xml", places="JENKINS_URL" not in environ),
-    ]
+    files: list[Reporter] = [ResultsReporter(directory / "results.jsonl")]
     if html:
         from harness.report.html import HtmlReporter
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.runner import journal
+from harness.runner import bazel, journal
 from harness.settings import STATE_DIRECTORY, EnvVar
 
 # Number of finished runs whose directories are kept. Directories that --report-dir named are never removed.
@@ -74,8 +74,12 @@ class StateDirectory:
 
 
 def state(environ: Mapping[str, str], cwd: Path) -> StateDirectory:
-    """The state directory that the environment names, else ``.harness`` in the working directory."""
-    return StateDirectory(cwd / (environ.get(EnvVar.STATE_DIR) or STATE_DIRECTORY))
+    """The state directory that the environment names, else ``.harness`` in the working directory.
+
+    Under Bazel it is in the only directory that a test may write to.
+    """
+    base = cwd / (bazel.temporary_directory(environ) or "")
+    return StateDirectory(base / (environ.get(EnvVar.STATE_DIR) or STATE_DIRECTORY))
 
 
 def check_writable(directory: Path) -> None:

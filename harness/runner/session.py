@@ -111,11 +111,11 @@ class Session:
 
     # -- the run
 
-    def run(self, ready: Iterable[TestRecord], interrupts: Callable[[], int]) -> None:
+    def run(self, ready: Iterable[TestRecord], asked_to_end: Callable[[], bool]) -> None:
         """Makes all attempts of the plan.
 
-        ``ready`` are the records of tests that need no worker. ``interrupts`` returns the number of signals
-        that asked for an end.
+        ``ready`` are the records of tests that need no worker. ``asked_to_end`` says whether a signal
+        or a time limit of the whole run asks for its end.
         """
         at_hand = {record.id: record for record in ready}
         self._settled = frozenset(at_hand)
@@ -128,7 +128,7 @@ class Session:
                 if not self._setup.options.terminal:  # a debugger's prompt may stand there
                     self._reporters.tick(now)
                 next_tick_s = now + TICK_S
-            if interrupts() and not self.interrupted:
+            if asked_to_end() and not self.interrupted:
                 self._interrupt()
 
     def _go_on(self, ready: Mapping[str, TestRecord]) -> bool:

@@ -304,8 +304,7 @@ def run_batch(
 def refuse_breakpoint(*_: object, **__: object) -> NoReturn:
     """Raises an error that tells how to get a debugger; one without a terminal would end at once."""
     raise RuntimeError(
-        "breakpoint() in a test: tests have no terminal. run_tests.py --pdb gives it this one, with all "
-        "time limits off"
+        "breakpoint() in a test: tests have no terminal. --pdb gives it this one, with all time limits off"
     )
 
 

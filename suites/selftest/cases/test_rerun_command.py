@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = str(Path(__file__).resolve().parents[3])
@@ -26,14 +27,17 @@ class Fails(MultiProcessTestCase):
 class RerunTest(unittest.TestCase):
     """The command works from the project's root, whichever way the tests were found."""
 
-    def check(self, where: str, *arguments: str, prefixed: bool) -> None:
+    def check(
+        self, where: str, *arguments: str, prefixed: bool, files: Mapping[str, str] | None = None
+    ) -> None:
         """Runs a test file at ``where`` in a project of its own, and then the command that its failure
         prints.
         """
         with tempfile.TemporaryDirectory() as project:
-            file = Path(project, where)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(TEST, encoding="utf-8")
+            for name, text in (files or {where: TEST}).items():
+                file = Path(project, name)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
             environ = {n: v for n, v in os.environ.items() if not n.startswith("HARNESS_")}
             environ |= {"PYTHONPATH": ROOT, "PATH": f"{os.path.dirname(sys.executable)}:{environ['PATH']}"}
 
@@ -48,15 +52,23 @@ class RerunTest(unittest.TestCase):
             assert found is not None, first
             self.assertEqual(found[1].startswith(f"PYTHONPATH={project}/tests:"), prefixed, found[1])
             again = run(found[1])
-            self.assertIn("Ran 1 test", again)
+            self.assertRegex(again, "Ran 1 test|1 failed")
             self.assertIn("in the rank", again)
 
     def test_discovered_below(self) -> None:
         """If only discovery can import the test's module, the command sets PYTHONPATH."""
         self.check("tests/test_it.py", "-m", "unittest", "discover", "-s", "tests", prefixed=True)
-        # Where the plugin is installed, its command names pytest and the node id.
-        alone = ("-p", "no:cacheprovider", "-p", "no:torch_harness")
-        self.check("tests/test_it.py", "-m", "pytest", "-q", *alone, prefixed=True)
+
+    def test_by_pytest(self) -> None:
+        """Where pytest runs the test, and maybe has put the project on the path, pytest runs it again."""
+        settings = "[pytest]\npythonpath = source\n"
+        alone = ("-p", "no:cacheprovider", "-p", "no:torch_harness")  # the plugin's command is its own
+        files = {
+            "pytest.ini": settings,
+            "source/project.py": "",
+            "tests/test_it.py": f"import project\n{TEST}",
+        }
+        self.check("tests/test_it.py", "-m", "pytest", "-q", *alone, prefixed=False, files=files)
 
     def test_importable(self) -> None:
         """If the module can be imported from the root, the command sets no PYTHONPATH."""

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from harness.report.console import console_reporter
+from harness.report.console import colored, console_reporter
 from harness.report.live import LiveReporter
 from harness.report.plain import PlainReporter
 
@@ -35,6 +35,22 @@ class ConsoleReporterTest(unittest.TestCase):
         for stream, environ, live, expected in table:
             with self.subTest(stream=type(stream).__name__, environ=environ, live=live):
                 self.assertIs(type(console_reporter(stream, environ, live=live)), expected)
+
+    def test_colors(self) -> None:
+        """The option decides, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
+        forced, none = {"FORCE_COLOR": "1"}, {"NO_COLOR": "1"}
+        for stream, environ, choice, expected in (
+            (Terminal(), {}, "auto", True),
+            (Terminal(), {"TERM": "dumb"}, "auto", False),
+            (io.StringIO(), {}, "auto", False),
+            (io.StringIO(), forced, "auto", True),
+            (Terminal(), none, "auto", False),
+            (Terminal(), {**forced, **none}, "auto", False),
+            (io.StringIO(), none, "always", True),
+            (Terminal(), forced, "never", False),
+        ):
+            with self.subTest(stream=type(stream).__name__, environ=environ, choice=choice):
+                self.assertIs(colored(stream, environ, choice), expected)
 
     def test_closed_stream(self) -> None:
         """A closed stream is not a terminal."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import unittest
 
 from harness.report.base import TestStarted
@@ -41,6 +42,20 @@ class LogTest(unittest.TestCase):
 
     def test_quiet_begins_with_the_first_failure(self) -> None:
         self.assertTrue(log(-1)[0].startswith("FAIL suites.c10d.test_sum"))
+
+    def test_colors(self) -> None:
+        """They are around whole lines, and the text is the same without them."""
+        stream = io.StringIO()
+        reporter = PlainReporter(stream, color=True)
+        reporter.start(runs.info())
+        reporter.finish(runs.summary())
+        painted = stream.getvalue()
+        self.assertTrue(painted.endswith("\x1b[31m4 passed, 6 failed, 1 skipped\x1b[0m\n"))
+        plain = io.StringIO()
+        reporter = PlainReporter(plain)
+        reporter.start(runs.info())
+        reporter.finish(runs.summary())
+        self.assertEqual(re.sub("\x1b\\[[0-9]+m", "", painted), plain.getvalue())
 
     def test_last_line(self) -> None:
         for verbosity in (-1, 0, 1):

@@ -110,7 +110,7 @@ class DebuggerTest(RunnerCase):
     def test_breakpoint_without_a_terminal(self) -> None:
         """breakpoint() without a terminal fails at once and says what to do."""
         self.write("test_p", "class T(unittest.TestCase):\n    def test_1(self): breakpoint()\n")
-        self.assertIn("run_tests.py --pdb", self.run_tests("test_p").of("test_1").reason)
+        self.assertIn(". --pdb gives it", self.run_tests("test_p").of("test_1").reason)
 
     def test_ranks(self) -> None:
         """Ranks that failed have ended when --pdb could open a debugger; a line says how to get one."""

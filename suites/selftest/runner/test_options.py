@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import sys
 import unittest
+from unittest import mock
 
+from harness import __version__
 from harness.configuration.configuration import Given
 from harness.configuration.override import Reruns
 from harness.errors import UsageError
@@ -161,6 +164,21 @@ class HelpTest(unittest.TestCase):
         self.assertGreater(len(options), 30)
         for option in options:
             self.assertRegex(option, r"^\S.*?(  +|\n {20} +)\w", option)
+
+    def test_name(self) -> None:
+        """The installed command calls itself by its name, a tree's script by its own."""
+        for started, name in (
+            ("/usr/bin/torch-harness", "torch-harness"),
+            ("x/run_tests.py", "run_tests.py"),
+        ):
+            with mock.patch.object(sys, "argv", [started]):
+                self.assertTrue(build().format_help().startswith(f"usage: {name} [options] [NAME ...]\n"))
+
+    def test_version(self) -> None:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), self.assertRaises(SystemExit) as caught:
+            parse(["--version"])
+        self.assertEqual((printed.getvalue(), caught.exception.code), (f"torch-harness {__version__}\n", 0))
 
     def test_exits_with_success(self) -> None:
         """Help is printed on standard output, and the exit code is 0."""

@@ -208,7 +208,7 @@ class TickTest(unittest.TestCase):
                 )
                 setup.options.terminal = terminal
                 run = session.Session(setup, Plan([], Policy()), mock.Mock(), workers, None, reporters)
-                run.run((), lambda: 0)
+                run.run((), lambda: False)
                 self.assertEqual(reporters.tick.called, not terminal)
 
 
