@@ -22,7 +22,8 @@ setup(
     description="unittest on real ranks: a test harness and conformance suites for distributed PyTorch",
     long_description=(HERE / "README.rst").read_text(encoding="utf-8"),
     long_description_content_type="text/x-rst",
-    license="BSD-3-Clause",
+    license_expression="BSD-3-Clause",
+    license_files=["LICENSE"],
     packages=find_packages(include=["harness", "harness.*"]),
     package_data={
         "harness": ["py.typed"],
@@ -54,6 +55,7 @@ setup(
     },
     classifiers=[
         "Development Status :: 3 - Alpha",
+        "Framework :: Pytest",
         "Intended Audience :: Developers",
         "Operating System :: POSIX :: Linux",
         "Programming Language :: Python :: 3 :: Only",
@@ -63,6 +65,9 @@ setup(
         "Programming Language :: Python :: 3.13",
         "Programming Language :: Python :: 3.14",
         "Programming Language :: Python :: Implementation :: CPython",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
         "Topic :: Software Development :: Testing",
+        "Topic :: Software Development :: Testing :: Unit",
+        "Typing :: Typed",
     ],
 )

@@ -228,6 +228,28 @@ class Packaging(unittest.TestCase):
         """setup.py names the project and takes its version from the package's ``__version__``."""
         self.assertEqual(self._ask_setup("name", "version")[-2:], ["torch-harness", __version__])
 
+    def test_metadata(self) -> None:
+        """What setuptools makes of the tree: an SPDX licence, a typed package, and none of the suites."""
+        with tempfile.TemporaryDirectory() as directory:
+            command = [sys.executable, "setup.py", "--quiet", "egg_info", "--egg-base", directory]
+            subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=True)
+            made = Path(directory, "torch_harness.egg-info")
+            told = (made / "PKG-INFO").read_text(encoding="utf-8")
+            packed = (made / "SOURCES.txt").read_text(encoding="utf-8").splitlines()
+            top = (made / "top_level.txt").read_text(encoding="utf-8").split()
+        self.assertIn(f"\nVersion: {__version__}\n", told)
+        self.assertIn("\nLicense-Expression: BSD-3-Clause\n", told)
+        self.assertIn("\nClassifier: Typing :: Typed\n", told)
+        self.assertEqual(top, ["harness"])
+        needed = {
+            "harness/py.typed",
+            "suites/timings.json",
+            "run_tests.py",
+            "docs/pytest.rst",
+            "tools/release.sh",
+        }
+        self.assertLessEqual(needed, set(packed))
+
     def test_requirements_are_pinned(self) -> None:
         """Every requirement is pinned to one version, because a looser one could change results."""
         lines = (TREE / "requirements.txt").read_text(encoding="utf-8").splitlines()
