@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from harness import __version__
+import harness
 from harness.configuration.configuration import Given
 from harness.configuration.override import Reruns
 from harness.configuration.similar import perhaps
@@ -183,7 +183,7 @@ def build() -> _Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"{INSTALLED_PROGRAM} {__version__}")
+    parser.add_argument("--version", action="version", version=f"{INSTALLED_PROGRAM} {harness.__version__}")
     parser.add_argument("names", nargs="*", metavar="NAME", help=argparse.SUPPRESS)
     _selection(parser)
     _repetition(parser)
