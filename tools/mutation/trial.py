@@ -71,10 +71,10 @@ class Trials:
             return None
         if done.code is None:
             return Result(site.name, Verdict.CAUGHT, (), words=f"the run was {done.words}")
-        return _noticed(site, tests, directory, done)
+        return _noticed(site, directory, done)
 
 
-def _noticed(site: Site, tests: Sequence[str], directory: Path, done: planted_run.Done) -> Result | None:
+def _noticed(site: Site, directory: Path, done: planted_run.Done) -> Result:
     if done.code in (ExitCode.USAGE, ExitCode.NOTHING_RAN):
         raise TrialFailed(f"the run with {site.name} ended with exit code {done.code}: {done.words}")
     if done.code == ExitCode.BROKEN:  # torch, which the mutant breaks, cannot even be imported
