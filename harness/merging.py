@@ -41,7 +41,7 @@ DEFAULT_RULES = MergeRules()
 
 
 def merge(outcomes: Sequence[RankOutcome], rules: MergeRules = DEFAULT_RULES) -> TestOutcome:
-    """Merges the outcomes of all ranks of one test into its verdict; the README lists the rules.
+    """Merges the outcomes of all ranks of one test into its verdict; ``docs/failures.rst`` lists the rules.
 
     ValueError where there is no outcome at all, since absence is never a pass.
     """

@@ -1,8 +1,8 @@
 """The environment variables of the harness, the default timeout and graces, and ``Settings``, their value.
 
-``EnvVar`` has the names, and ``VARIABLES`` is the list that ``--help`` and the README show. The durations are
-defaults; what the supervisor does when one is over is decided in ``harness.ranks.deadlines``. The variables
-that name a shard are in ``harness.runner.shard_variables``, those of thread counts in
+``EnvVar`` has the names; ``VARIABLES`` is the list that ``--help`` and ``docs/variables.rst`` show. The
+durations are defaults; what the supervisor does when one is over is decided in ``harness.ranks.deadlines``.
+The variables that name a shard are in ``harness.runner.shard_variables``, those of thread counts in
 ``harness.system.intra_op_threads``.
 
 The library reads them in any process: under ``run_tests.py``, ``unittest`` or ``pytest``, in a worker and in
@@ -101,7 +101,7 @@ BUILD_SERVICE_VARIABLES = ("HARNESS_ACCOUNT_ID", "HARNESS_BUILD_ID")
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """An environment variable that the harness reads, as ``--help`` and the README list it."""
+    """An environment variable that the harness reads, as ``--help`` and ``docs/variables.rst`` list it."""
 
     name: str
     values: str

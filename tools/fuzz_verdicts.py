@@ -6,9 +6,9 @@
 
 A case is a function of its seed: the rank mode, how many ranks, what strikes which of them and when, and what
 the others do meanwhile. The oracle (``tools/verdict_fuzzing/oracle.py``) says which verdict is right, which
-rank has to be named as the cause and when the verdict is due, from the README alone; no process, file,
-descriptor or thread may be left. What comes out wrong is run again by itself, with more time: if it is wrong
-again it counts, and else it is listed as seen once.
+rank has to be named as the cause and when the verdict is due, from ``docs/failures.rst`` alone; no process,
+file, descriptor or thread may be left. What comes out wrong is run again by itself, with more time: if it is
+wrong again it counts, and else it is listed as seen once.
 """
 
 from __future__ import annotations

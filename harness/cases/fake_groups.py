@@ -20,9 +20,9 @@ import torch.testing._internal.distributed.fake_pg
 
 
 class FakeStore(dist.Store):  # type: ignore[misc]  # mypy knows nothing of torch's classes
-    """The store of a fake process group, which asks it nothing::
+    """The store of a fake process group, which asks it nothing.
 
-    dist.init_process_group("fake", rank=0, world_size=8, store=FakeStore())
+    As in ``dist.init_process_group("fake", rank=0, world_size=8, store=FakeStore())``.
     """
 
 

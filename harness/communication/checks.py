@@ -1,7 +1,7 @@
 """``findings``: what the calls of all ranks of a test have wrong although every rank may have passed. Pure.
 
 Arguments that differ between ranks give wrong numbers without an error. What else is found may be meant, or
-be harmless with this backend, and is a warning. The README has the table.
+be harmless with this backend, and is a warning. ``docs/communication.rst`` has the table.
 """
 
 from __future__ import annotations

@@ -250,7 +250,7 @@ def _repetition(parser: argparse.ArgumentParser) -> None:
 
 
 def _target(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group('what is tested (README, "Your backend or device")')
+    group = parser.add_argument_group("what is tested (docs/targets.rst)")
     add = group.add_argument
     add("--backend", metavar="NAME", type=_parsed(name_of_backend),
         help=f"the backend that the suites test (default: gloo; {EnvVar.TARGET_BACKEND})")  # fmt: skip
@@ -320,7 +320,7 @@ _FLAGS = ("slow", "isolate", "strict", "drop-in", "failfast", "trace")
 
 
 def _configuration(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group('a project\'s own configuration (README, "Configuration")')
+    group = parser.add_argument_group("a project's own configuration (docs/configuration.rst)")
     add = group.add_argument
     add("--config", metavar="FILE",
         help="the configuration file (default: the nearest torch-harness.toml, or pyproject.toml with "

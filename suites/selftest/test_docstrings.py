@@ -208,8 +208,8 @@ class DocstringsTest(unittest.TestCase):
         self.check(short, f"docstrings begin with fewer than {FEWEST_WORDS} words")
 
     def test_nothing_foreign_is_cited(self) -> None:
-        """No Python file, nor the README, cites a document that is not in the repository."""
-        texts = [*files("harness", "tools", "suites"), TREE / "README.rst"]
+        """No Python file, README or page cites a document that is not in the repository."""
+        texts = [*files("harness", "tools", "suites"), TREE / "README.rst", *(TREE / "docs").glob("*.rst")]
         texts.remove(Path(__file__).resolve())  # which has examples of such citations
         cited = [
             f"{path.relative_to(TREE)}:{number}: {citation}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import harness
 import harness.graphs
 
-README = Path(__file__).parents[2] / "README.rst"
+UPSTREAM = Path(__file__).parents[2] / "docs" / "upstream.rst"
 
 if TYPE_CHECKING:
     Case = unittest.TestCase
@@ -74,8 +74,8 @@ class PublicNames(Names, unittest.TestCase):
     package = harness
 
     def test_upstreams(self) -> None:
-        """Each that the README's table of upstream's names calls the same here."""
-        rows = re.findall(r"^(``.*?) +the same names?$", README.read_text(), re.MULTILINE)
+        """Each that the table of upstream's names in ``docs/upstream.rst`` calls the same here."""
+        rows = re.findall(r"^(``.*?) +the same names?$", UPSTREAM.read_text(encoding="utf-8"), re.MULTILINE)
         told = {name.rpartition(".")[2] for row in rows for name in re.findall(r"``([\w.]+)``", row)}
         self.assertLessEqual({"MultiProcessTestCase", "DEVICE_TYPE", "_dynamo_dist_per_rank_init"}, told)
         self.assertLessEqual(told, set(harness.__all__))

@@ -166,7 +166,7 @@ class NamesTest(unittest.TestCase):
     names = frozenset(value for name, value in vars(EnvVar).items() if not name.startswith("_"))
 
     def test_every_name_but_the_internal_ones_is_documented(self) -> None:
-        """``--help`` and the README, which show ``VARIABLES``, leave out only what users do not set."""
+        """``VARIABLES``, which ``--help`` and the pages show, lacks only what users do not set."""
         documented = [variable.name for variable in VARIABLES]
         self.assertEqual(sorted(documented), sorted(self.names - {EnvVar.WORKER, EnvVar.TEST_TIMEOUT}))
 

@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kinds", type=_names(KINDS), default=tuple(KINDS), metavar="NAME,NAME")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every value there")
     parser.add_argument(
-        "--rst", action="store_true", help="print the table of medians as RST, for the README"
+        "--rst", action="store_true", help="print the table of medians as RST, for docs/performance.rst"
     )
     return parser
 

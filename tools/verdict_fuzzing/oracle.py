@@ -1,6 +1,6 @@
-"""``expected``: the verdict that a case must have, by the README's tables and nothing of the harness's code.
+"""``expected``: the verdict that a case must have, by ``docs/failures.rst`` and nothing of the harness's own.
 
-The rules are those of README, "Verdicts": all pass or all skip; some skip and some do not is an error; an
+The rules are those of its tables of verdicts: all pass or all skip; some skip and some do not is an error; an
 assertion is a failure, the first that arrived; another exception an error; a rank gone without a report, or
 there at the deadline, an error. ``expectedFailure`` is as in a single process. Where two ranks go wrong by
 themselves either may come first, and both verdicts are right.

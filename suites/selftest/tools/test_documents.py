@@ -1,4 +1,4 @@
-"""Tests that the README and the packaging agree with the code in names, exit codes and versions."""
+"""Tests that README, pages and packaging agree with the code in names, exit codes and versions."""
 
 import os
 import re
@@ -10,7 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 
+import harness.fuzzing
+import harness.graphs
+import harness.targets
 from harness import __version__
 from harness.configuration.configuration import parse
 from harness.configuration.document import find
@@ -32,11 +36,8 @@ from suites.selftest.faults.descriptors import ABUSES
 
 TREE = Path(__file__).resolve().parents[3]
 README = (TREE / "README.rst").read_text(encoding="utf-8")
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (TREE / "docs").glob("*.rst")}
 ARCHITECTURE = (TREE / "ARCHITECTURE.rst").read_text(encoding="utf-8")
-COMMUNICATION = (TREE / "docs" / "communication.rst").read_text(encoding="utf-8")
-ENVIRONMENTS = (TREE / "docs" / "environments.rst").read_text(encoding="utf-8")
-CONFIGURATION = (TREE / "docs" / "configuration.rst").read_text(encoding="utf-8")
-PYTEST = (TREE / "docs" / "pytest.rst").read_text(encoding="utf-8")
 CONTRIBUTING = (TREE / "CONTRIBUTING.rst").read_text(encoding="utf-8")
 
 # One that stands for any, and one that update_timings.py writes.
@@ -44,7 +45,7 @@ _MADE_UP_OR_WRITTEN = {"harness/a/b.py", "suites/timings.json"}
 
 
 class Readme(unittest.TestCase):
-    """The examples, lists and paths in the README."""
+    """The examples, lists and paths in the README, and paths in the pages."""
 
     def test_its_first_test_passes(self) -> None:
         """The README's first test passes when it is copied out and run as the README says."""
@@ -52,7 +53,7 @@ class Readme(unittest.TestCase):
 
     def test_of_communication(self) -> None:
         """So does that of the page about communication."""
-        self.check(_code_block(COMMUNICATION))
+        self.check(_code_block(PAGES["communication"]))
 
     def check(self, code: str) -> None:
         """Runs a program with one test, which passes."""
@@ -70,25 +71,29 @@ class Readme(unittest.TestCase):
         self.assertIn("Ran 1 test", done.stderr)
 
     def test_every_path_exists(self) -> None:
-        """The files and directories of the tree that the README names exist."""
-        named = re.findall(r"``((?:harness|suites|tools|\.ci)/[\w./]*\w)``", README)
-        self.assertGreater(len(named), 5)
-        for path in named:
-            if path not in _MADE_UP_OR_WRITTEN:
-                self.assertTrue((TREE / path).exists(), path)
+        """The files and directories of the tree that the README and the pages name exist."""
+        for text in (README, *PAGES.values()):
+            named = set(re.findall(r"``((?:harness|suites|tools|docs|\.ci)/[\w./]*\w)``", text))
+            gone = {path for path in named - _MADE_UP_OR_WRITTEN if not (TREE / path).exists()}
+            self.assertEqual(gone, set())
+        self.assertIn("``docs/tutorial.rst``", README)
+
+    def test_lists_the_pages(self) -> None:
+        """The README's table has each page but those that include a file of the tree's root, and no other."""
+        told = {row[0].strip("`") for row in _table(README, "Documentation")}
+        there = {f"docs/{name}.rst" for name, text in PAGES.items() if not text.startswith(".. include::")}
+        self.assertEqual(told, there - {"docs/index.rst", "docs/migration.rst"} | {"docs/api/index.rst"})
 
 
 class Tables(unittest.TestCase):
-    """Each table of the README beside the file of the harness that is the home of what it lists."""
+    """Each table of the pages beside the file of the harness that is the home of what it lists."""
 
-    def assert_rows(self, heading: str, home: Sequence[Sequence[str]]) -> None:
+    def assert_rows(self, page: str, heading: str, home: Sequence[Sequence[str]]) -> None:
         """Compares the rows of the first table below a heading, by their first cell, with its home's."""
-        told = [tuple(cell.replace("``", "") for cell in row) for row in _table(README, heading)]
+        told = [tuple(cell.replace("``", "") for cell in row) for row in _table(PAGES[page], heading)]
         names, wanted = Counter(row[0] for row in told), Counter(row[0] for row in home)
-        self.assertFalse(wanted - names, f"rows that the README's table below {heading!r} lacks")
-        self.assertFalse(
-            names - wanted, f"rows that the README's table below {heading!r} has beyond its home's"
-        )
+        self.assertFalse(wanted - names, f"rows that the table below {heading!r} lacks")
+        self.assertFalse(names - wanted, f"rows that the table below {heading!r} has beyond its home's")
         for ours, theirs in zip(sorted(told), sorted(map(tuple, home)), strict=True):
             self.assertEqual(ours, theirs, f"row {ours[0]!r} below {heading!r}")
 
@@ -96,22 +101,23 @@ class Tables(unittest.TestCase):
         """The environment variables are those of ``harness/settings.py``, with their values and meanings."""
         # A bar would begin a substitution in RST.
         rows = [(v.name, v.values.replace("|", " or "), v.meaning) for v in VARIABLES]
-        self.assert_rows("Environment variables", rows)
+        self.assert_rows("variables", "Environment variables", rows)
 
     def test_exit_codes(self) -> None:
         """The exit codes are those of ``harness/runner/exit_codes.py``, with their meanings."""
-        self.assert_rows("Exit codes", [(str(code.value), meaning) for code, meaning in MEANINGS.items()])
+        rows = [(str(code.value), meaning) for code, meaning in MEANINGS.items()]
+        self.assert_rows("running", "Exit codes", rows)
 
     def test_shard_variables(self) -> None:
         """The shard variables are those of ``harness/runner/shard_variables.py``, by who sets them."""
         rows = [(f.set_by, f"{f.index}, {f.total}", str(f.first)) for f in FAMILIES]
         slurm = (SLURM.set_by, f"{SLURM.index}, {SLURM.total}", f"{SLURM_MIN}, by {SLURM_STEP}")
-        self.assert_rows("Shards", [*rows, slurm])
+        self.assert_rows("shards", "Shards and merging", [*rows, slurm])
 
     def test_numbers_in_the_text(self) -> None:
-        """What the README says in its text about numbers of the harness is what they are."""
-        self.assertIn(f"The newest {KEPT_RUNS} runs are kept", README)
-        self.assertIn(f"The grace of {GRACE_S:g} s is part of the time", README)
+        """What the pages say in their text about numbers of the harness is what they are."""
+        self.assertIn(f"The newest {KEPT_RUNS} runs are kept", PAGES["running"])
+        self.assertIn(f"The grace of {GRACE_S:g} s is part of the time", PAGES["performance"])
 
     def test_a_table_is_read_whole(self) -> None:
         """A table's rows are found with and without a header, cells with spaces included."""
@@ -120,12 +126,33 @@ class Tables(unittest.TestCase):
         self.assertEqual(_table(text, "B"), [("3", "zz")])
 
 
+class PublicNames(unittest.TestCase):
+    """``docs/api``, which Sphinx fills from docstrings, beside the public names."""
+
+    def test_each_stands_once(self) -> None:
+        """Each name that ``harness`` and its libraries for tests offer is on one page, and no other is."""
+        pages = [path.read_text(encoding="utf-8") for path in (TREE / "docs" / "api").glob("*.rst")]
+        directive = r"(?m)^\.\. (?:auto\w+|py:data):: (harness[\w.]*)$"
+        told = [name for page in pages for name in re.findall(directive, page)]
+        packages = (harness, harness.graphs, harness.fuzzing)
+        offered = [f"{package.__name__}.{name}" for package in packages for name in package.__all__]
+        offered += [
+            f"harness.targets.{name}"
+            for name, value in vars(harness.targets).items()
+            if not name.startswith("_") and not isinstance(value, ModuleType)
+        ]
+        self.assertFalse(Counter(offered) - Counter(told), "public names without an entry in docs/api")
+        self.assertFalse(
+            Counter(told) - Counter(offered), "entries in docs/api for other names, or for one twice"
+        )
+
+
 class Configuration(unittest.TestCase):
     """``docs/configuration.rst`` beside ``harness/configuration``."""
 
     def test_keys(self) -> None:
         """The table of keys has all of them, in order, with the variables of those that are settings."""
-        rows = [(cells[0].replace("``", ""), cells[1]) for cells in _table(CONFIGURATION, "Keys")]
+        rows = [(cells[0].replace("``", ""), cells[1]) for cells in _table(PAGES["configuration"], "Keys")]
         self.assertEqual([name for name, _ in rows if name], [key.name for key in KEYS])
         for (_, told), key in zip([row for row in rows if row[0]], KEYS, strict=True):
             with self.subTest(key.name):
@@ -133,14 +160,16 @@ class Configuration(unittest.TestCase):
 
     def test_parts_of_overrides(self) -> None:
         """So has the table of what an override may say."""
-        told = [cells[0].replace("``", "") for cells in _table(CONFIGURATION, "Overrides")]
+        told = [cells[0].replace("``", "") for cells in _table(PAGES["configuration"], "Overrides")]
         parts = [each.name.removesuffix("_s") for each in fields(Rule)]
         self.assertEqual(sorted(filter(None, told)), sorted(parts))
 
     def test_example(self) -> None:
         """The example of the page is a configuration."""
         with tempfile.TemporaryDirectory() as directory:
-            Path(directory, "pyproject.toml").write_text(_code_block(CONFIGURATION, "toml"), encoding="utf-8")
+            Path(directory, "pyproject.toml").write_text(
+                _code_block(PAGES["configuration"], "toml"), encoding="utf-8"
+            )
             found = parse(find(Path(directory)), "ci")
         self.assertEqual((len(found.overrides), found.groups["ports"].value), (1, 1))
 
@@ -150,13 +179,13 @@ class Pytest(unittest.TestCase):
 
     def test_options(self) -> None:
         """The table of options has those of ``harness/pytest_plugin/options.py``."""
-        told = [cell.replace("``", "").split()[0] for cell, _ in _table(PYTEST, "Options")]
+        told = [cell.replace("``", "").split()[0] for cell, _ in _table(PAGES["pytest"], "Options")]
         self.assertEqual(sorted(told), sorted(option.name for option in OPTIONS))
 
     def test_example(self) -> None:
         """The README's test function is that of the page."""
-        self.assertIn("@pytest.mark.ranks(4)", _code_block(PYTEST))
-        self.assertIn(_code_block(PYTEST), README.replace("\n    ", "\n"))
+        self.assertIn("@pytest.mark.ranks(4)", _code_block(PAGES["pytest"]))
+        self.assertIn(_code_block(PAGES["pytest"]), README.replace("\n    ", "\n"))
 
 
 class Environments(unittest.TestCase):
@@ -172,7 +201,7 @@ class Environments(unittest.TestCase):
             ("Limits, rights and namespaces", test_limits),
         ):
             with self.subTest(heading):
-                told = _table(ENVIRONMENTS, heading)
+                told = _table(PAGES["environments"], heading)
                 self.assertEqual([name for name, _ in told], [row.name for row in module.ROWS])
                 for (_, happens), row in zip(told, module.ROWS, strict=True):
                     self.assertIn(row.says, happens)
