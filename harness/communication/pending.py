@@ -113,14 +113,22 @@ class PendingCalls:
         """
         call = _Pending(operation, place, tensors, arguments, given, work)
         pending = self.calls
-        found = (
-            [_overlap_text(call, other) for other in pending.values() if _overlap(call, other)]
-            if pending
-            else ()
-        )
+        found = self._overlaps(call) if pending else ()
         if len(pending) < MOST:
             pending[id(work)] = call
         return found
+
+    def meets(
+        self, operation: str, place: str, arguments: Callable[..., Arguments], given: tuple[Any, ...]
+    ) -> Sequence[str]:
+        """Compares a call that is about to begin, and for which the rank waits at once, with those under way.
+
+        Returns a line for each of these on whose memory it writes, or the reverse.
+        """
+        return self._overlaps(_Pending(operation, place, [], arguments, given, None))
+
+    def _overlaps(self, call: _Pending) -> list[str]:
+        return [_overlap_text(call, other) for other in self.calls.values() if _overlap(call, other)]
 
     def waited(self, work: Any) -> Sequence[str]:
         """Ends the watch of a call; returns a line where one of its inputs was written meanwhile."""

@@ -235,6 +235,16 @@ class Recorder:
             if found:
                 self._tell(Check.OVERLAP, found)
 
+    def meets(self, operation: str, arguments: Callable[..., Arguments], given: tuple[Any, ...]) -> None:
+        """Looks whether a call for which the rank waits at once uses memory of calls under way."""
+        if not self._places.by_library:
+            self._tell(Check.OVERLAP, self._pending.meets(operation, self._places.last, arguments, given))
+
+    @property
+    def watched(self) -> bool:
+        """Whether calls are under way whose memory is watched."""
+        return bool(self._pending.calls)
+
     def _tell(self, check: Check, lines: Iterable[str]) -> None:
         """Writes findings into the log."""
         for line in lines:

@@ -133,6 +133,8 @@ def _recorded(original: Callable[..., Any], method: str, operation: str, taps: T
         try:
             told, own_work = key(args, kwargs)
             token = recorder.began(self, operation, told, of_method, given, own_work)
+            if not own_work and recorder.watched:
+                recorder.meets(operation, of_method, given)
             values = taps.values
             kept = values.began(token, operation, of_method(*given)) if values is not None else None
         except (AttributeError, TypeError, ValueError):

@@ -20,7 +20,6 @@ from harness.conformance import cells
 from harness.outcomes import SubtestOutcome
 from harness.ranks.direct_channel import DirectChannel
 from harness.ranks.thread_stack import stack_of
-from harness.ranks.threads.meeting import PendingCollective
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -80,7 +79,6 @@ class RankThread(threading.Thread):
         self.values: Any = value_recorder(self.log, ValueFile(values, rank).append) if values else None
         self._recorded = recorded
         self.sequence: dict[str, int] = {}
-        self.pending: PendingCollective | None = None  # the threaded collective that the rank is in
         self.waits = False  # whether it waits for other ranks (collective, store) or for the run token
         self._gate = threading.Lock()  # held while an interruption is sent, and while the body's end is noted
         self._in_body = False

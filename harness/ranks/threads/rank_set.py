@@ -22,7 +22,7 @@ import gc
 import os
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -33,7 +33,8 @@ from harness.communication.recorder import key_and_arguments
 from harness.outcomes import RankOutcome, SubtestOutcome
 from harness.protocol import SubtestFailed
 from harness.ranks.result import final_result
-from harness.ranks.threads.meeting import CollectiveMatcher, PendingCollective
+from harness.ranks.threads.deadlock_watch import ThreadDeadlockWatch, WatchedThread
+from harness.ranks.threads.meeting import CollectiveMatcher
 from harness.ranks.threads.rank import Body, RankThread, ThreadEnded
 from harness.ranks.threads.rank_state import RankStates
 from harness.ranks.threads.run_token import RunToken
@@ -122,6 +123,7 @@ class RankThreads:
         self._others = 0
         self._seen = _Seen()
         self._passed_on = 0
+        self._watch = ThreadDeadlockWatch()
         self._closed = False
 
     # -- for the parent
@@ -223,12 +225,11 @@ class RankThreads:
     def _alive(self) -> list[RankThread]:
         return [t for t in self.threads if t.is_alive()]
 
-    def check_for_stall(self) -> bool:
-        """Checks ranks that have sent no event for a while; returns whether they are deadlocked.
+    def check_for_stall(self, until_s: float) -> tuple[int, ...]:
+        """Checks ranks that have sent no event for a while; returns those that can never go on.
 
         A rank that sleeps with the run token while others wait for it loses the token after two such checks.
-        Ranks are deadlocked where every one that still works waits in a collective that cannot become
-        complete.
+        ``until_s`` is the test's deadline on the monotonic clock.
         """
         holder = self._token.holder
         ticks = _ticks_asleep(self.threads[holder]) if holder is not None else None
@@ -238,20 +239,25 @@ class RankThreads:
             if self._passed_on >= MOST_PASSED_ON:
                 self._token.disable()
         self._seen = seen
-        return self._deadlocked()
+        return self._stuck(until_s)
 
     def awaits_turn(self, rank: int) -> bool:
         """Whether the rank could run, as far as it is concerned, and waits until another one lets it."""
         return rank in self._token.awaiting
 
-    def _deadlocked(self) -> bool:
+    def _stuck(self, until_s: float) -> tuple[int, ...]:
         if threading.active_count() > self._others + len(self._alive()):
-            return False  # a thread that the test started may still enter a collective
-        working = [t for t in self.threads if t.rank not in self._reported]
-        pending = [t.pending for t in working]
-        if not working or not all(p is not None and not p.complete for p in pending):
-            return False
-        return self._events.empty()  # else a rank that has just reported may say why the others wait
+            return ()  # a thread that the test started may still enter a collective
+        awaiting = self._token.awaiting
+        watched = [self._watched(thread, awaits_turn=thread.rank in awaiting) for thread in self.threads]
+        stuck = self._watch.look(watched, until_s)
+        # A rank that has just reported may say why the others wait.
+        return stuck if self._events.empty() else ()
+
+    def _watched(self, thread: RankThread, *, awaits_turn: bool) -> WatchedThread:
+        settled = thread.rank in self._reported or not thread.is_alive()
+        ticks = None if settled or awaits_turn else _ticks_asleep(thread)
+        return WatchedThread(thread.rank, thread.calls, thread.native_id or 0, settled, ticks)
 
     # -- in a rank
 
@@ -349,26 +355,17 @@ class RankThreads:
         if thread.values is not None:
             call.values = thread.values.began(call.token, call.operation, call.arguments)
         number, size = thread.next_number(name), call.group.size()
-        pending = self._matcher.arrive(thread.rank, name, number, call.operation, size)
-        call.held.enter_context(self._in(thread, pending))
+        self._matcher.arrive(thread.rank, name, number, call.operation, size)
         call.held.enter_context(self.waiting(thread))
 
-    def join_group(self, thread: RankThread, group: str, size: int) -> None:
-        """Returns when all members of a new group have called this."""
+    def join_group(self, thread: RankThread, group: str, members: Sequence[int]) -> None:
+        """Returns when all members of a new group have called this with the same members."""
         thread.stop_if_over()
-        key = f"{group}, which is being made"
-        pending = self._matcher.arrive(thread.rank, key, thread.next_number(key), "new_group", size)
-        with self._in(thread, pending):
-            self._matcher.wait(pending)
+        key = f"{group} of {members}, which is being made"
+        number = thread.next_number(key)
+        pending = self._matcher.arrive(thread.rank, key, number, "new_group", len(members))
+        self._matcher.wait(pending)
         thread.stop_if_over()
-
-    @contextlib.contextmanager
-    def _in(self, thread: RankThread, pending: PendingCollective) -> Iterator[None]:
-        thread.pending = pending
-        try:
-            yield
-        finally:
-            thread.pending = None
 
 
 def _ticks_asleep(thread: RankThread) -> int | None:

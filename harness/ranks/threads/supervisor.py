@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from harness.calls import Call
@@ -22,7 +22,7 @@ from harness.ranks.exit_rules import ended_as, hung_at_exit
 from harness.ranks.job import JobResult
 from harness.ranks.threads.rank import ThreadEnded
 from harness.ranks.threads.rank_set import INTERRUPT_EVERY_S, RankThreads
-from harness.settings import Settings
+from harness.settings import TIMEOUT_S, Settings
 
 # Seconds without an event after which the ranks are checked for one that sleeps with the run token, and for a
 # deadlock. No event reports that a thread falls asleep, so polling is the only way; it costs microseconds.
@@ -64,6 +64,7 @@ class ThreadSupervisor:
         self._calls: dict[int, tuple[Call, ...]] = {}  # of ranks that had to be ended, until then
         self._waiting: set[int] = set()
         self._await_turn: set[int] = set()
+        self._deadlocked: tuple[int, ...] = ()
         self._interrupt_at = math.inf
         self._interruptions = 0
         self._view = SupervisorView(started, unsettled=self._size, alive=self._size)
@@ -98,8 +99,18 @@ class ThreadSupervisor:
         event = self._ranks.next_event(self._wait_s(step))
         if event is not None:
             self._take(event)
-        elif self._view.stacks_since is None and self._working() and self._ranks.check_for_stall():
-            self._look(self._why_deadlocked())
+        elif self._view.stacks_since is None and (working := self._working()):
+            self._look_for_deadlocks(working)
+
+    def _look_for_deadlocks(self, working: Sequence[int]) -> None:
+        """Has the ranks ended where some can never go on; after a failure or a skip, where none can."""
+        until = self._view.started + self._limits.timeout_s
+        if math.isinf(until):  # of a run without a deadline, a call that gives up soon is no deadlock either
+            until = self._clock() + TIMEOUT_S
+        self._deadlocked = self._ranks.check_for_stall(until)
+        why = self._why_deadlocked()
+        if self._deadlocked and (why is EndReason.DEADLOCK or len(self._deadlocked) == len(working)):
+            self._look(why)
 
     def _wait_s(self, step: NextStep) -> float | None:
         if step.action is not Action.WAIT:
@@ -190,9 +201,11 @@ class ThreadSupervisor:
         return replace(report, stack=self._stacks.get(rank, ""), calls=calls)
 
     def _status(self, rank: int) -> Status:
-        """How a rank without a report ended; where ranks are deadlocked, all that have not reported are."""
+        """How a rank without a report ended."""
         why = self._ended.get(rank)
-        return Status.DEADLOCKED if why is EndReason.DEADLOCK else ended_as(why) or Status.CRASHED
+        if why is EndReason.DEADLOCK and rank in self._deadlocked:
+            return Status.DEADLOCKED
+        return ended_as(why) or Status.CRASHED
 
     def _missing(self, rank: int) -> RankOutcome:
         """The outcome of a rank that has not reported.

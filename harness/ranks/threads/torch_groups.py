@@ -69,8 +69,11 @@ def make_group(options: Any, _backend_options: Any) -> Any:
     if rank is None:
         raise RuntimeError('backend "threaded" connects the threads of a threaded test, and this is none')
     group = ThreadedGroup(options.group_rank, options.group_size)
-    group.harness_rank = rank
-    rank.owner.join_group(rank, str(options.group_id), options.group_size)
+    group.harness_rank, group.harness_name = rank, str(options.group_id)
+    members = tuple(options.global_ranks_in_group) or tuple(
+        range(options.group_size)
+    )  # none: the default group
+    rank.owner.join_group(rank, group.harness_name, members)
     return group
 
 
@@ -122,7 +125,14 @@ def _methods() -> dict[str, Callable[..., Any]]:
     return {name: _collective(value, name) for name, value in own.items()}
 
 
-ThreadedGroup: Any = type("ThreadedGroup", (threaded.ProcessLocalGroup,), _methods())
+def _name(self: Any) -> str:
+    """The group's name, also once it is destroyed: torch looks it up where it has removed it by then."""
+    return str(self._world().pg_names.get(self, self.harness_name))
+
+
+ThreadedGroup: Any = type(
+    "ThreadedGroup", (threaded.ProcessLocalGroup,), {**_methods(), "pg_name": property(_name)}
+)
 
 
 class _ThreadTaps(Taps):

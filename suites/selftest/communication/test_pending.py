@@ -70,6 +70,21 @@ class PendingTest(unittest.TestCase):
                 self.begin(first, one, Work())
                 self.assertEqual(len(self.begin(second, other, Work())), expected)
 
+    def test_meets(self) -> None:
+        """A call that its rank waits for at once is compared with those under way, and not watched itself."""
+        whole, other = torch.zeros(8), Work()
+        self.begin("send", whole[:4], other)
+        for operation, tensor, found in (
+            ("all_reduce", whole[3:], ["all_reduce uses memory of send, which is under way"]),
+            ("all_reduce", whole[4:], []),
+            ("send", whole[3:], []),
+        ):
+            arguments = Arguments((tensor,))
+            self.assertEqual(list(self.calls.meets(operation, "", lambda a=arguments: a, ())), found)
+        self.assertEqual(len(self.calls.calls), 1)
+        other.completed = True
+        self.assertEqual(list(self.calls.meets("recv", "", lambda: Arguments((whole,)), ())), [])
+
     def test_overlap_with_what_is_over(self) -> None:
         """A call that is over, waited for or asked about is in nobody's way."""
         tensor = torch.zeros(2)

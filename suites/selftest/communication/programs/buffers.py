@@ -65,6 +65,21 @@ def overlapping_views(rank: int, world_size: int) -> None:
     second.wait()
 
 
+@bug(2, Kind.WARNING, "rank 0", "all_gather", "all_reduce", "{guilty}", "{also}", modes=KEPT)
+def filled_while_reduced(rank: int, world_size: int) -> None:
+    """Rank 0 gathers into a tensor that is being reduced, and waits at once."""
+    whole, group = torch.ones(2), dist.new_group([0])
+    store = _get_default_store()
+    if rank == 1:
+        store.get("filled")
+    work = dist.all_reduce(whole, async_op=True)  # guilty
+    if rank == 0:
+        dist.all_gather([whole], torch.zeros(2), group=group)  # also
+        store.set("filled", "1")
+    assert work is not None
+    work.wait()
+
+
 @bug(2, Kind.WARNING, "all_reduce", "never waited for | nobody waited for", "{guilty}", modes=KEPT)
 def never_waited_for(rank: int, world_size: int) -> None:
     """Nobody waits for a reduction."""

@@ -59,6 +59,7 @@ def crossed_with_the_default_group(rank: int, world_size: int) -> None:
     "group {{0, 1}}",
     "group {{1, 2}}",
     "group {{0, 2}}",
+    modes=STARTED,
 )
 def overlapping_groups_in_a_ring(rank: int, world_size: int) -> None:
     """Each rank begins with the group that it shares with the next rank, which begins with another one."""
@@ -67,7 +68,7 @@ def overlapping_groups_in_a_ring(rank: int, world_size: int) -> None:
     dist.all_reduce(torch.ones(1), group=pairs[(rank - 1) % world_size])
 
 
-@bug(4, Kind.DEADLOCKED, "barrier", "group {{2, 3}}", "default group", "{waits}")
+@bug(4, Kind.DEADLOCKED, "barrier", "group {{2, 3}}", "default group", "{waits}", modes=STARTED)
 def row_against_column(rank: int, world_size: int) -> None:
     """Ranks 2 and 3 of a pair of rows wait in their row and in the default group."""
     rows = [dist.new_group([0, 1]), dist.new_group([2, 3])]
@@ -81,7 +82,7 @@ def row_against_column(rank: int, world_size: int) -> None:
 # -- making groups apart
 
 
-@bug(3, Kind.DEADLOCKED, "rank 0", "new_group", "ranks 1, 2", "{waits}", guilty=[0], modes=KEPT)
+@bug(3, Kind.DEADLOCKED, "rank 0", "new_group", "ranks 1, 2", "{waits}", guilty=[0], modes=STARTED)
 def new_group_on_some_ranks(rank: int, world_size: int) -> None:
     """Rank 0, a member, does not call new_group."""
     if rank != 0:
@@ -89,7 +90,7 @@ def new_group_on_some_ranks(rank: int, world_size: int) -> None:
         dist.all_reduce(torch.ones(1), group=group)
 
 
-@bug(3, Kind.DEADLOCKED, "rank 2", "new_group | makes group", "{guilty}", guilty=[2])
+@bug(3, Kind.DEADLOCKED, "rank 2", "new_group | makes group", "{guilty}", guilty=[2], modes=STARTED)
 def groups_made_in_another_order(rank: int, world_size: int) -> None:
     """Rank 2 makes two groups of three ranks in the other order than its peers."""
     orders = [[0, 1, 2], [1, 2]]
@@ -97,7 +98,7 @@ def groups_made_in_another_order(rank: int, world_size: int) -> None:
         dist.new_group(members)  # guilty
 
 
-@bug(3, Kind.DEADLOCKED, "rank 1", "group {{0, 1, 2}}", guilty=[1])
+@bug(3, Kind.DEADLOCKED, "rank 1", "group {{0, 1, 2}}", guilty=[1], modes=STARTED)
 def one_group_less_at_first(rank: int, world_size: int) -> None:
     """Rank 1 does not make the first of two groups, in which it is no member."""
     if rank != 1:
@@ -117,7 +118,7 @@ def default_group_on_some_ranks(rank: int, world_size: int) -> None:
         dist.barrier()
 
 
-@bug(4, Kind.DEADLOCKED, "rank 3", "ranks 1, 2 wait | ranks 0-2 wait", "{waits}", guilty=[3])
+@bug(4, Kind.DEADLOCKED, "rank 3", "ranks 1, 2 wait | ranks 0-2 wait", "{waits}", guilty=[3], modes=STARTED)
 def mesh_on_some_ranks(rank: int, world_size: int) -> None:
     """Rank 3 makes no device mesh."""
     if rank != 3:
@@ -125,7 +126,16 @@ def mesh_on_some_ranks(rank: int, world_size: int) -> None:
         dist.barrier(group=mesh["tp"].get_group())
 
 
-@bug(4, Kind.DEADLOCKED, "rank 2 left the test", "rank 3", "new_group | new_subgroups", "{waits}", guilty=[2])
+@bug(
+    4,
+    Kind.DEADLOCKED,
+    "rank 2 left the test",
+    "rank 3",
+    "new_group | new_subgroups",
+    "{waits}",
+    guilty=[2],
+    modes=STARTED,
+)
 def sub_groups_on_some_ranks(rank: int, world_size: int) -> None:
     """Rank 2 leaves before the groups of two are made, so that rank 3 waits for it."""
     if rank != 2:

@@ -39,6 +39,17 @@ def sub_groups_work_apart(rank: int, world_size: int) -> None:
         dist.barrier(group=high)
 
 
+@right(3, modes=STARTED)
+def sub_group_is_destroyed(rank: int, world_size: int) -> None:
+    """Two ranks destroy their group, and all go on in the default group."""
+    for _ in range(2):
+        group = dist.new_group([0, 1])
+        if rank < 2:
+            dist.all_reduce(torch.ones(2), group=group)
+            dist.destroy_process_group(group)
+    dist.barrier()
+
+
 @right(4)
 def groups_that_only_members_make(rank: int, world_size: int) -> None:
     """Each pair makes its group by itself, and one pair makes another one."""

@@ -43,7 +43,7 @@ class ScriptedThread:
 class ScriptedRanks:
     """Ranks that follow a script; when it is silent, the clock jumps to the end of the wait."""
 
-    def __init__(self, size: int, script: Sequence[object], *, deadlocked: bool = False) -> None:
+    def __init__(self, size: int, script: Sequence[object], *, deadlocked: tuple[int, ...] = ()) -> None:
         self.threads = [ScriptedThread(rank) for rank in range(size)]
         self.script = list(script)
         self.deadlocked = deadlocked
@@ -74,7 +74,8 @@ class ScriptedRanks:
     def settle(self) -> None:
         self.did.append("settle")
 
-    def check_for_stall(self) -> bool:
+    def check_for_stall(self, until_s: float) -> tuple[int, ...]:
+        self.until_s = until_s
         return self.deadlocked
 
     def awaits_turn(self, rank: int) -> bool:
@@ -145,9 +146,19 @@ class ThreadSupervisorTest(unittest.TestCase):
         )
         for status, other in rows:
             with self.subTest(status=status):
-                ranks = ScriptedRanks(2, [said(1, status)], deadlocked=True)
+                ranks = ScriptedRanks(2, [said(1, status)], deadlocked=(0,))
                 self.assertEqual(self.run_on(ranks), [other, status])
                 self.assertLess(ranks.now, LIMITS.grace_s)
+
+    def test_some_are_deadlocked(self) -> None:
+        """Where a rank could go on, it is ended with those that cannot; after a failure it gets its grace."""
+        ranks = ScriptedRanks(2, [None], deadlocked=(1,))
+        self.assertEqual(self.run_on(ranks), [Status.ENDED, Status.DEADLOCKED])
+        self.assertLess(ranks.now, LIMITS.grace_s)
+        self.assertEqual(ranks.until_s, LIMITS.timeout_s)
+        ranks = ScriptedRanks(3, [said(2, Status.FAILED)], deadlocked=(1,))
+        self.assertEqual(self.run_on(ranks), [Status.ENDED, Status.ENDED, Status.FAILED])
+        self.assertGreaterEqual(ranks.now, LIMITS.grace_s)
 
     def test_deadline(self) -> None:
         """At the deadline ranks are woken, interrupted and then abandoned; one that waits is blamed last."""
