@@ -23,6 +23,7 @@ from harness.runner.exit_codes import ExitCode
 from harness.runner.shard_variables import is_sharded, shard_from_environ
 from harness.seeding import base_seed
 from harness.settings import EnvVar
+from harness.system import standard_output
 from harness.targets.current import current, is_plugged
 
 
@@ -51,17 +52,22 @@ def run_tests(argv: Sequence[str] | None = None) -> None:
     ``--seed N`` seeds every test with N (``HARNESS_SEED``, which ranks inherit); ``--accept`` accepts outputs
     as expected ones (``EXPECTTEST_ACCEPT``). ``argv`` is a command line with the program first, by default
     this process's. The exit code is 0 if all passed, 1 if a test failed, 2 for a wrong command line, 5 if
-    nothing ran; a shard may be empty, and then it is 0. Bazel's ``--test_filter`` is a ``-k``.
+    nothing ran; a shard may be empty, and then it is 0; 141 if nobody reads what ``--help`` prints
+    (``| head``). Bazel's ``--test_filter`` is a ``-k``.
     """
     module = sys._getframe(1).f_globals["__name__"]
     program, *arguments = sys.argv if argv is None else argv
+    sys.exit(standard_output.while_read(lambda: _run_module(module, program, arguments), ExitCode.NO_READER))
+
+
+def _run_module(module: str, program: str, arguments: Sequence[str]) -> int:
     rest = _apply_options(program, arguments)
     _configure(program)
     _check_shard(program)
     _check_target(program)
     rest = filter_arguments(rest, os.environ)
     ran = unittest.main(module=module, argv=[program, *rest], exit=False).result
-    sys.exit(exit_code(ran, sharded=is_sharded(os.environ)))
+    return exit_code(ran, sharded=is_sharded(os.environ))
 
 
 def exit_code(result: unittest.TestResult, *, sharded: bool) -> ExitCode:

@@ -72,13 +72,29 @@ def _report(case: unittest.TestCase, outcome: TestOutcome) -> None:
     told_by_subtests = any(m.subtest.status.bad for m in outcome.subtests) and not divergent
     whole = any(o.bad_beyond_subtests for o in outcome.ranks) or (outcome.status.bad and not told_by_subtests)
     if itemized:
-        _replay_subtests(case, outcome, alone=not whole)
+        _replay_subtests(case, _with_failure_counted(case, outcome) if whole else outcome, alone=not whole)
     if whole or (outcome.status.bad and not itemized):
         if skipped is not None:  # both are true, and the failure comes first for runners that take one
             case.addCleanup(_raise, unittest.SkipTest(skipped))
         raise _problem(case, outcome.status, _text(case, outcome), outcome)
     if skipped is not None:
         raise unittest.SkipTest(skipped)
+
+
+def _with_failure_counted(case: unittest.TestCase, outcome: TestOutcome) -> TestOutcome:
+    """The outcome without the skipped sub-tests for which unittest would not count its expected failure.
+
+    A method that skipped a sub-test and then fails as ``expectedFailure`` says has no result in unittest.
+    That is kept where every rank did so, as one process does; else the failure of other ranks would be lost.
+    """
+    if not _expects_failure(case) or not outcome.status.bad:
+        return outcome
+    partly = [
+        m
+        for m in outcome.subtests
+        if m.subtest.status is Status.SKIPPED and len(m.ranks) < len(outcome.ranks)
+    ]
+    return replace(outcome, subtests=tuple(m for m in outcome.subtests if m not in partly))
 
 
 def _xfailed(outcome: TestOutcome) -> bool:

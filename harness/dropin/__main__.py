@@ -6,9 +6,12 @@ import sys
 
 from harness.dropin import install, program
 from harness.errors import UsageError
+from harness.system import standard_output
 
 # The exit code of unittest and argparse for wrong arguments.
 USAGE = 2
+# That of a command that SIGPIPE ends, by a shell.
+NO_READER = 141
 
 HELP = """usage: python -m harness.dropin FILE_OR_MODULE [unittest arguments]
 
@@ -16,16 +19,24 @@ Runs an unmodified upstream PyTorch test file on this harness's ranks."""
 
 
 def main(arguments: list[str]) -> None:
-    """Runs the file or module and ends by SystemExit: with unittest's exit code, or 2 for wrong usage."""
+    """Runs the file or module and ends by SystemExit: with unittest's exit code, or 2 for wrong usage.
+
+    The exit code is 141 where nobody reads what ``--help`` prints (``| head``).
+    """
+    raise SystemExit(standard_output.while_read(lambda: _obey(arguments), NO_READER))
+
+
+def _obey(arguments: list[str]) -> int:
     if not arguments or arguments[0].startswith("-"):
         asked = arguments[:1] in (["-h"], ["--help"])
         print(HELP, file=sys.stdout if asked else sys.stderr)
-        raise SystemExit(0 if asked else USAGE)
+        return 0 if asked else USAGE
     try:
         program.run(arguments[0], arguments[1:], install)
+        return 0
     except UsageError as error:
         print(f"harness.dropin: {error}", file=sys.stderr)
-        raise SystemExit(USAGE) from None
+        return USAGE
 
 
 if __name__ == "__main__":

@@ -116,7 +116,11 @@ TABLE = (
     Part(
         "dropin",
         ("dropin",),
-        (*LOW, "requirements", "ranks.result", "ranks.processes.module_import", "cases", "system.garbage"),
+        (
+            *LOW,
+            *("requirements", "ranks.result", "ranks.processes.module_import", "cases"),
+            *("system.garbage", "system.standard_output"),
+        ),
     ),
     # Of ranks their deadlines alone: a worker's deadline leaves room for them.
     Part(
@@ -159,7 +163,11 @@ TABLE = (
     # the drop-in's decision.
     Part("migrate", ("migrate",), ("values", "system", "dropin.child_code")),
     # run_tests() and load_tests, which a test module calls: they are a way into the runner.
-    Part("modules", ("modules",), (*LOW, "test case", "runner", "targets", "configuration")),
+    Part(
+        "modules",
+        ("modules",),
+        (*LOW, "test case", "runner", "targets", "configuration", "system.standard_output"),
+    ),
     # The package itself, which resolves its public names when they are used.
     Part("harness", ("",), ()),
 )

@@ -65,6 +65,22 @@ class RunTestsTest(unittest.TestCase):
                 done = self.run_module(*arguments)
                 self.assertEqual(done.returncode, code, done.stdout + done.stderr)
 
+    def test_help_without_a_reader(self) -> None:
+        """Help that nobody reads ends without a word; so does that of the drop-in."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory, "test_it.py")
+            path.write_text(textwrap.dedent(MODULE))
+            for words in ([str(path), "--help"], ["-m", "harness.dropin", "--help"]):
+                with self.subTest(words):
+                    readable, writable = os.pipe()
+                    os.close(readable)
+                    with os.fdopen(writable, "wb"):
+                        done = subprocess.run(
+                            [sys.executable, *words], env={**os.environ, "PYTHONPATH": SEARCH_PATH},
+                            stdout=writable, stderr=subprocess.PIPE, text=True, check=False,
+                        )  # fmt: skip
+                    self.assertEqual((done.returncode, done.stderr), (141, ""))
+
     def test_seed(self) -> None:
         drawn = {self.run_module("--seed", seed, "T.test_pass").stdout for seed in ("5", "5", "6")}
         self.assertEqual(len(drawn), 2)

@@ -86,6 +86,21 @@ class RaiseVerdictTest(unittest.TestCase):
                     self.assertEqual((len(result.errors), result.failures), (1, []))
                     self.assertFalse(result.wasSuccessful())
 
+    def test_expected_failure_beside_a_skipped_subtest(self) -> None:
+        """A sub-test that only some ranks skipped does not hide the expected failure of the others.
+
+        Where every rank skipped it, the test has no result but the skip, as in unittest.
+        """
+        skipped = SubtestOutcome(None, (), Status.SKIPPED, skip_reason="no")
+        one = RankOutcome(0, Status.PASSED, subtests=(skipped,))
+        failed = RankOutcome(1, Status.FAILED, FAILED, expected=True)
+        both = [replace(failed, rank=rank, subtests=(skipped,)) for rank in (0, 1)]
+        for name, outcomes, expected, skips in (("one", [one, failed], 1, 0), ("all", both, 0, 1)):
+            with self.subTest(name):
+                result = play(merge(outcomes), "expected")
+                self.assertEqual((len(result.expectedFailures), len(result.skipped)), (expected, skips))
+                self.assertEqual((result.failures, result.errors), ([], []))
+
     def test_failure_and_skip(self) -> None:
         """A test that failed and skipped is reported as both, as unittest does; so is one with a sub-test."""
         both = RankOutcome(0, Status.FAILED, FAILED, skip_reason="no GPU")
