@@ -105,6 +105,7 @@ class RankOutcome:
     stage that the rank had reached: "start", "test", "cleanup" or "exit"; "turn" where it was in the test and
     waited until the rank thread that ran let it run. ``expected``: the test is decorated
     with ``expectedFailure``, and ``error`` was raised by its method; ``xfailed``: by ``pytest.xfail``.
+    ``host`` names the rank's host where ranks run on several, else it is "".
     Durations in seconds, memory in bytes.
     """
 
@@ -131,6 +132,7 @@ class RankOutcome:
     groups_begun: int = 0
     expected: bool = False
     xfailed: bool = False
+    host: str = ""
 
     @property
     def skipped(self) -> bool:

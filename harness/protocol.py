@@ -1,7 +1,8 @@
 """The messages between parent, server and ranks: one frozen dataclass each, and their encoding.
 
 Parent -> server: ``Launch`` (with descriptors), ``Release`` at the end; ``Signal`` on a launch's own socket.
-Server -> parent, on the launch's socket: ``Launched`` or ``Refused``, ``Exited`` for each rank, ``Swept``.
+Server -> parent, on the launch's socket: ``Launched`` or ``Refused``, ``Exited`` for each rank, ``Swept``;
+where ranks are on other hosts, ``HostLost`` for those of a host that is gone.
 Rank -> parent, on the rank's channel: ``SubtestFailed`` as that happens, ``Report`` or ``Passed`` at the end.
 Parent -> rank: ``Release``; for each test of a pooled rank ``Launch`` or ``RepeatLaunch``.
 Between ranks that an external launcher started, through a store: ``Report`` and ``Lost``.
@@ -17,7 +18,7 @@ import dataclasses
 import functools
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -54,6 +55,7 @@ class Launch:
     ``same_surroundings`` that environment, directory, path and arguments are those of the previous Launch,
     and left out. ``imports`` are modules that the harness itself uses in these ranks, to be imported before
     the test begins; without ``preload``, where each rank imports the test's module, also what that imports.
+    ``ranks`` are those that this server starts, where others are started on other hosts; [] means all.
     """
 
     module: ModuleRef
@@ -76,6 +78,12 @@ class Launch:
     same_surroundings: bool = False
     imports: list[str] = field(default_factory=list)
     kwargs: dict[str, Any] = field(default_factory=dict)
+    ranks: list[int] = field(default_factory=list)
+
+    @property
+    def started_here(self) -> Sequence[int]:
+        """The ranks that the server which gets this request starts."""
+        return self.ranks or range(self.world_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +96,15 @@ class RepeatLaunch:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """All ranks exist; ``pids`` are their process ids by rank."""
+    """All ranks exist; ``pids`` are their process ids by rank.
+
+    Where they are on other hosts, ``hosts`` names each rank's, and ``clock_offsets`` are the seconds to add
+    to that host's monotonic clock for this one's; else both are [].
+    """
 
     pids: list[int]
+    hosts: list[str] = field(default_factory=list)
+    clock_offsets: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +125,14 @@ class Exited:
     rank: int
     code: int
     peak_memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostLost:
+    """The host of these ranks is gone, or cannot be reached any more; ``why`` is a line that names it."""
+
+    ranks: list[int]
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +212,7 @@ Message = (
     | Launched
     | Refused
     | Exited
+    | HostLost
     | Swept
     | Signal
     | SubtestFailed

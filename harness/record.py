@@ -26,7 +26,8 @@ MOST_CALLS = 64
 class RankRecord:
     """The outcome of one rank in the form that reports show. Times in seconds, memory in bytes.
 
-    ``started_s`` and the calls' times are on the machine's monotonic clock.
+    ``started_s`` and the calls' times are on the monotonic clock of the process that ran the test. ``host``
+    names the rank's host where ranks ran on several.
     """
 
     rank: int
@@ -41,6 +42,7 @@ class RankRecord:
     log: str | None = None
     pid: int | None = None
     calls: tuple[Call, ...] = ()
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ EXIT_GRACE_S = 10.0
 # Seconds for the peers to report after a rank skipped: a skip usually precedes slow work, which ranks that
 # should have skipped too are busy with.
 SKIP_GRACE_S = 10.0
+# Seconds. A host that works says something each second; one whose network stalls for some may come back.
+HOST_TIMEOUT_S = 20.0
 # Seconds. Python's selectors count milliseconds in 32 bits; a week is below that and longer than any test.
 LONGEST_S = 7 * 24 * 3600.0
 assert GRACE_S < SKIP_GRACE_S <= EXIT_GRACE_S < TIMEOUT_S < LONGEST_S
@@ -46,6 +48,7 @@ TOO_FEW_RANKS = ("error", "skip")
 RANK_OUTPUTS = ("capture", "stream", "raw")
 COMM_CHECKS = ("off", "warn", "error", "values")
 RANK_MODES = ("fresh", "pooled", "threads", "local")
+PLACEMENTS = ("packed", "spread")
 
 # The default state directory of run_tests.py, relative to the working directory.
 STATE_DIRECTORY = ".harness"
@@ -87,6 +90,15 @@ class EnvVar:
     STATE_DIR = "HARNESS_STATE_DIR"
     CONFIG = "HARNESS_CONFIG"
     PROFILE = "HARNESS_PROFILE"
+    KEY = "HARNESS_KEY"
+    KEY_FILE = "HARNESS_KEY_FILE"
+    PLACEMENT = "HARNESS_PLACEMENT"
+    HOST_TIMEOUT = "HARNESS_HOST_TIMEOUT"
+    # Set by --hosts for the processes of tests.
+    HOSTS = "HARNESS_HOSTS"
+    # Set for ranks on several hosts: where they meet, and why not at a file. Users do not set them.
+    STORE = "HARNESS_STORE"
+    NO_SHARED_FILE = "HARNESS_NO_SHARED_FILE"
     # Set in workers of run_tests.py, which names the command to run a failed test again; elsewhere the test
     # does. Users do not set it.
     WORKER = "HARNESS_WORKER"
@@ -192,6 +204,19 @@ VARIABLES = (
         "the configuration file, or no file; unset: the nearest torch-harness.toml or pyproject.toml",
     ),
     Variable(EnvVar.PROFILE, "name", "the profile of the configuration file that holds"),
+    Variable(EnvVar.HOSTS, "set by --hosts", "the hosts on which the tests' ranks are started"),
+    Variable(EnvVar.KEY, "text", "the key by which the hosts of a run know each other, the same on all"),
+    Variable(EnvVar.KEY_FILE, "file", "the same, in a file that only its owner can read"),
+    Variable(
+        EnvVar.PLACEMENT,
+        "|".join(PLACEMENTS),
+        "a test's ranks on as few hosts as have room for them, or on as many as there are",
+    ),
+    Variable(
+        EnvVar.HOST_TIMEOUT,
+        f"seconds, default {HOST_TIMEOUT_S:g}",
+        "a host that says nothing for so long is lost",
+    ),
 )
 
 # The variables that can change a test's verdict; a run that resumes another one takes its values.
@@ -233,7 +258,8 @@ class Settings:
     terminal; no deadline or grace applies while it is set. ``too_few_ranks`` is what a test becomes that asks
     for more ranks than somebody else has started. ``backend``, ``device`` and ``plugin`` choose the
     target that is tested (``harness.targets``); where all are None, it is gloo on the CPU. ``conformance`` is
-    the directory in which tests record the cells that they try, None where they record none.
+    the directory in which tests record the cells that they try, None where they record none. ``hosts`` is ""
+    where ranks are started on this machine, else what ``harness.hosts.hosts`` reads.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -257,6 +283,9 @@ class Settings:
     plugin: str | None = None
     conformance: str | None = None
     test_timeout_s: float | None = None
+    hosts: str = ""
+    placement: str = PLACEMENTS[0]
+    host_timeout_s: float = HOST_TIMEOUT_S
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
@@ -291,6 +320,9 @@ class Settings:
             plugin=read(EnvVar.PLUGIN, name_of_module, None),
             conformance=environ.get(EnvVar.CONFORMANCE) or None,
             test_timeout_s=read(EnvVar.TEST_TIMEOUT, positive_seconds, None),
+            hosts=environ.get(EnvVar.HOSTS, ""),
+            placement=read(EnvVar.PLACEMENT, _one_of(PLACEMENTS), PLACEMENTS[0]),
+            host_timeout_s=read(EnvVar.HOST_TIMEOUT, positive_seconds, HOST_TIMEOUT_S),
         )
 
     def deadline_s(self, *asked: float | None) -> float:
@@ -330,6 +362,9 @@ class Settings:
             EnvVar.TARGET_DEVICE: self.device or "",
             EnvVar.PLUGIN: self.plugin or "",
             EnvVar.CONFORMANCE: self.conformance or "",
+            EnvVar.HOSTS: self.hosts,
+            EnvVar.PLACEMENT: self.placement,
+            EnvVar.HOST_TIMEOUT: repr(self.host_timeout_s),
         }
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from harness.cases import defaults
 from harness.cases.multiprocess import MultiProcessTestCase, RankOrchestration
+from harness.ranks import rendezvous
 from harness.ranks.processes.channel import RankChannel
 from harness.requirements import probe
 
@@ -65,7 +66,7 @@ class ContinuousOrchestration(RankOrchestration):
             backend=class_value(cls, "backend_str"),
             world_size=world_size,
             rank=rank,
-            store=dist.FileStore(rdvz_file, world_size),
+            store=rendezvous.store(rdvz_file, world_size),
             pg_options=cls.opts(),
             timeout=cls.timeout,
         )

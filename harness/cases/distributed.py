@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from harness.cases.multiprocess import MultiProcessTestCase
+from harness.ranks import rendezvous
 from harness.settings import EnvVar
 
 
@@ -29,7 +30,7 @@ class DistributedTestBase(MultiProcessTestCase):
         return {"cuda": "nccl", "hpu": "hccl", "xpu": "xccl"}.get(kind, "gloo")
 
     def create_pg(self, device: str, world_size: int | None = None) -> Any:
-        """Makes the default process group with a FileStore on ``file_name`` and returns it.
+        """Makes the default process group at the ranks' meeting place, and returns it.
 
         On an accelerator this also makes the rank's device the current and the default one.
         """
@@ -38,7 +39,7 @@ class DistributedTestBase(MultiProcessTestCase):
 
         size = self.world_size if world_size is None else world_size
         backend = self.backend(device)
-        store = dist.FileStore(self.file_name, size)
+        store = rendezvous.store(self._file_name, size)
         dist.init_process_group(backend=backend, world_size=size, rank=self.rank, store=store)
         if backend != "gloo":
             kind = str(device).partition(":")[0]

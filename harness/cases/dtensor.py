@@ -43,6 +43,7 @@ from harness.cases.local_ranks import (
 from harness.cases.multiprocess import MultiProcessTestCase
 from harness.cases.threaded import MultiThreadedTestCase
 from harness.outcomes import Status
+from harness.ranks import rendezvous
 from harness.ranks.local import rank as local
 from harness.requirements import get_required_world_size, skip_if_lt_x_gpu
 from harness.settings import Settings
@@ -180,7 +181,7 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
             backend=name,
             world_size=self.world_size,
             rank=self.rank,
-            store=dist.FileStore(self._rendezvous(), self.world_size),
+            store=rendezvous.store(self._rendezvous(), self.world_size),
             device_id=comms.bound_device(name, self.device_type, self.rank, eager_init=eager_init),
         )
 
@@ -190,7 +191,7 @@ class DTensorTestBase(LocalRanks, DTensorTestMixin, MultiProcessTestCase):
         See pytorch/pytorch#67566 and pytorch/pytorch#13708.
         """
         self._groups_made += 1
-        return self.file_name if self._groups_made == 1 else f"{self.file_name}.{self._groups_made}"
+        return self._file_name if self._groups_made == 1 else f"{self._file_name}.{self._groups_made}"
 
     def destroy_pg(self, device_id: int | None = None) -> None:
         """Destroys all process groups after a barrier; does nothing where the test destroyed them."""

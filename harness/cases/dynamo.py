@@ -27,7 +27,7 @@ from harness.cases.distributed import DistributedTestBase
 from harness.cases.meshes import forget_meshes
 from harness.compiler_state import reset_compiler
 from harness.errors import UsageError
-from harness.ranks import process_groups
+from harness.ranks import process_groups, rendezvous
 from harness.ranks.local import rank as local
 from harness.ranks.processes.preload import preload_compiler
 from harness.releases import torch_at_least
@@ -138,7 +138,7 @@ def _dynamo_dist_per_rank_init(
 def _init_group(backend: str, rank: int, world_size: int) -> None:
     files = _rendezvous.get()
     if files is not None:
-        store = dist.FileStore(next(files), world_size)
+        store = rendezvous.store(next(files), world_size)
         dist.init_process_group(backend, store=store, rank=rank, world_size=world_size)
     elif "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ:
         dist.init_process_group(backend, rank=rank, world_size=world_size)
@@ -233,7 +233,7 @@ class DynamoDistributedMultiProcTestCase(DistributedTestBase):
         return defaults.device_type_for(self.world_size)
 
     def _run_in_rank(self, channel: Any) -> None:
-        files = (f"{self.file_name}.dynamo{n}" for n in itertools.count())
+        files = (f"{self._file_name}.dynamo{n}" for n in itertools.count())
         held: list[object] = []
         rendezvous, ended_groups = _rendezvous.set(files), _ended_groups.set(held)
         try:

@@ -23,6 +23,7 @@ from harness.cases.fsdp_parity import FSDPTestMixin
 from harness.cases.multiprocess import MultiProcessTestCase
 from harness.cases.threaded import MultiThreadedTestCase
 from harness.compiler_state import reset_compiler
+from harness.ranks import rendezvous
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -73,6 +74,10 @@ class FSDPTest(FSDPTestMixin, MultiProcessTestCase):
             return
         comms.check_backend(DISTRIBUTED_BACKEND, size)
         _use_own_device(self.rank)
+        if rendezvous.over_hosts():
+            store = rendezvous.store(self._file_name, size)
+            dist.init_process_group(DISTRIBUTED_BACKEND, store=store, rank=self.rank, world_size=size)
+            return
         dist.init_process_group(
             DISTRIBUTED_BACKEND, init_method=self.init_method, rank=self.rank, world_size=size
         )

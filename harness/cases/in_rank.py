@@ -14,7 +14,7 @@ from harness import accepted_output, seeding
 from harness.communication.expected import Expected, mismatch
 from harness.communication.history import Communication, communicating
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, Status
-from harness.ranks import process_groups
+from harness.ranks import process_groups, rendezvous
 from harness.ranks.result import RankResult, run_body
 from harness.system.fork_safety import IMPORTED
 from harness.testcase import TestCase
@@ -35,7 +35,7 @@ class CaseInRank(_AnyTestCase):
     TEST_ERROR_EXIT_CODE = EXIT_ERROR
 
     rank: int = MAIN_PROCESS_RANK
-    file_name: str = ""
+    _file_name: str = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -50,6 +50,16 @@ class CaseInRank(_AnyTestCase):
         since no rank exits before all have reported, and saves 10 to 20 ms a rank.
         """
         return True
+
+    @property
+    def file_name(self) -> str:
+        """The file at which the test's ranks can meet; LaunchError in ranks whose hosts do not share it."""
+        return rendezvous.shared_file(self._file_name)
+
+    @file_name.setter
+    def file_name(self, path: str) -> None:
+        """Sets the file, in the parent or by whoever starts the rank."""
+        self._file_name = path
 
     @property
     def is_master(self) -> bool:

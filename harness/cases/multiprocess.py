@@ -31,9 +31,8 @@ from harness.protocol import Launch
 from harness.ranks.deadlines import start_wait_of
 from harness.ranks.external import mode as external_mode
 from harness.ranks.job import Job, JobResult, RunningRanks
-from harness.ranks.modes import LAUNCHED, MODES, chosen_mode
+from harness.ranks.modes import LAUNCHED, MODES, chosen_mode, launcher_of
 from harness.ranks.processes import module_import
-from harness.ranks.processes.choose_launcher import launcher
 from harness.ranks.processes.leading_imports import leading_imports
 from harness.ranks.processes.mode import PooledRanks
 from harness.ranks.processes.rank_process import RankProcess
@@ -122,7 +121,7 @@ class RankOrchestration(CaseInRank):
             settings = environment.settings()
             launched = chosen_mode(self.rank_modes, settings) in LAUNCHED
             if launched and not self._skipped_by_decorator():
-                launcher(settings.launcher).ready(type(self).__module__, sys.path)
+                launcher_of(settings).ready(type(self).__module__, sys.path)
 
     def _skipped_by_decorator(self) -> bool:
         """Whether unittest will skip the test before ``setUp``."""

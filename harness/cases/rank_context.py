@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.ranks import rendezvous
+
 if TYPE_CHECKING:
     import torch
 
@@ -40,7 +42,7 @@ class RankContext:
         return torch.device(kind, self.rank % max(1, torch.get_device_module(kind).device_count()))
 
     def init_process_group(self, backend: str | None = None, **options: Any) -> None:
-        """Makes the default process group of all ranks, by a FileStore on ``file_name``.
+        """Makes the default process group of all ranks, at their meeting place, ``file_name`` on one host.
 
         For a test whose mark says ``backend=None``; otherwise the group is there when the test begins.
         ``options`` are those of ``torch.distributed.init_process_group``.
@@ -52,5 +54,5 @@ class RankContext:
         device = self._device_for(backend)
         if device.type != "cpu":
             torch.get_device_module(device.type).set_device(device)
-        store = dist.FileStore(self.file_name, self.world_size)
+        store = rendezvous.store(self.file_name, self.world_size)
         dist.init_process_group(backend, store=store, rank=self.rank, world_size=self.world_size, **options)

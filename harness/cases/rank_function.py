@@ -171,7 +171,7 @@ class RankFunction(DistributedTestBase):
         """
         function = _find(ModuleRef(*self._target["module"]), self._target["qualname"])
         values = decoded(self._target["values"])
-        context = RankContext(self.rank, self.world_size, self._mark.backend, self.file_name)
+        context = RankContext(self.rank, self.world_size, self._mark.backend, self._file_name)
         if context.backend is not None:
             context.init_process_group()
         own = {CONTEXT: context, SUBTESTS: RankSubtests(self)}

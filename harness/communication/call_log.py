@@ -36,6 +36,11 @@ _WAIT, _END = (_SIZE - 16) // 8, (_SIZE - 8) // 8
 OWN_WORK, UNSEEN, _BOUNDED, _RAISED, _REFUSED, BY_LIBRARY = 1, 2, 4, 8, 16, 32
 _FLAGS_AT, _FLAGS = 16, Struct("=H")
 _LENGTH = Struct("=I")
+# In the copy of a log of a rank on another host, behind the head: when that host last looked at the rank's
+# process, on this host's monotonic clock (0.0: never), and what it saw, as a sum of the next three.
+_OBSERVED = Struct("=dI")
+_OBSERVED_AT = _HEAD.size
+_CAN_MOVE, _HELPED, _STOPPED = 1, 2, 4
 _FIRST = 64
 ENTRIES = 1024
 _TEXTS = _FIRST + ENTRIES * _ENTRY.size
@@ -200,6 +205,48 @@ def read_head(memory: int | mmap.mmap) -> Head:
     """The head of a log, of which the rank may have cut off a part or all."""
     count, changes, began, _ = _HEAD.unpack(_read(memory, 0, _HEAD.size))
     return Head(count, changes, began if 0.0 < began < math.inf else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a rank's own host saw of its process, for a parent on another host.
+
+    ``at_s`` is on the reader's monotonic clock. ``can_move``: a thread could run; ``helped``: it has started
+    processes; ``stopped``: by a signal.
+    """
+
+    at_s: float
+    can_move: bool
+    helped: bool
+    stopped: bool
+
+
+def read_observation(memory: int) -> Observation | None:
+    """The last observation in a log that is a copy; None where there is none yet."""
+    at_s, seen = _OBSERVED.unpack(_read(memory, _OBSERVED_AT, _OBSERVED.size))
+    if not 0.0 < at_s < math.inf:
+        return None
+    return Observation(at_s, bool(seen & _CAN_MOVE), bool(seen & _HELPED), bool(seen & _STOPPED))
+
+
+def portrait(memory: int, shift_s: float, observation: Observation) -> bytes:
+    """The used part of a log for a reader on another host, whose clock is ``shift_s`` seconds ahead."""
+    count, changes, began, used = _HEAD.unpack(_read(memory, 0, _HEAD.size))
+    ring = _read(memory, 0, _FIRST + min(count, ENTRIES) * _SIZE)
+    page = bytearray(ring)
+    _HEAD.pack_into(page, 0, count, changes, began + shift_s if began else 0.0, used)
+    seen = _CAN_MOVE * observation.can_move + _HELPED * observation.helped + _STOPPED * observation.stopped
+    _OBSERVED.pack_into(page, _OBSERVED_AT, observation.at_s, seen)
+    times = memoryview(page).cast("d")
+    for at in range(_FIRST // 8, len(times), _SIZE // 8):
+        for time in range(at + _WAIT - 1, at + _END + 1):
+            if times[time]:
+                times[time] += shift_s
+    times.release()
+    if not used or not count:
+        return bytes(page)
+    texts = _read(memory, _TEXTS, min(used, LOG_BYTES - _TEXTS))
+    return bytes(page).ljust(_TEXTS, b"\0") + texts
 
 
 def read(memory: int | mmap.mmap) -> tuple[Call, ...]:

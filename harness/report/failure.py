@@ -53,6 +53,7 @@ def failure_text(
     root = _root(outcome)
     sections = [
         _verdict(test_id, outcome),
+        _hosts(outcome),
         _root_cause(outcome, root),
         [f"hint: {hint}" for hint in hints],
         _other_errors(outcome, root),
@@ -84,6 +85,15 @@ def _verdict(test_id: str, outcome: TestOutcome) -> list[str]:
     size = len(outcome.ranks)
     on = f" (world size {size})" if size else ""
     return [f"{test_id}: {outcome.status.value}{on} after {outcome.duration_s:.2f} s"]
+
+
+def _hosts(outcome: TestOutcome) -> list[str]:
+    """Which ranks were on which host, where they were on several or on another one."""
+    by_host: dict[str, list[int]] = defaultdict(list)
+    for rank in outcome.ranks:
+        if rank.host:
+            by_host[rank.host].append(rank.rank)
+    return ["hosts: " + ", ".join(f"{ranks_text(r)} on {h}" for h, r in by_host.items())] if by_host else []
 
 
 def _root_cause(outcome: TestOutcome, root: RankOutcome | None) -> list[str]:

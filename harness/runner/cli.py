@@ -63,6 +63,10 @@ def _obey(words: Sequence[str]) -> int:
     options = parse(words)
     from harness.runner.command import execute  # imported late: --help and usage errors do not need it
 
+    if options.hosts is not None:
+        from harness.runner.over_hosts import over_hosts
+
+        return over_hosts(options.hosts, lambda: execute(options, words))
     return execute(options, words)
 
 

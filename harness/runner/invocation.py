@@ -408,6 +408,7 @@ def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settin
         "backend": options.backend,
         "device": options.device,
         "plugin": options.plugin,
+        "placement": options.placement,
         "strict": options.strict,
         "rank_output": "stream" if options.stream else None,
     }

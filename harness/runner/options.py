@@ -19,6 +19,7 @@ from harness.runner.exit_codes import MEANINGS
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP, STATUS_FILE
 from harness.settings import (
     LARGEST_SEED,
+    PLACEMENTS,
     RANK_MODES,
     TIMEOUT_S,
     VARIABLES,
@@ -189,6 +190,7 @@ def build() -> _Parser:
     _repetition(parser)
     _target(parser)
     _placement(parser)
+    _hosts(parser)
     _debugging(parser)
     _reports(parser)
     _configuration(parser)
@@ -280,6 +282,18 @@ def _placement(parser: argparse.ArgumentParser) -> None:
         help="NAMEs are unmodified PyTorch test files: their cases get this harness's ranks")  # fmt: skip
     add("--ranks", choices=RANK_MODES,
         help=f"what ranks are, where the test's class allows it ({EnvVar.RANKS})")  # fmt: skip
+
+
+def _hosts(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group('several hosts (README, "Several hosts")')
+    add = group.add_argument
+    add("--hosts", metavar="WHERE",
+        help="ranks run on several hosts: slurm, torchrun or mpi in each process that srun, torchrun "
+        "or mpirun has started, one a host; N@HOST:PORT where N agents (python -m harness.agent HOST:PORT) "
+        "come, this host's own among them")  # fmt: skip
+    add("--placement", choices=PLACEMENTS,
+        help="a test's ranks on as few hosts as have room for them (packed, the default) or on all of them "
+        f"({EnvVar.PLACEMENT})")  # fmt: skip
 
 
 def _debugging(parser: argparse.ArgumentParser) -> None:

@@ -29,6 +29,7 @@ def rank_record(rank: RankOutcome, *, keep_output: bool = False) -> RankRecord:
         log=rank.log,
         pid=rank.pid,
         calls=rank.calls[-MOST_CALLS:],
+        host=rank.host,
     )
 
 

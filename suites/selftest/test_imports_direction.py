@@ -52,7 +52,7 @@ TEST_CASE = (
     *("expected_output", "accepted_output", "examples"),
 )
 LOW = ("values", "process state")
-RANK_MODES = ("ranks.processes", "ranks.threads", "ranks.external", "ranks.local")
+RANK_MODES = ("ranks.processes", "ranks.threads", "ranks.external", "ranks.local", "ranks.hosts")
 FOR_RANKS = (*LOW, "system", "communication", "merging")
 
 # The floors from the bottom up: a part may use only what stands above it in this list.
@@ -81,8 +81,10 @@ TABLE = (
     Part("models", ("models",), (*LOW, "requirements")),
     # How the outcomes of ranks become a test's: what they communicated is a part of that.
     Part("merging", ("merging",), ("values", "communication")),
+    # How the hosts of a run find and know each other, and what they say.
+    Part("hosts", ("hosts",), ("values",)),
     # What all rank modes share, then the modes, none of which knows another, then the file that chooses.
-    Part("ranks", ("ranks",), FOR_RANKS),
+    Part("ranks", ("ranks",), (*FOR_RANKS, "hosts")),
     # Of targets what each process that imports a test's module imports before it.
     Part(
         "ranks.processes", ("ranks.processes",), (*FOR_RANKS, "ranks", "targets.plugin", "conformance.cells")
@@ -91,6 +93,10 @@ TABLE = (
     # It prints the text of a failure before it ends a process whose test cannot be interrupted.
     Part("ranks.external", ("ranks.external",), (*FOR_RANKS, "ranks", "report.failure")),
     Part("ranks.local", ("ranks.local",), (*FOR_RANKS, "ranks")),
+    # The modes of ranks that are processes, on other hosts.
+    Part("ranks.hosts", ("ranks.hosts",), (*FOR_RANKS, "hosts", "ranks", "ranks.processes")),
+    # Their counterpart on each host.
+    Part("agent", ("agent",), (*FOR_RANKS, "hosts", "ranks", "ranks.processes", "ranks.hosts")),
     Part("ranks.modes", ("ranks.modes",), ("values", "ranks", *RANK_MODES)),
     Part(
         "cases",
@@ -127,7 +133,7 @@ TABLE = (
         "runner",
         ("runner",),
         (
-            *(*LOW, "report", "requirements", "system", "ranks.deadlines", "targets", "conformance"),
+            *(*LOW, "report", "requirements", "system", "ranks.deadlines", "targets", "conformance", "hosts"),
             "configuration",
         ),
     ),

@@ -81,13 +81,17 @@ LAUNCHES = st.builds(
     preload=st.booleans(),
     imports=st.lists(TEXT, max_size=2),
     kwargs=st.dictionaries(TEXT, JSON, max_size=2),
+    ranks=st.lists(st.integers(0, 64), max_size=3),
 )
 MESSAGES = st.one_of(
     LAUNCHES,
     st.builds(protocol.SubtestFailed, st.integers(0, 2**16), SUBTESTS),
     st.builds(protocol.Report, OUTCOMES),
     st.builds(protocol.Lost, OUTCOMES),
-    st.builds(protocol.Launched, st.lists(st.integers(1, 2**22), max_size=4)),
+    st.builds(
+        protocol.Launched, st.lists(st.integers(1, 2**22), max_size=4), st.lists(TEXT), st.lists(SECONDS)
+    ),
+    st.builds(protocol.HostLost, st.lists(st.integers(0, 64)), TEXT),
     st.builds(protocol.Refused, TEXT, st.booleans()),
     st.builds(protocol.Exited, st.integers(0, 64), st.integers(-64, 255), st.integers(0, 2**50)),
     st.builds(protocol.Swept, st.lists(TEXT, max_size=3)),
@@ -155,6 +159,7 @@ class RoundTripTest(unittest.TestCase):
             "SubtestFailed",
             "Report",
             "Lost",
+            "HostLost",
             "Launched",
             "Refused",
             "Exited",
@@ -193,6 +198,7 @@ class RoundTripTest(unittest.TestCase):
             groups_begun=1,
             expected=True,
             xfailed=True,
+            host="a",
         )
         value = protocol.outcome_to_json(outcome)
         self.assertEqual(set(value), {f.name for f in fields(RankOutcome)})

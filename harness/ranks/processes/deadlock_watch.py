@@ -2,13 +2,14 @@
 
 The proof is ``wait_graph.prove``. What it needs besides the logs is that no rank of those that wait could
 move and has not been given a processor: between two looks no log has changed, and at both every thread of
-these ranks slept.
+these ranks slept. Where ranks are on other hosts, their hosts say so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 from harness.communication import call_log
 from harness.communication.wait_graph import SERVING, RankView, Waiting, prove
@@ -16,16 +17,23 @@ from harness.system import posix
 
 # Seconds between two looks. A look costs microseconds a rank; a deadlock is known after three of them.
 LOOK_EVERY_S = 0.25
+# Seconds by which the clock of another host may be off: far above the half of a round trip, by which it is
+# known.
+CLOCK_ERROR_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedRank:
-    """One rank: the descriptor of its log, its process, and whether it has reported or is gone."""
+    """One rank: the descriptor of its log, its process, and whether it has reported or is gone.
+
+    ``remote``: the process is on another host, which writes what it sees of it into the log's copy.
+    """
 
     rank: int
     log: int
     pid: int
     settled: bool
+    remote: bool = False
 
 
 class DeadlockWatch:
@@ -34,18 +42,22 @@ class DeadlockWatch:
     def __init__(self) -> None:
         self._heads: tuple[object, ...] = ()
         self._proven: tuple[int, ...] = ()
+        self._looked_s = 0.0
 
     def look(self, ranks: Sequence[WatchedRank], until_s: float) -> tuple[Waiting, ...]:
         """The ranks that can never go on, where two looks in a row prove it; () else.
 
         ``until_s`` is the test's deadline on the monotonic clock.
         """
+        if not self._all_newer(ranks):
+            return ()
+        self._looked_s = monotonic()
         heads = tuple((r.settled, call_log.read_head(r.log)) for r in ranks)
         still, self._heads = heads == self._heads, heads
         if not still:
             self._proven = ()
             return ()
-        awake = {r.rank for r in ranks if not r.settled and posix.could_run(r.pid, serving=SERVING)}
+        awake = {r.rank for r in ranks if not r.settled and _could_run(r)}
         views = [self._view(r, can_move=r.rank in awake) for r in ranks]
         stuck = prove(views, until_s)
         found = tuple(waiting.rank for waiting in stuck)
@@ -53,6 +65,29 @@ class DeadlockWatch:
         return stuck if twice else ()
 
     def _view(self, rank: WatchedRank, *, can_move: bool) -> RankView:
-        helped = not rank.settled and posix.has_children(rank.pid)
+        helped = not rank.settled and _has_children(rank)
         calls = call_log.read(rank.log)
         return RankView(rank.rank, calls, settled=rank.settled, can_move=can_move, helped=helped)
+
+    def _all_newer(self, ranks: Sequence[WatchedRank]) -> bool:
+        """Whether what other hosts say of their ranks is newer than the last look.
+
+        Only then was every rank at the moment of that look as both looks show it, however late a host's word
+        comes.
+        """
+        seen = (call_log.read_observation(r.log) for r in ranks if r.remote and not r.settled)
+        return all(each is not None and each.at_s > self._looked_s + CLOCK_ERROR_S for each in seen)
+
+
+def _could_run(rank: WatchedRank) -> bool:
+    if not rank.remote:
+        return posix.could_run(rank.pid, serving=SERVING)
+    seen = call_log.read_observation(rank.log)
+    return seen is None or seen.can_move
+
+
+def _has_children(rank: WatchedRank) -> bool:
+    if not rank.remote:
+        return posix.has_children(rank.pid)
+    seen = call_log.read_observation(rank.log)
+    return seen is None or seen.helped

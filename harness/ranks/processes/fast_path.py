@@ -40,7 +40,7 @@ def await_passes(ranks: RankSet, until: float) -> CollectedReports:
         heard.interrupted = monotonic()
         return heard
     if passed is not None:
-        heard.outcomes = tuple(passed[rank] for rank in range(ranks.world_size))
+        heard.outcomes = tuple(ranks.located(passed[rank]) for rank in range(ranks.world_size))
     return heard
 
 

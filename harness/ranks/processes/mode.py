@@ -37,9 +37,10 @@ class FreshRanks:
     """
 
     @originals.harness_code
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, launcher: Launcher | None = None) -> None:
+        """``launcher`` is by default the one that the job's settings ask for."""
         self._job = job
-        self._launcher = choose_launcher.launcher(job.settings.launcher)
+        self._launcher = launcher or choose_launcher.launcher(job.settings.launcher)
         self.started = monotonic()
         self.ranks: RankSet = self._launcher.launch(job.request)
         self.processes = [RankProcess(self.ranks, rank) for rank in range(self.ranks.world_size)]
@@ -76,14 +77,15 @@ class FreshRanks:
 class PooledRanks:
     """Ranks that are kept after the test; they are replaced where the test fails, leaks or loses a rank."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, launcher: Launcher | None = None) -> None:
         self._job = job
-        self._launcher = choose_launcher.launcher(job.settings.launcher)
+        self._launcher = launcher or choose_launcher.launcher(job.settings.launcher)
         self._pool = pool.own_pool()
         size = job.request.world_size
         # A process group that is kept has the settings of the environment in which it was made.
         variables = environment.group_variables() if job.keeps_group else None
-        key = (size, self._launcher.name, job.pool_key, variables, job.request.preload)
+        request, where = job.request, job.settings.placement
+        key = (size, self._launcher.name, job.pool_key, variables, request.preload, where)
         if not self._begin(key):  # a rank of earlier tests has just ended
             self._pool.retire()
             self._begin(key)

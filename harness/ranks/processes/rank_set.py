@@ -22,10 +22,11 @@ import select
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.communication import call_log
 from harness.errors import LaunchError, ServerLost
+from harness.outcomes import RankOutcome
 from harness.protocol import Launch, Launched, Refused, Release, Signal, decode, encode
 from harness.ranks.deadlines import KILL_WAIT_S
 from harness.system.server_process import STOPPED, ServerProcess
@@ -91,13 +92,15 @@ class RankSet:
         self._server = server
         self.world_size = request.world_size
         self.pids: list[int] = []
+        self.hosts: list[str] = []
+        self.clock_offsets: list[float] = []
         self.links: list[RankLink] = []
         self.swept: list[str] | None = None
         self._attention: select.poll | None = None
         self.events, far_events = socket_pair()
         self._remote = _Remote([far_events.detach()])
         try:
-            for rank in range(request.world_size):
+            for rank in request.started_here:
                 self._open_link(rank)
         except BaseException:
             self._close_descriptors()
@@ -139,7 +142,7 @@ class RankSet:
         if isinstance(answer, Refused):
             raise (DirtyModule if answer.dirty else LaunchError)(answer.reason)
         assert isinstance(answer, Launched), answer
-        self.pids = answer.pids
+        self.pids, self.hosts, self.clock_offsets = answer.pids, answer.hosts, answer.clock_offsets
 
     def _wait_for_answer(self, request: Launch, timeout_s: float | None) -> None:
         """Waits until the server says something or ends, and looks whether it is stopped meanwhile."""
@@ -153,6 +156,15 @@ class RankSet:
                 raise StartTimeout(
                     f"ranks did not start within {timeout_s:g} s: {request.module.name} is still importing"
                 )
+
+    def located(self, outcome: RankOutcome) -> RankOutcome:
+        """A rank's outcome with its host, and its start on this process's clock; the same on one host."""
+        if not self.hosts:
+            return outcome
+        started = outcome.started_s
+        if started is not None:
+            started += self.clock_offsets[outcome.rank]
+        return replace(outcome, host=self.hosts[outcome.rank], started_s=started)
 
     def end_stopped_server(self) -> bool:
         """Kills a server that is stopped, without which no rank can be signalled; whether that was so."""
@@ -240,9 +252,9 @@ def send_whole(sock: socket.socket, data: bytes) -> None:
         sock.setblocking(False)
 
 
-def remote_fd_count(world_size: int) -> int:
+def remote_fd_count(request: Launch) -> int:
     """The number of descriptors that follow a Launch."""
-    return SHARED_FDS + FDS_A_RANK * world_size
+    return SHARED_FDS + FDS_A_RANK * len(request.started_here)
 
 
 def split_fds(fds: Sequence[int]) -> list[Sequence[int]]:

@@ -120,7 +120,7 @@ class Server:
             self._hang_up()
             return
         self._scratch = message.scratch or self._scratch
-        fds = recv_fds(self._control, remote_fd_count(message.world_size))
+        fds = recv_fds(self._control, remote_fd_count(message))
         ranks = LaunchedRanks(socket_from(fds[0]))
         try:
             refusal = self._prepare(message) or self._start_ranks(message, ranks, fds)
@@ -180,7 +180,7 @@ class Server:
         per_rank = split_fds(fds)
         mine = self._own_fds()
         try:
-            for rank, own in enumerate(per_rank):
+            for rank, own in zip(request.started_here, per_rank, strict=True):
                 channel, output, stack, log = own
                 others = [fd for each in per_rank if each is not own for fd in each]
                 assignment = Assignment(rank, request, channel, output, stack, log, self._pid)

@@ -10,7 +10,7 @@ import math
 import selectors
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -19,7 +19,7 @@ from harness.communication import call_log
 from harness.errors import ProtocolError
 from harness.merging import DEFAULT_RULES, MergeRules
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
-from harness.protocol import Exited, Message, Report, SubtestFailed, Swept, decode
+from harness.protocol import Exited, HostLost, Message, Report, SubtestFailed, Swept, decode
 from harness.ranks.deadlines import (
     STACKS_QUIET_S,
     Action,
@@ -76,6 +76,7 @@ class _Watched:
     dump: bytearray = field(default_factory=bytearray)
     protocol_error: str = ""
     stopped: bool = False  # by a signal, when it was to be ended
+    lost: str = ""  # why its host is gone
 
     @property
     def settled(self) -> bool:
@@ -84,6 +85,8 @@ class _Watched:
     @property
     def why_unreported(self) -> str:
         """What is known of why the rank sent no report."""
+        if self.lost:
+            return self.lost
         if not self.protocol_error and self.reader.within:
             return f"{_NO_REPORT}: a part of a message"
         return self.protocol_error or self.too_late or (f"its process was {STOPPED}" if self.stopped else "")
@@ -197,6 +200,8 @@ class Supervisor:
             message = decode(frame)
             if isinstance(message, Exited):
                 self._take_exit(message)
+            elif isinstance(message, HostLost):
+                self._lose(message.ranks, message.why)
             else:
                 assert isinstance(message, Swept), message
                 self._ranks.swept = message.leaked
@@ -204,9 +209,15 @@ class Supervisor:
     def _lose_server(self) -> None:
         """Records that the server died, with which the kernel ends its ranks."""
         self._server_lost = True
-        for watched in self._watched:
+        self._lose(range(len(self._watched)), "")
+
+    def _lose(self, ranks: Sequence[int], why: str) -> None:
+        """Records that ranks are gone without an exit that anybody could see."""
+        for watched in (self._watched[rank] for rank in ranks):
             if not watched.gone:
                 self._read_reports(watched)
+                self._drain(watched)
+                watched.lost = why
                 self._settle(watched)
                 watched.gone = True
 
@@ -370,7 +381,8 @@ class Supervisor:
         return view.unsettled > 0 and view.deadlocked is None and all(at is None for at in reasons)
 
     def _look_for_deadlocks(self, now: float) -> None:
-        ranks = [WatchedRank(w.link.rank, w.link.log, self._pid(w), w.settled) for w in self._watched]
+        remote = bool(self._ranks.hosts)
+        ranks = [WatchedRank(w.link.rank, w.link.log, self._pid(w), w.settled, remote) for w in self._watched]
         until = self._view.started + self._limits.timeout_s
         if math.isinf(until):  # of a run without a deadline, a call that gives up soon is no deadlock either
             until = now + TIMEOUT_S
@@ -456,9 +468,15 @@ class Supervisor:
         for watched in doomed:
             watched.ended_for = why
             watched.calls = call_log.read(watched.link.log)
-            watched.stopped = posix.is_stopped(self._pid(watched))
+            watched.stopped = self._is_stopped(watched)
         for watched in doomed:
             self._ranks.signal(watched.link.rank, RANK_STACKS)
+
+    def _is_stopped(self, watched: _Watched) -> bool:
+        if not self._ranks.hosts:
+            return posix.is_stopped(self._pid(watched))
+        seen = call_log.read_observation(watched.link.log)
+        return seen is not None and seen.stopped
 
     def _end(self) -> None:
         """Sends SIGTERM to the marked ranks; releases the others, which have reported."""
@@ -491,7 +509,7 @@ class Supervisor:
             report = replace(report, status=Status.CRASHED, phase="exit", note=note)
         if watched.protocol_error:
             report = replace(report, status=Status.CRASHED, note=watched.protocol_error)
-        return replace(
+        report = replace(
             report,
             exit_code=watched.code if watched.gone else report.exit_code,
             peak_memory=watched.peak_memory,
@@ -501,6 +519,7 @@ class Supervisor:
             stack=stacks.readable(bytes(watched.dump)),
             calls=call_log.read(watched.link.log) if watched.calls is None else watched.calls,
         )
+        return self._ranks.located(report)
 
     def _pid(self, watched: _Watched) -> int:
         return self._ranks.pids[watched.link.rank]

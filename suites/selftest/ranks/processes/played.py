@@ -26,6 +26,7 @@ class Played:
     def __init__(self, world_size: int) -> None:
         self.world_size = world_size
         self.pids = [1000 + rank for rank in range(world_size)]
+        self.hosts: list[str] = []
         self.events, self._server = socket.socketpair()
         self.swept: list[str] | None = None
         self.links: list[RankLink] = []
@@ -67,6 +68,10 @@ class Played:
     def poller(self) -> select.poll:
         """Returns the poll object, as ``RankSet`` does."""
         return make_poller(self.events, self.links)
+
+    def located(self, outcome: RankOutcome) -> RankOutcome:
+        """Leaves an outcome as it is, as for ranks on this host."""
+        return outcome
 
     def end_stopped_server(self) -> bool:
         """Says that the server is not stopped."""

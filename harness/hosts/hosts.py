@@ -1,0 +1,43 @@
+"""``Host``: a host of a run as processes of tests know it, and the variable that tells them of all hosts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.errors import UsageError
+from harness.settings import EnvVar
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host: its name, where its agent takes sessions, the port of its store, and its slots."""
+
+    name: str
+    address: str
+    port: int
+    store: int
+    slots: int
+
+    @property
+    def where(self) -> str:
+        """The agent's address and port, for messages."""
+        return f"{self.address}:{self.port}"
+
+
+def to_text(hosts: Sequence[Host]) -> str:
+    """The value of ``HARNESS_HOSTS`` for these hosts."""
+    return json.dumps([dataclasses.asdict(host) for host in hosts])
+
+
+def from_text(text: str) -> tuple[Host, ...]:
+    """The hosts of a value of ``HARNESS_HOSTS``; UsageError where it is none."""
+    try:
+        hosts = tuple(Host(**value) for value in json.loads(text))
+    except (ValueError, TypeError):
+        hosts = ()
+    if not hosts or len({host.name for host in hosts}) < len(hosts):
+        raise UsageError(f"{EnvVar.HOSTS} is not what --hosts sets: start the tests with --hosts")
+    return hosts

@@ -1,0 +1,117 @@
+"""A run over several hosts: what each process that an engine has started becomes, and the run itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from harness.errors import LaunchError, UsageError
+from harness.hosts import key
+from harness.hosts.gathering import Gathering
+from harness.hosts.hosts import to_text
+from harness.hosts.starts import Start, start_of
+from harness.hosts.versions import versions
+from harness.runner import run_directory
+from harness.settings import EnvVar
+
+# Seconds for all agents to come: an engine may start them one after another, and each imports torch first.
+ARRIVAL_S = 120.0
+# Seconds for this host's own agent to end when the run is over.
+_END_S = 5.0
+
+
+def over_hosts(hosts: str, run: Callable[[], int]) -> int:
+    """Runs ``run`` with ``HARNESS_HOSTS`` set once all hosts are there, and returns its exit code.
+
+    In a process that is no controller it becomes the agent, and never returns. UsageError and LaunchError
+    where that is impossible.
+    """
+    start = start_of(hosts, os.environ)
+    key_file = _key_file(start)
+    if start.number:
+        words = [f"{start.address}:{start.port}", "--wait", f"{ARRIVAL_S:g}"]
+        _become_agent([*words, *(["--key-file", key_file] if key_file else [])])
+    with _key(key_file) as (secret, path), _gathered(start, secret, path):
+        return run()
+
+
+def _key_file(start: Start) -> str:
+    """The file in which the controller leaves the key for processes that an engine has started; "" for none.
+
+    It is in the state directory, which hosts with a shared working directory share.
+    """
+    if not start.job:
+        return ""
+    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in start.job)
+    return str(run_directory.state(os.environ, Path.cwd()).path / "keys" / name)
+
+
+def _become_agent(words: list[str]) -> None:
+    os.execv(sys.executable, [sys.executable, "-m", "harness.agent", *words])
+
+
+@contextlib.contextmanager
+def _key(shared: str) -> Iterator[tuple[bytes, str]]:
+    """The run's key, and a file of mode 0600 with it for this host's processes, removed at the end.
+
+    Where none is given, a new one is made in the ``shared`` file, where other processes look for it.
+    """
+    given = key.given(os.environ)
+    if given is None and not shared:
+        raise UsageError(
+            f"no key: set {EnvVar.KEY} here and where the agents are started, "
+            f"such as export {EnvVar.KEY}=$(python -m harness.agent --new-key)"
+        )
+    with tempfile.TemporaryDirectory(prefix="harness-key-") as directory:
+        path = os.path.join(directory, "key")
+        secret = key.make_file(path, given.decode() if given is not None else None)
+        try:
+            if given is None:
+                key.make_file(shared, secret.decode())
+            yield secret, path
+        finally:
+            if given is None:
+                with contextlib.suppress(OSError):
+                    os.remove(shared)
+
+
+@contextlib.contextmanager
+def _gathered(start: Start, secret: bytes, key_file: str) -> Iterator[None]:
+    """Within, ``HARNESS_HOSTS`` names the hosts of the run, with this one's agent among them."""
+    with Gathering(start.address, start.port, secret, versions(Path.cwd()), _say) as gathering:
+        agent = subprocess.Popen(
+            [sys.executable, "-m", "harness.agent", f"{_dialled(start.address)}:{gathering.port}"],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, EnvVar.KEY_FILE: key_file, EnvVar.KEY: ""},
+        )
+        try:
+            hosts = gathering.wait_for(start.count, ARRIVAL_S, lambda: _still_runs(agent))
+            _say(f"{len(hosts)} hosts: {', '.join(f'{host.name} ({host.slots} slots)' for host in hosts)}")
+            os.environ.pop(EnvVar.KEY, None)
+            os.environ.update({EnvVar.HOSTS: to_text(hosts), EnvVar.KEY_FILE: key_file})
+            yield
+        finally:
+            gathering.close(done=True)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                agent.wait(_END_S)
+            agent.kill()
+            agent.wait()
+
+
+def _dialled(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def _still_runs(agent: subprocess.Popen[bytes]) -> bool:
+    if agent.poll() is not None:
+        raise LaunchError(f"this host's own agent has ended with exit code {agent.returncode}")
+    return True
+
+
+def _say(text: str) -> None:
+    print(f"hosts: {text}", file=sys.stderr, flush=True)

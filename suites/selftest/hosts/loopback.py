@@ -1,0 +1,73 @@
+"""``Loopback``: hosts of a run that are this machine, each with an agent at an address of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from harness.hosts import key
+from harness.hosts.gathering import Gathering
+from harness.hosts.hosts import to_text
+from harness.hosts.versions import versions
+from harness.ranks.hosts.launcher import own_launcher
+from harness.settings import EnvVar
+
+TREE = Path(__file__).resolve().parents[3]
+# Seconds for agents to import torch and to come, and for them to end. Only a broken self-test waits as long.
+ARRIVAL_S = 300.0
+
+
+def start_agent(port: int, number: int, key_file: str, *words: str) -> subprocess.Popen[bytes]:
+    """Starts the agent of host ``h<number>``, with two slots, which comes to a controller at a port."""
+    where = [f"127.0.0.1:{port}", "--name", f"h{number}", "--address", f"127.0.0.{10 + number}"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "harness.agent", *where, "--slots", "2", "--wait", str(ARRIVAL_S), *words],
+        cwd=TREE,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, EnvVar.KEY_FILE: key_file, EnvVar.KEY: ""},
+    )
+
+
+class Loopback:
+    """A run over ``count`` hosts without a controller's tests; a context manager.
+
+    ``environ`` are the variables by which tests of this process, or of one that it starts, use the hosts.
+    """
+
+    def __init__(self, count: int = 2) -> None:
+        self._undo = contextlib.ExitStack()
+        with contextlib.ExitStack() as undo:
+            directory = undo.enter_context(tempfile.TemporaryDirectory(prefix="loopback-", dir="/tmp"))
+            path = os.path.join(directory, "key")
+            self.said: list[str] = []
+            self.key = key.make_file(path)
+            self.gathering = Gathering("127.0.0.1", 0, self.key, versions(TREE), self.said.append)
+            undo.callback(self.gathering.close, done=True)
+            self.agents = [start_agent(self.gathering.port, n, path) for n in range(count)]
+            for agent in self.agents:
+                undo.callback(_end, agent)
+            self.hosts = self.gathering.wait_for(count, ARRIVAL_S)
+            self.environ = {EnvVar.HOSTS: to_text(self.hosts), EnvVar.KEY_FILE: path}
+            undo.callback(own_launcher().close)
+            self._undo = undo.pop_all()
+
+    def __enter__(self) -> Loopback:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends this process's relay and the agents."""
+        self._undo.close()
+
+
+def _end(agent: subprocess.Popen[bytes]) -> None:
+    """Ends an agent that has not ended by itself."""
+    agent.kill()
+    agent.communicate()

@@ -1,0 +1,110 @@
+"""Tests the relay with a host that the test plays: what it refuses, and how it measures clocks."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import unittest
+
+from harness.hosts.connection import Connection, listen
+from harness.hosts.door import Door
+from harness.hosts.handshake import Purpose
+from harness.hosts.hosts import Host
+from harness.hosts.messages import Began, Data, Message, Ping, Pong, Settled, Stream, encode
+from harness.protocol import HostLost, Launch, ModuleRef
+from harness.protocol import decode as decode_protocol
+from harness.ranks.hosts.relay import Link, Relay, connect
+from harness.ranks.processes.rank_set import RankSet
+from harness.wire import framed, recv_frame, socket_pair
+
+KEY = b"k" * 32
+# Seconds by which the played host's clock is behind, and what only a broken self-test waits.
+BEHIND_S, LONG_S = 1000.0, 300.0
+REQUEST = Launch(ModuleRef("m"), "C", "t", 1, "", {}, "/", [], [])
+
+
+class ConnectTest(unittest.TestCase):
+    """How ``connect`` begins a session."""
+
+    def test_clock(self) -> None:
+        """The difference of the clocks is found within the time of a round trip, and told to the host."""
+        door = Door(listen("127.0.0.1"), KEY, Purpose.SESSION)
+        self.addCleanup(door.close)
+        host = Host("a", "127.0.0.1", door._listener.getsockname()[1], 1, 2)
+        settled: list[Message] = []
+
+        def be_host() -> None:
+            came: list[Connection] = []
+            while not came:
+                came += [connection for connection, _ in door.enter()]
+            while not settled:
+                for message in came[0].receive():
+                    if isinstance(message, Ping):
+                        came[0].send(Pong(message.sent_s, time.monotonic() - BEHIND_S))
+                    else:
+                        settled.append(message)
+            came[0].close()
+
+        thread = threading.Thread(target=be_host)
+        thread.start()
+        link = connect(host, KEY, LONG_S)
+        thread.join()
+        link.connection.close()
+        self.assertAlmostEqual(link.shift_s, BEHIND_S, delta=LONG_S)
+        self.assertEqual(settled, [Settled(link.shift_s, LONG_S)])
+
+
+class HostTest(unittest.TestCase):
+    """One rank on a host that the test plays."""
+
+    def setUp(self) -> None:
+        near, self.host = socket.socketpair()
+        self.addCleanup(self.host.close)
+        self.control, far = socket_pair()
+        self.addCleanup(self.control.close)
+        link = Link(Host("a", "127.0.0.1", 1, 2, 2), Connection(near), 0.0)
+        relay = Relay(far, [link], {}, LONG_S)
+        thread = threading.Thread(target=relay.run)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(self.control.shutdown, socket.SHUT_RDWR)
+        self.ranks = RankSet(REQUEST)
+        self.addCleanup(self.ranks.close)
+
+    def start(self) -> None:
+        """Launches the rank, whose host says at once that it exists."""
+        starter = threading.Thread(target=self.answer)
+        starter.start()
+        self.ranks.start(self.control, REQUEST, LONG_S)
+        starter.join()
+
+    def answer(self) -> None:
+        """Waits for Begin, behind some pings, and answers it."""
+        while b"Begin" not in (recv_frame(self.host) or b"Begin"):
+            continue
+        self.say(Began(1, [10]))
+
+    def say(self, message: Message) -> None:
+        """The host says something."""
+        self.host.sendall(framed(encode(message)))
+
+    def test_started(self) -> None:
+        """The parent knows the rank's process and host."""
+        self.start()
+        self.assertEqual((self.ranks.pids, self.ranks.hosts), ([10], ["a"]))
+
+    def test_wrong_words(self) -> None:
+        """A host that sends what is no message, or is of no rank or launch, is lost with the reason."""
+        self.start()
+        self.say(Data(1, 7, Stream.OUTPUT, b"x"))
+        frame = recv_frame(self.ranks.events)
+        assert frame is not None
+        message = decode_protocol(frame)
+        assert isinstance(message, HostLost)
+        self.assertEqual(message.ranks, [0])
+        self.assertIn("host a was lost: it sent what is no message", message.why)
+
+
+if __name__ == "__main__":
+    unittest.main()

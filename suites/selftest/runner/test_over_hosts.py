@@ -1,0 +1,79 @@
+"""Tests runs over hosts from the command line: one controller, its own agent and another one."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+from harness.errors import UsageError
+from harness.hosts.key import new_key
+from harness.runner import over_hosts
+from suites.selftest.hosts.loopback import TREE
+
+
+class OverHostsTest(unittest.TestCase):
+    """The option ``--hosts`` of a run."""
+
+    def free_port(self) -> int:
+        """A port that nobody listens on."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            return int(listener.getsockname()[1])
+
+    def test_two_hosts(self) -> None:
+        """A run spans this host and that of an agent; both end with code 0, and no report has the key."""
+        where, secret = f"127.0.0.1:{self.free_port()}", new_key()
+        with tempfile.TemporaryDirectory() as directory:
+            environ = {**os.environ, "HARNESS_KEY": secret, "HARNESS_STATE_DIR": directory}
+            agent = subprocess.Popen(
+                [sys.executable, "-m", "harness.agent", where, "--name", "other", "--wait", "300"],
+                cwd=TREE,
+                env=environ,
+            )
+            self.addCleanup(agent.wait)
+            self.addCleanup(agent.kill)
+            test = "suites.selftest.faults.hosts.Meets.test_sum"
+            words = ["--hosts", f"2@{where}", "--placement", "spread", "-v", "--report-dir", directory, test]
+            done = subprocess.run(
+                [sys.executable, "run_tests.py", *words],
+                cwd=TREE,
+                env=environ,
+                capture_output=True,
+                text=True,
+            )
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(agent.wait(300), 0)
+            with open(os.path.join(directory, "results.jsonl"), encoding="utf-8") as results:
+                text = results.read()
+        self.assertIn('"host":"other"', text)
+        self.assertNotIn(secret, text)
+
+    def test_no_key(self) -> None:
+        """Without a key, and without a job by whose name one could be found, the error says what to do."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("HARNESS_KEY")}
+        with mock.patch.dict(os.environ, clean, clear=True), self.assertRaisesRegex(UsageError, "--new-key"):
+            over_hosts.over_hosts("2@127.0.0.1:5", lambda: 0)
+
+    def test_agents(self) -> None:
+        """A process that an engine has started with another number becomes the agent."""
+        slurm = {
+            "SLURM_PROCID": "1",
+            "SLURM_NTASKS": "2",
+            "SLURM_JOB_ID": "5",
+            "MASTER_ADDR": "n1",
+            "MASTER_PORT": "5",
+        }
+        become = mock.patch.object(os, "execv", side_effect=SystemExit)
+        with mock.patch.dict(os.environ, slurm), become as execv, self.assertRaises(SystemExit):
+            over_hosts.over_hosts("slurm", lambda: 0)
+        words = execv.call_args.args[1]
+        self.assertEqual(words[1:4], ["-m", "harness.agent", "n1:5"])
+        self.assertIn("slurm-5.", words[words.index("--key-file") + 1])
+
+
+if __name__ == "__main__":
+    unittest.main()
