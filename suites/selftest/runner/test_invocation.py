@@ -341,9 +341,10 @@ class AfterAnotherTest(unittest.TestCase):
             self.leave("--last-failed")
 
     def test_deciding_variables(self) -> None:
-        """The variables of conditions are documented, and are all that the library reads but for output."""
+        """The variables of conditions are documented, and are all that is read but for output and hosts."""
         self.assertLessEqual(set(VERDICT_VARIABLES), {variable.name for variable in VARIABLES})
         others = {"HARNESS_RANK_OUTPUT", "HARNESS_LOG_DIR", "HARNESS_PDB_RANK", "HARNESS_CONFORMANCE"}
+        others |= {"HARNESS_HOSTS", "HARNESS_PLACEMENT", "HARNESS_HOST_TIMEOUT"}
         self.assertEqual(set(Settings().to_environ()) - set(VERDICT_VARIABLES), others)
 
 
