@@ -130,7 +130,8 @@ class HostedLaunch:
         self._inlets[rank].write(data)
 
     def signal(self, rank: int, signum: int, *, group: bool) -> None:
-        """Signals a rank, or its process group."""
+        """Signals a rank, or its process group; the parent hears first what the rank did until then."""
+        self._send_log(rank)
         self._ranks.signal(rank, signum, group=group)
 
     def end(self) -> None:

@@ -487,6 +487,7 @@ class Supervisor:
                 self._ranks.release(watched.link.rank)
             else:
                 watched.ended_by_supervisor = True
+                watched.stopped = watched.stopped or self._is_stopped(watched)
                 self._ranks.signal(watched.link.rank, signal.SIGTERM)
 
     def _kill(self) -> None:

@@ -21,6 +21,7 @@ from harness.hosts.gathering import Gathering
 from harness.hosts.handshake import HandshakeError, Purpose
 from harness.hosts.messages import Ping, Pong
 from harness.hosts.versions import versions
+from suites.selftest.faults.base import ANNOUNCE
 from suites.selftest.hosts.loopback import ARRIVAL_S, TREE, Loopback, start_agent
 
 
@@ -38,7 +39,7 @@ class FaultsTest(unittest.TestCase):
     def start(self, *methods: str, **environ: str) -> subprocess.Popen[str]:
         """Starts the tests; returns when both ranks of ``test_waits`` wait."""
         names = [f"suites.selftest.faults.waiting.Waits.{method}" for method in methods]
-        where = {**self.hosts.environ, "HARNESS_PLACEMENT": "spread", "HARNESS_FAULTS_FIFO": self.fifo}
+        where = {**self.hosts.environ, "HARNESS_PLACEMENT": "spread", ANNOUNCE: self.fifo}
         tests = subprocess.Popen(
             [sys.executable, "-m", "unittest", "-v", *names],
             cwd=TREE,
@@ -47,10 +48,12 @@ class FaultsTest(unittest.TestCase):
             text=True,
             env={**os.environ, "HARNESS_TIMEOUT": "300", "HARNESS_GRACE": "0.3", **where, **environ},
         )
-        self.addCleanup(tests.communicate)
+        assert tests.stderr is not None
+        self.addCleanup(tests.stderr.close)
+        self.addCleanup(tests.wait)
         self.addCleanup(tests.kill)
-        with open(self.fifo) as fifo:  # waits for the first rank; both write one line
-            self.ranks = [int(line) for line in (fifo.readline(), fifo.readline()) if line]
+        with os.fdopen(os.open(self.fifo, os.O_RDWR)) as fifo:  # it has no end between the two ranks
+            self.ranks = [int(fifo.readline()) for _ in range(2)]
         return tests
 
     def below(self, number: int) -> list[psutil.Process]:
@@ -70,7 +73,7 @@ class FaultsTest(unittest.TestCase):
         self.hosts.agents[1].kill()
         _, said = tests.communicate()
         self.assertIn("cause: rank 1 crashed: gone without an outcome (host h1 was lost: ", said)
-        self.assertRegex(said, r"test_passes .*\.\.\. ok")
+        self.assertRegex(said, r"(?s)test_passes.*?\.\.\. ok")
         self.assertIn("rank 0 on h0, rank 1 on h1", said)
         self.await_ends(processes[1:])
 

@@ -70,4 +70,6 @@ class Loopback:
 def _end(agent: subprocess.Popen[bytes]) -> None:
     """Ends an agent that has not ended by itself."""
     agent.kill()
-    agent.communicate()
+    agent.wait()
+    assert agent.stderr is not None
+    agent.stderr.close()

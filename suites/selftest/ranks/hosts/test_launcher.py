@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -15,7 +16,7 @@ from harness.protocol import Launch, ModuleRef
 from harness.ranks.hosts.launcher import HostsLauncher
 from harness.ranks.modes import launcher_of
 
-REQUEST = Launch(ModuleRef("m"), "C", "t", 2, "", {}, "/", [], [])
+REQUEST = Launch(ModuleRef("m"), "C", "t", 2, "", {}, "/", sys.path, [])
 # Nobody listens on these ports.
 GONE = to_text([Host("a", "127.0.0.1", 1, 2, 2), Host("b", "127.0.0.2", 1, 2, 2)])
 
