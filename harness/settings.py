@@ -99,6 +99,8 @@ class EnvVar:
     # Set for ranks on several hosts: where they meet, and why not at a file. Users do not set them.
     STORE = "HARNESS_STORE"
     NO_SHARED_FILE = "HARNESS_NO_SHARED_FILE"
+    # Set for ranks on several hosts: the address of the rank's own host.
+    HOST_ADDR = "HARNESS_HOST_ADDR"
     # Set in workers of run_tests.py, which names the command to run a failed test again; elsewhere the test
     # does. Users do not set it.
     WORKER = "HARNESS_WORKER"

@@ -26,8 +26,8 @@ from harness.agent.session import Session
 from harness.agent.surroundings import INTERFACES, interface_of
 from harness.errors import HarnessError, LaunchError, ProtocolError, UsageError
 from harness.hosts.connection import Connection, HostGone, dial, listen
-from harness.hosts.door import Door
 from harness.hosts.handshake import Purpose
+from harness.hosts.listener import Listener
 from harness.hosts.loop import Loop
 from harness.hosts.messages import Arrived, Goodbye, TurnedAway, Welcome
 from harness.hosts.versions import versions
@@ -77,12 +77,12 @@ class Agent:
         ends before its run does.
         """
         posix.adopt_orphans()
-        self._leash = self._reach()
+        self._controller = self._reach()
         try:
             self._arrive()
             self._serve()
         finally:
-            self._leash.close()
+            self._controller.close()
             self._end_everything()
 
     def _reach(self) -> Connection:
@@ -97,14 +97,14 @@ class Agent:
 
     def _arrive(self) -> None:
         options = self._options
-        address = options.address or self._leash.own_address
+        address = options.address or self._controller.own_address
         if interface_of(address) is None and not os.environ.get(INTERFACES[0]):
             raise UsageError(f"no network interface of this host has {address}: set {INTERFACES[0]}")
         _, store_port = store.start(address)
         self._address = address
         listener = listen(address)
-        self._door = Door(listener, self._key, Purpose.SESSION)
-        self._leash.send(
+        self._listener = Listener(listener, self._key, Purpose.SESSION)
+        self._controller.send(
             Arrived(
                 options.name,
                 address,
@@ -115,7 +115,7 @@ class Agent:
             )
         )
         try:
-            answer = self._leash.receive_one(options.wait_s)
+            answer = self._controller.receive_one(options.wait_s)
         except HostGone as error:
             raise LaunchError(f"the controller did not let this agent in: {error}") from None
         if isinstance(answer, TurnedAway):
@@ -131,30 +131,30 @@ class Agent:
         signal.signal(signal.SIGCHLD, lambda signum, frame: None)
         signal.signal(signal.SIGTERM, self._stop)
         self._loop.on_read(wakeup.fileno(), lambda: wakeup.recv(4096))
-        self._loop.on_read(self._leash.fileno(), self._hear_controller)
+        self._loop.on_read(self._controller.fileno(), self._hear_controller)
         try:
             while not self._over:
-                waited = self._door.descriptors()
+                waited = self._listener.descriptors()
                 for fd in waited:
                     self._loop.on_read(fd, lambda: None)
-                self._loop.step(self._door.wait_s())
+                self._loop.step(self._listener.wait_s())
                 for fd in waited:
                     self._loop.forget(fd)
-                for connection, _ in self._door.enter():
+                for connection, _ in self._listener.enter():
                     self._begin_session(connection)
-                while self._door.refused:
-                    print(f"harness.agent: {self._door.refused.pop(0)}", file=sys.stderr, flush=True)
+                while self._listener.refused:
+                    print(f"harness.agent: {self._listener.refused.pop(0)}", file=sys.stderr, flush=True)
                 self._reap()
         finally:
             signal.set_wakeup_fd(-1)
-            self._door.close()
+            self._listener.close()
 
     def _stop(self, signum: int, frame: object) -> None:
         self._over = True
 
     def _hear_controller(self) -> None:
         try:
-            messages = self._leash.receive()
+            messages = self._controller.receive()
         except HostGone as error:
             raise Lost(f"the controller of the run is gone: {error}") from None
         if any(isinstance(message, Goodbye) for message in messages):
@@ -179,8 +179,8 @@ class Agent:
                 signal.signal(each, signal.SIG_DFL)
             posix.die_with_parent(signal.SIGTERM)
             os.setpgid(0, 0)
-            self._leash.close()
-            self._door.close()
+            self._controller.close()
+            self._listener.close()
             self._loop.close()
             if os.getppid() == agent:
                 Session(connection, self._address).run()

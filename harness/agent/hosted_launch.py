@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from harness.communication.call_log import Observation
 from harness.communication.log_copy import LogSource
 from harness.communication.wait_graph import SERVING
-from harness.hosts.loop import Loop, Outlet
+from harness.hosts.loop import BufferedWriter, Loop
 from harness.hosts.messages import Data, HostSwept, Message, RankEnded, Stream
 from harness.protocol import Exited, Swept, decode
 from harness.ranks.processes.rank_set import RankLink, RankSet
@@ -35,7 +35,7 @@ class HostedLaunch:
         self._links = {link.rank: link for link in ranks.links}
         self._pids = dict(zip(here, ranks.pids, strict=True))
         self._logs = {rank: LogSource(link.log) for rank, link in self._links.items()}
-        self._inlets: dict[int, Outlet] = {}
+        self._channels: dict[int, BufferedWriter] = {}
         self._events = FrameReader()
         self._open: dict[int, set[Stream]] = {}
         self.done = False
@@ -46,7 +46,7 @@ class HostedLaunch:
 
     def _listen(self, link: RankLink) -> None:
         self._open[link.rank] = {Stream.CHANNEL, Stream.OUTPUT, Stream.STACK}
-        self._inlets[link.rank] = Outlet(self._loop, link.channel.fileno(), lambda: None)
+        self._channels[link.rank] = BufferedWriter(self._loop, link.channel.fileno(), lambda: None)
         for stream in self._open[link.rank]:
             self._loop.on_read(_fd(link, stream), lambda stream=stream: self._read(link.rank, stream))  # type: ignore[misc]  # the lambda's default
 
@@ -127,7 +127,7 @@ class HostedLaunch:
 
     def give(self, rank: int, data: bytes) -> None:
         """Writes to a rank's channel."""
-        self._inlets[rank].write(data)
+        self._channels[rank].write(data)
 
     def signal(self, rank: int, signum: int, *, group: bool) -> None:
         """Signals a rank, or its process group; the parent hears first what the rank did until then."""

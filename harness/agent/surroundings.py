@@ -47,7 +47,7 @@ def variables(
     environ |= {name: agents[name] for name in OF_THE_HOST if name in agents}
     if not store:
         return environ
-    environ[EnvVar.STORE] = store
+    environ |= {EnvVar.STORE: store, EnvVar.HOST_ADDR: address}
     if unshared:
         environ[EnvVar.NO_SHARED_FILE] = unshared
     found = interface_of(address)

@@ -62,6 +62,16 @@ class CaseInRank(_AnyTestCase):
         self._file_name = path
 
     @property
+    def master_addr(self) -> str:
+        """The address of rank 0's host for a store or server of rank 0; 127.0.0.1 where there is one host."""
+        return rendezvous.master_addr()
+
+    @property
+    def host_addr(self) -> str:
+        """The address of this rank's host for what the rank serves; 127.0.0.1 where there is one host."""
+        return rendezvous.host_addr()
+
+    @property
     def is_master(self) -> bool:
         """Whether this is rank 0."""
         return self.rank == 0

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from harness.ranks import rendezvous
 from harness.requirements import retry_on_connect_failures
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -49,10 +50,10 @@ def create_tcp_store(
 
 
 def create_device(interface: str | None = None, lazy_init: bool = False) -> Any:
-    """The device of a gloo group: of a network interface, by default of this host's loopback address."""
+    """The device of a gloo group: of an interface, by default that by which ranks reach each other."""
     make = dist.ProcessGroupGloo.create_device
     if interface is None or sys.platform == "win32":
-        return make(hostname="127.0.0.1", lazy_init=lazy_init)
+        return make(hostname=rendezvous.host_addr(), lazy_init=lazy_init)
     return make(interface=interface, lazy_init=lazy_init)
 
 

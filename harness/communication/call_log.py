@@ -229,7 +229,7 @@ def read_observation(memory: int) -> Observation | None:
     return Observation(at_s, bool(seen & _CAN_MOVE), bool(seen & _HELPED), bool(seen & _STOPPED))
 
 
-def portrait(memory: int, shift_s: float, observation: Observation) -> bytes:
+def shifted_copy(memory: int, shift_s: float, observation: Observation) -> bytes:
     """The used part of a log for a reader on another host, whose clock is ``shift_s`` seconds ahead."""
     count, changes, began, used = _HEAD.unpack(_read(memory, 0, _HEAD.size))
     ring = _read(memory, 0, _FIRST + min(count, ENTRIES) * _SIZE)

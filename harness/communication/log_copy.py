@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from harness.communication.call_log import LOG_BYTES, Observation, portrait
+from harness.communication.call_log import LOG_BYTES, Observation, shifted_copy
 
 # Bytes that are compared and sent together. A call changes 48 bytes of the ring and 32 of the head.
 _PIECE = 512
@@ -27,7 +27,7 @@ class LogSource:
 
         ``shift_s`` are the seconds to add to this host's monotonic clock for the copy's.
         """
-        now = portrait(self._memory, shift_s, observation)
+        now = shifted_copy(self._memory, shift_s, observation)
         before, self._sent = self._sent, now + self._sent[len(now) :]
         if now == before[: len(now)]:
             return

@@ -1,4 +1,4 @@
-"""``Loop`` and ``Outlet``: waits for many descriptors at once, and writes to them without waiting for any."""
+"""``Loop`` and ``BufferedWriter``: wait for many descriptors at once, write to them without waiting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import selectors
 from collections.abc import Callable
 
-Deed = Callable[[], object]
+Callback = Callable[[], object]
 
 
 class Loop:
@@ -14,15 +14,15 @@ class Loop:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self._deeds: dict[int, dict[int, Deed]] = {}
+        self._callbacks: dict[int, dict[int, Callback]] = {}
 
-    def on_read(self, fd: int, deed: Deed) -> None:
-        """Calls ``deed`` whenever the descriptor can be read, or is at its end."""
-        self._set(fd, selectors.EVENT_READ, deed)
+    def on_read(self, fd: int, callback: Callback) -> None:
+        """Calls ``callback`` whenever the descriptor can be read, or is at its end."""
+        self._set(fd, selectors.EVENT_READ, callback)
 
-    def on_write(self, fd: int, deed: Deed) -> None:
-        """Calls ``deed`` whenever the descriptor can be written."""
-        self._set(fd, selectors.EVENT_WRITE, deed)
+    def on_write(self, fd: int, callback: Callback) -> None:
+        """Calls ``callback`` whenever the descriptor can be written."""
+        self._set(fd, selectors.EVENT_WRITE, callback)
 
     def no_read(self, fd: int) -> None:
         """Takes ``on_read`` back; nothing where it was not called."""
@@ -34,18 +34,18 @@ class Loop:
 
     def forget(self, fd: int) -> None:
         """Takes all back that concerns a descriptor; to be called before it is closed."""
-        if self._deeds.pop(fd, None):
+        if self._callbacks.pop(fd, None):
             self._selector.unregister(fd)
 
-    def _set(self, fd: int, event: int, deed: Deed | None) -> None:
-        deeds = self._deeds.setdefault(fd, {})
-        before = sum(deeds)
-        deeds.pop(event, None)
-        if deed is not None:
-            deeds[event] = deed
-        now = sum(deeds)
+    def _set(self, fd: int, event: int, callback: Callback | None) -> None:
+        callbacks = self._callbacks.setdefault(fd, {})
+        before = sum(callbacks)
+        callbacks.pop(event, None)
+        if callback is not None:
+            callbacks[event] = callback
+        now = sum(callbacks)
         if not now:
-            del self._deeds[fd]
+            del self._callbacks[fd]
         if now != before:
             change = self._selector.unregister if not now else None
             if change is not None:
@@ -59,29 +59,29 @@ class Loop:
         """Waits, at most ``timeout_s`` seconds, and does what is to be done."""
         for key, events in self._selector.select(timeout_s):
             for event in (selectors.EVENT_READ, selectors.EVENT_WRITE):
-                deed = self._deeds.get(key.fd, {}).get(event) if events & event else None
-                if deed is not None:
-                    deed()
+                callback = self._callbacks.get(key.fd, {}).get(event) if events & event else None
+                if callback is not None:
+                    callback()
 
     def close(self) -> None:
         """Closes the selector."""
         self._selector.close()
 
 
-class Outlet:
+class BufferedWriter:
     """Bytes on their way to a descriptor, that somebody else owns; ``finish`` is called when all are written.
 
     Where the reader has gone, they are dropped.
     """
 
-    def __init__(self, loop: Loop, fd: int, finish: Deed) -> None:
+    def __init__(self, loop: Loop, fd: int, finish: Callback) -> None:
         os.set_blocking(fd, False)
         self._loop = loop
         self._fd = fd
         self._finish = finish
         self._data = bytearray()
         self._broken = self._ending = self.ended = False
-        self.on_flush: Deed | None = None
+        self.on_flush: Callback | None = None
 
     @property
     def waiting(self) -> int:

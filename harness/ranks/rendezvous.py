@@ -16,6 +16,8 @@ from harness.settings import EnvVar
 if TYPE_CHECKING:
     from torch.distributed import Store
 
+LOOPBACK = "127.0.0.1"
+
 
 def over_hosts() -> bool:
     """Whether the ranks of this rank's test are on several hosts."""
@@ -31,6 +33,17 @@ def store(file_name: str, world_size: int) -> Store:
         return FileStore(file_name, world_size)
     host, port = address_and_port(where)
     return PrefixStore(file_name, TCPStore(host, port, is_master=False, wait_for_workers=False))
+
+
+def master_addr() -> str:
+    """The address of rank 0's host, at which all ranks of this rank's test reach what rank 0 serves."""
+    where = os.environ.get(EnvVar.STORE)
+    return address_and_port(where)[0] if where else LOOPBACK
+
+
+def host_addr() -> str:
+    """The address of this rank's host, at which the other ranks of its test reach it."""
+    return os.environ.get(EnvVar.HOST_ADDR) or LOOPBACK
 
 
 def shared_file(file_name: str) -> str:

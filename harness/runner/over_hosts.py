@@ -7,14 +7,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from harness.errors import LaunchError, UsageError
 from harness.hosts import key
-from harness.hosts.gathering import Gathering
-from harness.hosts.hosts import to_text
-from harness.hosts.starts import Start, start_of
+from harness.hosts.agent_registry import AgentRegistry
+from harness.hosts.engines import Role, role_of, without_engine
+from harness.hosts.hosts import Host, to_text
 from harness.hosts.versions import versions
 from harness.runner import run_directory
 from harness.settings import EnvVar
@@ -31,23 +31,23 @@ def over_hosts(hosts: str, run: Callable[[], int]) -> int:
     In a process that is no controller it becomes the agent, and never returns. UsageError and LaunchError
     where that is impossible.
     """
-    start = start_of(hosts, os.environ)
-    key_file = _key_file(start)
-    if start.number:
-        words = [f"{start.address}:{start.port}", "--wait", f"{ARRIVAL_S:g}"]
+    role = role_of(hosts, os.environ)
+    key_file = _key_file(role)
+    if role.number:
+        words = [f"{role.address}:{role.port}", "--wait", f"{ARRIVAL_S:g}"]
         _become_agent([*words, *(["--key-file", key_file] if key_file else [])])
-    with _key(key_file) as (secret, path), _gathered(start, secret, path):
+    with _key(key_file) as (secret, path), _with_agents(role, hosts, secret, path):
         return run()
 
 
-def _key_file(start: Start) -> str:
+def _key_file(role: Role) -> str:
     """The file in which the controller leaves the key for processes that an engine has started; "" for none.
 
     It is in the state directory, which hosts with a shared working directory share.
     """
-    if not start.job:
+    if not role.job:
         return ""
-    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in start.job)
+    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in role.job)
     return str(run_directory.state(os.environ, Path.cwd()).path / "keys" / name)
 
 
@@ -81,26 +81,33 @@ def _key(shared: str) -> Iterator[tuple[bytes, str]]:
 
 
 @contextlib.contextmanager
-def _gathered(start: Start, secret: bytes, key_file: str) -> Iterator[None]:
+def _with_agents(role: Role, engine: str, secret: bytes, key_file: str) -> Iterator[None]:
     """Within, ``HARNESS_HOSTS`` names the hosts of the run, with this one's agent among them."""
-    with Gathering(start.address, start.port, secret, versions(Path.cwd()), _say) as gathering:
+    with AgentRegistry(role.address, role.port, secret, versions(Path.cwd()), _say) as registry:
         agent = subprocess.Popen(
-            [sys.executable, "-m", "harness.agent", f"{_dialled(start.address)}:{gathering.port}"],
+            [sys.executable, "-m", "harness.agent", f"{_dialled(role.address)}:{registry.port}"],
             stdin=subprocess.DEVNULL,
             env={**os.environ, EnvVar.KEY_FILE: key_file, EnvVar.KEY: ""},
         )
         try:
-            hosts = gathering.wait_for(start.count, ARRIVAL_S, lambda: _still_runs(agent))
+            hosts = registry.wait_for(role.count, ARRIVAL_S, lambda: _still_runs(agent))
             _say(f"{len(hosts)} hosts: {', '.join(f'{host.name} ({host.slots} slots)' for host in hosts)}")
-            os.environ.pop(EnvVar.KEY, None)
-            os.environ.update({EnvVar.HOSTS: to_text(hosts), EnvVar.KEY_FILE: key_file})
+            _set_environment(hosts, engine, key_file)
             yield
         finally:
-            gathering.close(done=True)
+            registry.close(done=True)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 agent.wait(_END_S)
             agent.kill()
             agent.wait()
+
+
+def _set_environment(hosts: Sequence[Host], engine: str, key_file: str) -> None:
+    """Gives the processes of tests the hosts and the key's file, and takes from them what is not for them."""
+    kept = without_engine(engine, os.environ)
+    for name in [name for name in os.environ if name not in kept or name == EnvVar.KEY]:
+        del os.environ[name]
+    os.environ.update({EnvVar.HOSTS: to_text(hosts), EnvVar.KEY_FILE: key_file})
 
 
 def _dialled(address: str) -> str:

@@ -23,7 +23,6 @@ from harness import MultiProcessTestCase, TestCase, load_tests, run_tests  # noq
 from harness.targets import Capability, current, needs
 from suites.c10d.base import COLLECTIVE_TIMEOUT, C10dTestCase, await_keys, gloo_only
 
-LOOPBACK = "127.0.0.1"
 #: While it is set, a gloo group connects two ranks when one has something for the other, and not before.
 LAZY_INIT = "TORCH_GLOO_LAZY_INIT"
 
@@ -101,7 +100,7 @@ class GlooGroupTest(C10dTestCase):
         before = self.connections()
         options = dist.ProcessGroupGloo._Options()
         options._timeout = COLLECTIVE_TIMEOUT
-        options._devices = [dist.ProcessGroupGloo.create_device(hostname=LOOPBACK) for _ in range(2)]
+        options._devices = [dist.ProcessGroupGloo.create_device(hostname=self.host_addr) for _ in range(2)]
         group = dist.ProcessGroupGloo(
             dist.PrefixStore("two devices", self.board), self.rank, self.world_size, options
         )

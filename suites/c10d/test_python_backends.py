@@ -25,7 +25,6 @@ from suites.c10d.base import await_keys
 
 #: Below the harness's deadline for a test.
 TIMEOUT = timedelta(seconds=60)
-HOST = "127.0.0.1"
 
 
 class DummyWork(dist._Work):
@@ -104,10 +103,12 @@ class PythonProcessGroupExtensionTest(MultiProcessTestCase):
         self.register()
         file = dist.FileStore(self.file_name, self.world_size)
         if self.rank == 0:
-            self.server = dist.TCPStore(HOST, 0, None, True, wait_for_workers=False, timeout=TIMEOUT)
+            self.server = dist.TCPStore(
+                self.master_addr, 0, None, True, wait_for_workers=False, timeout=TIMEOUT
+            )
             file.set("port", str(self.server.port))
         os.environ.update(
-            MASTER_ADDR=HOST,
+            MASTER_ADDR=self.master_addr,
             MASTER_PORT=file.get("port").decode(),
             # The store is there already: rank 0 is a client like the others.
             TORCHELASTIC_USE_AGENT_STORE="True",

@@ -59,7 +59,9 @@ class InitMethodsTest(MultiProcessTestCase):
         """Return the port of a store that rank 0 serves, for all ranks to be clients of."""
         file = dist.FileStore(self.file_name, self.world_size)
         if self.rank == 0:
-            self.server = dist.TCPStore(HOST, 0, None, True, wait_for_workers=False, timeout=TIMEOUT)
+            self.server = dist.TCPStore(
+                self.master_addr, 0, None, True, wait_for_workers=False, timeout=TIMEOUT
+            )
             file.set("port", str(self.server.port))
         # Rank 0 is a client of its server too.
         os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"
@@ -81,12 +83,12 @@ class InitMethodsTest(MultiProcessTestCase):
         self.check_meets(init_method=url)
 
     def test_tcp(self):
-        url = f"tcp://{HOST}:{self.served_port()}"
+        url = f"tcp://{self.master_addr}:{self.served_port()}"
         self.check_meets(init_method=url, rank=self.rank, world_size=self.world_size)
 
     def test_env(self):
         os.environ.update(
-            MASTER_ADDR=HOST,
+            MASTER_ADDR=self.master_addr,
             MASTER_PORT=str(self.served_port()),
             RANK=str(self.rank),
             WORLD_SIZE=str(self.world_size),
@@ -95,7 +97,9 @@ class InitMethodsTest(MultiProcessTestCase):
 
     def test_env_with_rank_and_world_size_in_the_url(self):
         # They win over the variables, which name a rank that is not there.
-        os.environ.update(MASTER_ADDR=HOST, MASTER_PORT=str(self.served_port()), RANK="7", WORLD_SIZE="8")
+        os.environ.update(
+            MASTER_ADDR=self.master_addr, MASTER_PORT=str(self.served_port()), RANK="7", WORLD_SIZE="8"
+        )
         self.check_meets(init_method=f"env://?rank={self.rank}&world_size={self.world_size}")
 
     def test_handler_of_the_users_own(self):
@@ -193,7 +197,7 @@ class SharedWithRpcTest(MultiProcessTestCase):
 
     def test_init_pg_and_rpc_with_same_socket(self):
         with mock.patch.dict(os.environ):
-            self.check_both(f"tcp://{HOST}:{InitMethodsTest.served_port(self)}")
+            self.check_both(f"tcp://{self.master_addr}:{InitMethodsTest.served_port(self)}")
 
 
 class RefusalsTest(TestCase):

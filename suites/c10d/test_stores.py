@@ -300,7 +300,8 @@ class TCPStoreOnRanksTest(StoreOnRanks, MultiProcessTestCase):
             store = hosted(self.libuv)
             file.set("port", str(store.port))
             return store
-        return dist.TCPStore(HOST, int(file.get("port")), None, False, use_libuv=self.libuv, timeout=LONG)
+        port = int(file.get("port"))
+        return dist.TCPStore(self.master_addr, port, None, False, use_libuv=self.libuv, timeout=LONG)
 
 
 class LegacyTCPStoreOnRanksTest(TCPStoreOnRanksTest):

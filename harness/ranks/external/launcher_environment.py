@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.errors import UsageError
+from harness.hosts import slurm
+from harness.hosts.addresses import LARGEST_PORT
 from harness.settings import EnvVar
 
 # The pairs of variables for rank and world size; the first pair whose rank is set counts. torchrun's come
@@ -17,10 +18,6 @@ SOURCES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("SLURM_PROCID", "SLURM_NTASKS"),
 )
-_LARGEST_PORT = 65535
-# The ports of Slurm steps: below those that systems give to outgoing connections. One job may have some
-# steps.
-_FIRST_PORT, _PORTS, _STEPS = 15000, 15000, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ def _address(environ: Mapping[str, str]) -> tuple[str, int]:
     """The store's host and port: the variables', else those that follow from a Slurm step."""
     host = environ.get("MASTER_ADDR", "")
     if not host and not environ.get("MASTER_PORT"):
-        step = slurm_address(environ)
+        step = slurm.step_address(environ)
         if step is not None:
             return step
     if not host:
@@ -79,31 +76,9 @@ def _address(environ: Mapping[str, str]) -> tuple[str, int]:
             "port of it"
         )
     port = _whole(environ, "MASTER_PORT")
-    if not 0 < port <= _LARGEST_PORT:
-        raise UsageError(f"MASTER_PORT={port}: write a port from 1 to {_LARGEST_PORT}")
+    if not 0 < port <= LARGEST_PORT:
+        raise UsageError(f"MASTER_PORT={port}: write a port from 1 to {LARGEST_PORT}")
     return host, port
-
-
-def slurm_address(environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """The first host of the step that srun has started, where rank 0 runs, and a port by the step's number.
-
-    None where no srun has started this process. Steps of one job have different ports.
-    """
-    host = first_host(environ.get("SLURM_STEP_NODELIST", ""))
-    numbers = [environ.get(name, "") for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")]
-    if host is None or not all(number.isascii() and number.isdigit() for number in numbers):
-        return None
-    job, step = map(int, numbers)
-    return host, _FIRST_PORT + (job * _STEPS + step) % _PORTS
-
-
-def first_host(nodes: str) -> str | None:
-    """The first host of a list as Slurm writes it.
-
-    ``tn[03-07,09]`` is tn03 to tn07 and tn09; None for none.
-    """
-    match = re.match(r"([^\[,]+)(?:\[(\d+)[^\]]*\])?([^,]*)", nodes)
-    return "".join(part or "" for part in match.groups()) if match else None
 
 
 def _whole(environ: Mapping[str, str], name: str) -> int:

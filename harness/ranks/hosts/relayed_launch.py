@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.communication import log_copy
-from harness.hosts.loop import Loop, Outlet
+from harness.hosts.loop import BufferedWriter, Loop
 from harness.hosts.messages import Data, Stream
 from harness.protocol import Exited, HostLost, Launch, Launched, Refused, Signal, Swept, decode, encode
 from harness.wire import FrameReader, read_available, send_frame, socket_from
@@ -28,7 +28,7 @@ class _Ends:
 
     host: str
     channel: socket.socket
-    outlets: dict[Stream, Outlet]
+    writers: dict[Stream, BufferedWriter]
     log: int
     exit: Exited | None = None
     gone: bool = False  # its exit has been told
@@ -36,7 +36,7 @@ class _Ends:
     @property
     def waiting(self) -> int:
         """How many bytes the parent has not yet taken."""
-        return sum(outlet.waiting for outlet in self.outlets.values())
+        return sum(writer.waiting for writer in self.writers.values())
 
 
 class RelayedLaunch:
@@ -65,15 +65,15 @@ class RelayedLaunch:
         """Gives each rank its host, and begins to pass on what the parent says."""
         self.hosts = list(hosts)
         for rank, (channel, (output, stack, log)) in enumerate(zip(self._channels, self._rest, strict=True)):
-            outlets = {
-                Stream.CHANNEL: Outlet(self._loop, channel.fileno(), _shut(channel)),
-                Stream.OUTPUT: Outlet(self._loop, output, _close(output)),
-                Stream.STACK: Outlet(self._loop, stack, _close(stack)),
+            writers = {
+                Stream.CHANNEL: BufferedWriter(self._loop, channel.fileno(), _shut(channel)),
+                Stream.OUTPUT: BufferedWriter(self._loop, output, _close(output)),
+                Stream.STACK: BufferedWriter(self._loop, stack, _close(stack)),
             }
-            ends = _Ends(hosts[rank], channel, outlets, log)
+            ends = _Ends(hosts[rank], channel, writers, log)
             self._ends.append(ends)
-            for outlet in outlets.values():
-                outlet.on_flush = self._go_on
+            for writer in writers.values():
+                writer.on_flush = self._go_on
             self._loop.on_read(channel.fileno(), lambda rank=rank: self._hear_channel(rank, said))  # type: ignore[misc]  # the lambda's default
         self._events.setblocking(False)
         self._loop.on_read(self._events.fileno(), lambda: self._hear(said))
@@ -118,8 +118,8 @@ class RelayedLaunch:
         self._loop.no_read(self._events.fileno())
         for ends in self._ends:
             self._loop.no_read(ends.channel.fileno())
-            for outlet in ends.outlets.values():
-                outlet.drop()
+            for writer in ends.writers.values():
+                writer.drop()
 
     # -- from the hosts
 
@@ -152,9 +152,9 @@ class RelayedLaunch:
         if data.stream is Stream.LOG:
             log_copy.apply(ends.log, data.offset, data.payload)
         elif data.payload:
-            ends.outlets[data.stream].write(data.payload)
+            ends.writers[data.stream].write(data.payload)
         else:
-            ends.outlets[data.stream].end()
+            ends.writers[data.stream].end()
 
     def rank_ended(self, exit_: Exited) -> None:
         """A rank has ended; the parent hears it once it has all that the rank sent."""
@@ -208,8 +208,8 @@ class RelayedLaunch:
         self.done = True
         self._loop.forget(self._events.fileno())
         for ends in self._ends:
-            for outlet in ends.outlets.values():
-                outlet.drop()
+            for writer in ends.writers.values():
+                writer.drop()
             self._loop.forget(ends.channel.fileno())
         for channel in self._channels:
             channel.close()
@@ -218,7 +218,7 @@ class RelayedLaunch:
         self._events.close()
 
     def _logs(self) -> Iterator[int]:
-        """The logs, and where no rank was placed the pipes too, which no outlet has closed."""
+        """The logs, and where no rank was placed the pipes too, which no writer has closed."""
         for output, stack, log in self._rest:
             yield log
             if not self._ends:

@@ -16,8 +16,8 @@ import psutil
 
 from harness.errors import HarnessError
 from harness.hosts import key
+from harness.hosts.agent_registry import AgentRegistry
 from harness.hosts.connection import dial
-from harness.hosts.gathering import Gathering
 from harness.hosts.handshake import HandshakeError, Purpose
 from harness.hosts.messages import Ping, Pong
 from harness.hosts.versions import versions
@@ -81,7 +81,7 @@ class FaultsTest(unittest.TestCase):
         """When the controller is gone, agents kill their ranks and end, with exit code 3."""
         self.start("test_waits")
         processes = [process for number in (0, 1) for process in self.below(number)]
-        self.hosts.gathering.close(done=False)
+        self.hosts.registry.close(done=False)
         for agent in self.hosts.agents:
             _, said = agent.communicate()
             self.assertEqual(agent.returncode, 3, said)
@@ -117,7 +117,7 @@ class FaultsTest(unittest.TestCase):
         processes = [process for number in (0, 1) for process in self.below(number)]
         tests.send_signal(signal.SIGINT)
         tests.communicate()
-        self.hosts.gathering.close(done=True)
+        self.hosts.registry.close(done=True)
         self.assertEqual([agent.wait(ARRIVAL_S) for agent in self.hosts.agents], [0, 0])
         self.await_ends([process for process in processes if process.pid not in self._agents()])
         for host in self.hosts.hosts:
@@ -176,13 +176,13 @@ class StrangersTest(unittest.TestCase):
 class ArrivalTest(unittest.TestCase):
     """Agents that cannot take part."""
 
-    def agent_of(self, gathering: Gathering, secret: bytes) -> Callable[[], tuple[int, bytes]]:
+    def agent_of(self, registry: AgentRegistry, secret: bytes) -> Callable[[], tuple[int, bytes]]:
         """Starts an agent with a key; the result waits for its end."""
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         path = os.path.join(directory.name, "key")
         key.make_file(path, secret.decode())
-        agent = start_agent(gathering.port, 0, path)
+        agent = start_agent(registry.port, 0, path)
         self.addCleanup(agent.kill)
 
         def end() -> tuple[int, bytes]:
@@ -196,12 +196,12 @@ class ArrivalTest(unittest.TestCase):
         ours = {**versions(TREE), "torch": "another"}
         for secret, says in ((b"k" * 64, b"torch is "), (b"o" * 64, b"another key")):
             said: list[str] = []
-            gathering = Gathering("127.0.0.1", 0, b"k" * 64, ours, said.append)
-            self.addCleanup(gathering.close, done=False)
-            end = self.agent_of(gathering, secret)
+            registry = AgentRegistry("127.0.0.1", 0, b"k" * 64, ours, said.append)
+            self.addCleanup(registry.close, done=False)
+            end = self.agent_of(registry, secret)
             with self.subTest(says):
                 with self.assertRaises(HarnessError):
-                    gathering.wait_for(1, ARRIVAL_S, lambda said=said: not said)  # type: ignore[misc]
+                    registry.wait_for(1, ARRIVAL_S, lambda said=said: not said)  # type: ignore[misc]
                 code, text = end()
                 self.assertEqual(code, 2, text)
                 self.assertIn(says, text)

@@ -35,6 +35,7 @@ class VariablesTest(unittest.TestCase):
         """Ranks of several hosts learn where they meet, by which interface, and why not at a file."""
         environ = variables(PARENTS, {}, "127.0.0.1", "127.0.0.1:5", "not shared")
         self.assertEqual(environ["HARNESS_STORE"], "127.0.0.1:5")
+        self.assertEqual(environ["HARNESS_HOST_ADDR"], "127.0.0.1")
         self.assertEqual(environ["HARNESS_NO_SHARED_FILE"], "not shared")
         self.assertEqual(environ["GLOO_SOCKET_IFNAME"], "lo")
         self.assertEqual(environ["TMPDIR"], "/theirs")

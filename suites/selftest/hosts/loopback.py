@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from harness.hosts import key
-from harness.hosts.gathering import Gathering
+from harness.hosts.agent_registry import AgentRegistry
 from harness.hosts.hosts import to_text
 from harness.hosts.versions import versions
 from harness.ranks.hosts.launcher import own_launcher
@@ -46,12 +46,12 @@ class Loopback:
             path = os.path.join(directory, "key")
             self.said: list[str] = []
             self.key = key.make_file(path)
-            self.gathering = Gathering("127.0.0.1", 0, self.key, versions(TREE), self.said.append)
-            undo.callback(self.gathering.close, done=True)
-            self.agents = [start_agent(self.gathering.port, n, path) for n in range(count)]
+            self.registry = AgentRegistry("127.0.0.1", 0, self.key, versions(TREE), self.said.append)
+            undo.callback(self.registry.close, done=True)
+            self.agents = [start_agent(self.registry.port, n, path) for n in range(count)]
             for agent in self.agents:
                 undo.callback(_end, agent)
-            self.hosts = self.gathering.wait_for(count, ARRIVAL_S)
+            self.hosts = self.registry.wait_for(count, ARRIVAL_S)
             self.environ = {EnvVar.HOSTS: to_text(self.hosts), EnvVar.KEY_FILE: path}
             undo.callback(own_launcher().close)
             self._undo = undo.pop_all()

@@ -8,8 +8,8 @@ import unittest
 
 from harness.errors import ProtocolError
 from harness.hosts.connection import Connection, HostGone, dial, listen
-from harness.hosts.door import Door
 from harness.hosts.handshake import HandshakeError, Purpose
+from harness.hosts.listener import Listener
 from harness.hosts.messages import Data, Goodbye, Message, Ping, Stream, encode
 from harness.wire import framed
 
@@ -102,14 +102,14 @@ class DialTest(unittest.TestCase):
 
     def test_keys(self) -> None:
         """With the key there is a connection, and with another one an error that says so."""
-        door = Door(listen("127.0.0.1"), KEY, Purpose.SESSION)
-        self.addCleanup(door.close)
-        port = door._listener.getsockname()[1]
+        listener = Listener(listen("127.0.0.1"), KEY, Purpose.SESSION)
+        self.addCleanup(listener.close)
+        port = listener._socket.getsockname()[1]
         came: list[Connection] = []
 
         def serve() -> None:
             while not came:
-                came.extend(connection for connection, _ in door.enter())
+                came.extend(connection for connection, _ in listener.enter())
 
         server = threading.Thread(target=serve)
         server.start()

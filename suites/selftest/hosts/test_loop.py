@@ -1,4 +1,4 @@
-"""Tests the loop over many descriptors, and outlets that write without waiting."""
+"""Tests the loop over many descriptors, and writers that write without waiting."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import functools
 import os
 import unittest
 
-from harness.hosts.loop import Loop, Outlet
+from harness.hosts.loop import BufferedWriter, Loop
 
 
-class OutletTest(unittest.TestCase):
-    """A pipe that is written through an outlet, and read by the test."""
+class BufferedWriterTest(unittest.TestCase):
+    """A pipe that is written through a buffer, and read by the test."""
 
     def setUp(self) -> None:
         self.loop = Loop()
         self.addCleanup(self.loop.close)
         self.reader, self.writer = os.pipe()
         self.ended: list[str] = []
-        self.outlet = Outlet(self.loop, self.writer, self.finish)
+        self.buffer = BufferedWriter(self.loop, self.writer, self.finish)
         self.addCleanup(lambda: os.close(self.reader))
 
     def finish(self) -> None:
-        """Closes the pipe, as an outlet's owner does."""
+        """Closes the pipe, as a buffer's owner does."""
         self.ended.append("ended")
         os.close(self.writer)
 
     def test_more_than_fits(self) -> None:
         """What does not fit waits until there is room, and then comes whole; the end comes behind it."""
         data = os.urandom(1 << 20)
-        self.outlet.write(data)
-        self.assertGreater(self.outlet.waiting, 0)
+        self.buffer.write(data)
+        self.assertGreater(self.buffer.waiting, 0)
         flushed: list[int] = []
-        self.outlet.on_flush = lambda: flushed.append(self.outlet.waiting)
-        self.outlet.end()
+        self.buffer.on_flush = lambda: flushed.append(self.buffer.waiting)
+        self.buffer.end()
         self.assertEqual(self.ended, [])
         got = b""
         while not self.ended:
@@ -45,29 +45,29 @@ class OutletTest(unittest.TestCase):
 
     def test_nobody_reads(self) -> None:
         """Where the reader has gone the rest is dropped, and nothing is raised."""
-        self.outlet.write(bytes(1 << 20))
+        self.buffer.write(bytes(1 << 20))
         os.close(self.reader)
         self.loop.step(None)
-        self.assertEqual(self.outlet.waiting, 0)
-        self.outlet.write(b"more")
-        self.outlet.end()
+        self.assertEqual(self.buffer.waiting, 0)
+        self.buffer.write(b"more")
+        self.buffer.end()
         self.assertEqual(self.ended, ["ended"])
         self.reader = os.open(os.devnull, os.O_RDONLY)
 
     def test_drop(self) -> None:
-        """What waits can be dropped, and then the outlet has ended; once."""
-        self.outlet.write(bytes(1 << 20))
-        self.outlet.drop()
-        self.outlet.drop()
-        self.outlet.end()
-        self.assertEqual((self.outlet.waiting, self.ended), (0, ["ended"]))
+        """What waits can be dropped, and then the writer has ended; once."""
+        self.buffer.write(bytes(1 << 20))
+        self.buffer.drop()
+        self.buffer.drop()
+        self.buffer.end()
+        self.assertEqual((self.buffer.waiting, self.ended), (0, ["ended"]))
 
 
 class LoopTest(unittest.TestCase):
-    """Which deeds are done."""
+    """Which callbacks are done."""
 
     def test_read_and_write(self) -> None:
-        """A descriptor can have both deeds, and each can be taken back."""
+        """A descriptor can have both callbacks, and each can be taken back."""
         loop = Loop()
         self.addCleanup(loop.close)
         reader, writer = os.pipe()
@@ -89,7 +89,7 @@ class LoopTest(unittest.TestCase):
         self.assertEqual(done, ["write", "read"])
 
     def test_forgotten_meanwhile(self) -> None:
-        """A deed that another one of the same step has taken back is not done."""
+        """A callback that another one of the same step has taken back is not done."""
         loop = Loop()
         self.addCleanup(loop.close)
         pipes = [os.pipe() for _ in range(2)]
@@ -97,13 +97,13 @@ class LoopTest(unittest.TestCase):
             self.addCleanup(os.close, fd)
         done: list[int] = []
 
-        def deed(number: int, other: int) -> None:
+        def callback(number: int, other: int) -> None:
             done.append(number)
             loop.forget(other)
 
         for number, (reader, writer) in enumerate(pipes):
             other = pipes[1 - number][0]
-            loop.on_read(reader, functools.partial(deed, number, other))
+            loop.on_read(reader, functools.partial(callback, number, other))
             os.write(writer, b"x")
         loop.step(0)
         self.assertEqual(len(done), 1)

@@ -20,7 +20,8 @@ class RendezvousTest(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.file = os.path.join(directory.name, "file")
-        without = {name: value for name, value in os.environ.items() if name != "HARNESS_STORE"}
+        ours = ("HARNESS_STORE", "HARNESS_HOST_ADDR")
+        without = {name: value for name, value in os.environ.items() if name not in ours}
         patch = mock.patch.dict(os.environ, without, clear=True)
         patch.start()
         self.addCleanup(patch.stop)
@@ -43,6 +44,12 @@ class RendezvousTest(unittest.TestCase):
         self.assertEqual(two.get("key"), b"value")
         self.assertFalse(other.check(["key"]))
         self.assertFalse(os.path.exists(self.file))
+
+    def test_addresses(self) -> None:
+        """What rank 0 serves, and what each rank serves, is found at the addresses of their hosts."""
+        self.assertEqual((rendezvous.master_addr(), rendezvous.host_addr()), ("127.0.0.1", "127.0.0.1"))
+        os.environ |= {"HARNESS_STORE": "10.0.0.1:5", "HARNESS_HOST_ADDR": "10.0.0.2"}
+        self.assertEqual((rendezvous.master_addr(), rendezvous.host_addr()), ("10.0.0.1", "10.0.0.2"))
 
     def test_file_that_is_not_shared(self) -> None:
         """Who insists on a file gets it where hosts share it, and a clear error where they do not."""

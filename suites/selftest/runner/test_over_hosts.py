@@ -64,6 +64,8 @@ class OverHostsTest(unittest.TestCase):
             "SLURM_PROCID": "1",
             "SLURM_NTASKS": "2",
             "SLURM_JOB_ID": "5",
+            "SLURM_STEP_ID": "0",
+            "SLURM_STEP_NODELIST": "n[1-2]",
             "MASTER_ADDR": "n1",
             "MASTER_PORT": "5",
         }

@@ -7,7 +7,6 @@ import unittest
 from harness.errors import UsageError
 from harness.ranks.external.launcher_environment import (
     LauncherEnvironment,
-    first_host,
     launcher_environment,
 )
 from harness.runner.invocation import resolve
@@ -59,19 +58,6 @@ class PlaceTest(unittest.TestCase):
         for missing in ("SLURM_STEP_NODELIST", "SLURM_STEP_ID"):  # a batch script, which srun did not start
             with self.subTest(missing), self.assertRaisesRegex(UsageError, "MASTER_ADDR"):
                 launcher_environment({**step, missing: ""})
-
-    def test_first_host(self) -> None:
-        """The first host of a list in Slurm's form."""
-        for nodes, host in (
-            ("tn1", "tn1"),
-            ("tn[1-2]", "tn1"),
-            ("tn[08,10-12],x3", "tn08"),
-            ("a,b", "a"),
-            ("rack[2-3]n", "rack2n"),
-            ("", None),
-        ):
-            with self.subTest(nodes):
-                self.assertEqual(first_host(nodes), host)
 
     def test_nonsense(self) -> None:
         """Missing or contradictory variables are an error of one line that names the variable."""

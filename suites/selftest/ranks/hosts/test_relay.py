@@ -8,9 +8,9 @@ import time
 import unittest
 
 from harness.hosts.connection import Connection, listen
-from harness.hosts.door import Door
 from harness.hosts.handshake import Purpose
 from harness.hosts.hosts import Host
+from harness.hosts.listener import Listener
 from harness.hosts.messages import Began, Data, Message, Ping, Pong, Settled, Stream, encode
 from harness.protocol import HostLost, Launch, ModuleRef
 from harness.protocol import decode as decode_protocol
@@ -29,15 +29,15 @@ class ConnectTest(unittest.TestCase):
 
     def test_clock(self) -> None:
         """The difference of the clocks is found within the time of a round trip, and told to the host."""
-        door = Door(listen("127.0.0.1"), KEY, Purpose.SESSION)
-        self.addCleanup(door.close)
-        host = Host("a", "127.0.0.1", door._listener.getsockname()[1], 1, 2)
+        listener = Listener(listen("127.0.0.1"), KEY, Purpose.SESSION)
+        self.addCleanup(listener.close)
+        host = Host("a", "127.0.0.1", listener._socket.getsockname()[1], 1, 2)
         settled: list[Message] = []
 
         def be_host() -> None:
             came: list[Connection] = []
             while not came:
-                came += [connection for connection, _ in door.enter()]
+                came += [connection for connection, _ in listener.enter()]
             while not settled:
                 for message in came[0].receive():
                     if isinstance(message, Ping):

@@ -1,4 +1,4 @@
-"""``Door``: a listening socket through which only peers with the run's key come.
+"""``Listener``: a listening socket through which only peers with the run's key come.
 
 Until a peer has passed the handshake nothing that it sends is read as a message, it has only seconds, and
 there is room for a few such peers only: a flood fills that room, and no more.
@@ -23,7 +23,7 @@ _CHUNK_BYTES = 4096
 
 
 @dataclass(slots=True)
-class _Guest:
+class _Pending:
     """A peer that has not yet proven the key."""
 
     sock: socket.socket
@@ -32,77 +32,77 @@ class _Guest:
     until_s: float
 
 
-class Door:
+class Listener:
     """Owns the listening socket and the peers in a handshake.
 
     ``refused`` has a line for each peer that was turned away since it was last emptied.
     """
 
     def __init__(self, listener: socket.socket, key: bytes, purpose: Purpose) -> None:
-        self._listener = listener
+        self._socket = listener
         self._key = key
         self._purpose = purpose
-        self._guests: dict[int, _Guest] = {}
+        self._pending: dict[int, _Pending] = {}
         listener.setblocking(False)
         self.refused: list[str] = []
 
     def descriptors(self) -> list[int]:
         """The descriptors to wait on: when one can be read, ``enter`` has something to do."""
-        return [self._listener.fileno(), *self._guests]
+        return [self._socket.fileno(), *self._pending]
 
     def wait_s(self) -> float | None:
         """Seconds until a peer has taken too long; None where there is none."""
-        if not self._guests:
+        if not self._pending:
             return None
-        return max(0.0, min(guest.until_s for guest in self._guests.values()) - time.monotonic())
+        return max(0.0, min(pending.until_s for pending in self._pending.values()) - time.monotonic())
 
     def enter(self) -> Iterator[tuple[Connection, str]]:
         """Takes in whoever is there, without waiting; yields those that have passed, with their addresses."""
         self._accept()
-        for guest in list(self._guests.values()):
+        for pending in list(self._pending.values()):
             try:
-                passed = self._hear(guest)
-                if not passed and time.monotonic() > guest.until_s:
+                passed = self._hear(pending)
+                if not passed and time.monotonic() > pending.until_s:
                     raise HandshakeError(f"it did not prove its key within {HANDSHAKE_S:g} s")
             except (OSError, HandshakeError) as error:
-                self._turn_away(guest, str(error))
+                self._turn_away(pending, str(error))
                 continue
             if passed:
-                del self._guests[guest.sock.fileno()]
+                del self._pending[pending.sock.fileno()]
                 with contextlib.suppress(OSError):
-                    watch(guest.sock)
-                yield Connection(guest.sock, guest.handshake.rest), guest.address
+                    watch(pending.sock)
+                yield Connection(pending.sock, pending.handshake.rest), pending.address
 
     def _accept(self) -> None:
         for _ in range(MOST_WAITING):
             try:
-                sock, address = self._listener.accept()
+                sock, address = self._socket.accept()
             except OSError:  # nobody is there any more, or there are no descriptors for more
                 return
             sock.setblocking(False)
-            if len(self._guests) >= MOST_WAITING:
-                self._turn_away(next(iter(self._guests.values())), "there are too many")
+            if len(self._pending) >= MOST_WAITING:
+                self._turn_away(next(iter(self._pending.values())), "there are too many")
             handshake = Handshake(self._key, self._purpose, listens=True)
             until_s = time.monotonic() + HANDSHAKE_S
-            self._guests[sock.fileno()] = _Guest(sock, str(address[0]), handshake, until_s)
+            self._pending[sock.fileno()] = _Pending(sock, str(address[0]), handshake, until_s)
 
-    def _hear(self, guest: _Guest) -> bool:
+    def _hear(self, pending: _Pending) -> bool:
         try:
-            data = guest.sock.recv(_CHUNK_BYTES)
+            data = pending.sock.recv(_CHUNK_BYTES)
         except BlockingIOError:
             return False
         if not data:
             raise HandshakeError("it has closed the connection")
-        guest.sock.send(guest.handshake.feed(data))  # fewer bytes than any socket's buffer
-        return guest.handshake.passed
+        pending.sock.send(pending.handshake.feed(data))  # fewer bytes than any socket's buffer
+        return pending.handshake.passed
 
-    def _turn_away(self, guest: _Guest, why: str) -> None:
-        self.refused.append(f"a connection from {guest.address} was refused: {why}")
-        del self._guests[guest.sock.fileno()]
-        guest.sock.close()
+    def _turn_away(self, pending: _Pending, why: str) -> None:
+        self.refused.append(f"a connection from {pending.address} was refused: {why}")
+        del self._pending[pending.sock.fileno()]
+        pending.sock.close()
 
     def close(self) -> None:
         """Closes the listening socket, and the connections of those that have not passed."""
-        self._listener.close()
-        while self._guests:
-            self._guests.popitem()[1].sock.close()
+        self._socket.close()
+        while self._pending:
+            self._pending.popitem()[1].sock.close()

@@ -8,8 +8,8 @@ import unittest
 from collections.abc import Callable
 
 from harness.errors import LaunchError
+from harness.hosts.agent_registry import AgentRegistry
 from harness.hosts.connection import Connection, HostGone, dial, listen
-from harness.hosts.gathering import Gathering
 from harness.hosts.handshake import Purpose
 from harness.hosts.messages import Arrived, Goodbye, Message, Ping, TurnedAway, Welcome
 
@@ -19,20 +19,20 @@ OURS = {"torch": "2.13", "Python": "3.11"}
 LONG_S = 300.0
 
 
-class GatheringTest(unittest.TestCase):
+class AgentRegistryTest(unittest.TestCase):
     """A controller and agents that are threads of this test."""
 
     def setUp(self) -> None:
         self.said: list[str] = []
-        self.gathering = Gathering("127.0.0.1", 0, KEY, OURS, self.said.append)
-        self.addCleanup(self.gathering.close, done=False)
+        self.registry = AgentRegistry("127.0.0.1", 0, KEY, OURS, self.said.append)
+        self.addCleanup(self.registry.close, done=False)
 
     def come(self, *messages: Message, key: bytes = KEY) -> Callable[[], tuple[Connection, Message]]:
         """Comes as an agent that says these messages; the result waits for the answer."""
         answers: list[tuple[Connection, Message]] = []
 
         def be_agent() -> None:
-            connection = dial("127.0.0.1", self.gathering.port, key, Purpose.ARRIVAL, LONG_S)
+            connection = dial("127.0.0.1", self.registry.port, key, Purpose.ARRIVAL, LONG_S)
             self.addCleanup(connection.close)
             for message in messages:
                 connection.send(message)
@@ -55,14 +55,14 @@ class GatheringTest(unittest.TestCase):
     def test_all_come(self) -> None:
         """Agents are welcome; two of one name are told apart; at the end all hear goodbye."""
         answers = [self.come(self.arrived(name)) for name in ("b", "a", "a")]
-        hosts = self.gathering.wait_for(3, LONG_S)
+        hosts = self.registry.wait_for(3, LONG_S)
         self.assertEqual([host.name for host in hosts], ["a", "a#2", "b"])
         connections = []
         for answer in answers:
             connection, message = answer()
             self.assertEqual(message, Welcome())
             connections.append(connection)
-        self.gathering.close(done=True)
+        self.registry.close(done=True)
         self.assertEqual([each.receive_one(LONG_S) for each in connections], [Goodbye()] * 3)
 
     def test_another_version(self) -> None:
@@ -71,7 +71,7 @@ class GatheringTest(unittest.TestCase):
         with self.assertRaisesRegex(
             LaunchError, r"host a \(127.0.0.1\) .* torch is 2.12 there and 2.13 here"
         ):
-            self.gathering.wait_for(1, LONG_S)
+            self.registry.wait_for(1, LONG_S)
         message = answer()[1]
         assert isinstance(message, TurnedAway)
         self.assertIn("torch is 2.12 there", message.reason)
@@ -81,7 +81,7 @@ class GatheringTest(unittest.TestCase):
         """Who has the key and says something else is told of, and does not count."""
         answer = self.come(Ping(1.0))
         with self.assertRaisesRegex(LaunchError, "0 of 1 hosts came"):
-            self.gathering.wait_for(1, LONG_S, lambda: not self.said)
+            self.registry.wait_for(1, LONG_S, lambda: not self.said)
         self.assertIn("expected Arrived", self.said[0])
         with self.assertRaises(IndexError):  # there was no answer
             answer()
@@ -89,15 +89,15 @@ class GatheringTest(unittest.TestCase):
     def test_too_few(self) -> None:
         """Who waits too long hears who came and who did not."""
         self.come(self.arrived("a"))
-        self.gathering.wait_for(1, LONG_S)
+        self.registry.wait_for(1, LONG_S)
         with self.assertRaisesRegex(LaunchError, r"1 of 2 hosts came \(a\) within 0 s.*harness.agent"):
-            self.gathering.wait_for(2, 0.0)
+            self.registry.wait_for(2, 0.0)
 
     def test_end(self) -> None:
         """A controller that ends otherwise says nothing, and its agents see the end of the connection."""
         answer = self.come(self.arrived("a"))
-        self.gathering.wait_for(1, LONG_S)
-        self.gathering.close(done=False)
+        self.registry.wait_for(1, LONG_S)
+        self.registry.close(done=False)
         with self.assertRaises(HostGone):
             answer()[0].receive_one(LONG_S)
 
@@ -106,7 +106,7 @@ class GatheringTest(unittest.TestCase):
         with listen("127.0.0.1") as taken:
             port = taken.getsockname()[1]
             with self.assertRaisesRegex(LaunchError, f"cannot listen on 127.0.0.1:{port}"):
-                Gathering("127.0.0.1", port, KEY, OURS, self.said.append)
+                AgentRegistry("127.0.0.1", port, KEY, OURS, self.said.append)
 
 
 if __name__ == "__main__":

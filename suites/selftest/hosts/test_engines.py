@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 
 from harness.errors import UsageError
-from harness.hosts.starts import Start, first_node, start_of
+from harness.hosts.engines import Role, role_of, without_engine
 
 SLURM = {
     "SLURM_PROCID": "1",
@@ -25,8 +25,8 @@ TORCHRUN = {
 MPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "MASTER_ADDR": "tn1", "MASTER_PORT": "29700"}
 
 
-class StartsTest(unittest.TestCase):
-    """What ``start_of`` makes of variables."""
+class EnginesTest(unittest.TestCase):
+    """What ``role_of`` makes of variables."""
 
     def test_engines(self) -> None:
         """Number, count and the controller's address come from the engine."""
@@ -36,30 +36,30 @@ class StartsTest(unittest.TestCase):
             ("mpi", MPI, 1, 2),
         ):
             with self.subTest(text):
-                start = start_of(text, environ)
-                self.assertEqual((start.number, start.count, start.address), (number, count, "tn1"))
-                self.assertIn(text, start.job)
+                role = role_of(text, environ)
+                self.assertEqual((role.number, role.count, role.address), (number, count, "tn1"))
+                self.assertIn(text, role.job)
 
     def test_by_hand(self) -> None:
         """``N@HOST:PORT`` is the controller of a run whose agents know no job."""
-        self.assertEqual(start_of("2@node1:29700", {}), Start(0, 2, "node1", 29700, ""))
+        self.assertEqual(role_of("2@node1:29700", {}), Role(0, 2, "node1", 29700, ""))
 
     def test_port(self) -> None:
         """All processes of a job find one port; MASTER_PORT names another, but not under torchrun."""
         other = {**SLURM, "SLURM_PROCID": "0"}
-        port = start_of("slurm", SLURM).port
-        self.assertEqual(start_of("slurm", other).port, port)
-        self.assertTrue(20000 <= port < 32000)
-        self.assertNotEqual(start_of("slurm", {**SLURM, "SLURM_STEP_ID": "1"}).port, port)
-        self.assertEqual(start_of("slurm", {**SLURM, "MASTER_PORT": "5000"}).port, 5000)
-        self.assertEqual(start_of("mpi", MPI).port, 29700)
-        self.assertNotEqual(start_of("torchrun", TORCHRUN).port, 29500)
+        port = role_of("slurm", SLURM).port
+        self.assertEqual(role_of("slurm", other).port, port)
+        self.assertTrue(15000 <= port < 30000)
+        self.assertNotEqual(role_of("slurm", {**SLURM, "SLURM_STEP_ID": "1"}).port, port)
+        self.assertEqual(role_of("slurm", {**SLURM, "MASTER_PORT": "5000"}).port, 5000)
+        self.assertEqual(role_of("mpi", MPI).port, 29700)
+        self.assertNotEqual(role_of("torchrun", TORCHRUN).port, 29500)
 
     def test_refused(self) -> None:
         """What is missing or wrong is named, with what to write."""
         for text, environ, says in (
             ("slurm", {}, "srun --ntasks-per-node=1"),
-            ("slurm", {**SLURM, "SLURM_STEP_NODELIST": ""}, "MASTER_ADDR"),
+            ("slurm", {**SLURM, "SLURM_STEP_NODELIST": ""}, "start this by srun"),
             ("torchrun", {}, "torchrun --nproc-per-node 1"),
             ("torchrun", {**TORCHRUN, "LOCAL_WORLD_SIZE": "2"}, "one process a host"),
             ("torchrun", {**TORCHRUN, "MASTER_ADDR": ""}, "MASTER_ADDR"),
@@ -69,20 +69,13 @@ class StartsTest(unittest.TestCase):
             ("2@node1", {}, "HOST:PORT"),
         ):
             with self.subTest(text, says=says), self.assertRaisesRegex(UsageError, says):
-                start_of(text, environ)
+                role_of(text, environ)
 
-    def test_first_node(self) -> None:
-        """The first name of Slurm's lists."""
-        for nodes, first in (
-            ("tn[1-2]", "tn1"),
-            ("tn[01-03,07],x1", "tn01"),
-            ("a1,b[2-3]", "a1"),
-            ("node-7", "node-7"),
-            ("r[1-2]n", "r1n"),
-            ("", ""),
-        ):
-            with self.subTest(nodes):
-                self.assertEqual(first_node(nodes), first)
+    def test_without_engine(self) -> None:
+        """Tests do not take torchrun's variables for their own; those of a job stay."""
+        own = {"GROUP_WORLD_SIZE": "3", "TORCHELASTIC_USE_AGENT_STORE": "True", "ROLE_NAME": "default"}
+        self.assertEqual(without_engine("torchrun", {**TORCHRUN, **own, "HOME": "/"}), {"HOME": "/"})
+        self.assertEqual(without_engine("slurm", {**SLURM, "RANK": "0"}), {**SLURM, "RANK": "0"})
 
 
 if __name__ == "__main__":

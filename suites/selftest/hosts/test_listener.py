@@ -1,4 +1,4 @@
-"""Tests that only peers with the key come through a door, whatever else knocks."""
+"""Tests that only peers with the key come through a listener, whatever else knocks."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import socket
 import unittest
 from unittest import mock
 
-from harness.hosts import door as door_module
+from harness.hosts import listener as listener_module
 from harness.hosts.connection import Connection, listen
-from harness.hosts.door import MOST_WAITING, Door
 from harness.hosts.handshake import MAGIC, Handshake, Purpose
+from harness.hosts.listener import MOST_WAITING, Listener
 
 KEY = b"k" * 32
 
 
-class DoorTest(unittest.TestCase):
+class ListenerTest(unittest.TestCase):
     """A listening socket and those who connect to it."""
 
     def setUp(self) -> None:
         listener = listen("127.0.0.1")
         self.address = listener.getsockname()
-        self.door = Door(listener, KEY, Purpose.SESSION)
-        self.addCleanup(self.door.close)
+        self.listener = Listener(listener, KEY, Purpose.SESSION)
+        self.addCleanup(self.listener.close)
         self.entered: list[Connection] = []
         self.addCleanup(self.close_entered)
 
@@ -38,12 +38,12 @@ class DoorTest(unittest.TestCase):
         return sock
 
     def step(self) -> None:
-        """Has the door do what there is to do, once there is something."""
+        """Has the listener do what there is to do, once there is something."""
         poll = select.poll()
-        for fd in self.door.descriptors():
+        for fd in self.listener.descriptors():
             poll.register(fd, select.POLLIN)
         poll.poll()
-        self.entered += [connection for connection, _ in self.door.enter()]
+        self.entered += [connection for connection, _ in self.listener.enter()]
 
     def prove(self, sock: socket.socket) -> None:
         """Passes the handshake as somebody who has the key."""
@@ -66,17 +66,17 @@ class DoorTest(unittest.TestCase):
         """Who has the key comes in."""
         self.prove(self.connect())
         self.assertEqual(len(self.entered), 1)
-        self.assertEqual(self.door.refused, [])
-        self.assertIsNone(self.door.wait_s())
+        self.assertEqual(self.listener.refused, [])
+        self.assertIsNone(self.listener.wait_s())
 
     def test_garbage_and_silence(self) -> None:
         """Who sends anything else, or ends, is turned away with the reason, and nothing of it is read."""
         garbage, ended = self.connect(), self.connect()
         garbage.sendall(b"GET / HTTP/1.0\r\n\r\n")
         ended.close()
-        while len(self.door.refused) < 2:
+        while len(self.listener.refused) < 2:
             self.step()
-        said = "\n".join(self.door.refused)
+        said = "\n".join(self.listener.refused)
         self.assertIn("does not speak the protocol", said)
         self.assertIn("closed the connection", said)
         self.assertEqual(self.entered, [])
@@ -87,17 +87,17 @@ class DoorTest(unittest.TestCase):
         flood[-1].sendall(MAGIC)
         self.prove(self.connect())
         self.assertEqual(len(self.entered), 1)
-        self.assertLessEqual(len(self.door.descriptors()), 1 + MOST_WAITING)
-        self.assertIn("there are too many", self.door.refused[0])
+        self.assertLessEqual(len(self.listener.descriptors()), 1 + MOST_WAITING)
+        self.assertIn("there are too many", self.listener.refused[0])
 
     def test_too_slow(self) -> None:
         """Who proves nothing in time is turned away."""
-        with mock.patch.object(door_module, "HANDSHAKE_S", 0.0):
+        with mock.patch.object(listener_module, "HANDSHAKE_S", 0.0):
             self.connect()
             self.step()
-            while not self.door.refused:
-                self.entered += [connection for connection, _ in self.door.enter()]
-        self.assertIn("did not prove its key", self.door.refused[0])
+            while not self.listener.refused:
+                self.entered += [connection for connection, _ in self.listener.enter()]
+        self.assertIn("did not prove its key", self.listener.refused[0])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``Gathering``: the controller's side of the agents of a run: lets them in, compares versions, says goodbye.
+"""``AgentRegistry``: the agents of a run, at its controller: lets them in, compares versions, says goodbye.
 
 It keeps a connection to each agent open for the life of the run. An agent ends, with all that it has started,
 as soon as that connection does, however the controller ends.
@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from harness.errors import LaunchError, ProtocolError
 from harness.hosts.connection import Connection, HostGone, listen
-from harness.hosts.door import Door
 from harness.hosts.handshake import Purpose
 from harness.hosts.hosts import Host
+from harness.hosts.listener import Listener
 from harness.hosts.messages import Arrived, Goodbye, TurnedAway, Welcome
 from harness.hosts.versions import differences
 
@@ -23,7 +23,7 @@ from harness.hosts.versions import differences
 _SAYS_S = 30.0
 
 
-class Gathering:
+class AgentRegistry:
     """The agents of a run, from their arrival to the run's end; a context manager.
 
     ``versions`` are those of this host. ``say`` is told of each agent that is turned away.
@@ -44,9 +44,9 @@ class Gathering:
                 f"cannot listen on {address}:{port} for the other hosts: {error.strerror}"
             ) from None
         self.port: int = listener.getsockname()[1]
-        self._door = Door(listener, key, Purpose.ARRIVAL)
+        self._listener = Listener(listener, key, Purpose.ARRIVAL)
 
-    def __enter__(self) -> Gathering:
+    def __enter__(self) -> AgentRegistry:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -80,18 +80,18 @@ class Gathering:
 
     def _step(self, wait_s: float) -> None:
         poll = select.poll()
-        for fd in self._door.descriptors():
+        for fd in self._listener.descriptors():
             poll.register(fd, select.POLLIN)
-        guests_s = self._door.wait_s()
-        poll.poll(1000 * (wait_s if guests_s is None else min(wait_s, guests_s)))
-        for connection, address in self._door.enter():
+        pending_s = self._listener.wait_s()
+        poll.poll(1000 * (wait_s if pending_s is None else min(wait_s, pending_s)))
+        for connection, address in self._listener.enter():
             try:
                 self._let_in(connection, address)
             except (HostGone, ProtocolError) as error:
                 connection.close()
                 self._say(f"the agent at {address} did not come in: {error}")
-        while self._door.refused:
-            self._say(self._door.refused.pop(0))
+        while self._listener.refused:
+            self._say(self._listener.refused.pop(0))
 
     def _let_in(self, connection: Connection, address: str) -> None:
         message = connection.receive_one(_SAYS_S)
@@ -118,7 +118,7 @@ class Gathering:
 
     def close(self, *, done: bool) -> None:
         """Ends the agents; ``done``: the run went as it should, and they end without an error."""
-        self._door.close()
+        self._listener.close()
         for connection in self._agents.values():
             if done:
                 with contextlib.suppress(HostGone):
