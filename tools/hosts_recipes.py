@@ -1,4 +1,4 @@
-"""The README's lines that start a run over several hosts, and what a trial makes of them."""
+"""The lines of docs/hosts.rst that start a run over several hosts, and what a trial makes of them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# In the README's lines the hosts are these, the file that lists them is the third, and this is what they run.
+# In these lines the hosts are these, the file that lists them is the third, and this is what they run.
 _FIRST, _SECOND, _FILE, _WHAT = "node1", "node2", "hosts.txt", "c10d"
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How an engine starts a run. ``text`` is in the README; ``everywhere``: it is started on each host."""
+    """How an engine starts a run. ``text`` is in the documentation; ``everywhere``: it is started on each host."""
 
     engine: str
     program: str

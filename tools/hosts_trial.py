@@ -3,7 +3,7 @@
     python tools/hosts_trial.py [--engine NAME]... [--tests NAME...]
 
 The hosts of torchrun, mpirun and ssh are network namespaces, each with an sshd; those of Slurm are its own.
-Each engine is started by the README's lines. Of each run it prints how many tests have the verdict that they
+Each engine is started by the lines of docs/hosts.rst. Of each run it prints how many tests have the verdict that they
 have on one host, with every rank's, and which have not; how many had ranks on two hosts; and what it left
 running. Exit code 1 where a verdict differs or something is left; an engine that is not here is named.
 """
@@ -28,6 +28,7 @@ if __package__ in (None, ""):  # started by its path: the tree is not on sys.pat
 from harness.errors import UsageError
 from harness.record import TestRecord
 from harness.runner import journal
+from harness.settings import EnvVar
 from tools.hosts_recipes import RECIPES, Recipe
 from tools.namespaces import Namespaces
 from tools.simple_table import Table, as_rst
@@ -41,7 +42,7 @@ _FAULTS = tuple(
 )
 _TESTS = (*_FAULTS, "c10d.test_collectives", "c10d.test_point_to_point", "c10d.test_sub_groups", "fsdp")
 # The deadline and the grace of tests in seconds: those of hangs reach them.
-_VARIABLES = {"HARNESS_TIMEOUT": "20", "HARNESS_GRACE": "1"}
+_VARIABLES = {EnvVar.TIMEOUT: "20", EnvVar.GRACE: "1"}
 # mpirun refuses to be run by root, as which alone there are namespaces.
 _VARIABLES |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # Seconds for a run, and for what it has started to end after it.

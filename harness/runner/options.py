@@ -285,7 +285,7 @@ def _placement(parser: argparse.ArgumentParser) -> None:
 
 
 def _hosts(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group('several hosts (README, "Several hosts")')
+    group = parser.add_argument_group("several hosts (docs/hosts.rst)")
     add = group.add_argument
     add("--hosts", metavar="WHERE",
         help="ranks run on several hosts: slurm, torchrun or mpi in each process that srun, torchrun "

@@ -91,7 +91,7 @@ TABLE = (
     ),
     Part("ranks.threads", ("ranks.threads",), (*FOR_RANKS, "ranks", "conformance.cells")),
     # It prints the text of a failure before it ends a process whose test cannot be interrupted.
-    Part("ranks.external", ("ranks.external",), (*FOR_RANKS, "ranks", "report.failure")),
+    Part("ranks.external", ("ranks.external",), (*FOR_RANKS, "hosts", "ranks", "report.failure")),
     Part("ranks.local", ("ranks.local",), (*FOR_RANKS, "ranks")),
     # The modes of ranks that are processes, on other hosts.
     Part("ranks.hosts", ("ranks.hosts",), (*FOR_RANKS, "hosts", "ranks", "ranks.processes")),

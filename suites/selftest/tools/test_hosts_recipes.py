@@ -1,4 +1,4 @@
-"""Tests what a trial makes of the README's lines, and that they are the README's."""
+"""Tests what a trial makes of the documented lines, and that they are documented."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 from tools.hosts_recipes import RECIPES
 
-README = Path(__file__).resolve().parents[3] / "README.rst"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "hosts.rst"
 HOSTS = ("10.0.0.1", "10.0.0.2")
 
 
 class HostsRecipesTest(unittest.TestCase):
-    """The recipes."""
+    """What recipes say, and become."""
 
-    def test_readme(self) -> None:
-        """What a trial runs is in the README, line by line."""
-        text = README.read_text(encoding="utf-8")
+    def test_documented(self) -> None:
+        """What a trial runs is in the documentation, line by line."""
+        text = PAGE.read_text(encoding="utf-8")
         for recipe in RECIPES:
             with self.subTest(recipe.engine):
                 self.assertIn(textwrap.indent(recipe.text, "    "), text)
