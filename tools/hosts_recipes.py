@@ -12,7 +12,7 @@ _FIRST, _SECOND, _FILE, _WHAT = "node1", "node2", "hosts.txt", "c10d"
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How an engine starts a run. ``text`` is in the documentation; ``everywhere``: it is started on each host."""
+    """How an engine starts a run. ``text`` is documented; ``everywhere``: it is started on each host."""
 
     engine: str
     program: str
