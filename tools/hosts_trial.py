@@ -3,9 +3,9 @@
     python tools/hosts_trial.py [--engine NAME]... [--tests NAME...]
 
 The hosts of torchrun, mpirun and ssh are network namespaces, each with an sshd; those of Slurm are its own.
-Each engine is started by the lines of docs/hosts.rst. Of each run it prints how many tests have the verdict that
-they have on one host, with every rank's, and which have not; how many had ranks on two hosts; and what it left
-running. Exit code 1 where a verdict differs or something is left; an engine that is not here is named.
+Each is started by the lines of docs/hosts.rst. Of each run it prints how many tests have the verdict they
+have on one host, with every rank's, and which have not; how many had ranks on two hosts; what it left.
+Exit code 1 where a verdict differs or something is left; an engine that is not here is named.
 """
 
 from __future__ import annotations
