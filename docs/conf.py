@@ -15,11 +15,12 @@ release = version = harness.__version__
 extensions = ["sphinx.ext.autodoc"]
 exclude_patterns = ["_build", "requirements.txt"]
 highlight_language = "none"
+smartquotes = False  # "--shard" is no dash and a word
 
 html_theme = "furo"
 html_title = f"torch-harness {release}"
 html_static_path = ["_static"]
-html_css_files = ["wide_tables.css"]
+html_css_files = ["pages.css"]
 # Nothing of a page comes from another site.
 html_show_sourcelink = False
 html_copy_source = False

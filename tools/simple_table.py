@@ -15,8 +15,11 @@ class Table:
 
 
 def as_rst(table: Table) -> str:
-    """Formats a table as an RST simple table, in which no row may have an empty first column."""
-    lines = [table.heading, *table.rows]
+    """Formats a table as an RST simple table, in which no row may have an empty first column.
+
+    A cell that is a dash is escaped: RST would take it for a list's bullet.
+    """
+    lines = [tuple(r"\-" if cell == "-" else cell for cell in row) for row in (table.heading, *table.rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.heading))]
     bar = "  ".join("=" * width for width in widths)
     text = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]

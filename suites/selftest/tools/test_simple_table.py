@@ -14,6 +14,11 @@ class AsRst(unittest.TestCase):
         lines = as_rst(Table(("measured", "b"), (("one", "2"), ("three hundred", "")))).splitlines()
         self.assertEqual(lines, [bar, "measured       b", bar, "one            2", "three hundred", bar])
 
+    def test_a_dash_is_no_bullet(self) -> None:
+        """A cell that is a dash alone is escaped, and others are not."""
+        lines = as_rst(Table(("a", "b"), (("x", "-"), ("-2", "-")))).splitlines()
+        self.assertEqual(lines[3:5], [r"x   \-", r"-2  \-"])
+
 
 class Placed(unittest.TestCase):
     """The function ``placed``, which writes a table into a document."""
