@@ -48,12 +48,6 @@ def reports(text: str) -> dict[str, str]:
     return found
 
 
-def masked(report: str) -> list[str]:
-    """The lines of a report that say what went wrong and are the same each time, without numbers."""
-    kept = re.findall(r"(?m)^(?:[A-Z]\w+: |harness\.|cause: |sub-test |hint: ).*", report)
-    return [re.sub(r"\d+", "N", line) for line in kept]
-
-
 def picture(name: str) -> str:
     """An SVG of what the installed command prints of one test, in its colours."""
     command = str(Path(sys.executable).with_name("torch-harness"))
