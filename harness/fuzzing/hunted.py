@@ -1,0 +1,112 @@
+"""``Hunted``: what a fuzzer is to ``tools/hunt.py``, and the table of all fuzzers by name.
+
+A fuzzer draws programs from a seed, runs one against an oracle of its own, makes a program simpler, and
+prints it as a script in plain torch. The hunt does the rest: ranks, deadlines, crashes, shrinking,
+signatures, the book of known bugs::
+
+    seed --> drawn() --> run() on ranks --> fails? --> simpler() ... --> script() in a fresh process
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import unittest
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from harness.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch.distributed
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+P = TypeVar("P")
+
+#: The fuzzers by name: where the class is. One is imported when it is asked for.
+FUZZERS: dict[str, str] = {
+    "collectives": "harness.fuzzing.collectives:CollectivePrograms",
+}
+
+
+class Rejected(unittest.SkipTest):
+    """A program that says nothing, because what it is compared with refuses it, too; it is not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a program runs: a rank of ``world_size``, and an empty store that its ranks share.
+
+    The default process group is there, of backend gloo, and is kept from program to program.
+    """
+
+    rank: int
+    world_size: int
+    store: torch.distributed.Store
+
+
+class Hunted(ABC, Generic[P]):
+    """A fuzzer whose programs are values of type ``P``: hashable, and equal where they are the same."""
+
+    #: The name for ``--fuzzer``.
+    name: ClassVar[str]
+    #: Seconds that a program may take. One that takes more is a hang.
+    timeout_s: ClassVar[float] = 30.0
+    #: Whether a process that ran a program can run the next one.
+    pooled: ClassVar[bool] = True
+
+    @abstractmethod
+    def drawn(self, seed: int) -> Iterable[P]:
+        """Programs that follow from ``seed``: one or many; the hunt takes as many as it has time for."""
+
+    @abstractmethod
+    def script(self, program: P) -> str:
+        """A script that needs torch alone (and numpy), which ends with exit code 0 if all is right.
+
+        It ends by AssertionError where torch gives something wrong; else as torch lets it end. It starts its
+        own ranks.
+        """
+
+    @abstractmethod
+    def simpler(self, program: P) -> Iterator[P]:
+        """Programs that are simpler by one change, the simplest first. No change undoes another."""
+
+    def world_size(self, program: P) -> int:
+        """How many ranks the program runs on."""
+        return 1
+
+    def run(self, program: P, place: Place) -> None:
+        """Runs the program in a rank and checks what comes of it by an independent oracle.
+
+        AssertionError for a wrong result, whose first line says what kind of difference it is; ``Rejected``,
+        in every rank, for a program that says nothing; any other exception is torch's. By default it executes
+        ``script``, which is right where a program has one rank.
+        """
+        assert place.world_size == 1, "a program for several ranks has a run() of its own"
+        scope: dict[str, Any] = {"__name__": "__main__", "__file__": f"<program of {self.name}>"}
+        exec(compile(self.script(program), scope["__file__"], "exec"), scope)
+
+    def structure(self, program: P) -> str:
+        """What the program is made of, without its numbers: two bugs of different structure are two."""
+        return re.sub(r"\d+", "#", repr(program))
+
+    def to_json(self, program: P) -> Any:
+        """Encodes a program as JSON-able values, from which ``from_json`` restores it."""
+        return program
+
+    def from_json(self, value: Any) -> P:
+        """Restores a program from the values of ``to_json``."""
+        found: P = value
+        return found
+
+
+def hunted(name: str) -> Hunted[Any]:
+    """The fuzzer of a name; UsageError where there is none."""
+    if name not in FUZZERS:
+        raise UsageError(f"there is no fuzzer {name!r}; there are {', '.join(sorted(FUZZERS))}")
+    module, _, qualname = FUZZERS[name].partition(":")
+    found: Hunted[Any] = getattr(importlib.import_module(module), qualname)()
+    return found
