@@ -28,6 +28,9 @@ P = TypeVar("P")
 
 #: The fuzzers by name: where the class is. One is imported when it is asked for.
 FUZZERS: dict[str, str] = {
+    "aot": "harness.fuzzing.compiled:AotFunctions",
+    "compile": "harness.fuzzing.compiled:CompiledFunctions",
+    "inductor": "harness.fuzzing.compiled:InductorFunctions",
     "collectives": "harness.fuzzing.collectives:CollectivePrograms",
 }
 
@@ -55,6 +58,8 @@ class Hunted(ABC, Generic[P]):
     name: ClassVar[str]
     #: Seconds that a program may take. One that takes more is a hang.
     timeout_s: ClassVar[float] = 30.0
+    #: Modules that take long to import, and are imported once for all ranks.
+    imports: ClassVar[tuple[str, ...]] = ()
     #: Whether a process that ran a program can run the next one.
     pooled: ClassVar[bool] = True
 

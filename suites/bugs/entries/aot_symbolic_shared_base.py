@@ -1,0 +1,27 @@
+r"""A write to one of two slices of a tensor fails an assertion under dynamic shapes.
+
+kind: internal assertion
+expected: The function is compiled, as it is with static shapes.
+happens: "Node as_strided_scatter was invalid, but is output": the offset of the shared memory is a symbol
+  that is lost.
+fails: internal assertion: AssertionError: Node as_strided_scatter was invalid
+since: 2.11
+reach: internal entry: aot_function(dynamic=True)
+fuzzer: aot.test_view_programs
+upstream: none found
+who: Whoever builds a compiler on aot_function with dynamic shapes.
+seen: AssertionError: Node as_strided\w* was invalid, but is output
+"""
+
+import torch
+from functorch.compile import aot_function, nop
+
+
+def f(a, b):
+    b.mul_(2)
+    return a * 3
+
+
+x = torch.arange(3.0).requires_grad_()
+y = x * 1
+aot_function(f, nop, nop, dynamic=True)(y[1:], y[1:])

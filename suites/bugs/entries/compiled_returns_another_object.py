@@ -1,0 +1,25 @@
+"""A compiled function that returns its argument returns another tensor, when arguments share memory.
+
+kind: silently wrong
+expected: The function returns its first argument itself, as in eager: ``f(a, b) is a``.
+happens: It returns a new tensor that shares the memory.
+fails: silently wrong: another object
+since: 2.11
+reach: public API
+fuzzer: aot.test_view_programs
+upstream: none found
+who: Whoever compares tensors by identity, or keeps state in an attribute of a tensor.
+seen: silently wrong: output #: is argument
+"""
+
+import torch
+
+
+def f(a, b):
+    b.zero_()
+    return a
+
+
+x = torch.ones(2, 2)
+a = x.view(-1)
+assert torch.compile(f, backend="aot_eager")(a, x) is a, "another object"

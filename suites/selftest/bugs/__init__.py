@@ -1,0 +1,1 @@
+"""Tests of what reads the book of bugs."""

@@ -1,0 +1,67 @@
+"""Tests the functions that are drawn: eager runs them, no write is undefined, the structure is plain."""
+
+from __future__ import annotations
+
+import unittest
+from dataclasses import replace
+
+import torch
+
+from harness.fuzzing import compiled
+from harness.fuzzing.compiled import AotFunctions, CompiledFunctions, renamed
+from harness.fuzzing.hunted import Place
+
+# No store is asked for.
+PLACE = Place(0, 1, None)
+
+
+class DrawnTest(unittest.TestCase):
+    def test_eager_runs_them(self) -> None:
+        drawn = list(CompiledFunctions().drawn(3))
+        self.assertGreater(len(drawn), compiled.BATCH // 2)
+        for function in drawn:
+            CompiledFunctions().run(replace(function, compiler="f"), PLACE)
+
+    def test_simpler_ones_run_in_eager(self) -> None:
+        function = max(CompiledFunctions().drawn(3), key=lambda each: len(each.body))
+        simpler = list(CompiledFunctions().simpler(function))
+        self.assertTrue(simpler)
+        self.assertTrue(all(each.runs_in_eager() for each in simpler))
+
+    def test_only_dynamo_has_second_inputs(self) -> None:
+        self.assertTrue(any(function.again for function in CompiledFunctions().drawn(5)))
+        self.assertFalse(any(function.again for function in AotFunctions().drawn(5)))
+
+
+class DefinedTest(unittest.TestCase):
+    def test_writes(self) -> None:
+        base = torch.arange(4.0)
+        for written, read, reads, defined in (
+            (base, base[1:], False, True),
+            (base, base[1:], True, False),
+            (base, base, True, True),
+            (base[1:], base.clone(), True, True),
+            (base.expand(2, 4), base, False, False),
+        ):
+            with self.subTest(shape=written.shape, reads=reads):
+                self.assertEqual(compiled._defined(written, read, reads=reads), defined)
+
+
+class StructureTest(unittest.TestCase):
+    def test_names_by_first_use(self) -> None:
+        self.assertEqual(renamed("t3 = t7 + a; t7.view(2)"), renamed("t0 = t1 + a; t1.view(2)"))
+        self.assertNotEqual(renamed("t0 = t1 + t1"), renamed("t0 = t1 + t2"))
+
+    def test_options_and_arguments_count(self) -> None:
+        fuzzer = AotFunctions()
+        function = next(iter(fuzzer.drawn(1)))
+        for changed in (
+            replace(function, compiler="other"),
+            replace(function, inputs=replace(function.inputs, arguments=("y0.neg()",))),
+            replace(function, body=(*function.body, "a.sin_()")),
+        ):
+            self.assertNotEqual(fuzzer.structure(function), fuzzer.structure(changed))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,81 @@
+"""Tests one seed of a hunt, with a fuzzer that has a planted bug: found, shrunk, confirmed, noted."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from harness.fuzzing import hunted
+from harness.fuzzing.signature import Failure, Kind
+from suites.selftest.tools.planted.odd_sums import OddSums
+from tools.hunting import journal, worker
+from tools.hunting.journal import Batch, Find
+from tools.hunting.player import played, quiet_environment
+from tools.hunting.worker import ALL_UP_TO, Task, confirmed, releases_of, run, smallest
+
+PLANTED = {"odd sums": "suites.selftest.tools.planted.odd_sums:OddSums"}
+HERE = {"here": sys.executable}
+WRONG = Failure(Kind.WRONG, "sum #")
+
+
+@mock.patch.dict(hunted.FUZZERS, PLANTED)
+class RunTest(unittest.TestCase):
+    def hunt(self, until_s: float, seen: int = 0) -> list[Batch | Find]:
+        with tempfile.TemporaryDirectory() as name:
+            task = Task("odd sums", 5, until_s, Path(name), HERE)
+            task.seen[WRONG] = seen
+            run(task)
+            return journal.read(Path(name))
+
+    def test_find(self) -> None:
+        find, batch = self.hunt(time.time() + 600)
+        assert isinstance(find, Find) and isinstance(batch, Batch)
+        self.assertEqual((batch.ran, batch.rejected, batch.failed), (2, 1, 1))
+        self.assertEqual(find.signature.failure, WRONG)
+        self.assertIn("(13,)", find.script)
+        self.assertEqual(find.releases, {"here": "silently wrong: sum #"})
+        self.assertEqual((find.seed, find.number, find.shrunk), (5, 1, True))
+
+    def test_failures_that_are_frequent_are_not_all_shrunk(self) -> None:
+        with mock.patch.object(worker, "ONE_IN", 1 << 60):
+            find, _ = self.hunt(time.time() + 600, seen=ALL_UP_TO)
+        assert isinstance(find, Find)
+        self.assertEqual((find.shrunk, find.releases), (False, {}))
+
+    def test_no_time_is_left(self) -> None:
+        (batch,) = self.hunt(time.time() - 1)
+        assert isinstance(batch, Batch)
+        self.assertEqual(batch.ran, 0)
+
+
+@mock.patch.dict(hunted.FUZZERS, PLANTED)
+class PlayedTest(unittest.TestCase):
+    def test_end_of_the_process(self) -> None:
+        with quiet_environment():
+            failure = played(OddSums(), (7,))
+            self.assertIsNone(played(OddSums(), (1,)), "the next program has ranks of its own")
+        assert failure is not None
+        self.assertIs(failure.kind, Kind.DIES)
+
+    def test_shrinking_keeps_the_failure(self) -> None:
+        with quiet_environment():
+            self.assertEqual(smallest(OddSums(), (1, 13, 2, 3), WRONG), (13,))
+
+
+class ConfirmedTest(unittest.TestCase):
+    def test_pass_and_failure(self) -> None:
+        self.assertEqual(confirmed("pass", 0, HERE), {"here": ""})
+        self.assertEqual(confirmed("assert False, 'sum'", 0, HERE), {"here": "silently wrong: sum"})
+
+    def test_releases(self) -> None:
+        import torch
+
+        self.assertEqual(releases_of([sys.executable, sys.executable]), {torch.__version__: sys.executable})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,71 @@
+"""Tests the command: its options, its seeds, and how it goes on where it was ended."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import itertools
+import tempfile
+import unittest
+from pathlib import Path
+
+from tools import hunt
+from tools.hunting import journal, page
+from tools.hunting.journal import Batch
+
+
+def options(directory: str, *words: str) -> argparse.Namespace:
+    """The options of a command line."""
+    return hunt._parser().parse_args(["--dir", directory, *words])
+
+
+class SeedsTest(unittest.TestCase):
+    def seeds(self, directory: str, *words: str) -> list[tuple[str, int]]:
+        return list(itertools.islice(hunt._seeds(Path(directory), options(directory, *words)), 4))
+
+    def test_fuzzers_in_turns(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            found = self.seeds(name, "--seed", "1", "--fuzzer", "aot", "--fuzzer", "compile")
+        first = hunt.SEEDS
+        self.assertEqual(
+            found, [("aot", first), ("compile", first), ("aot", first + 1), ("compile", first + 1)]
+        )
+
+    def test_shards_have_none_in_common(self) -> None:
+        found = []
+        for shard in ("1/3", "2/3", "3/3"):
+            with tempfile.TemporaryDirectory() as name:
+                found += self.seeds(name, "--seed", "1", "--fuzzer", "aot", "--shard", shard)
+        self.assertEqual(len(set(found)), len(found))
+
+    def test_goes_on(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            before = self.seeds(name, "--fuzzer", "aot")
+            journal.append(Path(name), Batch("aot", before[1][1], 1, 0, 0, 1.0))
+            after = self.seeds(name, "--fuzzer", "aot")
+        self.assertEqual(after[:3], [before[0], *before[2:]])
+
+
+class CommandTest(unittest.TestCase):
+    def test_wrong_arguments(self) -> None:
+        for words in (["--shard", "4/3"], ["--shard", "x"], ["--jobs", "0"], ["--fuzzer", "none"]):
+            with self.subTest(words=words), contextlib.redirect_stderr(io.StringIO()):
+                with self.assertRaises(SystemExit) as caught:
+                    hunt.main(words)
+                self.assertEqual(caught.exception.code, 2)
+
+    def test_report(self) -> None:
+        with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(hunt.main(["--report", name]), 0)
+            self.assertEqual({path.name for path in Path(name).iterdir()}, {page.HTML, page.MARKDOWN})
+        self.assertIn(page.HTML, said.getvalue())
+
+    def test_no_time_is_no_find(self) -> None:
+        with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(hunt.main(["--minutes", "0", "--dir", name]), 0)
+        self.assertIn("new: 0", said.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()

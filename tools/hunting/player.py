@@ -1,0 +1,50 @@
+"""Plays programs of fuzzers on ranks, and says how each failed, if it did."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import unittest
+import warnings
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+from harness.fuzzing.hunted import Hunted
+from harness.fuzzing.signature import Failure, of_outcome
+from harness.outcomes import Status
+from harness.settings import EnvVar
+from tools.hunting.subject import subject_of
+
+# Seconds that the ranks of a failed program have to report.
+GRACE_S = 2.0
+# Variables that this process may have inherited and that must not decide a program.
+_OWN = "HARNESS_"
+
+
+class Refused(Exception):
+    """The program says nothing: its oracle refuses it, too."""
+
+
+@contextlib.contextmanager
+def quiet_environment() -> Iterator[None]:
+    """Sets the variables under which programs are played, for this process and its ranks."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
+    own = {EnvVar.GRACE: f"{GRACE_S:g}", EnvVar.LAUNCHER: "forkserver", "OMP_NUM_THREADS": "1"}
+    with mock.patch.dict(os.environ, {**inherited, **own}, clear=True):
+        yield
+
+
+def played(fuzzer: Hunted[Any], program: Any, patience: float = 1.0) -> Failure | None:
+    """Runs a program on its ranks and says how it failed; None where it passed. Raises Refused."""
+    test, result = subject_of(fuzzer, program), unittest.TestResult()
+    limit = {EnvVar.TIMEOUT: f"{fuzzer.timeout_s * patience:g}"}
+    with mock.patch.dict(os.environ, limit), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        test.run(result)
+    outcome = test._harness_outcome
+    if outcome is None:
+        raise RuntimeError("\n".join(text for _, text in (*result.errors, *result.failures)))
+    if outcome.status is Status.SKIPPED:
+        raise Refused(outcome.reason)
+    return of_outcome(outcome)

@@ -1,0 +1,128 @@
+"""Runs one seed of a fuzzer: plays its programs, shrinks what fails, confirms it, and writes the journal."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.fuzzing.fresh_process import START_S, run_script
+from harness.fuzzing.hunted import Hunted, hunted
+from harness.fuzzing.signature import Failure, Signature
+from suites.bugs import book
+from tools.hunting import journal
+from tools.hunting.journal import Batch, Find
+from tools.hunting.player import Refused, played, quiet_environment
+
+# Seconds and tries that shrinking one program may take.
+SHRINKING_S = 120.0
+TRIES = 60
+# How many finds of one failure are shrunk in any case; of further ones, one in so many.
+ALL_UP_TO = 6
+ONE_IN = 6
+
+
+@dataclass(slots=True)
+class Task:
+    """A seed to run until a moment on the wall clock; ``seen`` counts the finds so far by their failure."""
+
+    fuzzer: str
+    seed: int
+    until_s: float
+    directory: Path
+    pythons: Mapping[str, str]
+    seen: Counter[Failure] = field(default_factory=Counter)
+
+
+def run(task: Task) -> Batch:
+    """Runs the programs of a seed, and writes a ``Find`` for each that fails, and the ``Batch`` in the end.
+
+    A seed for whose programs there was no time has no line, and is run as a whole when the hunt goes on.
+    """
+    import torch.distributed  # noqa: F401 - once here, and not in every rank
+
+    fuzzer, began_s = hunted(task.fuzzer), time.monotonic()
+    ran = rejected = failed = 0
+    with quiet_environment():
+        for number, program in enumerate(fuzzer.drawn(task.seed)):
+            if time.time() > task.until_s:
+                break
+            try:
+                failure = _failure_of(fuzzer, program)
+            except Refused:
+                rejected += 1
+                continue
+            ran += 1
+            if failure is not None:
+                failed += 1
+                task.seen[failure] += 1
+                journal.append(task.directory, _found(task, fuzzer, number, program, failure))
+    batch = Batch(task.fuzzer, task.seed, ran, rejected, failed, time.monotonic() - began_s)
+    journal.append(task.directory, batch)
+    return batch
+
+
+def _failure_of(fuzzer: Hunted[Any], program: Any) -> Failure | None:
+    """How a program fails; one that hung runs once more: a machine that stalled does not stall twice."""
+    failure = played(fuzzer, program)
+    if failure is not None and failure.kind.value == "hangs":
+        failure = played(fuzzer, program, patience=2.0)
+    return failure
+
+
+def _found(task: Task, fuzzer: Hunted[Any], number: int, program: Any, failure: Failure) -> Find:
+    count = task.seen[failure]
+    shrink = count <= ALL_UP_TO or random.Random(f"{task.seed}/{number}").randrange(ONE_IN) == 0
+    if shrink:
+        program = smallest(fuzzer, program, failure)
+    signature = Signature(fuzzer.name, failure, fuzzer.structure(program))
+    entry = book.known(str(signature))
+    script = fuzzer.script(program)
+    releases = {} if entry is not None or not shrink else confirmed(script, fuzzer.timeout_s, task.pythons)
+    name = None if entry is None else entry.name
+    return Find(signature, task.seed, number, shrink, script, name, releases)
+
+
+def smallest(fuzzer: Hunted[Any], program: Any, failure: Failure) -> Any:
+    """The smallest program found that fails in the same way. No program is tried twice."""
+    until_s, tried = time.monotonic() + SHRINKING_S, {program}
+    candidates = list(fuzzer.simpler(program))
+    while candidates and time.monotonic() < until_s and len(tried) <= TRIES:
+        candidate = candidates.pop(0)
+        if candidate in tried:
+            continue
+        tried.add(candidate)
+        try:
+            came = played(fuzzer, candidate)
+        except Refused:
+            continue
+        if came == failure:
+            program, candidates = candidate, list(fuzzer.simpler(candidate))
+    return program
+
+
+def confirmed(script: str, timeout_s: float, pythons: Mapping[str, str]) -> dict[str, str]:
+    """How a script fails in a fresh process of each interpreter, by the release of torch; "" if it passes."""
+    came: dict[str, str] = {}
+    for release, python in pythons.items():
+        failure, _ = run_script(script, timeout_s + START_S, python)
+        came[release] = "" if failure is None else str(failure)
+    return came
+
+
+def releases_of(pythons: Sequence[str]) -> dict[str, str]:
+    """The interpreters by the release of torch that each has; one without torch is left out, with a word."""
+    found: dict[str, str] = {}
+    for python in pythons:
+        code = "import torch; raise SystemExit(f'torch {torch.__version__}')"
+        _, said = run_script(code, START_S, python)
+        release = next((line[6:] for line in said.splitlines() if line.startswith("torch ")), None)
+        if release is None:
+            print(f"{python}: torch does not import; it is left out", flush=True)
+        else:
+            found.setdefault(release, python)
+    return found
