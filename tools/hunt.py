@@ -92,7 +92,7 @@ def _seeds(directory: Path, options: argparse.Namespace) -> Iterator[tuple[str, 
     first = int(note.read_text(encoding="utf-8")) * SEEDS + shard - 1
     done = {(each.fuzzer, each.seed) for each in journal.read(directory) if isinstance(each, Batch)}
     for number in itertools.count():
-        for fuzzer in options.fuzzers or sorted(FUZZERS):
+        for fuzzer in dict.fromkeys(options.fuzzers or sorted(FUZZERS)):
             if (fuzzer, first + count * number) not in done:
                 yield fuzzer, first + count * number
 

@@ -130,6 +130,11 @@ class ViewProgram:
         assert isinstance(error, Exception), f"the program does not fail twice: {error}"
         raise AssertionError(f"{error}\n\n{smallest.script(**options)}") from error
 
+    def failure(self, **options: Any) -> Exception | None:
+        """The error of the verification with ``options``, or None; nothing is reduced."""
+        found = self._tried({"test_mutation": True, **options})
+        return found if isinstance(found, Exception) else None
+
     def _tried(self, options: Mapping[str, Any]) -> Verified | Exception:
         """The result of the verification, or the error that it raised."""
         function, inputs = self.functions()

@@ -1,7 +1,7 @@
-"""Random programs of views and writes do compiled what they do in eager.
+"""Random programs of views and writes do compiled what they do in eager, but for what is in the book.
 
-What torch is known to get wrong is left out where it would be wrong without a word (``test_known_bugs`` has
-it), and counted where it is refused. ``HARNESS_EXAMPLES=10000`` looks for more.
+What torch is known to get wrong is an entry of ``suites/bugs``, which knows its failures again. Only what is
+not in the book fails a test. ``HARNESS_EXAMPLES=10000`` looks for more.
 """
 
 from __future__ import annotations
@@ -21,48 +21,29 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     run_tests,
 )
 from harness.examples import bounded
+from harness.fuzzing.compiled import renamed
+from harness.fuzzing.signature import Failure, Kind, Signature, of_exception, plain
 from harness.graphs import Differs, view_programs
 from suites.aot.base import AotTestCase
-from suites.aot.known import Known
+from suites.bugs.book import known
 
-#: What of programs torch refuses, or has its own assertions fail on; each has a smallest program in
-#: ``test_known_bugs``.
-REFUSED = (
-    Known(
-        "no_grad shared",
-        "AssertionError",
-        r"expected len\(user_mutated_inputs_raw\)",
-        "an assertion counts writes that are in the graph",
-    ),
-    Known("shared", "AssertionError", "does not yet handle non-differentiable view input", "as it says"),
-    Known(
-        "shared",
-        "AssertionError",
-        "^ref_metadata|outs_to_grad length",
-        "writes through a shared base are counted twice",
-    ),
-    Known(
-        "shared",
-        "AssertionError",
-        "as_strided_scatter.* was invalid, but is output",
-        "the offset of a symbolic shared base is lost",
-        modes=("dynamic",),
-    ),
-    Known("shared", "RuntimeError", "is not tracked with proxy", "as above", modes=("dynamic",)),
-)
 #: Of the programs that eager runs, the part that has to be verified to the end.
 MOST = 0.6
 
 
-def is_known(error, kind, mode):
-    """Whether a program of this kind is known to fail so; of shared arguments an object may be another."""
-    if any(known.concerns(kind, mode) and known.is_this(error) for known in REFUSED):
-        return True
-    return (
-        kind == "shared"
-        and isinstance(error, Differs)
-        and all("is the object of nothing compiled" in difference.what for difference in error.differences)
-    )
+def failure_of(error):
+    """How a program failed; of a difference all that it says is told, in place of its headline."""
+    if isinstance(error, Differs):
+        return Failure(Kind.WRONG, plain("; ".join(map(str, error.differences))))
+    return of_exception(error)
+
+
+def signature_of(program, error, options):
+    """What the book is asked about: the failure, the statements, the arguments and the options."""
+    body = f"{'; '.join(program.body)}; return {', '.join(program.outputs)}"
+    arguments = ", ".join(program.arguments)
+    said = ", ".join(f"{name}={value}" for name, value in options.items() if name != "front_end")
+    return str(Signature("views", failure_of(error), f"{renamed(body)} | {renamed(arguments)} | {said}"))
 
 
 @instantiate_parametrized_tests
@@ -73,24 +54,30 @@ class ViewProgramsTest(AotTestCase):
         super().setUp()
         self.drawn, self.verified = 0, 0
 
-    def check(self, program, kind, *, dynamic, **options):
-        """Verify one program, unless torch refuses it as programs of its kind are known to be."""
+    def check(self, program, **options):
+        """Verify one program, unless it fails in a way that the book knows."""
         assume(program.runs_in_eager())
         self.drawn += 1
-        refused = []
-
-        def known(error):
-            found = is_known(error, kind, "dynamic" if dynamic else "static")
-            refused.extend([error] * found)
-            return found
-
-        try:
-            program.verify(known=known, front_end=self.front_end, dynamic=dynamic, **options)
-        except Exception as error:
-            if not any(error is one for one in refused):
-                raise
-        else:
+        options = {"front_end": self.front_end, **options}
+        error = program.failure(**options)
+        if error is None:
             self.verified += 1
+        elif isinstance(error, Differs) or known(signature_of(program, error, options)) is None:
+            self.check_reduced(program, error, options)
+
+    def check_reduced(self, program, error, options):
+        """Fail unless the smallest program that fails like this one is in the book."""
+
+        def alike(smaller):
+            return type(smaller.failure(**options)) is type(error)
+
+        smallest = program.reduced(alike)
+        error = smallest.failure(**options)
+        signature = signature_of(smallest, error, options)
+        if known(signature) is None:
+            raise AssertionError(
+                f"not in the book: {signature}\n{error}\n\n{smallest.script(**options)}"
+            ) from error
 
     def check_that_most_were_verified(self):
         self.assertGreater(self.verified, MOST * self.drawn)
@@ -102,7 +89,7 @@ class ViewProgramsTest(AotTestCase):
         @bounded(20, phases=[Phase.generate])
         @given(view_programs(shared=False, no_grad=False))
         def check(program):
-            self.check(program, "private", dynamic=dynamic)
+            self.check(program, dynamic=dynamic)
 
         check()
         self.assertEqual(self.verified, self.drawn)
@@ -114,7 +101,7 @@ class ViewProgramsTest(AotTestCase):
         @bounded(20, phases=[Phase.generate])
         @given(view_programs(shared=False))
         def check(program):
-            self.check(program, "no_grad", dynamic=dynamic, keep_input_mutations=True)
+            self.check(program, dynamic=dynamic, keep_input_mutations=True)
 
         check()
         self.check_that_most_were_verified()
@@ -126,7 +113,7 @@ class ViewProgramsTest(AotTestCase):
         @bounded(25, phases=[Phase.generate])
         @given(view_programs(metadata=False, no_grad=False))
         def check(program):
-            self.check(program, "shared", dynamic=dynamic)
+            self.check(program, dynamic=dynamic)
 
         check()
         self.check_that_most_were_verified()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
-from harness.fuzzing.hunted import Hunted
+from harness.fuzzing.hunted import Hunted, Rejected
 from harness.fuzzing.signature import Failure, of_outcome
 from harness.outcomes import Status
 from harness.settings import EnvVar
@@ -20,10 +20,6 @@ from tools.hunting.subject import subject_of
 GRACE_S = 2.0
 # Variables that this process may have inherited and that must not decide a program.
 _OWN = "HARNESS_"
-
-
-class Refused(Exception):
-    """The program says nothing: its oracle refuses it, too."""
 
 
 @contextlib.contextmanager
@@ -36,7 +32,7 @@ def quiet_environment() -> Iterator[None]:
 
 
 def played(fuzzer: Hunted[Any], program: Any, patience: float = 1.0) -> Failure | None:
-    """Runs a program on its ranks and says how it failed; None where it passed. Raises Refused."""
+    """Runs a program on its ranks and says how it failed; None where it passed. Raises Rejected."""
     test, result = subject_of(fuzzer, program), unittest.TestResult()
     limit = {EnvVar.TIMEOUT: f"{fuzzer.timeout_s * patience:g}"}
     with mock.patch.dict(os.environ, limit), warnings.catch_warnings():
@@ -46,5 +42,5 @@ def played(fuzzer: Hunted[Any], program: Any, patience: float = 1.0) -> Failure 
     if outcome is None:
         raise RuntimeError("\n".join(text for _, text in (*result.errors, *result.failures)))
     if outcome.status is Status.SKIPPED:
-        raise Refused(outcome.reason)
+        raise Rejected(outcome.reason)
     return of_outcome(outcome)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.fuzzing.fresh_process import START_S, run_script
-from harness.fuzzing.hunted import Hunted, hunted
+from harness.fuzzing.hunted import Hunted, Rejected, hunted
 from harness.fuzzing.signature import Failure, Signature
 from suites.bugs import book
 from tools.hunting import journal
 from tools.hunting.journal import Batch, Find
-from tools.hunting.player import Refused, played, quiet_environment
+from tools.hunting.player import played, quiet_environment
 
 # Seconds and tries that shrinking one program may take.
 SHRINKING_S = 120.0
@@ -53,7 +53,7 @@ def run(task: Task) -> Batch:
                 break
             try:
                 failure = _failure_of(fuzzer, program)
-            except Refused:
+            except Rejected:
                 rejected += 1
                 continue
             ran += 1
@@ -98,7 +98,7 @@ def smallest(fuzzer: Hunted[Any], program: Any, failure: Failure) -> Any:
         tried.add(candidate)
         try:
             came = played(fuzzer, candidate)
-        except Refused:
+        except Rejected:
             continue
         if came == failure:
             program, candidates = candidate, list(fuzzer.simpler(candidate))

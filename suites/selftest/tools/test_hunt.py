@@ -26,7 +26,7 @@ class SeedsTest(unittest.TestCase):
 
     def test_fuzzers_in_turns(self) -> None:
         with tempfile.TemporaryDirectory() as name:
-            found = self.seeds(name, "--seed", "1", "--fuzzer", "aot", "--fuzzer", "compile")
+            found = self.seeds(name, "--seed", "1", *("--fuzzer=aot", "--fuzzer=compile") * 2)
         first = hunt.SEEDS
         self.assertEqual(
             found, [("aot", first), ("compile", first), ("aot", first + 1), ("compile", first + 1)]
