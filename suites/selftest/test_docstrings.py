@@ -16,7 +16,7 @@ FEWEST_WORDS = 3
 COMPLETE = {"Does nothing.", "Passes.", "Fails.", "Hangs.", "Always raises.", "Never runs."}
 # Texts like a document's name that are none: examples of files that a run writes, and the two forms of a
 # table that a test compares.
-NO_DOCUMENTS = {"summary.md", "conformance.md", "tables.rst", "arguments.rst"}
+NO_DOCUMENTS = {"summary.md", "conformance.md", "bugs.md", "tables.rst", "arguments.rst"}
 # A section of an unnamed document; one that everybody can look up is cited as in STANDARD.
 FOREIGN = re.compile(r"\bDESIGN\b|§|\b[Ss]ections? \d+")
 STANDARD = re.compile(r"XML 1\.0 \(section [\d.]+\)")

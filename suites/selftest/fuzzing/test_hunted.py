@@ -28,11 +28,11 @@ class Sums(Hunted[tuple[int, int]]):
         return [(seed, seed + 1)]
 
     def script(self, program: tuple[int, int]) -> str:
-        """The sum."""
+        """A check of the sum."""
         return f"assert ({program[0]} + {program[1]}) % 2 == 0, 'odd: 5'"
 
     def simpler(self, program: tuple[int, int]) -> Iterator[tuple[int, int]]:
-        """Nothing."""
+        """Nothing is simpler than two numbers."""
         return iter(())
 
 

@@ -14,7 +14,7 @@ class OddSums(Hunted[tuple[int, ...]]):
     timeout_s = 30.0
 
     def drawn(self, seed: int) -> list[tuple[int, ...]]:
-        """Three programs."""
+        """Three programs: right, wrong, and one that says nothing."""
         return [(1, 2), (seed, 13, 2), (50,)]
 
     def script(self, program: tuple[int, ...]) -> str:
