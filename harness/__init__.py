@@ -152,6 +152,7 @@ if TYPE_CHECKING:
     from harness.requirements import requires_cuda as requires_cuda
     from harness.requirements import requires_device_type as requires_device_type
     from harness.requirements import requires_gloo as requires_gloo
+    from harness.requirements import requires_hosts as requires_hosts
     from harness.requirements import requires_mpi as requires_mpi
     from harness.requirements import requires_multicast_support as requires_multicast_support
     from harness.requirements import requires_nccl as requires_nccl
@@ -398,6 +399,7 @@ _HOMES = {
         "requires_backend",
         "requires_cuda",
         "requires_device_type",
+        "requires_hosts",
         "requires_gloo",
         "requires_mpi",
         "requires_multicast_support",

@@ -55,7 +55,8 @@ class Launch:
     ``same_surroundings`` that environment, directory, path and arguments are those of the previous Launch,
     and left out. ``imports`` are modules that the harness itself uses in these ranks, to be imported before
     the test begins; without ``preload``, where each rank imports the test's module, also what that imports.
-    ``ranks`` are those that this server starts, where others are started on other hosts; [] means all.
+    ``ranks`` are those that this server starts, where others are started on other hosts; [] means all. They
+    are on at least ``least_hosts`` hosts.
     """
 
     module: ModuleRef
@@ -79,6 +80,7 @@ class Launch:
     imports: list[str] = field(default_factory=list)
     kwargs: dict[str, Any] = field(default_factory=dict)
     ranks: list[int] = field(default_factory=list)
+    least_hosts: int = 1
 
     @property
     def started_here(self) -> Sequence[int]:

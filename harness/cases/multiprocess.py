@@ -39,7 +39,7 @@ from harness.ranks.processes.rank_process import RankProcess
 from harness.ranks.second_attempt import second_attempt
 from harness.ranks.value_directory import ValueDirectory
 from harness.report.failure import MAX_OUTPUT_LINES
-from harness.requirements import Requirements, reason_to_skip, requirements_of
+from harness.requirements import Requirements, get_required_hosts, reason_to_skip, requirements_of
 from harness.settings import EnvVar, Settings
 from harness.system import intra_op_threads
 from harness.system.scratch import remove, scratch
@@ -207,6 +207,8 @@ class RankOrchestration(CaseInRank):
             keeps_group=self._keeps_group(),
             attempt=self.rank_log_suffix,
         )
+        if request.least_hosts > 1 and mode not in LAUNCHED:
+            raise LaunchError(f"requires_hosts is for ranks that are processes; these are {mode}")
         _check_debugged(settings.pdb_rank, 1 if mode == "local" else request.world_size)
         self._running = MODES[mode](job)
         self._mode = mode
@@ -245,6 +247,7 @@ class RankOrchestration(CaseInRank):
             imports=self._imports_of_ranks(),
             preload=not self._imported_in_ranks(),
             kwargs=self._run_arguments(world_size),
+            least_hosts=get_required_hosts(self) if settings.hosts else 1,
         )
 
     def _imported_in_ranks(self) -> bool:

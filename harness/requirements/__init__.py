@@ -19,7 +19,13 @@ raises unittest.SkipTest, in any TestCase. Where to change what:
     upstream_helpers        captured_output and verify_ddp_error_logged
 """
 
-from harness.requirements.attach import get_required_world_size, reason_to_skip, require, requirements_of
+from harness.requirements.attach import (
+    get_required_hosts,
+    get_required_world_size,
+    reason_to_skip,
+    require,
+    requirements_of,
+)
 from harness.requirements.environment_decorators import with_dist_debug_levels, with_nccl_blocking_wait
 from harness.requirements.harness_decorators import (
     communication_check,
@@ -28,6 +34,7 @@ from harness.requirements.harness_decorators import (
     memory_mb,
     requires_backend,
     requires_device_type,
+    requires_hosts,
     timeout,
 )
 from harness.requirements.kinds import Requirement
@@ -80,6 +87,7 @@ __all__ = [
     "communication_check",
     "cpu_slots",
     "exclusive",
+    "get_required_hosts",
     "get_required_world_size",
     "import_transformers_or_skip",
     "memory_mb",
@@ -96,6 +104,7 @@ __all__ = [
     "requires_cuda",
     "requires_device_type",
     "requires_gloo",
+    "requires_hosts",
     "requires_mpi",
     "requires_multicast_support",
     "requires_nccl",

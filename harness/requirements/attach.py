@@ -89,6 +89,12 @@ def get_required_world_size(obj: object, default: int) -> int:
     return default if demanded is None else demanded
 
 
+def get_required_hosts(obj: object) -> int:
+    """The least number of hosts on which the ranks of the test that `obj` runs now have to be."""
+    name = _method_name(obj)
+    return requirements_of(obj, name).hosts if hasattr(obj, name) else 1
+
+
 def _require_of_function(function: Callable[..., Any], requirement: Requirement) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(function):
 

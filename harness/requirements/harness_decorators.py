@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from harness.requirements import argument_checks
 from harness.requirements.attach import require
-from harness.requirements.kinds import Backends, DeviceTypes
+from harness.requirements.kinds import Backends, DeviceTypes, Hosts
 from harness.requirements.scheduling import CommunicationCheck, CpuSlots, Exclusive, Memory, Timeout
 from harness.settings import COMM_CHECKS
 
@@ -70,3 +70,12 @@ def requires_device_type(*device_types: str) -> Callable[[Test], Test]:
     """
     any_of = argument_checks.check_device_types(device_types)
     return require(DeviceTypes(any_of=any_of, reason=f"needs a {' or '.join(any_of)} device"))
+
+
+def requires_hosts(n: int) -> Callable[[Test], Test]:
+    """The test's ranks are on `n` hosts or more, whatever the placement. It skips in a run with fewer.
+
+    Its ranks have to be fresh or pooled processes.
+    """
+    count = argument_checks.check_count("n", n, least=1)
+    return require(Hosts(count=count, reason=f"needs {count} hosts"))

@@ -125,6 +125,18 @@ class WorldSizeEven(Requirement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hosts(Requirement):
+    """The test's ranks need to be on at least `count` hosts."""
+
+    count: int
+
+    def unmet(self, facts: MachineFacts, occasion: Occasion) -> str | None:
+        if occasion.hosts is None or occasion.hosts >= self.count:
+            return None
+        return f"{self.reason}, found {occasion.hosts}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backends(Requirement):
     """The test needs a torch build with at least one of these process group backends."""
 

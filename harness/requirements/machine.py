@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from harness.hosts.hosts import from_text
 from harness.settings import EnvVar, slow_wanted
 
 # Metal has one device and no process group: a distributed test cannot ask for it by count, and tests that
@@ -70,6 +71,8 @@ class Occasion:
 
     world_size: int | None = None
     backend: str | None = None
+    hosts: int | None = None
+    """The number of hosts of the run (`--hosts`)."""
     slow: bool = False
     """Whether slow tests are wanted."""
     sandcastle: bool = False
@@ -82,6 +85,7 @@ def wishes_from(environ: Mapping[str, str]) -> Occasion:
     `PYTORCH_TEST_WITH_SLOW=1` asks for slow tests; `SANDCASTLE=1` or `TW_JOB_USER=sandcastle` marks that CI.
     """
     return Occasion(
+        hosts=_hosts(environ),
         slow=slow_wanted(environ),
         sandcastle=environ.get("SANDCASTLE") == "1" or environ.get("TW_JOB_USER") == "sandcastle",
     )
@@ -100,6 +104,13 @@ def occasion_from(
         world_size = _positive(environ[EnvVar.WORLD_SIZE])
     backend = backend or environ.get(EnvVar.BACKEND) or environ.get(EnvVar.TARGET_BACKEND) or None
     return replace(wishes_from(environ), world_size=world_size, backend=backend.lower() if backend else None)
+
+
+def _hosts(environ: Mapping[str, str]) -> int | None:
+    """How many hosts the run has; None in a rank of a test that spans some, whose parent has asked that."""
+    if environ.get(EnvVar.STORE):
+        return None
+    return len(from_text(environ[EnvVar.HOSTS])) if environ.get(EnvVar.HOSTS) else 1
 
 
 def _positive(text: str) -> int:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from harness.requirements.kinds import (
     AcceleratorPerRank,
     Accelerators,
+    Hosts,
     Importable,
     Requirement,
     WorldSizeDemand,
@@ -31,6 +32,8 @@ class Requirements:
     items: tuple[Requirement, ...] = ()
     world_size: int | None = None
     """The number of ranks to launch the test with; None leaves it to the class."""
+    hosts: int = 1
+    """The least number of hosts that the ranks are on."""
     min_gpus: int = 0
     """The number of accelerators that the test occupies at any world size."""
     gpu_per_rank: bool = False
@@ -71,6 +74,7 @@ def _merged(method: tuple[Requirement, ...], cls: tuple[Requirement, ...]) -> Re
     return Requirements(
         items=items,
         world_size=sizes[0].size if sizes else None,
+        hosts=max((item.count for item in _of(Hosts, items)), default=1),
         min_gpus=max((item.count for item in _of(Accelerators, items)), default=0),
         gpu_per_rank=bool(sizes) or bool(_of(AcceleratorPerRank, items)),
         slow=bool(_of(Slow, items)),

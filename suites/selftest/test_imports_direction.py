@@ -72,7 +72,9 @@ TABLE = (
     Part("report", ("report",), ("values", "communication.matching")),
     # What a project's file says, as values; read by every way into tests.
     Part("configuration", ("configuration",), ("values",)),
-    Part("requirements", ("requirements",), ("values", "seeding")),
+    # How the hosts of a run find and know each other, and what they say.
+    Part("hosts", ("hosts",), ("values",)),
+    Part("requirements", ("requirements",), ("values", "seeding", "hosts")),
     # What is tested: values that a plugin writes, read in the runner's processes and in ranks.
     Part("targets", ("targets",), ("values", "releases", "requirements", "configuration")),
     # What tests say that they try, recorded in ranks, and the reports that the runner makes of it.
@@ -81,8 +83,6 @@ TABLE = (
     Part("models", ("models",), (*LOW, "requirements")),
     # How the outcomes of ranks become a test's: what they communicated is a part of that.
     Part("merging", ("merging",), ("values", "communication")),
-    # How the hosts of a run find and know each other, and what they say.
-    Part("hosts", ("hosts",), ("values",)),
     # What all rank modes share, then the modes, none of which knows another, then the file that chooses.
     Part("ranks", ("ranks",), (*FOR_RANKS, "hosts")),
     # Of targets what each process that imports a test's module imports before it.

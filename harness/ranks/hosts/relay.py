@@ -143,7 +143,13 @@ class Relay:
             raise LaunchError(f"no host is left{told}")
         first = zlib.crc32(f"{request.module.name}.{request.qualname}.{request.method}".encode()) % len(links)
         placement = request.environ.get(EnvVar.PLACEMENT) or "packed"
-        where = place(request.world_size, [link.host.slots for link in links], placement, first)
+        slots, least = [link.host.slots for link in links], request.least_hosts
+        if least > min(len(links), request.world_size):
+            there = ", ".join(link.host.name for link in links)
+            raise LaunchError(
+                f"{request.world_size} ranks have to be on {least} hosts; what there is: {there}{told}"
+            )
+        where = place(request.world_size, slots, placement, first, least=least)
         launch.place([links[index].host.name for index in where], self._said)
         chosen = [links[index] for index in dict.fromkeys(where)]
         token = _token(request.scratch)

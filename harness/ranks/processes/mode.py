@@ -85,7 +85,15 @@ class PooledRanks:
         # A process group that is kept has the settings of the environment in which it was made.
         variables = environment.group_variables() if job.keeps_group else None
         request, where = job.request, job.settings.placement
-        key = (size, self._launcher.name, job.pool_key, variables, request.preload, where)
+        key = (
+            size,
+            self._launcher.name,
+            job.pool_key,
+            variables,
+            request.preload,
+            where,
+            request.least_hosts,
+        )
         if not self._begin(key):  # a rank of earlier tests has just ended
             self._pool.retire()
             self._begin(key)

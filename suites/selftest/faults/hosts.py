@@ -10,7 +10,7 @@ import subprocess
 import torch
 import torch.distributed as dist
 
-from harness import DistributedTestBase, MultiProcContinuousTest, MultiProcessTestCase
+from harness import DistributedTestBase, MultiProcContinuousTest, MultiProcessTestCase, requires_hosts
 
 # Seconds. Longer than any deadline of these tests.
 LONG_S = 3600
@@ -30,6 +30,15 @@ class Meets(DistributedTestBase):
         tensor = torch.tensor([self.rank + 1.0])
         dist.all_reduce(tensor)
         self.assertEqual(tensor, torch.tensor([3.0]))
+
+    @requires_hosts(2)
+    def test_on_two_hosts(self) -> None:
+        """The ranks add up, each on a host of its own."""
+        self.test_sum()
+
+    @requires_hosts(3)
+    def test_on_three_hosts(self) -> None:
+        """Two ranks cannot be on three hosts."""
 
     def test_killed(self) -> None:
         """Rank 1 is killed while rank 0 waits for it."""

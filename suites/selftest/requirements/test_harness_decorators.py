@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness import requirements as r
-from harness.requirements.kinds import Backends, DeviceTypes
+from harness.requirements.kinds import Backends, DeviceTypes, Hosts
 from harness.requirements.scheduling import CpuSlots, Exclusive, Memory, Timeout
 
 DECORATORS: list[tuple[Callable[[Any], Any], r.Requirement]] = [
@@ -15,6 +15,7 @@ DECORATORS: list[tuple[Callable[[Any], Any], r.Requirement]] = [
     (r.timeout(0.5), Timeout(seconds=0.5, reason="takes up to 0.5 s")),
     (r.exclusive, Exclusive(reason="needs the machine to itself")),
     (r.cpu_slots(2), CpuSlots(count=2, reason="keeps 2 processors busy")),
+    (r.requires_hosts(2), Hosts(count=2, reason="needs 2 hosts")),
     (r.memory_mb(700), Memory(mebibytes=700, reason="needs 700 MiB of memory")),
     (
         r.requires_backend("NCCL", "gloo"),

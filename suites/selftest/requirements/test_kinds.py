@@ -7,7 +7,9 @@ import unittest
 from typing import Any
 
 from harness import requirements as r
+from harness.hosts.hosts import Host, to_text
 from harness.requirements.kinds import NcclVersion, Requirement
+from harness.settings import EnvVar
 from suites.selftest.requirements.sample_machines import (
     BARE,
     CPU,
@@ -22,6 +24,8 @@ from suites.selftest.requirements.sample_machines import (
     Row,
     VerdictTestCase,
 )
+
+TWO_HOSTS = to_text([Host(name, "10.0.0.1", 1, 2, 3) for name in ("tn1", "tn2")])
 
 ACCELERATORS = [
     Row(r.skip_if_lt_x_gpu(2), CPU, "needs 2 accelerators, found no accelerator"),
@@ -54,6 +58,14 @@ ACCELERATORS = [
     Row(r.requires_world_size(2, allow_cpu=False), CPU, "runs on 2 ranks, one accelerator each"),
     Row(r.requires_world_size(2), CUDA_1, "found 1 cuda"),
     Row(r.requires_world_size(4), CUDA_4, None),
+]
+
+HOSTS = [
+    Row(r.requires_hosts(2), CPU, "needs 2 hosts, found 1"),
+    Row(r.requires_hosts(1), CPU, None),
+    Row(r.requires_hosts(2), CPU, None, environ={EnvVar.HOSTS: TWO_HOSTS}),
+    Row(r.requires_hosts(3), CPU, "needs 3 hosts, found 2", environ={EnvVar.HOSTS: TWO_HOSTS}),
+    Row(r.requires_hosts(3), CPU, None, environ={EnvVar.STORE: "tn1:5"}),  # a rank, whose parent has counted
 ]
 
 WORLD_SIZES = [
@@ -138,6 +150,10 @@ class KindsTest(VerdictTestCase):
     def test_world_sizes(self) -> None:
         """Requirements whose verdict depends on the number of ranks."""
         self.check(WORLD_SIZES)
+
+    def test_hosts(self) -> None:
+        """The number of hosts that a run was told of, which its ranks do not count again."""
+        self.check(HOSTS)
 
     def test_builds(self) -> None:
         """Requirements of the torch build and of the platform."""

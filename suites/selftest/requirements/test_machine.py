@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import unittest
+from dataclasses import replace
 
 from harness.requirements import MachineFacts, Occasion, occasion_from
 from harness.requirements.machine import wishes_from
 from suites.selftest.requirements.sample_machines import CPU, CUDA_2, MAC
 
+# A run on one host, without wishes.
+ALONE = Occasion(hosts=1)
 MIXED = MachineFacts(accelerators=(("cuda", 2), ("mps", 5)), modules=(("numpy", True), ("absent", False)))
 
 
@@ -44,12 +47,12 @@ class OccasionTest(unittest.TestCase):
     def test_wishes(self) -> None:
         """Slow tests and the sandcastle have their own variables; other values mean no."""
         for environ, expected in (
-            ({}, Occasion()),
-            ({"PYTORCH_TEST_WITH_SLOW": "1"}, Occasion(slow=True)),
-            ({"PYTORCH_TEST_WITH_SLOW": "0"}, Occasion()),
-            ({"SANDCASTLE": "1"}, Occasion(sandcastle=True)),
-            ({"TW_JOB_USER": "sandcastle"}, Occasion(sandcastle=True)),
-            ({"TW_JOB_USER": "me", "WORLD_SIZE": "3"}, Occasion()),
+            ({}, ALONE),
+            ({"PYTORCH_TEST_WITH_SLOW": "1"}, replace(ALONE, slow=True)),
+            ({"PYTORCH_TEST_WITH_SLOW": "0"}, ALONE),
+            ({"SANDCASTLE": "1"}, replace(ALONE, sandcastle=True)),
+            ({"TW_JOB_USER": "sandcastle"}, replace(ALONE, sandcastle=True)),
+            ({"TW_JOB_USER": "me", "WORLD_SIZE": "3"}, ALONE),
         ):
             with self.subTest(environ=environ):
                 self.assertEqual(wishes_from(environ), expected)
@@ -57,11 +60,11 @@ class OccasionTest(unittest.TestCase):
     def test_world_size_and_backend(self) -> None:
         """What the caller knows comes before the variables; backends are in lower case."""
         environ = {"WORLD_SIZE": "3", "BACKEND": "MPI"}
-        self.assertEqual(occasion_from(environ), Occasion(world_size=3, backend="mpi"))
+        self.assertEqual(occasion_from(environ), replace(ALONE, world_size=3, backend="mpi"))
         self.assertEqual(
-            occasion_from(environ, world_size=2, backend="Gloo"), Occasion(world_size=2, backend="gloo")
+            occasion_from(environ, world_size=2, backend="Gloo"), replace(ALONE, world_size=2, backend="gloo")
         )
-        self.assertEqual(occasion_from({"WORLD_SIZE": "", "BACKEND": ""}), Occasion())
+        self.assertEqual(occasion_from({"WORLD_SIZE": "", "BACKEND": ""}), ALONE)
 
     def test_a_world_size_that_is_no_positive_number(self) -> None:
         """Such a WORLD_SIZE is an error where it is needed, and is not looked at where the caller knows."""

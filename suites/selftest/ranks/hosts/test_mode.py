@@ -43,7 +43,7 @@ class OnHosts(FaultRows):
     def play(self, case: type[MultiProcessTestCase], method: str, **environ: str) -> Played:
         """Runs one test of a faulty case, as ``FaultRows`` does, over the hosts."""
         where = {**_loopback[0].environ, "HARNESS_PLACEMENT": "spread"}
-        return super().play(case, method, **where, **environ)
+        return super().play(case, method, **{**where, **environ})
 
 
 class SkipTestOnHosts(test_multiprocess_verdicts.SkipRows, OnHosts):
@@ -86,6 +86,18 @@ class HostsTest(OnHosts):
         played = self.play(hosts.Meets, "test_sum")
         self.check(played, "pass", Status.PASSED, root=None)
         self.assertEqual([rank.host for rank in played.outcome.ranks], ["h0", "h1"])
+
+    def test_asks_for_two_hosts(self) -> None:
+        """A test that asks for two hosts has them, though its ranks fit on one; with fewer hosts it skips."""
+        packed = {"HARNESS_PLACEMENT": "packed"}
+        alone = self.play(hosts.Meets, "test_sum", **packed)
+        self.assertEqual(len({rank.host for rank in alone.outcome.ranks}), 1)
+        played = self.play(hosts.Meets, "test_on_two_hosts", **packed)
+        self.check(played, "pass", Status.PASSED, root=None)
+        self.assertEqual([rank.host for rank in played.outcome.ranks], ["h0", "h1"])
+        skipped = self.play(hosts.Meets, "test_on_three_hosts", **packed)
+        self.assertEqual(skipped.verdict, "skip")
+        self.assertIn("needs 3 hosts, found 2", skipped.text)
 
     def test_dies(self) -> None:
         """A rank that is killed is the cause, by signal, and the text says where ranks were."""

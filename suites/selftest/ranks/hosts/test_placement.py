@@ -30,6 +30,20 @@ class PlacementTest(unittest.TestCase):
             with self.subTest(world_size=world_size, slots=slots, placement=placement, first=first):
                 self.assertEqual(place(world_size, slots, placement, first), placed)
 
+    def test_least(self) -> None:
+        """A test that asks for hosts is on as many, packed or not; fewer hosts or ranks are refused."""
+        for world_size, slots, placement, least, placed in (
+            (2, [2, 2], "packed", 2, [0, 1]),
+            (4, [8, 8, 8], "packed", 2, [0, 0, 1, 1]),
+            (4, [1, 2, 1], "packed", 2, [0, 1, 1, 2]),
+            (4, [8, 8, 8], "spread", 2, [0, 0, 1, 2]),
+        ):
+            with self.subTest(world_size=world_size, slots=slots, placement=placement):
+                self.assertEqual(place(world_size, slots, placement, least=least), placed)
+        for world_size, slots in ((1, [2, 2]), (2, [2])):
+            with self.subTest(world_size=world_size, slots=slots), self.assertRaises(ValueError):
+                place(world_size, slots, "packed", least=2)
+
     @given(
         st.integers(1, 40),
         st.lists(st.integers(1, 9), min_size=1, max_size=5),
