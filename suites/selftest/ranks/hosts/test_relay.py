@@ -6,12 +6,25 @@ import socket
 import threading
 import time
 import unittest
+from dataclasses import replace
 
+from harness.errors import LaunchError
 from harness.hosts.connection import Connection, listen
 from harness.hosts.handshake import Purpose
 from harness.hosts.hosts import Host
 from harness.hosts.listener import Listener
-from harness.hosts.messages import Began, Data, Message, Ping, Pong, Settled, Stream, encode
+from harness.hosts.messages import (
+    Began,
+    Data,
+    HostSwept,
+    Message,
+    Ping,
+    Pong,
+    RankEnded,
+    Settled,
+    Stream,
+    encode,
+)
 from harness.protocol import HostLost, Launch, ModuleRef
 from harness.protocol import decode as decode_protocol
 from harness.ranks.hosts.relay import Link, Relay, connect
@@ -93,6 +106,16 @@ class HostTest(unittest.TestCase):
         """The parent knows the rank's process and host."""
         self.start()
         self.assertEqual((self.ranks.pids, self.ranks.hosts), ([10], ["a"]))
+        self.say(RankEnded(1, 0, 0, 0))
+        self.say(HostSwept(1, []))
+
+    def test_too_few_hosts(self) -> None:
+        """Ranks that have to be on more hosts than are left are refused, with those that are."""
+        request = replace(REQUEST, world_size=2, least_hosts=2)
+        ranks = RankSet(request)
+        self.addCleanup(ranks.close)
+        with self.assertRaisesRegex(LaunchError, "2 ranks have to be on 2 hosts; what there is: a"):
+            ranks.start(self.control, request, LONG_S)
 
     def test_wrong_words(self) -> None:
         """A host that sends what is no message, or is of no rank or launch, is lost with the reason."""
