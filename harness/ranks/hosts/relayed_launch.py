@@ -135,6 +135,7 @@ class RelayedLaunch:
         }
         ordered = [by_rank[rank] for rank in range(len(self.hosts))]
         self._send(Launched(ordered, self.hosts, [shifts_s[name] for name in self.hosts]))
+        self._go_on()  # a rank of a host that was quicker may have ended meanwhile
 
     def refuse(self, reason: str, host: str | None = None) -> None:
         """Tells the parent that the ranks cannot be started, on one ``host`` or at all."""
@@ -182,7 +183,12 @@ class RelayedLaunch:
         self.swept(host, ())
 
     def _go_on(self) -> None:
-        """Tells of exits whose ranks' bytes the parent has, and ends a launch of which nothing is left."""
+        """Tells of exits whose ranks' bytes the parent has, and ends a launch of which nothing is left.
+
+        The parent hears of no exit before it has heard that all ranks exist.
+        """
+        if self.starting and not self.abandoned:
+            return
         for ends in self._ends:
             if ends.exit is not None and not ends.gone and not ends.waiting:
                 ends.gone = True

@@ -47,6 +47,16 @@ class RelayedLaunchTest(unittest.TestCase):
         self.assertIsNone(self.played.hear())
         self.assertTrue(self.launch.done)
 
+    def test_ends_before_all_exist(self) -> None:
+        """A rank that ends before those of a slower host exist is told of after them."""
+        self.played.place()
+        self.launch.began("b", [11], {})
+        self.launch.rank_ended(Exited(1, 3, 5))
+        self.launch.swept("b", [])
+        self.launch.began("a", [10], {"a": 0.5, "b": -0.5})
+        self.assertEqual(self.played.hear(), Launched([10, 11], ["a", "b"], [0.5, -0.5]))
+        self.assertEqual(self.played.hear(), Exited(1, 3, 5))
+
     def test_exit_waits_for_output(self) -> None:
         """An exit waits until the parent has taken what the rank had printed."""
         self.begin()
