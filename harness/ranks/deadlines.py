@@ -13,9 +13,13 @@ import math
 from dataclasses import dataclass
 
 from harness.settings import Settings
+from harness.system import processors
 
+# Ranks that a busy processor serves within all these waits, and within the graces of the settings. For more
+# ranks they grow.
+RANKS_A_PROCESSOR = 16
 # Seconds to wait for the stack dumps of all ranks. A dump takes microseconds once the rank's thread is
-# scheduled; the rest is for 32 ranks that share two busy cores.
+# scheduled; the rest is for as many ranks as a busy processor serves.
 STACKS_WAIT_S = 0.5
 # Seconds without another byte after which a dump that does not look complete is used as it is.
 STACKS_QUIET_S = 0.03
@@ -28,6 +32,11 @@ KILL_WAIT_S = 10.0
 # import of torch takes some of them, and ten on a cold disk.
 START_WAIT_S = 30.0
 assert STACKS_QUIET_S < STACKS_WAIT_S <= TERM_WAIT_S < KILL_WAIT_S
+
+
+def crowding(world_size: int) -> float:
+    """What the waits for so many ranks on this machine are multiplied by: 1, or more where they crowd it."""
+    return max(1.0, world_size / (RANKS_A_PROCESSOR * processors.available()))
 
 
 def start_wait_of(settings: Settings) -> float:
@@ -66,6 +75,7 @@ class Limits:
     """The deadline and the grace periods of one test in seconds, from the settings and the test.
 
     The deadline counts from when the last rank begins the test, at the latest ``start_s`` after the launch.
+    ``crowding`` is what the waits that are no settings are multiplied by.
     """
 
     timeout_s: float
@@ -73,20 +83,31 @@ class Limits:
     skip_grace_s: float
     exit_grace_s: float
     start_s: float = 0.0
+    crowding: float = 1.0
 
     @classmethod
-    def of(cls, settings: Settings, timeout_s: float, *, no_grace_in_debugger: bool = False) -> Limits:
+    def of(
+        cls,
+        settings: Settings,
+        timeout_s: float,
+        world_size: int = 1,
+        *,
+        no_grace_in_debugger: bool = False,
+    ) -> Limits:
         """The limits of a test with a deadline of ``timeout_s``; no deadline while a rank is being debugged.
 
+        For more than 16 ranks a processor all but the deadline grow, as ranks take longer to be served.
         The graces stay for a supervisor that can tell when the debugged rank has settled; a supervisor that
         cannot passes ``no_grace_in_debugger`` to remove them as well.
         """
+        times = crowding(world_size)
+        grace_s, skip_grace_s = times * settings.grace_s, times * settings.skip_grace_s
         if settings.pdb_rank is None:
-            start_s = start_wait_of(settings)
-            return cls(timeout_s, settings.grace_s, settings.skip_grace_s, settings.exit_grace_s, start_s)
+            start_s = times * start_wait_of(settings)
+            return cls(timeout_s, grace_s, skip_grace_s, times * settings.exit_grace_s, start_s, times)
         if no_grace_in_debugger:
             return cls(math.inf, math.inf, math.inf, math.inf)
-        return cls(math.inf, settings.grace_s, settings.skip_grace_s, math.inf)
+        return cls(math.inf, grace_s, skip_grace_s, math.inf, crowding=times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +146,13 @@ def decide(view: SupervisorView, limits: Limits, now: float) -> NextStep:
     if view.alive == 0:
         return NextStep(Action.DONE)
     if view.killed is not None:
-        return _after(view.killed + KILL_WAIT_S, now, Action.GIVE_UP)
+        return _after(view.killed + limits.crowding * KILL_WAIT_S, now, Action.GIVE_UP)
     if view.ended is not None:
-        return _after(view.ended + TERM_WAIT_S, now, Action.KILL)
+        return _after(view.ended + limits.crowding * TERM_WAIT_S, now, Action.KILL)
     if view.stacks_since is not None:
         if view.stacks_taken:
             return NextStep(Action.END)
-        return _after(view.stacks_since + STACKS_WAIT_S, now, Action.END)
+        return _after(view.stacks_since + limits.crowding * STACKS_WAIT_S, now, Action.END)
     if view.interrupted is not None:
         return NextStep(Action.TAKE_STACKS, EndReason.INTERRUPT)
     if view.unsettled == 0:

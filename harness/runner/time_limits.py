@@ -25,7 +25,8 @@ LONGEST_UPSTREAM_S = 500.0
 class TimeLimits:
     """The time limits of a run, in seconds: ``timeout_s`` for tests that set none, None for no limits at all.
 
-    ``margin_s`` is how much later the controller ends the worker of a test that a supervisor watches.
+    ``margin_s`` is how much later the controller ends the worker of a test that a supervisor watches; more
+    for ranks that crowd the machine.
     ``multiplier`` is what the deadlines of tests are multiplied by.
     """
 
@@ -39,7 +40,8 @@ class TimeLimits:
             return None
         limit = unit.timeout_s if unit.timeout_s is not None else self.timeout_s
         limit = multiplied(limit, self.multiplier)
-        return limit + self.margin_s if unit.supervised else limit
+        margin_s = self.margin_s * deadlines.crowding(unit.demand.ranks)
+        return limit + margin_s if unit.supervised else limit
 
 
 def time_limits(settings: Settings, *, upstream_deadlines: bool, debugger: bool) -> TimeLimits:

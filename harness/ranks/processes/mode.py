@@ -181,7 +181,8 @@ def supervise(
     ``keep`` it returns as soon as every rank has reported, and the ranks stay alive.
     ``attempt`` is part of the names of their logs.
     """
-    limits = Limits.of(settings, settings.deadline_s() if timeout_s is None else timeout_s)
+    deadline_s = settings.deadline_s() if timeout_s is None else timeout_s
+    limits = Limits.of(settings, deadline_s, ranks.world_size)
     begun = monotonic() if started is None else started
     debugged = settings.pdb_rank
     heard = None

@@ -28,7 +28,7 @@ from harness.communication import call_log
 from harness.errors import LaunchError, ServerLost
 from harness.outcomes import RankOutcome
 from harness.protocol import Launch, Launched, Refused, Release, Signal, decode, encode
-from harness.ranks.deadlines import KILL_WAIT_S
+from harness.ranks.deadlines import KILL_WAIT_S, crowding
 from harness.system.server_process import STOPPED, ServerProcess
 from harness.wire import framed, recv_frame, send_fds, send_frame, socket_pair
 
@@ -200,7 +200,7 @@ class RankSet:
             # on the kernel and not on the ranks.
             with contextlib.suppress(OSError):
                 self.events.shutdown(socket.SHUT_WR)
-            self.wait_until_swept(KILL_WAIT_S)
+            self.wait_until_swept(crowding(self.world_size) * KILL_WAIT_S)
         self._close_descriptors()
 
     def _close_descriptors(self) -> None:

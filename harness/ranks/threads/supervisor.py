@@ -237,5 +237,5 @@ def supervise_threads(
 ) -> JobResult:
     """Supervises started ranks until they end. Durations in seconds; ``started`` on the monotonic clock."""
     ranks.settle()
-    limits = Limits.of(settings, timeout_s, no_grace_in_debugger=True)
+    limits = Limits.of(settings, timeout_s, ranks.world_size, no_grace_in_debugger=True)
     return ThreadSupervisor(ranks, limits, started, rules).run()

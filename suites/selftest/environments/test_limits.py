@@ -74,7 +74,7 @@ ROWS = (
         "``ulimit -n 12``",
         in_child=_limit(resource.RLIMIT_NOFILE, 12),
         by=("unittest",),
-        says="no descriptors for 2 ranks: [Errno 24] Too many open files",
+        says="no descriptors for 2 ranks: [Errno 24] Too many open files; they take 18, and the limit is 12",
     ),
     Row(
         "``ulimit -n 13``",

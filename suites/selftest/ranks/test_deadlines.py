@@ -6,6 +6,7 @@ import math
 import unittest
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ from harness.ranks.deadlines import (
     start_wait_of,
 )
 from harness.settings import Settings
+from harness.system import processors
 from suites.selftest.properties import given
 
 LIMITS = Limits(timeout_s=100.0, grace_s=1.0, skip_grace_s=10.0, exit_grace_s=5.0)
@@ -87,6 +89,33 @@ GRACES = st.floats(0, 100)
 ALL_LIMITS = st.builds(Limits, timeout_s=GRACES, grace_s=GRACES, skip_grace_s=GRACES, exit_grace_s=GRACES)
 # The most steps that a whole test can take: each action once, apart from waiting.
 MOST_STEPS = len(Action)
+
+
+class CrowdingTest(unittest.TestCase):
+    """How waits grow with the number of ranks."""
+
+    def test_limits(self) -> None:
+        """Up to 16 ranks a processor the settings hold; then all but the deadline grow in proportion."""
+        settings = Settings(grace_s=1.0, skip_grace_s=3.0, exit_grace_s=10.0)
+        for world_size, times in ((1, 1.0), (64, 1.0), (128, 2.0), (256, 4.0)):
+            with self.subTest(world_size), mock.patch.object(processors, "available", return_value=4):
+                limits = Limits.of(settings, 100.0, world_size)
+                self.assertEqual((limits.timeout_s, limits.crowding), (100.0, times))
+                graces = (limits.grace_s, limits.skip_grace_s, limits.exit_grace_s)
+                self.assertEqual(graces, (times, 3 * times, 10 * times))
+                self.assertEqual(limits.start_s, times * start_wait_of(settings))
+
+    def test_ladder(self) -> None:
+        """The waits that are no settings grow as well."""
+        crowded = replace(LIMITS, crowding=4.0)
+        for seen, until in (
+            (replace(RUNNING, stacks_since=50.0), 50.0 + 4 * STACKS_WAIT_S),
+            (replace(RUNNING, ended=50.0), 50.0 + 4 * TERM_WAIT_S),
+            (replace(RUNNING, killed=50.0), 50.0 + 4 * KILL_WAIT_S),
+        ):
+            with self.subTest(seen):
+                step = decide(seen, crowded, 50.1)
+                self.assertEqual((step.action, step.until), (Action.WAIT, until))
 
 
 class StartTest(unittest.TestCase):

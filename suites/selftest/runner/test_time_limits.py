@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import unittest
 from dataclasses import replace
+from unittest import mock
 
 from harness.ranks.deadlines import START_WAIT_S
 from harness.runner.time_limits import LONGEST_UPSTREAM_S, WATCHDOG_SLACK_S, TimeLimits, time_limits
-from harness.runner.unit import of_id
+from harness.runner.unit import Demand, of_id
 from harness.settings import Settings
+from harness.system import processors
 
 UNIT = of_id("m.T.test_x", "m")
 
@@ -28,6 +30,12 @@ class OfUnitTest(unittest.TestCase):
             with self.subTest(timeout_s=timeout_s, own_s=own_s, supervised=supervised):
                 unit = replace(UNIT, timeout_s=own_s, supervised=supervised)
                 self.assertEqual(TimeLimits(timeout_s, margin_s=20.0).of(unit), limit_s)
+
+    def test_many_ranks(self) -> None:
+        """The margin grows with the ranks, as the supervisor's own waits do."""
+        unit = replace(UNIT, supervised=True, demand=Demand(ranks=256))
+        with mock.patch.object(processors, "available", return_value=4):
+            self.assertEqual(TimeLimits(100.0, margin_s=20.0).of(unit), 180.0)
 
     def test_multiplier(self) -> None:
         """Deadlines are multiplied, whoever sets them; the margin has been, as far as it has to be."""
