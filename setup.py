@@ -16,6 +16,10 @@ def version() -> str:
     raise ValueError("harness/__init__.py sets no __version__")
 
 
+# A wheel has the suites below the package (harness/runner/suites_root.py), and their name stays free for others.
+BUNDLED = "harness.bundled"
+SUITES = find_packages(include=["suites", "suites.*"], exclude=["suites.selftest*"])
+
 setup(
     name="torch-harness",
     version=version(),
@@ -24,8 +28,10 @@ setup(
     long_description_content_type="text/x-rst",
     license_expression="BSD-3-Clause",
     license_files=["LICENSE"],
-    packages=find_packages(include=["harness", "harness.*"]),
+    packages=[*find_packages(include=["harness", "harness.*"]), *(f"{BUNDLED}.{name}" for name in SUITES)],
+    package_dir={f"{BUNDLED}.suites": "suites"},
     package_data={
+        f"{BUNDLED}.suites": ["timings.json"],
         "harness": ["py.typed"],
         "harness.report": ["templates/*"],
         "harness.conformance": ["templates/*"],

@@ -40,6 +40,7 @@ from harness import accepted_output
 from harness.accepted_output import Accepted, AcceptedOutputs
 from harness.errors import HarnessError, UsageError
 from harness.runner import discovery, selection
+from harness.runner.suites_root import suites_root
 from harness.settings import EnvVar
 
 FORMAT = 1
@@ -152,7 +153,7 @@ def record(names: Sequence[str]) -> Recording:
     """
     if not names:
         raise UsageError("name the tests whose graphs to record")
-    root = discovery.project_root()
+    root = suites_root()
     targets = selection.resolve(names, dict.fromkeys(discovery.modules_below(root), root))
     sys.path[:0] = [entry for target in targets for entry in target.path if entry not in sys.path]
     loader = unittest.TestLoader()
@@ -256,7 +257,7 @@ def _sides(old: str, new: str, names: Sequence[str]) -> list[Recording]:
     if not names:
         raise UsageError("name the tests whose graphs to compare")
     if {old, new} - files.keys():
-        root = discovery.project_root()
+        root = suites_root()
         selection.resolve(names, dict.fromkeys(discovery.modules_below(root), root))
     return [files.get(side) or _run(side, names) for side in (old, new)]
 

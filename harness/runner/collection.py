@@ -65,13 +65,14 @@ def wanted(
 ) -> Wanted:
     """What the options name; ``ids`` limits it to tests of an earlier run. UsageError for a wrong name.
 
-    ``default`` are the names where the options have none; without them, all known modules are wanted.
+    ``default`` are the names where the options have none; without them, all known modules are wanted. With
+    ``--suites`` names are of those modules alone, and paths relative to ``root``.
     """
     names = [_module_behind(name) for name in options.names or default]
-    here = _modules_here(names, cwd)
+    here = () if options.suites else _modules_here(names, cwd)
     roots = {**dict.fromkeys(discovery.modules_below(root), root), **dict.fromkeys(here, cwd)}
     known = tuple(roots)
-    targets = selection.resolve(names, roots, cwd)
+    targets = selection.resolve(names, roots, root if options.suites else cwd)
     outside = tuple(m for t in targets for m in t.modules)
     everything = tuple(dict.fromkeys([*known, *outside]))
     selection.check_patterns("--include", options.include, everything)

@@ -39,6 +39,7 @@ from harness.runner.rules import notices as rule_notices
 from harness.runner.session import Session, Setup
 from harness.runner.shard_variables import Shard
 from harness.runner.shown_configuration import lines_of
+from harness.runner.suites_root import suites_root
 from harness.runner.timings import Timings
 from harness.runner.unit import Unit, to_json
 from harness.runner.workers import Workers
@@ -82,13 +83,14 @@ class Found:
 
 
 def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
-    options, root = invocation.options, discovery.project_root()
+    options, root = invocation.options, suites_root()
     if invocation.ids == ():
         print("nothing to run: nothing failed in the last run")
         return ExitCode.NOTHING_RAN
     whole = invocation.earlier is not None or invocation.cut is not None
     shard = None if whole else collection.shard_of(options, invocation.environ)
-    default = default_names(invocation.configuration.test_paths, invocation.cwd, root, sys.argv[0])
+    paths = invocation.configuration.test_paths
+    default = () if options.suites else default_names(paths, invocation.cwd, root, sys.argv[0])
     want = collection.wanted(options, root, invocation.cwd, invocation.ids, default)
     with ZygoteOwner(
         invocation.test_environ,
@@ -117,7 +119,7 @@ def _find(
     invocation: Invocation, want: collection.Wanted, shard: Shard | None, zygote_owner: ZygoteOwner
 ) -> Found:
     """Discovers, selects and shards the tests of this run."""
-    options, root = invocation.options, discovery.project_root()
+    options, root = invocation.options, suites_root()
     seed, warning = timings_file.load_for(options.timings, sharded=shard is not None)
     notices = [warning] if warning else []
     timings = timings_file.load(invocation.state.timings)[0].over(seed)

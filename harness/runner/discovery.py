@@ -113,11 +113,6 @@ def duplicates(found: Iterable[ModuleTests]) -> dict[str, tuple[str, ...]]:
 # -- which modules there are
 
 
-def project_root() -> Path:
-    """The directory that holds ``harness/`` and ``suites/``."""
-    return Path(__file__).resolve().parents[2]
-
-
 def modules_below(root: Path, package: str = "suites") -> tuple[str, ...]:
     """Every ``test_*.py`` below a package's directory, as module names, sorted."""
     names = []
@@ -289,5 +284,5 @@ def _prune(directory: Path) -> None:
 
 
 def paths_of(entries: Sequence[str], root: Path) -> list[str]:
-    """The first entries of ``sys.path`` in a run: the directories of the targets, then the project's root."""
+    """The first entries of ``sys.path`` in a run: the directories of the targets, then the suites' root."""
     return list(dict.fromkeys([*(e for e in entries if e), str(root)]))

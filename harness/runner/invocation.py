@@ -229,7 +229,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         last = _last({**configuration.variables, **own})
         before, ids = last.info, _failed(last)
         _check_possible(before.options)
-        chosen = {**_kept(before.options, [*CONDITIONS, "names"]), **chosen}
+        chosen = {**_kept(before.options, [*CONDITIONS, "names", "suites"]), **chosen}
         own = {**before.environ, **own}
         cut, selection = _cut(options, before), before.selection or before.tests
     if ids is not None:  # by the file and the profile of that run

@@ -206,6 +206,9 @@ def _selection(parser: argparse.ArgumentParser) -> None:
         help="only modules or tests that match this shell pattern (c10d); repeatable")  # fmt: skip
     add("--exclude", metavar="PATTERN", action="append", default=[],
         help="not the modules or tests that match this shell pattern; repeatable")  # fmt: skip
+    add("--suites", action="store_true",
+        help="NAMEs are of the conformance suites alone, in any directory; without NAMEs all standard "
+        "ones")  # fmt: skip
     add("--slow", action="store_true", default=None, help="the exhaustive operator and module sweeps too")
     add(
         "--last-failed",

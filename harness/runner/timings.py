@@ -33,6 +33,7 @@ from pathlib import Path
 
 from harness.errors import UsageError
 from harness.record import TestRecord
+from harness.runner.suites_root import suites_root
 from harness.runner.unit import Unit, split_id
 
 VERSION = 1
@@ -185,8 +186,8 @@ def pruned(timings: Timings, ids: Iterable[str]) -> Timings:
 
 
 def default_path() -> Path:
-    """``suites/timings.json`` of the tree that this harness is in; it need not exist."""
-    return Path(__file__).resolve().parents[2] / "suites" / "timings.json"
+    """``timings.json`` of the suites; it need not exist."""
+    return suites_root() / "suites" / "timings.json"
 
 
 def load(path: Path) -> tuple[Timings, str | None]:

@@ -8,6 +8,7 @@ import unittest
 from harness.runner import discovery
 from harness.runner.discovery import Cache, ModuleTests
 from harness.runner.messages import Loaded
+from harness.runner.suites_root import suites_root
 from harness.runner.unit import of_id, to_json
 from suites.selftest.runner import runs
 
@@ -30,7 +31,7 @@ class ModulesTest(unittest.TestCase):
 
     def test_standard_leaves_out_our_own(self) -> None:
         """Self-tests are found but are not among the standard modules."""
-        modules = discovery.modules_below(discovery.project_root())
+        modules = discovery.modules_below(suites_root())
         self.assertIn(
             __name__ if __name__ != "__main__" else "suites.selftest.runner.test_discovery", modules
         )
