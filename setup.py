@@ -16,7 +16,7 @@ def version() -> str:
     raise ValueError("harness/__init__.py sets no __version__")
 
 
-# A wheel has the suites below the package (harness/runner/suites_root.py), and their name stays free for others.
+# A wheel has the suites below the package (harness/runner/suites_root.py), and their name stays free.
 BUNDLED = "harness.bundled"
 SUITES = find_packages(include=["suites", "suites.*"], exclude=["suites.selftest*"])
 

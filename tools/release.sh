@@ -9,6 +9,7 @@
 # directory in which they are installed, and downloads nothing but the two tools of a release.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset PYTHONPATH
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 
 mkdir -p "${1:-dist}"

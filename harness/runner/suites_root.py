@@ -10,6 +10,6 @@ _BUNDLED = "bundled"
 
 
 def suites_root(package: Path = _HARNESS) -> Path:
-    """The directory that holds ``suites/``, which is its place on ``sys.path``; ``package`` is ``harness/``."""
+    """The directory that holds ``suites/``, its place on ``sys.path``; ``package`` is ``harness/``."""
     bundled = package / _BUNDLED
     return bundled if bundled.is_dir() else package.parent

@@ -13,20 +13,9 @@ from harness.settings import VARIABLES
 HERE = Path("/project")
 # Options that are about one run, and not about a project.
 OF_ONE_RUN = {
-    *(
-        "names",
-        "suites",
-        "keywords",
-        "expression",
-        "last_failed",
-        "shard",
-        "resume",
-        "list",
-        "json",
-        "repeat",
-    ),
-    *("until_fail", "pdb", "pdb_rank", "config", "no_config", "profile", "show_config", "help", "stream"),
-    *("version", "color"),
+    *("names", "suites", "keywords", "expression", "last_failed", "shard", "resume", "list", "json"),
+    *("repeat", "until_fail", "pdb", "pdb_rank", "config", "no_config", "profile", "show_config", "help"),
+    *("stream", "version", "color", "hosts", "placement"),
 }
 
 

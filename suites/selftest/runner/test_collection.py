@@ -6,6 +6,7 @@ import unittest
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from harness.errors import UsageError
 from harness.runner.collection import Selected, Wanted, choose, discover, names_to_type, wanted
 from harness.runner.discovery import Cache, ModuleTests
 from harness.runner.messages import Loaded
@@ -206,6 +207,20 @@ class WantedTest(unittest.TestCase):
         (self.root / "c" / "test_a.b.py").touch()
         want = wanted(parse(["c/test_a.b.py"]), self.root, self.root, None)
         self.assertEqual(want.modules, ("test_a.b",))
+
+    def test_of_the_suites_alone(self) -> None:
+        """With ``--suites`` a name or path is one of the suites, though the like is in this directory."""
+        own = runs.new_directory(self)
+        (own / "test_known").mkdir()
+        (own / "test_known" / "test_own.py").touch()
+        for name in ("test_known", "suites/test_known.py"):
+            with self.subTest(name):
+                want = wanted(parse(["--suites", name]), self.root, own, None)
+                self.assertEqual(want.modules, ("suites.test_known",))
+        path = "test_known/test_own.py"
+        self.assertEqual(wanted(parse([path]), self.root, own, None).modules, ("test_known.test_own",))
+        with self.assertRaises(UsageError):
+            wanted(parse(["--suites", path]), self.root, own, None)
 
     def test_a_module_that_stands_in(self) -> None:
         """A module that stands in for its tests is named by its path, or as it is."""

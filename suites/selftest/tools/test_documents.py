@@ -258,7 +258,7 @@ class Packaging(unittest.TestCase):
         self.assertEqual(self._ask_setup("name", "version")[-2:], ["torch-harness", __version__])
 
     def test_metadata(self) -> None:
-        """What setuptools makes of the tree: an SPDX licence, a typed package, and none of the suites."""
+        """What setuptools makes of the tree: an SPDX licence, a typed package, one name at the top."""
         with tempfile.TemporaryDirectory() as directory:
             command = [sys.executable, "setup.py", "--quiet", "egg_info", "--egg-base", directory]
             subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=True)
@@ -275,9 +275,19 @@ class Packaging(unittest.TestCase):
             "suites/timings.json",
             "run_tests.py",
             "docs/pytest.rst",
-            "tools/soak.py",
+            "tools/release.sh",
         }
         self.assertLessEqual(needed, set(packed))
+
+    def test_suites_in_a_wheel(self) -> None:
+        """The suites and their timings are below the package, without the self-tests."""
+        with tempfile.TemporaryDirectory() as directory:
+            command = [sys.executable, "setup.py", "--quiet", "build", "--build-base", directory]
+            subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=True)
+            built = Path(directory, "lib", "harness", "bundled", "suites")
+            names = {path.relative_to(built).as_posix() for path in built.rglob("*") if path.is_file()}
+        self.assertLessEqual({"timings.json", "c10d/test_stores.py", "targets/python_gloo.py"}, names)
+        self.assertFalse([name for name in names if name.startswith("selftest")])
 
     def test_requirements_are_pinned(self) -> None:
         """Every requirement is pinned to one version, because a looser one could change results."""
