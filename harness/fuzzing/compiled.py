@@ -115,12 +115,13 @@ class CompiledFunctions(Hunted[TensorFunction]):
         return (each for each in program.smaller() if each.runs_in_eager())
 
     def structure(self, program: TensorFunction) -> str:
-        """The statements with variables named by their order, the outputs, the arguments, the options."""
+        """The statements with variables by their order, outputs, arguments, their bases, the options."""
         text = f"{'; '.join(program.body)}; return {', '.join(program.outputs)}"
         arguments = ", ".join(program.inputs.arguments)
         leaves = f"{len(program.inputs.leaves)} leaves"
+        bases = ", ".join(filter(None, map(_base, program.inputs.setup)))
         again = "" if program.again is None else f"; then {', '.join(program.again.arguments)}"
-        return f"{renamed(text)} | {renamed(arguments)}{again}, {leaves} | {program.compiler}"
+        return f"{renamed(text)} | {renamed(arguments)}{again}, {leaves} | {bases} | {program.compiler}"
 
     def to_json(self, program: TensorFunction) -> Any:
         """As nested lists and strings."""
@@ -154,6 +155,12 @@ def renamed(text: str) -> str:
         return names.setdefault(match[0], f"{match[0][0]}{len(names)}")
 
     return re.sub(r"\b[txy]\d+\b", new, text)
+
+
+def _base(line: str) -> str:
+    """The sizes, without numbers, and the dtype of what a line of the setup makes; "" for others."""
+    found = re.match(r"x(\d) = .*reshape\((\(.*?\))\)\.to\(torch\.(\w+)\)", line)
+    return "" if found is None else f"y{found[1]}: {re.sub(r'[0-9]+', '#', found[2])} {found[3]}"
 
 
 def _function(generator: random.Random, compilers: Sequence[str]) -> TensorFunction:

@@ -40,7 +40,8 @@ def observed(function, inputs):
             weights = torch.arange(1, each.numel() + 1).reshape(each.shape).to(each.dtype)
             (each * weights).sum().abs().backward(retain_graph=True)
             for i, leaf in enumerate(leaves):
-                seen[f"{name}: gradient of leaf {i}"] = None if leaf.grad is None else leaf.grad.clone()
+                gradient = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+                seen[f"{name}: gradient of leaf {i}"] = gradient.detach().clone()
                 leaf.grad = None
     return seen
 

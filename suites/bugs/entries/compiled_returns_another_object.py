@@ -10,6 +10,7 @@ fuzzer: aot.test_view_programs
 upstream: none found
 who: Whoever compares tensors by identity, or keeps state in an attribute of a tensor.
 seen: silently wrong: output #: is argument
+seen: silently wrong: (output #|the output): is the object of (nothing|input #)[^|]*compiled
 """
 
 import torch
