@@ -6,6 +6,7 @@ import sys
 
 from harness.environment import environment
 from harness.requirements import probe
+from harness.system import accelerators
 from harness.targets import Target, current
 from harness.targets.current import is_plugged
 
@@ -54,7 +55,13 @@ def accelerator() -> tuple[str, int]:
 
 
 def device_type_for(world_size: int) -> str:
-    """The accelerator's type where there is one device for each rank, else ``"cpu"``."""
+    """The accelerator's type where there is one device for each rank, else ``"cpu"``.
+
+    A run that asks for a target never tests anything else in its place.
+    """
+    target = _asked_for()
+    if target is not None:
+        return target.device_type
     kind, count = accelerator()
     return kind if count >= world_size else "cpu"
 
@@ -78,6 +85,19 @@ def use_device(index: int) -> None:
     import torch
 
     torch.accelerator.set_device_index(index)
+
+
+def await_devices() -> None:
+    """Returns when the accelerators that this rank has used are done; raises what has failed on them."""
+    used = accelerators.in_use()
+    if not used:
+        return
+    target = _asked_for()
+    for kind, module in used.items():
+        if target is not None and target.device_type == kind:
+            target.synchronize()
+        else:
+            module.synchronize()
 
 
 def _asked_for() -> Target | None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness import accepted_output, seeding
+from harness.cases.defaults import await_devices
 from harness.communication.expected import Expected, mismatch
 from harness.communication.history import Communication, communicating
 from harness.outcomes import EXIT_ERROR, EXIT_SKIPPED, Status
@@ -130,11 +131,18 @@ class CaseInRank(_AnyTestCase):
         self._seed_rank()
         set_tolerances(self, (TestCase.precision, TestCase.rel_tol))
         with accepted_output.collecting() as accepted:
-            result = run_body(self, self.setUpRank, self.tearDownRank, channel.subtest_failed)
+            result = run_body(self, self.setUpRank, self._end_in_rank, channel.subtest_failed)
         result = self._read_result(result)
         if accepted.updates:
             result = replace(result, accepted=tuple(u.to_json() for u in accepted.updates))
         finish_in_rank(channel, result)
+
+    def _end_in_rank(self) -> None:
+        """Runs after the method: an error that it has left on an accelerator is this test's."""
+        try:
+            await_devices()
+        finally:
+            self.tearDownRank()
 
     def _seed_rank(self) -> None:
         """Seeds the generators of this rank with the seed that all ranks use."""

@@ -43,6 +43,7 @@ from harness.requirements import Requirements, get_required_hosts, reason_to_ski
 from harness.settings import EnvVar, Settings
 from harness.system import intra_op_threads
 from harness.system.scratch import remove, scratch
+from harness.targets import accelerators
 from harness.testcase import TestCase
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
@@ -174,7 +175,7 @@ class RankOrchestration(CaseInRank):
 
     def _spawn_processes(self) -> None:
         """Starts the ranks; SkipTest where the test's requirements are not met on this machine."""
-        reason = reason_to_skip(self)
+        reason = reason_to_skip(self) or accelerators.too_few(self)
         if reason is not None:
             raise unittest.SkipTest(reason)
         self._end_ranks()

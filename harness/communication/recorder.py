@@ -112,7 +112,7 @@ class Recorder:
         if found == NOT_RECORDED:
             return NOT_RECORDED
         places = self._places
-        place, object_call = places.find(sys._getframe(2))
+        place, object_call = places.find(sys._getframe(1).f_back)
         if operation in KINDS:  # messages are counted by nobody, because only two ranks know of one
             sequence = number = 1
         elif object_call is None:
@@ -360,7 +360,7 @@ class Recorder:
         return token
 
     def _begins(self, signature: Signature, *, waits: bool) -> int:
-        place, _ = self._places.find(sys._getframe(2))
+        place, _ = self._places.find(sys._getframe(1).f_back)
         return self._log.begin(self._log.text(signature), place, 1, 1, python_threads(), waits=waits)
 
 

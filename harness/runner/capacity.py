@@ -34,10 +34,17 @@ def accelerators(environ: Mapping[str, str], devices: Path = DEVICES) -> int:
     return min(found, len([part for part in visible.split(",") if part.strip() not in ("", "-1")]))
 
 
-def capacity(jobs: int, environ: Mapping[str, str], groups: Mapping[str, int] | None = None) -> Capacity:
+def capacity(
+    jobs: int,
+    environ: Mapping[str, str],
+    groups: Mapping[str, int] | None = None,
+    of_target: int | None = None,
+) -> Capacity:
     """The capacity that the scheduler shares out: ``jobs`` slots, and this machine's devices and memory.
 
-    ``groups`` has the limits of groups of tests.
+    ``groups`` has the limits of groups of tests. ``of_target`` is the number of devices of the run's target,
+    where it has counted them itself.
     """
     limits = tuple((groups or {}).items())
-    return Capacity(jobs, accelerators(environ), memory_mb(), groups=limits)
+    devices = accelerators(environ) if of_target is None else of_target
+    return Capacity(jobs, devices, memory_mb(), groups=limits)

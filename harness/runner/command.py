@@ -67,7 +67,8 @@ class Found:
 
     ``notices`` are shown when there are reporters to show them; ``names`` is as in ``RunInfo``. ``sources``
     maps the test modules to their files. ``target`` is the name of the target that is tested, ``known`` its
-    known failures, and ``rules`` what the configuration says of tests.
+    known failures, ``accelerators`` the number of its devices (None: it has none but the CPU), and ``rules``
+    what the configuration says of tests.
     """
 
     selected: Selected
@@ -79,6 +80,7 @@ class Found:
     sources: Mapping[str, Path]
     target: str
     known: tuple[Known, ...]
+    accelerators: int | None
     rules: Mapping[str, Rule]
 
 
@@ -165,6 +167,7 @@ def _find(
         want.sources,
         zygote_owner.target or DEFAULT[0],
         zygote_owner.known_failures,
+        zygote_owner.accelerators,
         rules,
     )
 
@@ -393,7 +396,9 @@ def _setup(invocation: Invocation, found: Found, directory: Path | None) -> Setu
     return Setup(
         units={unit.id: unit for unit in found.selected.units},
         timings=found.timings,
-        capacity=capacity.capacity(invocation.jobs, invocation.environ, invocation.group_limits),
+        capacity=capacity.capacity(
+            invocation.jobs, invocation.environ, invocation.group_limits, found.accelerators
+        ),
         limits=invocation.limits,
         options=invocation.fork_options(directory),
         known=found.known,

@@ -20,6 +20,7 @@ from harness.runner import pytest_use
 from harness.runner.duplicate_ids import Loader
 from harness.runner.unit import Demand, Unit, of_id
 from harness.settings import SUPERVISED, EnvVar
+from harness.targets import accelerators
 
 # Number of ranks that share a CPU slot, because a rank spends most of its time waiting for its peers. On two
 # cores the suites finish 1.6 x sooner where two tests of four ranks run at once than where one runs at a
@@ -153,10 +154,11 @@ def unit_of(test: unittest.TestCase, module: ModuleType) -> Unit:
     except ValueError:  # unittest's stand-ins and doctests have no test method
         wants = Requirements()
     file, line = source_of(test, method)
+    ranks = ranks_of(test, wants)
     unit = of_id(
         test.id(),
         module.__name__,
-        demand=demand_of(wants, ranks_of(test, wants)),
+        demand=demand_of(wants, ranks, accelerators.taken(test, ranks)),
         slow=wants.slow,
         timeout_s=wants.timeout_s,
         supervised=is_supervised(test, method),
@@ -182,13 +184,16 @@ def ranks_of(test: unittest.TestCase, wants: Requirements) -> int:
     return size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else 1
 
 
-def demand_of(wants: Requirements, ranks: int) -> Demand:
-    """What the scheduler reserves for a test with these requirements and this number of ranks."""
+def demand_of(wants: Requirements, ranks: int, of_target: int = 0) -> Demand:
+    """What the scheduler reserves for a test with these requirements and ranks.
+
+    ``of_target`` is the number of the target's accelerators that it takes.
+    """
     slots = wants.cpu_slots if wants.cpu_slots is not None else -(-ranks // RANKS_A_SLOT)
     return Demand(
         ranks=ranks,
         cpu_slots=max(1, slots),
-        accelerators=wants.gpus(ranks),
+        accelerators=max(wants.gpus(ranks), of_target),
         memory_mb=wants.memory_mb or 0,
         exclusive=wants.exclusive,
     )

@@ -83,11 +83,13 @@ class Ready:
     """Zygote to controller: there has been a ``Loaded`` for every module of the ``Load``.
 
     ``target`` is the name of the target that is tested, and ``known`` its known failures as JSON
-    (``harness.targets.known``); "" and none where that is the default target.
+    (``harness.targets.known``); "" and none where that is the default target. ``accelerators`` is the
+    number of its devices; None where it has none but the CPU.
     """
 
     target: str = ""
     known: list[dict[str, str]] = field(default_factory=list)
+    accelerators: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

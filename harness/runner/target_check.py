@@ -35,7 +35,9 @@ def problem(environ: Mapping[str, str]) -> str:
 
 
 def ready(environ: Mapping[str, str]) -> Ready:
-    """The message with the target's name and known failures, for an environment without a ``problem``."""
+    """The message about the target, for an environment without a ``problem``."""
     if not is_plugged(environ):
         return Ready()
-    return Ready(str(current()), known.to_json(known.known_of(import_plugin(environ))))
+    target = current()
+    count = None if target.device_type == "cpu" else target.device_count()
+    return Ready(str(target), known.to_json(known.known_of(import_plugin(environ))), count)

@@ -72,6 +72,11 @@ class ZygoteOwner:
         return known.from_json(self._ready.known)
 
     @property
+    def accelerators(self) -> int | None:
+        """The number of the target's accelerators, after a ``load``; None where it has none."""
+        return self._ready.accelerators
+
+    @property
     def pid(self) -> int | None:
         """The zygote's process id; None without a zygote."""
         return self._zygote.pid if self._zygote is not None else None

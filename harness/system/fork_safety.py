@@ -14,7 +14,7 @@ import threading
 import warnings
 from typing import Any
 
-from harness.system import python_state, torch_state
+from harness.system import accelerators, python_state, torch_state
 from harness.system.posix import os_threads
 
 
@@ -26,7 +26,7 @@ def is_clean() -> bool:
     """
     if _in_pytest_test():
         return False
-    if threading.active_count() > 1 or _has_accelerator_context() or torch_state.made_here():
+    if threading.active_count() > 1 or accelerators.in_use() or torch_state.made_here():
         return False
     return fork_keeps_all_threads()
 
@@ -92,9 +92,3 @@ def _trial_fork() -> None:
         os._exit(0)
     with contextlib.suppress(ChildProcessError):  # this process ignores SIGCHLD, so the kernel reaped it
         os.waitpid(pid, 0)
-
-
-def _has_accelerator_context() -> bool:
-    torch = sys.modules.get("torch")
-    devices = [getattr(torch, name, None) for name in ("cuda", "xpu", "hpu", "mtia")] if torch else []
-    return any(d is not None and hasattr(d, "is_initialized") and d.is_initialized() for d in devices)

@@ -6,10 +6,7 @@ Each function takes the device type first. They import torch when they are calle
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import torch
+from typing import Any
 
 
 def unset(*arguments: object) -> Any:
@@ -25,7 +22,7 @@ def set_device(device_type: str, index: int) -> None:
 
 
 def synchronize(device_type: str) -> None:
-    """Returns when the current device has done all that it was given; at once on the CPU."""
+    """Returns when the current device has done all that it was given, or raises what has failed there."""
     import torch
 
     torch.get_device_module(device_type).synchronize()
@@ -38,16 +35,8 @@ def device_count(device_type: str) -> int:
     return int(torch.get_device_module(device_type).device_count())
 
 
-def generator(device_type: str, index: int) -> torch.Generator:
-    """A new generator of random numbers on the device of this index."""
-    import torch
-
-    return torch.Generator(torch.device(device_type, None if device_type == "cpu" else index))
-
-
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "set_device": set_device,
     "synchronize": synchronize,
     "device_count": device_count,
-    "generator": generator,
 }

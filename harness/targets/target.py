@@ -122,7 +122,7 @@ class Target:
     by dtype, where results are further off than ``harness.tolerances`` and the suites allow.
 
     The functions for the device are those of torch's module for it unless given: ``set_device(index)``,
-    ``synchronize()``, ``device_count()`` and ``generator(index)``, a generator on that device.
+    ``synchronize()``, which raises what has failed on the device, and ``device_count()``.
     ``UsageError`` for a target that cannot be.
     """
 
@@ -134,7 +134,6 @@ class Target:
     set_device: Callable[[int], None] = device.unset
     synchronize: Callable[[], None] = device.unset
     device_count: Callable[[], int] = device.unset
-    generator: Callable[[int], torch.Generator] = device.unset
 
     def __post_init__(self) -> None:
         if not self.backend or not self.device_type or self.backend != self.backend.lower():

@@ -64,7 +64,7 @@ class DdpPlacementTest(DdpTestCase):
 
     def gpus(self, count):
         """Return this rank's accelerators, when each rank has ``count`` for itself."""
-        return [torch.device("cuda", self.rank * count + index) for index in range(count)]
+        return [torch.device(self.device_type, self.rank * count + index) for index in range(count)]
 
     @needs(device_type="cpu")
     def test_gloo_backend_cpu_module(self):

@@ -139,7 +139,7 @@ class MismatchTest(DdpTestCase):
 
     def test_ddp_model_diff_num_params_across_ranks(self):
         self.check_refused(
-            nn.Sequential(*(nn.Linear(2, 2) for _ in range(1 + self.rank))),
+            nn.Sequential(*(nn.Linear(2, 2) for _ in range(1 + self.rank))).to(self.device),
             r"DDP expects same model across all ranks, but Rank \d has \d params",
         )
 
@@ -153,10 +153,10 @@ class MismatchTest(DdpTestCase):
             else self.timed_out("Timed out waiting 1000ms")
         )
         with self.assertRaisesRegex(RuntimeError, message):
-            self.wrap(nn.Linear(2, 2 + self.rank), process_group=group)
+            self.wrap(nn.Linear(2, 2 + self.rank).to(self.device), process_group=group)
 
     def test_module_without_gradients(self):
-        model = nn.Linear(2, 2).requires_grad_(False)
+        model = nn.Linear(2, 2).to(self.device).requires_grad_(False)
         self.check_refused(model, "doesn't have any parameter that requires a gradient")
 
     def test_parameters_of_several_dtypes(self):
@@ -206,8 +206,8 @@ class StateTest(DdpTestCase):
         self.same_parameters(plain, other)
 
     def test_a_plain_model_takes_the_state_of_the_wrapped_one(self):
-        ddp = self.wrap(Net())
-        other = Net()
+        ddp = self.wrap(Net().to(self.device))
+        other = Net().to(self.device)
         other.load_state_dict(ddp.module.state_dict())
         self.same_parameters(other, ddp)
 
@@ -244,6 +244,8 @@ class LoggingTest(DdpTestCase):
 
     def test_timings(self):
         """Times are measured from the second iteration on; they are there, and their order is time's."""
+        if self.device_type not in ("cpu", "cuda"):
+            self.skipTest("DDP has a timer for the CPU and CUDA only")
         ddp = self.wrap(Net().to(self.device))
         for _ in range(3):
             loss(ddp, self.draw(ROWS, 2)).backward()
@@ -329,7 +331,7 @@ class MixedPrecisionTest(DdpTestCase):
 
     @requires_cuda
     def test_ddp_native_mixed_precision_no_grad_as_bucket_view_no_set_grad_none(self):
-        model = Net().cuda(self.rank % torch.cuda.device_count())
+        model = Net().to(self.device)
         plain = copy.deepcopy(model)
         ddp = self.wrap(model, mixed_precision=self.PRECISION)
         rows = self.draw(ROWS * self.world_size, 2)

@@ -1,6 +1,7 @@
 """``SyncBatchNorm`` in DDP: statistics of all ranks' rows, also when some ranks have no rows.
 
-On the CPU it runs on the reference kernels of ``cpu_batch_norm``; what goes between ranks is torch's own.
+On devices that torch has no kernels of it for, as the CPU, it runs on the reference kernels of
+``batch_norm_kernels``; what goes between ranks is torch's own.
 """
 
 from __future__ import annotations
@@ -15,11 +16,18 @@ import torch
 from torch import nn
 
 from harness import load_tests, run_tests  # noqa: F401  (unittest calls load_tests)
-from suites.c10d.cpu_batch_norm import sync_batch_norm_on_cpu
+from harness.targets import needs
+from suites.c10d.batch_norm_kernels import sync_batch_norm_on
 from suites.c10d.ddp_base import DdpTestCase
 
 #: Statistics are added up in another order, and variances come from their inverse roots.
 NORMALIZED = {"rtol": 1e-4, "atol": 1e-4}
+
+
+def has_kernels(device_type):
+    """Return whether torch, or the maker of the device, has kernels of synchronized statistics for it."""
+    key = torch._C._dispatch_key_for_device(device_type)
+    return torch._C._dispatch_has_kernel_for_dispatch_key("aten::batch_norm_stats", key)
 
 
 def batch_norm_only():
@@ -35,8 +43,8 @@ class SyncBatchNormTest(DdpTestCase):
 
     def setUpRank(self):
         super().setUpRank()
-        if self.device_type == "cpu":
-            self.enterContext(sync_batch_norm_on_cpu())
+        if not has_kernels(self.device_type):
+            self.enterContext(sync_batch_norm_on(self.device_type))
 
     def enterContext(self, context):
         """unittest's, which has it from Python 3.11 on."""
@@ -124,6 +132,7 @@ class SyncBatchNormTest(DdpTestCase):
             self.assertEqual(wrapped.grad * self.world_size, parameter.grad, **NORMALIZED)
 
 
+@needs(device_type="cpu")
 class SyncBatchNormOnCpuTest(DdpTestCase):
     """``SyncBatchNorm`` as torch ships it."""
 

@@ -297,8 +297,8 @@ class PythonGroup(dist.ProcessGroup):  # type: ignore[misc]  # torch gives its c
 
 
 def _bytes(tensor: Tensor) -> Tensor:
-    """What a tensor holds, as one row of bytes; a view where it is contiguous."""
-    return tensor.detach().resolve_conj().contiguous().reshape(-1).view(torch.uint8)
+    """What a tensor holds, as one row of bytes of the CPU; a view where it is there and contiguous."""
+    return tensor.detach().cpu().resolve_conj().contiguous().reshape(-1).view(torch.uint8)
 
 
 def _cut(tensor: Tensor, parts: int) -> list[Tensor]:
@@ -308,12 +308,12 @@ def _cut(tensor: Tensor, parts: int) -> list[Tensor]:
     return list(tensor.split(tensor.shape[0] // parts)) if tensor.shape[0] else [tensor] * parts
 
 
-def register(name: str, kind: type[PythonGroup] = PythonGroup) -> None:
-    """Makes a backend of this name known to torch, on the CPU, whose groups are of this class."""
+def register(name: str, kind: type[PythonGroup] = PythonGroup, device_type: str = "cpu") -> None:
+    """Makes a backend of this name known to torch, for a device type, whose groups are of this class."""
 
     def create(store: dist.Store, rank: int, size: int, timeout: timedelta) -> PythonGroup:
         group = kind(name, store, rank, size, timeout)
         group.connect()
         return group
 
-    dist.Backend.register_backend(name, create, devices=["cpu"])
+    dist.Backend.register_backend(name, create, devices=[device_type])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import unittest
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 from harness.cases import defaults
 from harness.requirements import MachineFacts
+from harness.system import accelerators as used_accelerators
 from harness.targets import Target
 
 
@@ -68,10 +70,36 @@ class TargetTest(unittest.TestCase):
             with self.subTest(count), self.target("xpu", count):
                 self.assertEqual(defaults.accelerator(), ("xpu", count))
                 self.assertEqual(defaults.rank_per_accelerator(), ranks)
-                self.assertEqual(defaults.device_type_for(2), "xpu" if count > 1 else "cpu")
+                self.assertEqual(defaults.device_type_for(2), "xpu")
                 self.assertEqual([defaults.backend_for(d) for d in ("xpu", "cpu")], ["mine", "gloo"])
                 defaults.use_device(count - 1)
                 self.assertEqual(self.used, [count - 1])
+
+    def test_await_devices(self) -> None:
+        """The target waits for its device, torch's module for any other, and nobody where none is used."""
+        waited: list[str] = []
+
+        def module(kind: str) -> Any:
+            return SimpleNamespace(synchronize=lambda: waited.append(kind))
+
+        def of_target() -> None:
+            waited.append("the target's")
+
+        target = Target("mine", "xpu", {}, synchronize=of_target)
+        for plugged, used, wanted in (
+            (target, (), []),
+            (target, ("xpu", "cuda"), ["the target's", "cuda"]),
+            (None, ("xpu",), ["xpu"]),
+        ):
+            waited.clear()
+            modules = {kind: module(kind) for kind in used}
+            with (
+                self.subTest(plugged=plugged, used=used),
+                mock.patch.object(defaults, "_asked_for", lambda plugged=plugged: plugged),
+                mock.patch.object(used_accelerators, "in_use", lambda modules=modules: modules),
+            ):
+                defaults.await_devices()
+                self.assertEqual(waited, wanted)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import threading
 import unittest
 from typing import Any
 
@@ -94,6 +96,19 @@ class Half(dist.ProcessGroup):  # type: ignore[misc]  # torch is not followed
         return "half"
 
 
+class Telling(Half):
+    """A group that says when its operation was called."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        super().__init__(rank, size)
+        self.called = threading.Event()
+
+    def allreduce(self, tensors: list[torch.Tensor], opts: Any) -> Any:
+        """Says that it was called."""
+        self.called.set()
+        return super().allreduce(tensors, opts)
+
+
 class Handle(dist.Work):  # type: ignore[misc]
     """A handle of what is over."""
 
@@ -129,6 +144,13 @@ class InRanksTest(DistributedTestBase):
         self.assertIsNotNone(call.ended_s)
         self.assertEqual(call.signature.reduce_op, "MAX")
         self.assertEqual(len(communicated().calls), 1)
+
+    def test_called_by_a_thread_of_torch(self) -> None:
+        """A call without a caller in Python, as in a backward on an accelerator, is recorded."""
+        group, options = Telling(0, 1), dist.AllreduceOptions()
+        _thread.start_new_thread(group.allreduce, ([torch.ones(3)], options))
+        self.assertTrue(group.called.wait(60))
+        self.assertEqual([call.signature.operation for call in communicated().calls], ["all_reduce"])
 
 
 if __name__ == "__main__":

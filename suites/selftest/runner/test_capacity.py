@@ -30,6 +30,11 @@ class MachineTest(unittest.TestCase):
         for environ, wanted in (*table, ({"CUDA_VISIBLE_DEVICES": "-1"}, 0)):
             self.assertEqual(capacity.accelerators(environ, self.directory), wanted)
 
+    def test_of_the_target(self) -> None:
+        """What the target has counted holds in place of the machine's device files, none of its own too."""
+        for found in (0, 8):
+            self.assertEqual(capacity.capacity(2, {}, of_target=found).accelerators, found)
+
 
 if __name__ == "__main__":
     unittest.main()

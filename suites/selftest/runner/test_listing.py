@@ -222,6 +222,9 @@ class PartsTest(unittest.TestCase):
                 self.assertEqual((demand.ranks, demand.cpu_slots), (ranks, slots))
         demand = listing.demand_of(Requirements(memory_mb=100, exclusive=True), 1)
         self.assertEqual((demand.memory_mb, demand.exclusive), (100, True))
+        for own, of_target, wanted in ((0, 0, 0), (0, 4, 4), (6, 4, 6)):
+            demand = listing.demand_of(Requirements(min_gpus=own), 4, of_target)
+            self.assertEqual(demand.accelerators, wanted)
 
     def test_ranks(self) -> None:
         """A required world size goes before the class's, and what is no positive integer counts as 1."""

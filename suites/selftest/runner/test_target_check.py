@@ -11,7 +11,7 @@ from unittest import mock
 
 from harness.runner import target_check
 from harness.runner.messages import Ready
-from harness.targets import Known
+from harness.targets import Known, Target
 
 NONE = {"HARNESS_BACKEND": "", "HARNESS_DEVICE": "", "HARNESS_PLUGIN": "", "BACKEND": ""}
 
@@ -57,6 +57,15 @@ class ProblemTest(unittest.TestCase):
         vars(plugin)["KNOWN"] = ("c10d.*",)
         self.assertIn("write Known(...)", self.check(environ))
         self.assertEqual(target_check.ready(NONE), Ready())
+
+    def test_accelerators(self) -> None:
+        """The devices of a target that has any are counted."""
+        target = Target("mine", "xpu", {}, device_count=lambda: 8)
+        with (
+            mock.patch.dict(os.environ, {**NONE, "HARNESS_DEVICE": "xpu"}),
+            mock.patch.object(target_check, "current", lambda: target),
+        ):
+            self.assertEqual(target_check.ready(os.environ), Ready("mine on xpu", [], 8))
 
 
 if __name__ == "__main__":

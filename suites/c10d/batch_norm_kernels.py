@@ -1,4 +1,4 @@
-"""Reference kernels that let ``SyncBatchNorm`` run on the CPU, where torch has none of the five it calls.
+"""Reference kernels for ``SyncBatchNorm`` on devices that have none of the five it calls, as the CPU.
 
 Owns their mathematics and their registration. All statistics are per channel (dimension 1); ``invstd`` is
 ``1 / sqrt(variance + eps)``, the variance being that of the whole batch (not Bessel's).
@@ -110,15 +110,16 @@ KERNELS = {
 
 
 @contextmanager
-def sync_batch_norm_on_cpu() -> Iterator[None]:
-    """Let ``SyncBatchNorm`` run on CPU tensors: register the kernels, and pass its check of the device.
+def sync_batch_norm_on(device_type: str) -> Iterator[None]:
+    """Let ``SyncBatchNorm`` run on a device: register the kernels, and pass its check of the device.
 
-    The check asks for the name of the private backend; that is "cpu" as long as this lasts.
+    The check asks for the name of the private backend; that is ``device_type`` as long as this lasts.
     """
+    key = torch._C._dispatch_key_for_device(device_type)
     with (
         torch.library._scoped_library("aten", "IMPL") as library,
-        mock.patch.object(torch._C, "_get_privateuse1_backend_name", lambda: "cpu"),
+        mock.patch.object(torch._C, "_get_privateuse1_backend_name", lambda: device_type),
     ):
         for name, kernel in KERNELS.items():
-            library.impl(name, kernel, "CPU")
+            library.impl(name, kernel, key)
         yield

@@ -1,0 +1,189 @@
+"""Tests the fake accelerator, and what runs on machines with one to eight accelerators do, by means of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import unittest
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from suites.selftest.targets import plugins
+from suites.targets.hostmem_device.library import missing
+
+PLUGIN = "suites.targets.hostmem"
+TESTS = Path(__file__).with_name("on_devices.py")
+
+
+def setUpModule() -> None:
+    """Skips all of it where the device cannot be compiled."""
+    if missing():
+        raise unittest.SkipTest(f"hostmem has to be compiled, and there is no {' and no '.join(missing())}")
+
+
+class DeviceTest(unittest.TestCase):
+    """The device by itself, in a new process."""
+
+    def run_code(self, code: str, **environ: str) -> str:
+        """What such code prints after the device is there."""
+        with tempfile.TemporaryDirectory() as directory:
+            done = plugins.run(
+                Path(directory), "-c", f"import torch\nimport {PLUGIN}\n{code}", environ={**environ}
+            )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.strip()
+
+    def test_import_uses_no_device(self) -> None:
+        """The import leaves nothing behind that a fork would lose."""
+        code = (
+            "from harness.system import fork_safety\n"
+            "print(fork_safety.is_clean(), torch.hostmem.device_count(), torch.accelerator.is_available())\n"
+            "torch.ones(1, device='hostmem')\n"
+            "print(fork_safety.is_clean())"
+        )
+        self.assertEqual(self.run_code(code, HOSTMEM_DEVICES="3"), "True 3 True\nFalse")
+
+    def test_operators(self) -> None:
+        """A step of training, views and resized storages are on the device, and as on the CPU."""
+        code = """
+import copy
+torch.manual_seed(0)
+plain = torch.nn.Sequential(
+    torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.Flatten(), torch.nn.Linear(32, 4)
+)
+inputs = torch.randn(2, 1, 6, 6)
+made = []
+for device in ("cpu", "hostmem:1"):
+    model = copy.deepcopy(plain).to(device)
+    optimizer = torch.optim.Adam(model.parameters())
+    loss = model(inputs.to(device)).square().sum()
+    loss.backward()
+    optimizer.step()
+    made.append([loss, *model.parameters()])
+    assert all(each.device == torch.device(device) for each in made[-1]), device
+for one, other in zip(*made, strict=True):
+    torch.testing.assert_close(other.cpu(), one)
+held = torch.arange(6.0, device="hostmem:1").view(2, 3)
+held.t()[1].mul_(10)
+assert held.tolist() == [[0, 10, 2], [3, 40, 5]], held
+assert held.unfold(1, 2, 1).device == held.device
+storage = held.untyped_storage()
+storage.resize_(0)
+assert torch.hostmem.memory_allocated(0) == 0
+storage.resize_(24)
+assert storage.device == held.device and storage.nbytes() == 24
+print("as on the CPU")
+"""
+        self.assertEqual(self.run_code(code), "as on the CPU")
+
+    def test_refusals(self) -> None:
+        """A device that is not there, and one in the fork of a process that has used one, are errors."""
+        code = """
+import os
+def told(body):
+    try:
+        body()
+    except RuntimeError as error:
+        print(str(error).splitlines()[0], flush=True)
+told(lambda: torch.ones(1, device="hostmem:2"))
+torch.ones(1, device="hostmem:1")
+if os.fork() == 0:
+    told(lambda: torch.ones(1, device="hostmem:1"))
+    os._exit(0)
+os.wait()
+"""
+        told = self.run_code(code, HOSTMEM_DEVICES="2").splitlines()
+        self.assertEqual(told[0], "there is no device hostmem:2: there are 2")
+        self.assertIn("hostmem was used before this process was forked", told[1])
+        self.assertEqual(len(told), 2)
+
+    def test_late_errors(self) -> None:
+        """An error is raised by what waits for its stream, once, and by nothing before."""
+        code = """
+side = torch.Stream("hostmem:0")
+with side:
+    torch.hostmem.fail_later("late")
+torch.ones(1, device="hostmem").item()
+try:
+    torch.hostmem.synchronize()
+except RuntimeError as error:
+    print(str(error).splitlines()[0])
+torch.hostmem.synchronize()
+"""
+        self.assertEqual(self.run_code(code), "hostmem: late")
+
+
+class DevicesTest(unittest.TestCase):
+    """Runs on machines with so many accelerators."""
+
+    def results(self, devices: int, *arguments: str) -> Mapping[str, Mapping[str, Any]]:
+        """What a run says of each test of ``on_devices``, by class and method."""
+        with tempfile.TemporaryDirectory() as directory:
+            done = plugins.run(
+                Path(directory),
+                *(str(plugins.TREE / "run_tests.py"), str(TESTS), "--plugin", PLUGIN),
+                *("--report-dir", str(Path(directory, "run")), "--jobs", "4", *arguments),
+                environ={"HOSTMEM_DEVICES": str(devices)},
+            )
+            lines = self.lines(Path(directory, "run", "results.jsonl"), done)
+        tests = (each for each in map(json.loads, lines) if each["kind"] == "test")
+        return {each["id"].partition(f"{TESTS.stem}.")[2]: each for each in tests}
+
+    def lines(self, results: Path, done: subprocess.CompletedProcess[str]) -> list[str]:
+        """The lines of a results file, which a run that did not begin has not written."""
+        self.assertTrue(results.exists(), done.stderr + done.stdout)
+        return results.read_text(encoding="utf-8").splitlines()
+
+    def test_counts(self) -> None:
+        """Ranks have a device each; a test that has more ranks than there are devices says so."""
+        for devices in (1, 2, 4, 8):
+            results = self.results(devices, "-k", "TwoTest", "-k", "FourTest", "-k", "EightTest")
+            for test, ranks in ((test, {"T": 2, "F": 4, "E": 8}[test[0]]) for test in results):
+                with self.subTest(devices=devices, test=test):
+                    found = results[test]
+                    if ranks <= devices:
+                        self.assertEqual(found["status"], "passed", found)
+                        continue
+                    self.assertEqual(found["status"], "skipped")
+                    self.assertEqual(
+                        found["reason"],
+                        f"needs {ranks} accelerators, one a rank: "
+                        f"the target hostmem_gloo on hostmem has {devices}",
+                    )
+
+    def test_counted_by_the_test(self) -> None:
+        """``skip_if_lt_x_gpu`` counts the target's devices."""
+        for devices, statuses in ((1, ["skipped"] * 2), (2, ["skipped", "passed"]), (8, ["passed"] * 2)):
+            results = self.results(devices, "-k", "CountedTest")
+            with self.subTest(devices=devices):
+                self.assertEqual([results[test]["status"] for test in sorted(results)], statuses)
+
+    def test_late_errors(self) -> None:
+        """What a test has left on a device fails that test, not the next one."""
+        results = self.results(2, "-k", "LateTest")
+        late, after = (results[test] for test in sorted(results))
+        self.assertEqual((late["status"], after["status"]), ("error", "passed"))
+        self.assertIn("hostmem: an index is out of bounds", json.dumps(late))
+
+    def test_used_before(self) -> None:
+        """Ranks of a process that has used a device are new processes."""
+        results = self.results(2, "-k", "UsedBeforeTest")
+        self.assertEqual([each["status"] for each in results.values()], ["passed"])
+
+    def test_packed(self) -> None:
+        """No more tests run at once than there are devices for, though there are processors for all."""
+        for devices, fit in ((2, 1), (8, 3)):
+            spans = [
+                (each["started_at"], each["started_at"] + each["duration_s"])
+                for each in self.results(devices, "-k", "TakenTest").values()
+            ]
+            most = max(sum(begun <= start < end for begun, end in spans) for start, _ in spans)
+            with self.subTest(devices=devices):
+                self.assertEqual(len(spans), 3)
+                self.assertLessEqual(most, fit)
+
+
+if __name__ == "__main__":
+    unittest.main()
