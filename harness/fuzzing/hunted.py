@@ -32,6 +32,7 @@ FUZZERS: dict[str, str] = {
     "compile": "harness.fuzzing.compiled:CompiledFunctions",
     "inductor": "harness.fuzzing.compiled:InductorFunctions",
     "collectives": "harness.fuzzing.collectives:CollectivePrograms",
+    "dtensor": "harness.fuzzing.dtensors.hunted:DTensorPrograms",
 }
 
 

@@ -22,6 +22,8 @@ _SAYS_SO = re.compile(r"INTERNAL ASSERT|report a bug|InternalTorchDynamoError|(?
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _PATH = re.compile(r"(?:/[\w.+-]+){2,}")
+# What torch's hook for exceptions puts before each line in a process that has a process group.
+_OF_RANK = re.compile(r"(?m)^\[rank\d+\]: ?")
 _FRAME = re.compile(r'(?m)^\s+File "(.*?)", line')
 
 
@@ -98,6 +100,7 @@ def of_script(exit_code: int | None, errors: str) -> Failure | None:
         return Failure(Kind.HANGS, plain(Status.TIMED_OUT.value))
     if exit_code < 0:
         return Failure(Kind.DIES, f"signal {-exit_code}")
+    errors = _OF_RANK.sub("", errors)
     killed = re.search(r"terminated with signal (\w+)", errors)
     if killed:
         return Failure(Kind.DIES, killed[1])

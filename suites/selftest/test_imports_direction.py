@@ -113,7 +113,7 @@ TABLE = (
         "fuzzing",
         ("fuzzing",),
         (
-            *(*LOW, "test case", "requirements", "targets", "ranks.modes", "cases"),
+            *(*LOW, "test case", "requirements", "targets", "ranks.modes", "ranks.local", "cases"),
             *("communication.reference", "communication.element_types"),
         ),
     ),

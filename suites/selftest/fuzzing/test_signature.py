@@ -71,6 +71,7 @@ class OfScriptTest(unittest.TestCase):
             (-11, "", Failure(Kind.DIES, "signal 11")),
             (3, "nothing", Failure(Kind.DIES, "exit code 3")),
             (1, f"{OURS}AssertionError: values 3\nof b\n", Failure(Kind.WRONG, "values #")),
+            (1, f"[rank0]: {OURS}[rank0]: AssertionError: values 3\n", Failure(Kind.WRONG, "values #")),
             (1, f"{OURS}AssertionError\n", Failure(Kind.WRONG, "")),
             (1, f"{TORCHS}ValueError: b\n\n{OURS}KeyError: c\n", Failure(Kind.REFUSED, "KeyError: c")),
             (1, f"{OURS}E: process 1 terminated with signal SIGSEGV", Failure(Kind.DIES, "SIGSEGV")),

@@ -1,0 +1,85 @@
+"""Runs a DTensor program and compares every value and gradient with plain tensors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.distributed.tensor import DTensor
+
+from harness.fuzzing.dtensors import checks
+from harness.fuzzing.dtensors.plain import function_of, inputs_of, outcome, placements_of, quiet
+from harness.fuzzing.dtensors.program import DTensorProgram
+from harness.fuzzing.dtensors.ranks import Ranks
+from harness.fuzzing.hunted import Rejected
+
+#: What DTensor says where it does not support something.
+REFUSED = re.compile(
+    "sharding strategy|not supported|not implemented|redistribute the|requires redistribution"
+    "|without redistribution",
+    re.IGNORECASE,
+)
+
+
+def differences(program: DTensorProgram, ranks: Ranks) -> list[str]:
+    """Texts that say how DTensors differ from plain tensors, each with the kind in its first line.
+
+    Raises what DTensor raises; ``is_refusal`` tells whether that only says what is not supported.
+    """
+    with ranks.plain():
+        expected, gradients = outcome(program)
+    with quiet():
+        values, inputs = _run(program, ranks)
+        # Everything is compared before anything is said: the other ranks take part in all of it.
+        found = [_compared(*each, ranks) for each in zip(program.names, values, expected, strict=True)]
+        if program.backward:
+            names = [f"{name}.grad" for name in program.names[: len(inputs)]]
+            own = [each.grad for each in inputs]
+            found += [_compared(*each, ranks) for each in zip(names, own, gradients, strict=True)]
+    return [each for each in found if each]
+
+
+def failure(program: DTensorProgram, ranks: Ranks) -> Exception | None:
+    """How a program fails: an AssertionError for the first difference, or what DTensor raises.
+
+    None where it does not, and ``Rejected`` where DTensor says that it does not support something.
+    """
+    try:
+        found = differences(program, ranks)
+    except Exception as error:  # noqa: BLE001  (whatever DTensor raises is what is looked for)
+        return Rejected(str(error)) if is_refusal(error) else error
+    return AssertionError(found[0]) if found else None
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether an error says that DTensor does not support something."""
+    return isinstance(error, NotImplementedError) or REFUSED.search(str(error)) is not None
+
+
+def _run(program: DTensorProgram, ranks: Ranks) -> tuple[Sequence[Any], Sequence[DTensor]]:
+    """All values on DTensors, and the inputs, which have gradients after a backward."""
+    mesh = ranks.mesh(program.mesh)
+    with ranks.plain():
+        wholes = inputs_of(program.inputs)
+    inputs = [
+        ranks.placed(whole, mesh, placements_of(each.placements))
+        for whole, each in zip(wholes, program.inputs, strict=True)
+    ]
+    values = function_of(program, lambda value, placements: value.redistribute(mesh, placements))(*inputs)
+    if program.backward and (loss := checks.loss_of(values)) is not None:
+        loss.backward()
+    return values, inputs
+
+
+def _compared(name: str, got: Any, right: torch.Tensor | None, ranks: Ranks) -> str:
+    text = checks.misfit(name, got, right)
+    if text or got is None or right is None:
+        return text
+    wholes, parts = ranks.held(got.detach().full_tensor()), ranks.held(got.detach().to_local())
+    with ranks.plain():
+        texts = (
+            checks.difference(name, wholes[rank], parts[rank], right.detach(), rank, got) for rank in wholes
+        )
+        return next(filter(None, texts), "")

@@ -1,0 +1,68 @@
+"""``DTensorPrograms``: random DTensor programs as a fuzzer of the hunt."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from harness.fuzzing.dtensors.draw import drawn
+from harness.fuzzing.dtensors.execute import failure
+from harness.fuzzing.dtensors.program import DTensorProgram, from_json, to_json
+from harness.fuzzing.dtensors.ranks import OneRank
+from harness.fuzzing.dtensors.shrink import simpler
+from harness.fuzzing.dtensors.source import source_of
+from harness.fuzzing.hunted import Hunted, Place
+
+#: How many ranks programs have. Those of one seed have the same number, so that their ranks are kept.
+WORLD_SIZES = (2, 3, 4, 4, 6)
+
+
+class DTensorPrograms(Hunted[DTensorProgram]):
+    """Programs of operators on DTensors, against plain tensors."""
+
+    name = "dtensor"
+    timeout_s = 30.0
+
+    def __init__(self) -> None:
+        self._ranks: OneRank | None = None
+
+    def drawn(self, seed: int) -> Iterator[DTensorProgram]:
+        """Programs without end for a number of ranks that the seed decides."""
+        choice = random.Random(seed)
+        world_size = choice.choice(WORLD_SIZES)
+        return (drawn(choice.getrandbits(48), world_size) for _ in itertools.count())
+
+    def world_size(self, program: DTensorProgram) -> int:
+        """The ranks of the mesh."""
+        return program.world_size
+
+    def run(self, program: DTensorProgram, place: Place) -> None:
+        """Runs a program in one rank; what DTensor says not to support is rejected."""
+        if self._ranks is None:
+            self._ranks = OneRank(place.rank)
+        error = failure(program, self._ranks)
+        if error is not None:
+            raise error
+
+    def script(self, program: DTensorProgram) -> str:
+        """The program as a script in plain torch."""
+        return source_of(program)
+
+    def simpler(self, program: DTensorProgram) -> Iterator[DTensorProgram]:
+        """Programs with a statement less, on a smaller mesh, or with plainer inputs."""
+        return simpler(program)
+
+    def structure(self, program: DTensorProgram) -> str:
+        """The operators in their order, and whether there is a backward."""
+        names = [each.template or "redistribute" for each in program.statements]
+        return "; ".join([*names, *(["backward"] if program.backward else [])])
+
+    def to_json(self, program: DTensorProgram) -> dict[str, Any]:
+        """A program as values of JSON."""
+        return to_json(program)
+
+    def from_json(self, value: Any) -> DTensorProgram:
+        """The program that ``to_json`` wrote."""
+        return from_json(value)

@@ -1,0 +1,27 @@
+"""logsumexp of a 0-dimensional tensor fails a check.
+
+kind: refused
+expected: The number itself, as of a plain tensor.
+happens: RuntimeError: Expected reduce_dims to not be None.
+fails: refused: RuntimeError: Expected reduce_dims to not be None
+since: 2.13
+reach: public API
+fuzzer: dtensor
+upstream: none found
+who: Whoever reduces in general code.
+seen: ^dtensor: .*Expected reduce_dims to not be None
+"""
+
+import tempfile
+
+import torch
+import torch.distributed as dist
+from torch.distributed.tensor import Replicate, distribute_tensor, init_device_mesh
+
+with tempfile.TemporaryDirectory() as directory:
+    store = dist.FileStore(f"{directory}/store", 1)
+    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+    mesh = init_device_mesh("cpu", (1,))
+    x = distribute_tensor(torch.tensor(2.0), mesh, [Replicate()])
+    assert torch.logsumexp(x, -1).full_tensor() == 2, "logsumexp"
+    dist.destroy_process_group()

@@ -1,0 +1,83 @@
+"""Tests that running a program notices what DTensor gets wrong, by faults in operators, and nothing else."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+from torch.distributed.tensor import DTensor
+
+from harness.fuzzing.dtensors.execute import differences, failure, is_refusal
+from harness.fuzzing.dtensors.program import DTensorProgram, Input, Statement
+from harness.fuzzing.dtensors.ranks import played
+from harness.fuzzing.hunted import Rejected
+
+UNEVEN = Input((5, 3), ("Shard(0)", "Shard(1)"), grad=True)
+SUMMED = Input((5, 3), ("Partial()", "Replicate()"))
+REDISTRIBUTE = DTensor.redistribute
+SCALAR = Input((), ("Replicate()", "Replicate()"))
+PROGRAM = DTensorProgram(
+    (2, 2),
+    (UNEVEN, SUMMED),
+    (
+        Statement("{0} + {1}", (0, 1)),
+        Statement("", (2,), ("Shard(1)", "Replicate()")),
+        Statement("{0} * 2", (3,)),
+    ),
+    backward=True,
+)
+
+
+def found(program: DTensorProgram) -> list[str]:
+    """The differences of a program on four ranks that one process plays."""
+    with played(program.world_size) as ranks:
+        return differences(program, ranks)
+
+
+def failed(program: DTensorProgram) -> Exception | None:
+    """How a program fails on as many ranks."""
+    with played(program.world_size) as ranks:
+        return failure(program, ranks)
+
+
+class ExecuteTest(unittest.TestCase):
+    def test_right(self) -> None:
+        self.assertEqual(found(PROGRAM), [])
+
+    def test_wrong_values(self) -> None:
+        """A redistribution that changes numbers is seen."""
+        self.check(lambda moved: moved * 2, "^value of v3 differs")
+
+    def test_wrong_gradients(self) -> None:
+        """A redistribution that cuts gradients off is seen although all numbers are right."""
+        self.check(lambda moved: moved.detach(), "requires_grad of v3 differs")
+
+    def check(self, fault: Callable[[DTensor], DTensor], text: str) -> None:
+        """Fails unless the first difference is ``text`` where the program's redistribution has a fault."""
+
+        def redistribute(tensor: DTensor, *where: Any, **how: Any) -> DTensor:
+            moved = REDISTRIBUTE(tensor, *where, **how)
+            return fault(moved) if where else moved  # full_tensor() gives its placements by name
+
+        with mock.patch.object(DTensor, "redistribute", redistribute):
+            differing = found(PROGRAM)
+        self.assertRegex(differing[0], text)
+
+    def test_errors_are_raised(self) -> None:
+        """An error of DTensor's comes out of the run; one that says what is not supported is a refusal."""
+        unsupported = DTensorProgram((2, 2), (UNEVEN,), (Statement("{0}.unfold(0, 2, 1)", (0,)),))
+        with self.assertRaises(NotImplementedError) as caught:
+            found(unsupported)
+        self.assertTrue(is_refusal(caught.exception))
+        self.assertIsInstance(failed(unsupported), Rejected)
+        flat = DTensorProgram((2, 2), (SCALAR,), (Statement("torch.logsumexp({0}, -1)", (0,)),))
+        self.assertIsInstance(failed(flat), RuntimeError, "a check that fails (2.13)")
+        self.assertIsNone(failed(PROGRAM))
+        self.assertTrue(is_refusal(RuntimeError("Please redistribute the tensor before this operation.")))
+        self.assertFalse(is_refusal(RuntimeError("integer modulo by zero")))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,39 @@
+"""Tests that the script of a DTensor program stands alone, runs, and fails where a tensor is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import unittest
+
+from harness.fuzzing.dtensors.program import DTensorProgram, Input, Statement
+from harness.fuzzing.dtensors.source import source_of
+
+PROGRAM = DTensorProgram(
+    (2,),
+    (Input((3,), ("Shard(0)",), grad=True), Input((3,), ("Partial()",))),
+    (Statement("{0} * {1}", (0, 1)), Statement("", (2,), ("Replicate()",))),
+    backward=True,
+)
+#: What a script does wrong where it redistributes.
+FAULT = "value.redistribute(placements=placements)"
+
+
+def ended(script: str) -> subprocess.CompletedProcess[str]:
+    """The end of a script in an interpreter of its own."""
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+
+class SourceTest(unittest.TestCase):
+    def test_script(self) -> None:
+        """It passes as it is; with a fault in the redistribution it fails and says where."""
+        script = source_of(PROGRAM)
+        self.assertNotIn("harness", script)
+        right, wrong = ended(script), ended(script.replace(FAULT, f"{FAULT} * 2"))
+        self.assertEqual(right.returncode, 0, right.stderr)
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("AssertionError: value of v3 differs", wrong.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

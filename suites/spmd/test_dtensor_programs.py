@@ -1,0 +1,96 @@
+"""Random programs of DTensors do what they do on plain tensors, but for what is in the book.
+
+One process plays four ranks. What torch is known to get wrong is an entry of ``suites/bugs``, which knows its
+failures again; only what is not in the book fails a test. ``HARNESS_EXAMPLES=10000`` looks for more.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a script: its own directory is no place to import from
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from harness import (  # noqa: F401  (unittest calls load_tests)
+    LocalDTensorContinuousTestBase,
+    environment,
+    load_tests,
+    run_tests,
+)
+from harness.examples import wanted
+from harness.fuzzing.dtensors.draw import drawn
+from harness.fuzzing.dtensors.execute import failure
+from harness.fuzzing.dtensors.hunted import DTensorPrograms
+from harness.fuzzing.dtensors.ranks import PlayedRanks
+from harness.fuzzing.dtensors.shrink import simpler
+from harness.fuzzing.hunted import Rejected
+from harness.fuzzing.signature import Signature, of_exception
+from suites.bugs.book import known
+
+RANKS = 4
+#: Programs of each test, which take a tenth of a second or more each.
+EXAMPLES = 15
+#: How many simpler programs are tried before what is found counts as the smallest.
+ATTEMPTS = 60
+#: Of the programs, the part that DTensor has to run rightly to the end.
+MOST = 0.5
+
+
+class DTensorProgramsTest(LocalDTensorContinuousTestBase):
+    """Programs by what they may have."""
+
+    world_size = RANKS
+
+    def check(self, **kinds):
+        """Fail for a program that fails and is not in the book, and where too few are right."""
+        ranks, right, count = PlayedRanks(RANKS), 0, wanted(EXAMPLES)
+        asked = environment.settings().examples is not None
+        seeds = random.SystemRandom() if asked else random.Random(str(kinds))
+        for _ in range(count):
+            with ranks.plain():
+                program = drawn(seeds.getrandbits(48), RANKS, **kinds)
+            error = failure(program, ranks)
+            right += error is None
+            if error is not None and not isinstance(error, Rejected) and not self.is_known(program, error):
+                self.check_shrunk(program, error, ranks)
+        self.assertGreater(right, MOST * count)
+
+    def is_known(self, program, error):
+        return known(self.signature(program, error)) is not None
+
+    def signature(self, program, error):
+        fuzzer = DTensorPrograms()
+        return str(Signature(fuzzer.name, of_exception(error), fuzzer.structure(program)))
+
+    def check_shrunk(self, program, error, ranks):
+        """Fail unless the smallest program found that fails like this one is in the book."""
+        program, error = self.shrunk(program, error, ranks)
+        if not self.is_known(program, error):
+            script = DTensorPrograms().script(program)
+            raise AssertionError(f"not in the book: {self.signature(program, error)}\n{program}\n\n{script}")
+
+    def shrunk(self, program, error, ranks):
+        """The smallest program found that fails with the same type of error, and its error."""
+        left = ATTEMPTS
+        candidates = simpler(program)
+        while left and (candidate := next(candidates, None)) is not None:
+            if candidate.world_size == RANKS:
+                left -= 1
+                found = failure(candidate, ranks)
+                if type(found) is type(error):
+                    program, error, candidates = candidate, found, simpler(candidate)
+        return program, error
+
+    def test_without_writes(self):
+        """Operators, views, redistributions and backwards on shards and replicas."""
+        self.check(in_place=False, partial=False)
+
+    def test_everything(self):
+        """Writes, partial tensors and lists of tensors too."""
+        self.check()
+
+
+if __name__ == "__main__":
+    run_tests()
