@@ -42,6 +42,10 @@ from tools.hunting.worker import Task, releases_of, run
 
 # A seed of a shard is its base, and this times its number beside the other shards'.
 SEEDS = 1 << 20
+# Characters of an error of the hunt's own that are told, and seconds before the next seed: what is wrong with
+# the machine, a full disk say, is so for the next one, too.
+TOLD = 500
+BROKEN_S = 5.0
 # Seconds after the end in which the programs that run may finish.
 ENDING_S = 300.0
 
@@ -111,13 +115,24 @@ def _run(
                         task = Task(fuzzer, seed, until_s, directory, pythons, _seen(directory))
                         running[pool.submit(run, task)] = (fuzzer, seed)
                     for future in wait(running, ENDING_S, FIRST_COMPLETED).done:
-                        _show(future.result(), directory)
-                        del running[future]
+                        _ended(future, *running.pop(future), directory)
                 for future in wait(running, ENDING_S).done:
-                    _show(future.result(), directory)
+                    _ended(future, *running.pop(future), directory)
                 return
             except BrokenProcessPool:
                 print(f"a process of the hunt died, with one of {sorted(running.values())}", flush=True)
+
+
+def _ended(future: Future[Batch], fuzzer: str, seed: int, directory: Path) -> None:
+    """Shows a seed that has ended. What broke in it costs this seed, but for the end of its process."""
+    error = future.exception()
+    if isinstance(error, BrokenProcessPool):
+        raise error
+    if error is None:
+        _show(future.result(), directory)
+    else:
+        print(f"{fuzzer} {seed} broke: {type(error).__name__}: {str(error)[-TOLD:]}", flush=True)
+        time.sleep(BROKEN_S)
 
 
 def _seen(directory: Path) -> Counter[Failure]:

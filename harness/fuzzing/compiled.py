@@ -78,7 +78,7 @@ ARGUMENTS = (
     *("{0}.expand(2, *{0}.shape)", "{0}[..., ::2]", "{0}.unsqueeze(0)", "{0}.clone()"),
 )
 SHAPES = ("(4,)", "(2, 2)", "(2, 3)", "(3,)", "(1, 3)", "()", "(0,)", "(1,)", "(2, 1, 2)", "(3, 3)")
-DTYPES = (*["torch.float64"] * 6, "torch.float32", "torch.complex128", "torch.int64")
+DTYPES = (*["torch.float32"] * 6, "torch.float64", "torch.complex64", "torch.int64")
 # The most statements of a function.
 STATEMENTS = 6
 # Functions that a seed stands for.

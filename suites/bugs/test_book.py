@@ -1,4 +1,4 @@
-"""Every bug of the book is seen in the known way: its script runs in a fresh process, and fails as it says.
+"""Every bug of the book is seen in the known way: its script runs in a new process, and fails as it says.
 
 A test that fails because the script passes says that torch is mended: give the entry ``before:``, the release
 that is right, and what leaves the bug out elsewhere goes. In a release that is right the script has to pass.
@@ -20,9 +20,10 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     parametrize,
     run_tests,
 )
-from harness.fuzzing.fresh_process import START_S, run_file
+from harness.fuzzing.fresh_process import START_S
 from harness.requirements import timeout
 from suites.bugs.book import entries
+from suites.bugs.scripts import failure_of
 
 # Seconds for a script beside the start of its process. One that is known to hang takes all of them.
 LIMIT_S = 10.0
@@ -37,7 +38,7 @@ class BookTest(TestCase):
     def test_fails_as_known(self, name):
         (entry,) = (each for each in entries() if each.name == name)
         hangs = entry.kind.value == "hangs"
-        failure, said = run_file(entry.path, LIMIT_S if hangs else 3 * START_S)
+        failure, said = failure_of(entry, LIMIT_S if hangs else 2 * START_S)
         if not entry.is_here():
             self.assertIsNone(failure, f"this release was right, and is not:\n{said}")
             return

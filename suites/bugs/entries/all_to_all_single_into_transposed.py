@@ -8,7 +8,7 @@ fails: silently wrong: rows
 since: 2.11
 reach: public API
 fuzzer: c10d.test_collective_layouts and probes
-upstream: none found
+upstream: pytorch/pytorch#192920 has scatter, broadcast and reduce
 who: Whoever exchanges into a transposed buffer, as for expert or sequence parallelism.
 """
 

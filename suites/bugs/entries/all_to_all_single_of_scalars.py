@@ -5,6 +5,7 @@ expected: An error: one element cannot be split among two ranks. For a tensor of
 happens: Nothing is refused. Rank 0 gets 0, and rank 1 gets whatever is in memory behind the tensor.
 fails: silently wrong: a scalar
 since: 2.11
+before: 2.14
 reach: public API
 fuzzer: probes of collectives
 upstream: none found

@@ -9,7 +9,7 @@ reach: internal entry: aot_function with keep_inference_input_mutations=True
 fuzzer: aot.test_view_programs
 upstream: none found
 who: Whoever builds a compiler on aot_function that keeps writes in the graph.
-seen: ^(aot|views): silently wrong: (argument|input) #.*shape.*keep_inference_input_mutations=True
+seen: ^(aot|views): silently wrong: (argument|input) #.*(shape|stride).*input_mutations=True
 """
 
 import torch

@@ -8,7 +8,7 @@ fails: refused: BackendCompilerFailed.*as_strided_scatter.*out of bounds
 since: 2.11
 reach: public API
 fuzzer: compile
-upstream: none found
+upstream: pytorch/pytorch#98483
 who: Whoever fills the diagonal of a block of a matrix in a compiled function.
 seen: as_strided_scatter: .* are out of bounds
 seen: fill_diagonal_.*out of bounds

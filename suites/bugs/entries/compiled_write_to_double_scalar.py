@@ -10,7 +10,8 @@ since: 2.11
 reach: public API
 fuzzer: compile
 upstream: none found
-who: Whoever keeps a running loss, a step or a scale as a 0-dimensional double and compiles its update.
+who: Whoever keeps a running loss, a counter or a scale as a 0-dimensional double, as an argument, a buffer
+  or a global, and compiles its update; so does a compiled step of Adam on such a parameter.
 seen: silently wrong: (argument|output) #: (values|gradient).*y[0-9]: [(][)] float64
 """
 

@@ -8,7 +8,7 @@ fails: refused: BackendCompilerFailed.*Cannot set version_counter for inference 
 since: 2.11
 reach: public API
 fuzzer: compile
-upstream: none found
+upstream: pytorch/pytorch#180823
 who: Whoever updates a buffer or a cache under inference_mode within a compiled function.
 seen: Cannot set version_counter for inference tensor
 """

@@ -8,7 +8,7 @@ fails: silently wrong: the matrix
 since: 2.11
 reach: public API
 fuzzer: c10d.test_collective_layouts and probes
-upstream: none found
+upstream: pytorch/pytorch#192920 has scatter, broadcast and reduce
 who: Whoever reduces and scatters a list of slices or transposes on gloo.
 """
 

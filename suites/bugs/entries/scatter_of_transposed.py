@@ -7,7 +7,7 @@ fails: silently wrong: the matrix
 since: 2.11
 reach: public API
 fuzzer: c10d.test_collective_layouts and probes
-upstream: none found
+upstream: pytorch/pytorch#24836, pytorch/pytorch#192920
 who: Whoever scatters slices or transposes of a weight on gloo.
 """
 

@@ -9,7 +9,7 @@ fails: process dies: SIG|silently wrong: rank # among # was waited for
 since: 2.11
 reach: public API
 fuzzer: probes of collectives
-upstream: none found
+upstream: none found; pytorch/pytorch#83912 is of a rank that sends to itself
 who: Whoever computes the peer of a pipeline stage wrongly: the last stage hangs in place of an error.
 """
 

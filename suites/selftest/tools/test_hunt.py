@@ -8,7 +8,10 @@ import io
 import itertools
 import tempfile
 import unittest
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from unittest import mock
 
 from tools import hunt
 from tools.hunting import journal, page
@@ -60,6 +63,17 @@ class CommandTest(unittest.TestCase):
             self.assertEqual(hunt.main(["--report", name]), 0)
             self.assertEqual({path.name for path in Path(name).iterdir()}, {page.HTML, page.MARKDOWN})
         self.assertIn(page.HTML, said.getvalue())
+
+    def test_a_seed_that_breaks_costs_itself(self) -> None:
+        future: Future[Batch] = Future()
+        future.set_exception(RuntimeError("no directory"))
+        with mock.patch.object(hunt, "BROKEN_S", 0), contextlib.redirect_stdout(io.StringIO()) as said:
+            hunt._ended(future, "aot", 3, Path())
+        self.assertIn("aot 3 broke: RuntimeError: no directory", said.getvalue())
+        died: Future[Batch] = Future()
+        died.set_exception(BrokenProcessPool())
+        with self.assertRaises(BrokenProcessPool):
+            hunt._ended(died, "aot", 3, Path())
 
     def test_no_time_is_no_find(self) -> None:
         with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as said:

@@ -1,0 +1,26 @@
+"""A write and a change of sizes of one argument fail at the call, when writes are kept in the graph.
+
+kind: refused
+expected: The argument is 2, 2, 2 with the shape (1, 3), as in eager and when writes are not kept.
+happens: 'expand: the requested shape has too few dimensions!': the argument of the new sizes is copied into
+  the one of the old.
+fails: refused: RuntimeError: expand: the requested shape has too few dimensions
+since: 2.11
+reach: internal entry: aot_function with keep_inference_input_mutations=True
+fuzzer: aot.test_view_programs
+upstream: none found
+who: Whoever builds a compiler on aot_function that keeps writes in the graph.
+seen: expand: the requested shape has too few dimensions
+"""
+
+import torch
+from functorch.compile import aot_function, nop
+
+
+def f(a):
+    a.mul_(2)
+    a.unsqueeze_(0)
+    return a * 1
+
+
+aot_function(f, nop, keep_inference_input_mutations=True)(torch.ones(3))

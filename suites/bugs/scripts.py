@@ -1,0 +1,63 @@
+"""Runs the script of an entry in a process that is new, but for the modules that it has imported."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import unittest
+import warnings
+from typing import Any
+from unittest import mock
+
+from harness import MultiProcessTestCase
+from harness.fuzzing.signature import Failure, of_outcome, of_script
+from harness.settings import EnvVar
+from suites.bugs.book import Entry, entries
+
+__unittest = True  # unittest leaves this module's frames out of a failure's traceback
+
+# What many scripts import, and what takes longest.
+IMPORTED = ("torch.distributed", "torch._dynamo", "torch._inductor.compile_fx", "functorch.compile")
+
+
+class ScriptOfEntry(MultiProcessTestCase):
+    """A test for each entry, which executes its script as ``__main__`` in a fresh rank."""
+
+    rank_modes = ("fresh",)
+
+    @property
+    def world_size(self) -> int:
+        """One: a script starts its own ranks."""
+        return 1
+
+    def _imports_of_ranks(self) -> list[str]:
+        return [*super()._imports_of_ranks(), *IMPORTED]
+
+
+def _test_of(entry: Entry) -> Any:
+    def test(self: ScriptOfEntry) -> None:
+        runpy.run_path(str(entry.path), run_name="__main__")
+
+    return test
+
+
+for _entry in entries():
+    setattr(ScriptOfEntry, f"test_{_entry.name}", _test_of(_entry))
+
+
+def failure_of(entry: Entry, limit_s: float) -> tuple[Failure | None, str]:
+    """How the script fails, if it does, and what was said; it hangs if it takes more than ``limit_s``."""
+    test, result = ScriptOfEntry(f"test_{entry.name}"), unittest.TestResult()
+    # The script's ranks are no ranks of the harness, which would wait for their calls.
+    variables = {EnvVar.TIMEOUT: f"{limit_s:g}", EnvVar.COMM_CHECK: "off"}
+    with mock.patch.dict(os.environ, variables), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        test.run(result)
+    said = "\n".join(text for _, text in (*result.errors, *result.failures))
+    outcome = test._harness_outcome
+    if outcome is None:
+        raise RuntimeError(f"the script did not begin:\n{said}")
+    (rank,) = outcome.ranks
+    if rank.error is None:
+        return of_outcome(outcome), said
+    return of_script(1, rank.error.traceback), said
