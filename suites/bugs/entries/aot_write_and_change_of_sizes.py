@@ -1,7 +1,8 @@
 """A write and a change of sizes of one argument fail at the call, when writes are kept in the graph.
 
 kind: refused
-expected: The argument is 2, 2, 2 with the shape (1, 3), as in eager and when writes are not kept.
+expected: A write under no_grad: the argument is 2, 2, 2 with the shape (1, 3), as in eager and when writes
+  are not kept.
 happens: 'expand: the requested shape has too few dimensions!': the argument of the new sizes is copied into
   the one of the old.
 fails: refused: RuntimeError: expand: the requested shape has too few dimensions
@@ -18,9 +19,12 @@ from functorch.compile import aot_function, nop
 
 
 def f(a):
-    a.mul_(2)
+    with torch.no_grad():
+        a.mul_(2)
     a.unsqueeze_(0)
-    return a * 1
+    with torch.no_grad():
+        return a + a
 
 
-aot_function(f, nop, keep_inference_input_mutations=True)(torch.ones(3))
+x = torch.ones(3, requires_grad=True)
+aot_function(f, nop, nop, keep_inference_input_mutations=True)(x * 1)

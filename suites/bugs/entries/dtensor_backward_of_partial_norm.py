@@ -3,7 +3,7 @@ r"""The backward of norm of a Partial tensor fails.
 kind: refused
 expected: The gradient: norm() itself has gathered the tensor.
 happens: "aten.masked_fill_: in-place operations that require placement changes are not supported", which
-    the user did not call.
+  the user did not call.
 fails: refused: RuntimeError: aten.masked_fill_.Scalar: in-place operations
 since: 2.13
 reach: public API

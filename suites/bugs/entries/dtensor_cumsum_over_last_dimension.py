@@ -2,7 +2,7 @@ r"""cumsum over dimension -1 sums in each shard alone, where that dimension is s
 
 kind: silently wrong
 expected: The sums go over all elements, as cumsum over the same dimension by its positive number gives
-    them.
+  them.
 happens: Each rank sums its shard: the strategy compares -1 with the sharded dimension.
 fails: silently wrong: cumsum
 since: 2.13

@@ -3,7 +3,7 @@ r"""fill_ of a Partial tensor writes the number to each rank's part.
 kind: silently wrong
 expected: All elements are 3, as in a plain tensor.
 happens: They are 3 times the number of ranks: each part is 3, and the parts are added. The same goes for
-    the result of sum().
+  the result of sum().
 fails: silently wrong: fill_
 since: 2.13
 reach: public API

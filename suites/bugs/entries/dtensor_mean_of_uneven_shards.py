@@ -3,7 +3,7 @@ r"""mse_loss of a tensor with uneven shards is the mean of the ranks' means.
 kind: silently wrong
 expected: The loss is 2.0, the mean over all elements, as mean() has it; at the least an error.
 happens: It is 2.5: each rank's mean counts as much, however many elements it has; NaN where a rank has
-    none.
+  none.
 fails: silently wrong: mse_loss
 since: 2.13
 reach: public API

@@ -3,7 +3,7 @@ r"""unflatten of a dimension that two mesh dimensions shard fails.
 kind: refused
 expected: The tensor of shape (2, 2), or an error that says what to do.
 happens: RuntimeError: shape '[1, 2]' is invalid for input of size 1: only one of the mesh dimensions was
-    reckoned with.
+  reckoned with.
 fails: refused: RuntimeError: shape '\[#, #\]' is invalid for input of size #
 since: 2.13
 reach: public API
