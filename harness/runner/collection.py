@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.record import TestRecord
-from harness.runner import controller_records, discovery, selection
+from harness.runner import controller_records, discovery, expression, selection
 from harness.runner.discovery import Cache, ModuleTests
 from harness.runner.messages import Loaded
 from harness.runner.module_names import file_of_module
@@ -79,6 +79,8 @@ def wanted(
     selection.check_patterns("--exclude", options.exclude, everything)
     base = known if targets else discovery.standard(known)
     modules = selection.modules_to_load(base, targets, options.include, options.exclude)
+    limit = expression.any_of(options.expression)
+    modules = tuple(module for module in modules if limit is None or limit.may_take(module))
     if ids is not None:
         candidates = tuple(dict.fromkeys([*modules, *known])) if not targets else modules
         modules = _modules_of(ids, candidates)
@@ -197,13 +199,17 @@ def choose(
     options: argparse.Namespace,
     slow: bool,
     owed: Callable[[str], bool] = lambda test_id: True,
+    failed: Callable[[], Collection[str]] = tuple,
 ) -> Selected:
     """The tests that the options select from those that were found, before sharding.
+
+    ``failed`` gives the ids of those that failed in the last run, where an expression asks for them.
 
     An id of ``want.ids`` that was not found is reported as gone only if ``owed`` returns True for it, which
     means that the test still has to run.
     """
     units = discovery.merge_units(found.values())
+    takes = _takes(options, failed)
     gone: tuple[str, ...] = ()
     if want.ids is not None:
         by_id = {unit.id: unit for unit in units}
@@ -212,12 +218,12 @@ def choose(
         gone = tuple(i for i in missing if not instead[i])
         picked = selection.Selection(tuple(by_id[i] for i in want.ids if i in by_id))
         if options.resume is None:
-            picked = _select(picked.units, (), options, slow=True)
-        others = _select([u for i in missing for u in instead[i]], want.targets, options, slow)
+            picked = _select(picked.units, (), options, takes, slow=True)
+        others = _select([u for i in missing for u in instead[i]], want.targets, options, takes, slow=slow)
         units = tuple({unit.id: unit for unit in (*picked.units, *others.units)}.values())
         picked = selection.Selection(units, others.slow)
     else:
-        picked = _select(units, want.targets, options, slow)
+        picked = _select(units, want.targets, options, takes, slow=slow)
     return Selected(
         picked.units, tuple(ready_records(picked.units, found, want.sources)), picked.slow, gone=gone
     )
@@ -241,8 +247,22 @@ def _in_place_of(test_id: str, found: Mapping[str, ModuleTests]) -> list[Unit]:
     return [unit for unit in units if stood_in or unit.stands_in]
 
 
+def _takes(options: argparse.Namespace, failed: Callable[[], Collection[str]]) -> Callable[[Unit], bool]:
+    """What the expressions say of a test. They count once: a run that goes on has the tests that it had."""
+    limit = expression.any_of(options.expression) if options.resume is None else None
+    if limit is None:
+        return lambda unit: True
+    ids = frozenset(failed() if limit.reads_last else ())
+    return lambda unit: limit.takes(unit, ids)
+
+
 def _select(
-    units: Sequence[Unit], targets: Sequence[selection.Target], options: argparse.Namespace, slow: bool
+    units: Sequence[Unit],
+    targets: Sequence[selection.Target],
+    options: argparse.Namespace,
+    takes: Callable[[Unit], bool],
+    *,
+    slow: bool,
 ) -> selection.Selection:
     return selection.select(
         units,
@@ -251,6 +271,7 @@ def _select(
         include=options.include,
         exclude=options.exclude,
         slow=slow,
+        takes=takes,
     )
 
 

@@ -30,7 +30,7 @@ from harness.runner.collection import Selected
 from harness.runner.default_tests import default_names
 from harness.runner.exit_codes import ExitCode
 from harness.runner.interrupts import Interrupts
-from harness.runner.invocation import Invocation, resolve
+from harness.runner.invocation import Invocation, failed_last, resolve
 from harness.runner.journal import Journal
 from harness.runner.plan import Plan
 from harness.runner.reporters import Reporters, build
@@ -131,7 +131,14 @@ def _find(
     cache = discovery.Cache(invocation.state.cache, key)
     modules = collection.discover(want, cache, zygote_owner, notices.append, cached=options.list)
     plan = Plan(invocation.ids or (), invocation.policy, _taken(invocation))
-    selected = collection.choose(want, modules, options, invocation.settings.slow, plan.owes)
+    selected = collection.choose(
+        want,
+        modules,
+        options,
+        invocation.settings.slow,
+        plan.owes,
+        lambda: failed_last(invocation.environ, "-E 'failed(last)'"),
+    )
     if selected.gone:
         more = ", ..." if len(selected.gone) > 1 else ""
         number = count(len(selected.gone), "test")
@@ -174,7 +181,14 @@ def _find(
 
 def _everything(options: argparse.Namespace) -> bool:
     """Whether the run is of all tests that there are, so that what is said of none of them is outdated."""
-    parts = (options.names, options.keywords, options.include, options.exclude, options.shard)
+    parts = (
+        options.names,
+        options.keywords,
+        options.expression,
+        options.include,
+        options.exclude,
+        options.shard,
+    )
     return not any(parts) and not options.last_failed and options.resume is None
 
 

@@ -226,7 +226,7 @@ def resolve(options: argparse.Namespace, argv: Sequence[str], environ: Mapping[s
         _go_to(Path(before.cwd))
         ids, cut, selection = before.tests, before.shard, before.selection
     elif options.last_failed:
-        last = _last({**configuration.variables, **own})
+        last = _last({**configuration.variables, **own}, "--last-failed")
         before, ids = last.info, _failed(last)
         _check_possible(before.options)
         chosen = {**_kept(before.options, [*CONDITIONS, "names", "suites"]), **chosen}
@@ -335,10 +335,15 @@ def same_run(info: RunInfo, argv: Sequence[str], shard: Shard | None) -> bool:
     return words[0] == words[1] and info.shard == number
 
 
-def _last(environ: Mapping[str, str]) -> EarlierRun:
+def failed_last(environ: Mapping[str, str], asker: str) -> tuple[str, ...]:
+    """The ids of the tests that failed in the last run. UsageError, which names ``asker``, without one."""
+    return _failed(_last(environ, asker))
+
+
+def _last(environ: Mapping[str, str], asker: str) -> EarlierRun:
     directory = run_directory.state(environ, _working_directory()).latest()
     if directory is None:
-        raise UsageError("--last-failed: no earlier run is known here")
+        raise UsageError(f"{asker}: no earlier run is known here")
     return journal.read(directory)
 
 

@@ -16,6 +16,7 @@ from harness.configuration.similar import perhaps
 from harness.errors import UsageError
 from harness.runner import bazel
 from harness.runner.exit_codes import MEANINGS
+from harness.runner.expression import any_of
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP, STATUS_FILE
 from harness.settings import (
     LARGEST_SEED,
@@ -163,6 +164,7 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--json goes with --list; results are always in results.jsonl")
     if options.until_fail and options.reruns:
         raise UsageError("--until-fail and --reruns exclude each other: a rerun would hide the failure")
+    any_of(options.expression)
     if options.resume is not None and options.names and (options.resume or options.report_dir is None):
         raise UsageError(
             "--resume goes on with what that run selected: give no names (a directory: --resume=DIR), "
@@ -202,6 +204,9 @@ def _selection(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("-k", dest="keywords", metavar="PATTERN", action="append", default=[],
         help="only tests whose id contains PATTERN, or matches it if it has a *; repeatable")  # fmt: skip
+    add("-E", "--expression", metavar="EXPRESSION", action="append", default=[],
+        help="only tests for which it holds: 'suite(c10d) & ranks(>=4) & !slow | failed(last)' "
+        "(docs/running.rst); repeatable")  # fmt: skip
     add("--include", metavar="PATTERN", action="append", default=[],
         help="only modules or tests that match this shell pattern (c10d); repeatable")  # fmt: skip
     add("--exclude", metavar="PATTERN", action="append", default=[],

@@ -12,7 +12,7 @@ unittest, or one of ``--include``/``--exclude``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -243,12 +243,14 @@ def select(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     slow: bool = False,
+    takes: Callable[[Unit], bool] = lambda unit: True,
 ) -> Selection:
     """The units to run, in their order, each id once.
 
     A unit is selected if it belongs to a target, matches one of ``keywords``, is covered by one of
-    ``include``, each of which counts only where it is not empty, and is covered by none of ``exclude``. As in
-    unittest, the stand-in for a module that does not import is selected wherever one of its tests could be.
+    ``include``, each of which counts only where it is not empty, is covered by none of ``exclude``, and if
+    ``takes`` says so. As in unittest, the stand-in for a module that does not import is selected wherever one
+    of its tests could be.
     Slow units are left out without ``slow``. UsageError for a target that stands for no test of a module that
     did import.
     """
@@ -263,6 +265,7 @@ def select(
         for unit in units
         if (not targets or any(target.takes(unit) for target in targets))
         and _agrees(unit, keywords, include, exclude)
+        and takes(unit)
     )
     quick = tuple(unit for unit in taken if slow or not unit.slow)
     return Selection(quick, len(taken) - len(quick))

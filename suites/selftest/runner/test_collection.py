@@ -208,6 +208,23 @@ class WantedTest(unittest.TestCase):
         want = wanted(parse(["c/test_a.b.py"]), self.root, self.root, None)
         self.assertEqual(want.modules, ("test_a.b",))
 
+    def test_by_an_expression(self) -> None:
+        """Modules that an expression rules out are not imported, and of the others it takes some tests."""
+        modules = wanted(parse(["-E", "suite(test_known)"]), self.root, self.root, None).modules
+        self.assertEqual(modules, ("suites.test_known",))
+        self.assertEqual(wanted(parse(["-E", "suite(c10d)"]), self.root, self.root, None).modules, ())
+        found = {"m": module("m", "T.test_a", "T.test_b", "T.test_slow")}
+        for text, ids in (
+            ("failed(last)", ["m.T.test_b"]),
+            ("!failed(last)", ["m.T.test_a"]),
+            ("slow | test(test_a)", ["m.T.test_a"]),
+        ):
+            with self.subTest(text):
+                options = parse(["-E", text])
+                chosen = choose(Wanted((), ("m",)), found, options, False, failed=lambda: ["m.T.test_b"])
+                self.assertEqual([unit.id for unit in chosen.units], ids)
+        self.assertEqual(chosen.slow, 1)
+
     def test_of_the_suites_alone(self) -> None:
         """With ``--suites`` a name or path is one of the suites, though the like is in this directory."""
         own = runs.new_directory(self)
@@ -218,7 +235,7 @@ class WantedTest(unittest.TestCase):
                 want = wanted(parse(["--suites", name]), self.root, own, None)
                 self.assertEqual(want.modules, ("suites.test_known",))
         path = "test_known/test_own.py"
-        self.assertEqual(wanted(parse([path]), self.root, own, None).modules, ("test_known.test_own",))
+        self.assertEqual(wanted(parse([path]), self.root, own, None).modules, ("test_own",))
         with self.assertRaises(UsageError):
             wanted(parse(["--suites", path]), self.root, own, None)
 
