@@ -4,7 +4,7 @@ kind: silently wrong
 expected: backward raises that a variable needed for gradient computation was modified in place, as after
   all_gather_into_tensor or x.mul_(2); or the gradient is right.
 happens: all_reduce changes the tensor without a new version, and backward computes with the sums of all
-  ranks.
+  ranks. broadcast and recv do the same.
 fails: silently wrong: the gradient
 since: 2.11
 reach: public API

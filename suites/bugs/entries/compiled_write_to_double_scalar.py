@@ -7,6 +7,7 @@ happens: The argument stays 2, and what follows the write computes with 2, too: 
   with aot_eager and inductor; a view of a larger tensor is concerned, too.
 fails: silently wrong: argument
 since: 2.11
+before: 2.14
 reach: public API
 fuzzer: compile
 upstream: none found

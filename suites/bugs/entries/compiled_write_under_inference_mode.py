@@ -4,7 +4,7 @@ kind: refused
 expected: The function is compiled: eager runs it, and the argument is no inference tensor.
 happens: 'Cannot set version_counter for inference tensor': while tracing, the copies of the argument are
   made under inference_mode.
-fails: refused: BackendCompilerFailed.*Cannot set version_counter for inference tensor
+fails: refused: BackendCompilerFailed.*(Cannot set version_counter for inference tensor|weakref at)
 since: 2.11
 reach: public API
 fuzzer: compile
