@@ -68,7 +68,8 @@ class Found:
     ``notices`` are shown when there are reporters to show them; ``names`` is as in ``RunInfo``. ``sources``
     maps the test modules to their files. ``target`` is the name of the target that is tested, ``known`` its
     known failures, ``accelerators`` the number of its devices (None: it has none but the CPU), and ``rules``
-    what the configuration says of tests.
+    what the configuration says of tests. ``there`` has the ids of all tests of the modules that were
+    imported, selected or not.
     """
 
     selected: Selected
@@ -82,6 +83,7 @@ class Found:
     known: tuple[Known, ...]
     accelerators: int | None
     rules: Mapping[str, Rule]
+    there: Mapping[str, frozenset[str]]
 
 
 def _execute(invocation: Invocation, interrupts: Interrupts) -> int:
@@ -176,6 +178,7 @@ def _find(
         zygote_owner.known_failures,
         zygote_owner.accelerators,
         rules,
+        {name: frozenset(unit.id for unit in each.units) for name, each in modules.items() if each.units},
     )
 
 
@@ -314,7 +317,7 @@ def _drive(
         reporters.finish(summary)
         if record_keeper is not None:
             record_keeper.end(summary.exit_code, time.time(), summary.messages)
-        timings_file.keep(invocation.state.timings, session.records)
+        timings_file.keep(invocation.state.timings, session.records, found.there)
     return _exit_code(invocation, session, summary, reporters, broken)
 
 

@@ -27,7 +27,7 @@ import contextlib
 import json
 import os
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -185,6 +185,20 @@ def pruned(timings: Timings, ids: Iterable[str]) -> Timings:
     )
 
 
+def without_gone(timings: Timings, there: Mapping[str, Collection[str]]) -> Timings:
+    """The timings without tests that are gone; ``there`` has the ids of all tests of some modules.
+
+    Entries of other modules stay, and so do those of fixtures.
+    """
+    ids = {test_id for each in there.values() for test_id in each}
+    tests = {
+        test_id: seconds
+        for test_id, seconds in timings.tests.items()
+        if test_id in ids or not any(name in there for name in _around(test_id))
+    }
+    return Timings(tests, timings.fixtures)
+
+
 def default_path() -> Path:
     """``timings.json`` of the suites; it need not exist."""
     return suites_root() / "suites" / "timings.json"
@@ -254,16 +268,20 @@ def dumps(timings: Timings) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def keep(path: Path, records: Iterable[TestRecord]) -> None:
+def keep(
+    path: Path, records: Iterable[TestRecord], there: Mapping[str, Collection[str]] | None = None
+) -> None:
     """Merges the times of a run into the kept ones, for the order of the next run on this machine.
 
+    ``there`` has the ids of all tests of modules that the run has imported: what is kept of others in them is
+    of tests that are gone.
     A file that cannot be read begins anew. One that cannot be written stays as it is, and so it does where a
     record has a number that is none of seconds: the next run estimates.
     """
     with contextlib.suppress(OSError, ValueError):
         run = pooled(of_record(record) for record in records)
         if run.tests:
-            save(merge(load(path)[0], [run]), path)
+            save(without_gone(merge(load(path)[0], [run]), there or {}), path)
 
 
 def save(timings: Timings, path: Path) -> None:

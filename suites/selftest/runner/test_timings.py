@@ -138,6 +138,17 @@ class KeepTest(unittest.TestCase):
             self.assertEqual(timings.load(path)[0].tests, {"m.T.a": 2.0})
             timings.keep(Path(directory, "missing", "x"), [TestRecord("m.T.a", Status.PASSED)])
 
+    def test_gone(self) -> None:
+        """What is kept of tests that a module has no more is dropped; other modules' entries stay."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory, "timings.json")
+            kept = ("m.T.a", "m.T.b", "m.test_p[x.y]", "m.test_p[z]", "m.sub.T.a", "other.T.a", "mm.T.a")
+            timings.keep(path, [TestRecord(test_id, Status.PASSED, duration_s=1.0) for test_id in kept])
+            there = {"m": frozenset({"m.T.a", "m.test_p[x.y]"}), "m.sub": frozenset({"m.sub.T.a"})}
+            timings.keep(path, [TestRecord("m.T.a", Status.PASSED, duration_s=1.0)], there)
+            left = sorted(timings.load(path)[0].tests)
+        self.assertEqual(left, ["m.T.a", "m.sub.T.a", "m.test_p[x.y]", "mm.T.a", "other.T.a"])
+
 
 class FileTest(unittest.TestCase):
     def setUp(self) -> None:
