@@ -7,6 +7,7 @@ A rank is decisive if all others could go on as soon as it did.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,6 +46,10 @@ def absence(calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collection
     """
     found = [*_absences(calls, waiting, left)]
     if len({each.odd for each in found}) > 1:
+        order = {id(each): _order(each, calls, waiting) for each in found}
+        found = [each for each in found if order[id(each)] is not _Order.AS_OTHERS] or found
+        found = [each for each in found if order[id(each)] is _Order.AGAINST_OTHERS] or found
+    if len({each.odd for each in found}) > 1:
         least = min(each.doubt for each in found)
         found = [each for each in found if each.doubt == least]
     return found[0] if len({each.odd for each in found}) == 1 else None
@@ -64,6 +69,30 @@ def _absences(calls: CallsByRank, waiting: Mapping[int, Waiting], left: Collecti
             if _are_odd(set(ranks), len(others), suspects):
                 yield Absence(row, tuple(missing), superfluous)
                 break
+
+
+class _Order(enum.Enum):
+    """How the order of two collectives is on a missing rank: the one in which it waits, the one it misses."""
+
+    UNKNOWN = 0
+    AS_OTHERS = 1
+    AGAINST_OTHERS = 2
+
+
+def _order(found: Absence, calls: CallsByRank, waiting: Mapping[int, Waiting]) -> _Order:
+    """How the order of the missing ranks, if it is they who are odd, compares with that of other ranks."""
+    if found.superfluous or not all(rank in waiting for rank in found.missing):
+        return _Order.UNKNOWN
+    own = [row for row in rows(calls) if any(row.calls.get(r) is waiting[r].call for r in found.missing)]
+    if own and all(_is_before(row, found.row) for row in own):
+        return _Order.AS_OTHERS
+    return _Order.AGAINST_OTHERS if any(_is_before(found.row, row) for row in own) else _Order.UNKNOWN
+
+
+def _is_before(row: Row, other: Row) -> bool:
+    """Whether a rank that takes part in two collectives began the one before the other."""
+    both = row.calls.keys() & other.calls.keys()
+    return any(row.calls[rank].started_s < other.calls[rank].started_s for rank in both)
 
 
 def _are_odd(ranks: set[int], others: int, suspects: set[int]) -> bool:

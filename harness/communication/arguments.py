@@ -8,7 +8,7 @@ ranks compare.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -190,22 +190,20 @@ def _seconds(timeout: Any) -> float | None:
     return timeout.total_seconds()
 
 
-def tensors_in(given: Iterable[Any]) -> list[Any]:
+def tensors_in(given: Sequence[Any]) -> list[Any]:
     """The tensors among what a call is given, those in lists as well."""
     found: list[Any] = []
+    known = _TENSORS
     for each in given:
         kind = type(each)
         if kind is list or kind is tuple:
-            if len(each) == 1 and type(each[0]) not in _LISTS:  # the usual case
+            if len(each) == 1 and known.get(type(each[0])):  # the usual case
                 found.append(each[0])
             else:
                 found += tensors_in(each)
-        elif _is_tensor(kind):
+        elif known.get(kind) or _is_tensor(kind):
             found.append(each)
     return found
-
-
-_LISTS = frozenset({list, tuple, int})
 
 
 def _is_tensor(kind: type) -> bool:
@@ -222,29 +220,71 @@ def are_real(arguments: Arguments) -> bool:
     return not any(t.is_meta or type(t).__name__ == "FakeTensor" for t in tensors)
 
 
-def quick_key(
-    operation: str,
-) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Hashable, ...], bool]]:
+_Key = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Hashable, ...], bool]]
+
+
+def quick_key(operation: str) -> _Key:
     """A function that reads the arguments of a method no further than it needs to tell calls apart.
 
     It returns a key, which two calls have in common only if they are of the same operation and are given the
     same, and whether the caller gets a work handle that it has to wait for.
     """
-    reduces, rooted, timed = operation in REDUCING, operation in ROOTED, operation in _WITHOUT_TENSORS
-    message = operation in KINDS
-    all_reduce: Any = None
+    other = _any_key(operation)
     if operation == "all_reduce":
-        all_reduce = sys.modules["torch.distributed"].AllreduceOptions
+        return _all_reduce_key(other)
+    if operation in _OPTIONS_OF_PAIRS:
+        return _pair_key(operation, other)
+    return other
+
+
+# Operations that most often are given an output, an input and options, by the name of the latter.
+_OPTIONS_OF_PAIRS = {
+    "all_gather_into_tensor": "AllgatherOptions",
+    "reduce_scatter_tensor": "ReduceScatterOptions",
+}
+
+
+def _all_reduce_key(other: _Key) -> _Key:
+    """The key of the most frequent call, read in half the time."""
+    plain: Any = sys.modules["torch.distributed"].AllreduceOptions
 
     def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
-        if all_reduce is not None and len(args) == 2 and type(args[1]) is all_reduce and len(args[0]) == 1:
-            # The most frequent call, read in half the time.
-            ((tensor,), options) = args
-            of, number = last.given  # as in number_in, without the price of another call
-            if of is not options:
-                number = number_in(options)
-            told: Any = (operation, tensor.dtype, tensor.shape, type(tensor), number)
-            return told, options.asyncOp
+        if len(args) != 2 or type(args[1]) is not plain or len(args[0]) != 1:
+            return other(args, kwargs)
+        ((tensor,), options) = args
+        of, number = last.given  # as in number_in, without the price of another call
+        if of is not options:
+            number = number_in(options)
+        told: Any = ("all_reduce", tensor.dtype, tensor.shape, type(tensor), number)
+        return told, options.asyncOp
+
+    return key
+
+
+def _pair_key(operation: str, other: _Key) -> _Key:
+    """The key of a call with one output and one input, read in less time."""
+    plain: Any = getattr(sys.modules["torch._C._distributed_c10d"], _OPTIONS_OF_PAIRS[operation])
+    tensor: Any = sys.modules["torch"].Tensor
+    reduces = operation in REDUCING
+
+    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
+        if len(args) != 3 or type(args[2]) is not plain:
+            return other(args, kwargs)
+        output, given, options = args
+        if type(output) is not tensor or type(given) is not tensor:
+            return other(args, kwargs)
+        number = number_in(options) if reduces else 0
+        told = (operation, output.dtype, output.shape, given.dtype, given.shape, number)
+        return told, options.asyncOp
+
+    return key
+
+
+def _any_key(operation: str) -> _Key:
+    reduces, rooted, timed = operation in REDUCING, operation in ROOTED, operation in _WITHOUT_TENSORS
+    message = operation in KINDS
+
+    def key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Hashable, ...], bool]:
         found: list[Hashable] = [operation]
         own_work = message
         for given in (*args, *kwargs.values()) if kwargs else args:

@@ -155,11 +155,13 @@ class CallLog:
         """Records that the rank begins to wait for a call; ``bounded``: with a timeout of the wait's own."""
         if bounded:
             self._add_flag(token, _BOUNDED)
-        self._mark(token, _WAIT)
+        if token >= 0 and self._count - token <= ENTRIES:
+            self._times[(_FIRST + (token % ENTRIES) * _SIZE) // 8 + _WAIT] = monotonic()
+            self._changes = self._numbers[_CHANGES] = self._changes + 1
 
     def end(self, token: int) -> None:
         """Records that a call has ended."""
-        if token >= 0 and self._count - token <= ENTRIES:  # as in _mark, without the price of another call
+        if token >= 0 and self._count - token <= ENTRIES:  # else the ring has dropped it since
             self._times[(_FIRST + (token % ENTRIES) * _SIZE) // 8 + _END] = monotonic()
             self._changes = self._numbers[_CHANGES] = self._changes + 1
 
@@ -180,12 +182,6 @@ class CallLog:
             at = _at(token) + _FLAGS_AT
             (flags,) = _FLAGS.unpack_from(self._memory, at)
             _FLAGS.pack_into(self._memory, at, flags | flag)
-
-    def _mark(self, token: int, field: int) -> None:
-        """Writes the time into an entry; does nothing where the ring has dropped it since."""
-        if token >= 0 and self._count - token <= ENTRIES:
-            self._times[(_FIRST + (token % ENTRIES) * _SIZE) // 8 + field] = monotonic()
-            self._changes = self._numbers[_CHANGES] = self._changes + 1
 
 
 def _at(token: int) -> int:

@@ -61,9 +61,11 @@ def explain(states: Sequence[RankState], *, over: bool = False) -> Explanation |
     if not waiting:
         return differing
     incomplete, crossed = _incomplete(calls, by_rank, waiting), _crossed_groups(waiting)
-    one = len(decisive(waiting)) == 1
-    if one and crossed is not None and incomplete is not None and crossed.ranks != incomplete.ranks:
-        crossed = None  # one rank alone holds up all others, and a collective tells better which
+    # Where one rank alone holds up all others, a collective tells better which one is odd; so it does in a
+    # cycle over more than two groups, of which most ranks have no order in common.
+    if crossed is not None and incomplete is not None and crossed.ranks != incomplete.ranks:
+        one = len(decisive(waiting)) == 1
+        crossed = None if one or (not crossed.ranks and _groups(waiting) > 2) else crossed
     return (
         crossed
         or differing
@@ -283,6 +285,11 @@ def _crossed_groups(waiting: Mapping[int, Waiting]) -> Explanation | None:
         f"ranks call groups in different orders and wait for each other: {', '.join(parts)}",
         tuple(sorted(odd)),
     )
+
+
+def _groups(waiting: Mapping[int, Waiting]) -> int:
+    """In how many groups ranks wait for themselves by way of others."""
+    return len({waiting[rank].call.signature.group_key for rank in in_a_cycle(waiting)})
 
 
 def _elsewhere(by_rank: Mapping[int, RankState], waiting: Mapping[int, Waiting]) -> Explanation | None:

@@ -8,15 +8,17 @@ written); or two calls under way use the same memory, and one of them writes it.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.communication.arguments import Arguments
 from harness.communication.reduce_operations import name_of
 
 # Calls that are watched at a time; each keeps its tensors alive until it is waited for.
 MOST = 64
+_version_of = operator.attrgetter("_version")
 # Operations that write to the tensors which they are given as inputs.
 _WRITES_INPUTS = frozenset({"all_reduce", "all_reduce_coalesced", "reduce", "broadcast", "recv"})
 
@@ -34,58 +36,42 @@ class MemoryUse:
         return self.start < other.end and other.start < self.end and (self.writes or other.writes)
 
 
-class _Pending:
-    """A call under way; it finds out which memory it uses when another one may share that."""
+class _Pending(NamedTuple):
+    """A call under way; ``versions`` are those that its ``tensors`` had at the start."""
 
-    __slots__ = ("_arguments", "_given", "_operation", "_place", "_uses", "tensors", "versions", "work")
-
-    def __init__(
-        self,
-        operation: str,
-        place: str,
-        tensors: list[Any],
-        arguments: Callable[..., Arguments],
-        given: tuple[Any, ...],
-        work: Any,
-    ) -> None:
-        self._operation = operation
-        self._place = place
-        self._arguments = arguments
-        self._given = given
-        self._uses: tuple[MemoryUse, ...] | None = None
-        self.work = work
-        self.tensors = tensors
-        try:
-            self.versions = [t._version for t in tensors]
-        except RuntimeError:  # tensors of inference mode have none
-            self.tensors = self.versions = []
+    operation: str
+    place: str
+    arguments: Callable[..., Arguments]
+    given: tuple[Any, ...]
+    work: Any
+    tensors: Sequence[Any]
+    versions: Sequence[int]
 
     @property
     def name(self) -> str:
-        return f"{self._operation} ({self._place})" if self._place else self._operation
+        """The operation, and where it was called."""
+        return f"{self.operation} ({self.place})" if self.place else self.operation
 
     def uses(self) -> tuple[MemoryUse, ...]:
         """The memory that the call uses."""
-        if self._uses is None:
-            arguments = self._arguments(*self._given)
-            writes_inputs = self._operation in _WRITES_INPUTS
-            inputs = uses(arguments.inputs, writes=writes_inputs)
-            self._uses = (*inputs, *uses(arguments.outputs, writes=True))
-        return self._uses
+        arguments = self.arguments(*self.given)
+        inputs = uses(arguments.inputs, writes=self.operation in _WRITES_INPUTS)
+        return (*inputs, *uses(arguments.outputs, writes=True))
 
     def rewritten(self) -> bool:
-        """Whether an input was written since the start, as far as its version can tell.
+        """Whether one of the tensors that were written since the start is an input, and no mere part.
 
         All views of one storage have one version, so it says nothing of a tensor that is only a part.
         """
-        if [t._version for t in self.tensors] == self.versions:
-            return False
         changed = [t for t, before in zip(self.tensors, self.versions, strict=True) if t._version != before]
-        arguments = self._arguments(*self._given)
-        if touches_versions(self._operation, arguments):
+        arguments = self.arguments(*self.given)
+        if touches_versions(self.operation, arguments):
             return False
         inputs = {id(t) for t in arguments.inputs}
         return any(id(t) in inputs and _is_whole(t) for t in changed)
+
+
+_make: Any = tuple.__new__  # of a named tuple, in less than half the time of its constructor
 
 
 class PendingCalls:
@@ -93,16 +79,18 @@ class PendingCalls:
 
     def __init__(self) -> None:
         self.calls: dict[int, _Pending] = {}  # by id of the work handle
+        self._uses: dict[int, tuple[MemoryUse, ...]] = {}  # of those that were compared with another one
 
     def clear(self) -> None:
         """Forgets all calls."""
         self.calls.clear()
+        self._uses.clear()
 
     def began(
         self,
         operation: str,
         place: str,
-        tensors: list[Any],
+        tensors: Sequence[Any],
         arguments: Callable[..., Arguments],
         given: tuple[Any, ...],
         work: Any,
@@ -111,7 +99,11 @@ class PendingCalls:
 
         Returns a line for each call under way on whose memory it writes, or the reverse.
         """
-        call = _Pending(operation, place, tensors, arguments, given, work)
+        try:
+            versions = list(map(_version_of, tensors))
+        except RuntimeError:  # tensors of inference mode have none
+            tensors = versions = []
+        call = _make(_Pending, (operation, place, arguments, given, work, tensors, versions))
         pending = self.calls
         found = self._overlaps(call) if pending else ()
         if len(pending) < MOST:
@@ -125,21 +117,32 @@ class PendingCalls:
 
         Returns a line for each of these on whose memory it writes, or the reverse.
         """
-        return self._overlaps(_Pending(operation, place, [], arguments, given, None))
+        return self._overlaps(_Pending(operation, place, arguments, given, None, (), ()))
 
-    def _overlaps(self, call: _Pending) -> list[str]:
-        return [_overlap_text(call, other) for other in self.calls.values() if _overlap(call, other)]
+    def _overlaps(self, call: _Pending) -> Sequence[str]:
+        mine = call.uses()
+        return [_overlap_text(call, each) for each in self.calls.values() if self._overlap(mine, each)]
+
+    def _overlap(self, mine: Sequence[MemoryUse], other: _Pending) -> bool:
+        """Whether bytes are those of a call that is under way, and at least one of both writes there."""
+        theirs = self._uses.get(id(other.work))
+        if theirs is None:
+            theirs = self._uses[id(other.work)] = other.uses()
+        return any(a.collides(b) for a in mine for b in theirs) and not _is_completed(other.work)
 
     def waited(self, work: Any) -> Sequence[str]:
         """Ends the watch of a call; returns a line where one of its inputs was written meanwhile."""
         call = self.calls.pop(id(work), None)
-        if call is not None and call.rewritten():
-            return [f"a tensor of {call.name} was written before the wait for it"]
-        return ()
+        if self._uses:
+            self._uses.pop(id(work), None)
+        if call is None or list(map(_version_of, call.tensors)) == call.versions or not call.rewritten():
+            return ()
+        return [f"a tensor of {call.name} was written before the wait for it"]
 
     def forget(self, work: Any) -> None:
         """Ends the watch of a call of which the test has learnt otherwise that it is over."""
         self.calls.pop(id(work), None)
+        self._uses.pop(id(work), None)
 
 
 def touches_versions(operation: str, arguments: Arguments) -> bool:
@@ -177,9 +180,3 @@ def _strided() -> Any:
 
 def _overlap_text(call: _Pending, other: _Pending) -> str:
     return f"{call.name} uses memory of {other.name}, which is under way"
-
-
-def _overlap(one: _Pending, other: _Pending) -> bool:
-    """Whether a call uses bytes of one that is under way, and at least one of them writes there."""
-    shared = any(a.collides(b) for a in one.uses() for b in other.uses())
-    return shared and not _is_completed(other.work)

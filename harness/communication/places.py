@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -80,11 +79,26 @@ class Places:
 
 
 def know(module: ModuleType) -> None:
-    """Finds out now whose a module's functions are, before ranks are forked that would each do so."""
+    """Finds out now whose a module's functions are, before ranks are forked that would each do so.
+
+    What decorates a function of torch's that users call is as much torch's, wherever it is written.
+    """
     for function in vars(module).values():
-        if type(function) is FunctionType:  # isinstance would ask what stands in for deprecated names
-            _owner(function.__code__)
-            _owner(inspect.unwrap(function).__code__)
+        if type(function) is not FunctionType:  # isinstance would ask what stands in for deprecated names
+            continue
+        layers = _layers(function)
+        plain = layers[-1].__code__
+        if _owner(plain) == "":
+            for layer in layers[:-1]:
+                _INSIDE[id(layer.__code__)] = ("", layer.__code__)
+
+
+def _layers(function: FunctionType) -> list[FunctionType]:
+    """A function, what it decorates, what that decorates, and so on."""
+    found = [function]
+    while isinstance(inner := getattr(found[-1], "__wrapped__", None), FunctionType):
+        found.append(inner)
+    return found
 
 
 def _owner(code: CodeType) -> str | None:

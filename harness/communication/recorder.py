@@ -61,7 +61,7 @@ class Recorder:
         self._made_there: Counter[tuple[str, tuple[int, ...]]] = Counter()  # groups by line and members
         self._open: dict[int, int] = {}  # id of a work handle -> token of the log
         self.not_waited: dict[int, int] = {}  # those of them that the rank does not wait for yet
-        self._pending = PendingCalls()
+        self.pending = PendingCalls()  # whose memory is watched
         self._unseen: dict[int, int] = {}  # address of a tensor -> token of the log
         self._layouts: dict[
             tuple[int, ...], int
@@ -78,7 +78,7 @@ class Recorder:
         self._open.clear()
         self.not_waited.clear()
         self._unseen.clear()
-        self._pending.clear()
+        self.pending.clear()
         if self._log.edition != self._edition:
             self._edition = self._log.edition
             self._places.forget_texts()
@@ -231,19 +231,14 @@ class Recorder:
         ``arguments(*given)`` says which of the tensors the call reads and writes.
         """
         if not self._places.by_library:
-            found = self._pending.began(operation, self._places.last, tensors, arguments, given, work)
+            found = self.pending.began(operation, self._places.last, tensors, arguments, given, work)
             if found:
                 self._tell(Check.OVERLAP, found)
 
     def meets(self, operation: str, arguments: Callable[..., Arguments], given: tuple[Any, ...]) -> None:
         """Looks whether a call for which the rank waits at once uses memory of calls under way."""
         if not self._places.by_library:
-            self._tell(Check.OVERLAP, self._pending.meets(operation, self._places.last, arguments, given))
-
-    @property
-    def watched(self) -> bool:
-        """Whether calls are under way whose memory is watched."""
-        return bool(self._pending.calls)
+            self._tell(Check.OVERLAP, self.pending.meets(operation, self._places.last, arguments, given))
 
     def _tell(self, check: Check, lines: Iterable[str]) -> None:
         """Writes findings into the log."""
@@ -255,7 +250,7 @@ class Recorder:
 
     def learns_of(self, work: Any) -> None:
         """Records that the test knows otherwise than by a wait that a call is over, or has others wait."""
-        self._pending.forget(work)
+        self.pending.forget(work)
         self.waited(work)
 
     def waits(self, work: object, bounded: bool = False) -> None:
@@ -268,7 +263,7 @@ class Recorder:
 
     def waited(self, work: object, raised: bool = False) -> None:
         """Records that a call has ended, because a wait for its handle returned or ``raised``."""
-        if self._pending.calls and (found := self._pending.waited(work)):
+        if self.pending.calls and (found := self.pending.waited(work)):
             self._tell(Check.WRITTEN, found)
         token = self._open.pop(id(work), None)
         if token is not None:

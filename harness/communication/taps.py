@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from harness.communication.arguments import METHODS, of_method, quick_key, tensors_in
+from harness.communication.arguments import IN_PLACE, KINDS, METHODS, of_method, quick_key, tensors_in
 from harness.communication.call_log import CallLog
 from harness.communication.layout_taps import tap_layouts
 from harness.communication.operator_taps import tap_backward, tap_functional, tap_reducer
@@ -123,6 +123,9 @@ def _recorded(original: Callable[..., Any], method: str, operation: str, taps: T
     key = quick_key(operation)
     seen = taps.seen
     plain: type[Any] = sys.modules["torch.distributed"].Work
+    in_place = (
+        operation in IN_PLACE or operation in KINDS
+    )  # which are given a list of tensors, and write there
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -133,7 +136,7 @@ def _recorded(original: Callable[..., Any], method: str, operation: str, taps: T
         try:
             told, own_work = key(args, kwargs)
             token = recorder.began(self, operation, told, of_method, given, own_work)
-            if not own_work and recorder.watched:
+            if recorder.pending.calls and not own_work:
                 recorder.meets(operation, of_method, given)
             values = taps.values
             kept = values.began(token, operation, of_method(*given)) if values is not None else None
@@ -154,7 +157,9 @@ def _recorded(original: Callable[..., Any], method: str, operation: str, taps: T
         if values is not None and kept is not None:
             values.returned(kept, work)
         if own_work and type(work) is plain:  # one of Python writes to its tensors as a test would
-            recorder.watches(operation, tensors_in((*args, *kwargs.values())), of_method, given, work)
+            listed = in_place and args and type(args[0]) is list
+            tensors = args[0] if listed else tensors_in((*args, *kwargs.values()))
+            recorder.watches(operation, tensors, of_method, given, work)
         return work
 
     return uncompiled(named(call, method))

@@ -90,6 +90,28 @@ class AbsenceTest(unittest.TestCase):
         more = {r: replace(each, call=calls[r][0]) for r, each in crossed.items()}
         self.assertEqual(self.odd(calls, {**more, 4: Waiting(4, wider, (3,))}), (3,))
 
+    def test_order_as_others(self) -> None:
+        """Of two ranks that miss a collective the one is not odd that made its call in another's order."""
+        one, two, three = (
+            call(members=each, group=str(each), at=at)
+            for at, each in enumerate(((0, 2, 3), (0, 1, 2), (1, 3)))
+        )
+        done = replace(one, ended_s=one.started_s)
+        each = waiting((0, one, (3,)), (1, two, (0,)), (2, two, (0,)), (3, three, (1,)))
+        calls = {0: [one], 1: [two], 2: [done, two], 3: [three]}
+        self.assertEqual(self.odd(calls, each), (3,))
+
+    def test_order_against_others(self) -> None:
+        """Of two ranks that miss a collective the one is odd that made its call against another's order."""
+        one, two, three = (
+            call(members=each, group=str(each), at=at)
+            for at, each in enumerate(((1, 2, 3), (0, 1, 3), (0, 2)))
+        )
+        done = replace(one, ended_s=one.started_s)
+        each = waiting((0, three, (2,)), (1, two, (0,)), (2, one, (3,)), (3, two, (0,)))
+        calls = {0: [three], 1: [done, two], 2: [one], 3: [two]}
+        self.assertEqual(self.odd(calls, each), (3,))
+
     def test_as_many(self) -> None:
         """Of two sides with as many ranks none is odd."""
         calls = {0: [DONE], 1: [DONE], 2: [DONE, NEXT], 3: [DONE, NEXT]}

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import nn
 from torch._C import _distributed_c10d
 
 from harness.calls import Kind, Signature
@@ -21,6 +22,7 @@ from harness.communication.arguments import (
     of_method,
     of_operator,
     quick_key,
+    tensors_in,
 )
 from harness.communication.operator_taps import torch_operators
 from harness.communication.reduce_operations import name_of
@@ -164,6 +166,32 @@ class KeyTest(unittest.TestCase):
         self.assertTrue(key(([TWO], options(c10d.AllreduceOptions, asyncOp=True)), {})[1])
         self.assertTrue(quick_key("send")(([TWO], 1, 0), {})[1])
         self.assertNotEqual(*(quick_key("send")(([TWO], 1, tag), {})[0] for tag in (0, 1)))
+
+    def test_pairs(self) -> None:
+        """Of a call with an output and an input both count, and what it reduces with."""
+        for operation, kind, fields in (
+            ("all_gather_into_tensor", c10d.AllgatherOptions, {}),
+            ("reduce_scatter_tensor", c10d.ReduceScatterOptions, {"reduceOp": dist.ReduceOp.SUM}),
+        ):
+            key, plain = quick_key(operation), options(kind, asyncOp=False, **fields)
+            told = key((TWO, THREE, plain), {})
+            self.assertEqual(told, key((torch.zeros(2), torch.zeros(3), plain), {}))
+            self.assertFalse(told[1])
+            for other in ((THREE, THREE), (TWO, TWO), (TWO.int(), THREE), (TWO, nn.Parameter(THREE))):
+                self.assertNotEqual(told[0], key((*other, plain), {})[0])
+            self.assertNotEqual(told[0], key(([TWO], [THREE], plain), {})[0])
+            self.assertTrue(key((TWO, THREE, options(kind, asyncOp=True, **fields)), {})[1])
+        largest = options(kind, reduceOp=dist.ReduceOp.MAX, asyncOp=False)
+        self.assertNotEqual(told[0], key((TWO, THREE, largest), {})[0])
+
+    def test_tensors_in(self) -> None:
+        """The tensors among arguments, in lists of lists too."""
+        for given, found in (
+            (([TWO], 1, 0), [TWO]),
+            ((TWO, THREE, None), [TWO, THREE]),
+            (([[TWO, THREE], [TWO]], (THREE,), [1, 2]), [TWO, THREE, TWO, THREE]),
+        ):
+            self.assertEqual([*map(id, tensors_in(given))], [*map(id, found)])
 
     def test_key_of(self) -> None:
         """The key of arguments that were read."""

@@ -216,6 +216,14 @@ class ExplainTest(unittest.TestCase):
             "ranks call groups in different orders and wait for each other: rank 2 calls", found.text
         )
 
+    def test_cycle_over_three_groups(self) -> None:
+        """In a cycle over three groups the rank is blamed that alone makes a call of its group again."""
+        pairs = [call(members=each, group=str(each)) for each in ((0, 1), (1, 2))]
+        found = explain([waits(0, pairs[0]), waits(1, pairs[1]), waits(2, call(members=(0, 1, 2)))])
+        assert found is not None
+        self.assertEqual(found.ranks, (2,))
+        self.assertIn("rank 2 waits in all_reduce #1 (t.py:20 in test_x), for which nobody comes", found.text)
+
     def test_group_made_by_some(self) -> None:
         """The ranks that did not come to make a group are named."""
         self.check(

@@ -6,10 +6,11 @@ import mmap
 import sys
 import unittest
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from harness.communication.call_log import LOG_BYTES, CallLog
-from harness.communication.places import ObjectCall, Places
+from harness.communication.places import ObjectCall, Places, know
 
 C10D = "/venv/site-packages/torch/distributed/distributed_c10d.py"
 FSDP = "/venv/site-packages/torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py"
@@ -55,6 +56,20 @@ class PlacesTest(unittest.TestCase):
         self.assertFalse(self.places.by_library)  # the lambda is the user's
         self.places.find(None)
         self.assertEqual(self.places.last, "")
+
+    def test_decorated(self) -> None:
+        """What decorates a function of torch's is torch's, wherever it is; of another library it is not."""
+        for file, by_library in ((C10D, False), (FSDP, True)):
+            space: dict[str, Any] = {"inside": self.inside}
+            exec(compile("def gather():\n    return inside()\n", file, "exec"), space)
+            source = "def decorated():\n    return decorated.__wrapped__()\n"
+            exec(compile(source, f"/venv/site-packages/of_{by_library}.py", "exec"), space)
+            space["decorated"].__wrapped__ = space["gather"]
+            module = ModuleType("c10d")
+            module.gather = space["decorated"]  # type: ignore[attr-defined]  # set for the first time
+            know(module)
+            space["decorated"]()
+            self.assertEqual(self.places.by_library, by_library)
 
     def test_object_collective(self) -> None:
         """Calls of the backend that are parts of one call are told as such, and those of the next are not."""

@@ -87,6 +87,13 @@ def never_waited_for(rank: int, world_size: int) -> None:
     dist.barrier()
 
 
+@bug(2, Kind.WARNING, "all_gather_into_tensor", "never waited for | nobody waited for", "{guilty}")
+def gathering_never_waited_for(rank: int, world_size: int) -> None:
+    """Nobody waits for a call of a function that torch has decorated, maybe as deprecated."""
+    dist.all_gather_into_tensor(torch.ones(4), torch.ones(2), async_op=True)  # guilty
+    dist.barrier()
+
+
 @bug(3, Kind.WARNING, "rank 2", "broadcast", "never waited for | nobody waited for", "{guilty}")
 def never_waited_for_on_one_rank(rank: int, world_size: int) -> None:
     """Rank 2 alone does not wait for a broadcast."""
