@@ -159,7 +159,7 @@ def _explained(ranks: Sequence[RankOutcome], cause: RankOutcome) -> tuple[int, s
     if cause.status not in _WAITED:
         return blamed, f"{found.text}; {describe(cause)}"
     note = next(o.note for o in ranks if o.rank == blamed)
-    return blamed, f"{found.text} ({note})" if note else found.text
+    return blamed, f"{found.text} (rank {blamed}: {note})" if note else found.text
 
 
 def _failed_in_a_call(outcome: RankOutcome) -> bool:

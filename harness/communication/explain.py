@@ -326,6 +326,8 @@ def _store(
     nobody_left = not elsewhere and len(stores) < len(by_rank)
     unset = f"{_waits_text(stores)}, {unset_text(calls, stores[0].call, nobody_left=nobody_left)}"
     if elsewhere:
-        where = "; ".join(f"rank {s.rank} is at {s.at}" for s in elsewhere if s.at)
-        return Explanation("; ".join(filter(None, (where, unset))), tuple(s.rank for s in elsewhere))
+        where = "; ".join(
+            f"rank {s.rank} " + (f"is at {s.at}" if s.at else "gave no stack") for s in elsewhere
+        )
+        return Explanation(f"{where}; {unset}", tuple(s.rank for s in elsewhere))
     return Explanation(unset, tuple(w.rank for w in stores))

@@ -137,7 +137,7 @@ def _same(one: Call, other: Call) -> bool:
 # -- whose log
 
 _OUTSIDE = "this is no rank of a test, or a thread of one that the harness did not start"
-NOT_IN_USE = "torch.distributed was not imported when the test began: let the test's module import it"
+NOT_IN_USE = "torch.distributed is not imported"
 
 
 class _OfThread(threading.local):

@@ -66,7 +66,7 @@ TABLE = (
     Part("system", ("system",), ("values",)),
     # Of the system what a test may have replaced when it fails.
     Part("test case", TEST_CASE, (*LOW, "system.originals")),
-    Part("communication", ("communication",), LOW),
+    Part("communication", ("communication",), (*LOW, "system.after_import")),
     # As low as this, because the text of a failure is a report and is also what a test raises. Of what ranks
     # communicate it shows what belongs together.
     Part("report", ("report",), ("values", "communication.matching")),

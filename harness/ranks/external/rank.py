@@ -18,8 +18,8 @@ from time import monotonic
 from typing import Any
 
 from harness.calls import Call
-from harness.communication import call_log, taps
-from harness.communication.history import NOT_IN_USE, history_of
+from harness.communication import call_log
+from harness.communication.recording import recording
 from harness.outcomes import RankOutcome, Status, SubtestOutcome
 from harness.ranks import guard, process_groups
 from harness.ranks.direct_channel import DirectChannel
@@ -85,12 +85,11 @@ class InProcessRank:
         channel = DirectChannel(subtest_failed=self._subtest_failed, on_ready=watch.begin)
         log = _log_page.get().log
         log.clear()
-        recorded = taps.install(log)
         pid = os.getpid()
         with self._stoppable():
             watch.begin()
             self._patches.put_in_place()
-            with history_of(log if recorded else NOT_IN_USE):
+            with recording(log):
                 ending = self._ending(channel)
             told = channel.result
             self._patches.put_away(originals.restore() if told is None else told.patches)

@@ -21,8 +21,8 @@ from time import monotonic
 from typing import Any, NoReturn, TextIO
 
 from harness import compiler_state, coverage_hook
-from harness.communication import call_log, taps
-from harness.communication.history import NOT_IN_USE, history_of
+from harness.communication import call_log
+from harness.communication.recording import recording
 from harness.communication.values import ValueFile
 from harness.conformance import cells
 from harness.outcomes import EXIT_ERROR, Status
@@ -130,10 +130,9 @@ def _run(
         case = _case(request, test, channel)
         values = _values(request, assignment.rank)
         cells.install(request.cells, assignment.rank, request.world_size)
-        recorded = taps.install(log, restart=not request.keeps_group, values=values)
-        log.begin_test()
         # A pooled rank's next test starts with the original filters.
-        with history_of(log if recorded else NOT_IN_USE), warnings.catch_warnings():
+        with recording(log, restart=not request.keeps_group, values=values), warnings.catch_warnings():
+            log.begin_test()
             case._run(  # upstream's entry point, which every launched class has
                 assignment.rank, test.method, test.file_name, channel, **request.kwargs
             )

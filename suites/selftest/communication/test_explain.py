@@ -250,6 +250,16 @@ class ExplainTest(unittest.TestCase):
             0,
         )
 
+    def test_key_of_a_rank_that_goes_on(self) -> None:
+        """The rank that may still set the key is the cause, also one whose stack could not be had."""
+        for at, where in (("t.py:3 in f", "is at t.py:3 in f"), ("", "gave no stack")):
+            self.check(
+                [waits(0, waits_for_key()), RankState(1, at=at)],
+                f"rank 1 {where}; rank 0 waits in store.get('key') (t.py:20 in test_x), "
+                "for a key that nobody has set",
+                1,
+            )
+
     def test_nothing_to_say(self) -> None:
         """Ranks that wait for nobody give no line."""
         self.assertIsNone(explain([left(0), left(1)]))

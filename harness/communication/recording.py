@@ -1,0 +1,33 @@
+"""``recording``: the region of a test in which a rank's communication is recorded, and can be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from harness.communication import taps
+from harness.communication.call_log import CallLog
+from harness.communication.history import NOT_IN_USE, history_of
+from harness.system.after_import import after_import
+
+
+@contextmanager
+def recording(
+    log: CallLog, *, restart: bool = True, values: Callable[[bytes], object] | None = None
+) -> Iterator[None]:
+    """Records the calls of the rank that is this process in its log, as ``taps.install`` has it.
+
+    Where torch is not imported yet, recording begins when the test imports it.
+    """
+    with ExitStack() as region:
+
+        def begin() -> bool:
+            recorded = taps.install(log, restart=restart, values=values)
+            if recorded:
+                region.enter_context(history_of(log))
+            return recorded
+
+        if not begin():
+            region.enter_context(history_of(NOT_IN_USE))
+            region.enter_context(after_import("torch", begin))
+        yield
