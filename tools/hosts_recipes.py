@@ -44,7 +44,7 @@ RECIPES = (
     Recipe(
         "mpi",
         "mpirun",
-        "mpirun --host node1,node2 --map-by ppr:1:node -x PATH -x MASTER_ADDR=node1 \\\n"
+        "mpirun --host node1,node2 --map-by ppr:1:node --bind-to none -x PATH -x MASTER_ADDR=node1 \\\n"
         "    torch-harness --hosts mpi c10d",
     ),
     Recipe(

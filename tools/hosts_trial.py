@@ -40,7 +40,14 @@ _FAULTS = tuple(
     f"suites.selftest.faults.{name}"
     for name in ("verdicts", "ends", "exceptions", "hangs", "leftovers", "collectives", "hosts")
 )
-_TESTS = (*_FAULTS, "c10d.test_collectives", "c10d.test_point_to_point", "c10d.test_sub_groups", "fsdp")
+_TESTS = (
+    *_FAULTS,
+    *(
+        f"c10d.test_{name}"
+        for name in ("stores", "rendezvous", "process_groups", "python_backends", "point_to_point")
+    ),
+    "fsdp.test_fully_shard",
+)
 # The deadline and the grace of tests in seconds: those of hangs reach them.
 _VARIABLES = {EnvVar.TIMEOUT: "20", EnvVar.GRACE: "1"}
 # mpirun refuses to be run by root, as which alone there are namespaces.

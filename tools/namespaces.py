@@ -23,7 +23,7 @@ _AS_HOST = 'hostname "$0" && exec "$@"'
 
 
 class Namespaces:
-    """``count`` hosts; a context manager. ``addresses`` are theirs, by number from 0 on."""
+    """``count`` hosts; a context manager. ``addresses`` are theirs, ``machine`` is the machine's own."""
 
     def __init__(self, count: int) -> None:
         """UsageError where this machine cannot have them."""
@@ -32,13 +32,14 @@ class Namespaces:
         mark = os.getpid() % 250
         network = _NETWORK.format(mark)
         self.names = tuple(f"h{mark}x{number}" for number in range(count))
+        self.machine = f"{network}.1"
         self.addresses = tuple(f"{network}.{number + 2}" for number in range(count))
         self._undo = contextlib.ExitStack()
         with contextlib.ExitStack() as undo:
             bridge = f"hb{mark}"
             _ip(f"link add {bridge} type bridge")
             undo.callback(_ip, f"link del {bridge}")
-            _ip(f"addr add {network}.1/24 dev {bridge}")
+            _ip(f"addr add {self.machine}/24 dev {bridge}")
             _ip(f"link set {bridge} up")
             for name, address in zip(self.names, self.addresses, strict=True):
                 _ip(f"netns add {name}")

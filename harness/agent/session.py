@@ -85,7 +85,7 @@ class Session:
                 self._spawn.close()
 
     def _wait_s(self, look_at_s: float) -> float:
-        silent_s = time.monotonic() - self._connection.heard_s
+        silent_s = self._connection.silent_s()
         if silent_s > self._lost_after_s:
             raise HostGone("the parent says nothing any more")
         if self._launches:

@@ -44,6 +44,15 @@ class Connection:
         """The socket's descriptor, for a selector."""
         return self._sock.fileno()
 
+    def silent_s(self) -> float:
+        """Seconds since the peer last said something; 0.0 where that waits to be received.
+
+        This process may have been busy, or stopped, for longer than the peer was silent.
+        """
+        poll = select.poll()
+        poll.register(self._sock, select.POLLIN)
+        return 0.0 if poll.poll(0) else time.monotonic() - self.heard_s
+
     @property
     def own_address(self) -> str:
         """The address by which this host is reached on this connection."""

@@ -270,7 +270,7 @@ class Relay:
         self._ping_at_s = now + PING_EVERY_S
         self._forget_done()
         for link in list(self._links.values()):
-            silent_s = now - link.connection.heard_s
+            silent_s = link.connection.silent_s()
             # While its server imports a module, a host does not answer.
             busy = link.paused or any(link.host.name in each.starting for each in self._launches.values())
             if silent_s > self._lost_after_s and not busy:

@@ -9,7 +9,7 @@ from unittest import mock
 
 from harness.agent.session import Session
 from harness.errors import ProtocolError
-from harness.hosts.connection import Connection
+from harness.hosts.connection import Connection, HostGone
 from harness.hosts.messages import Begin, Data, NotBegun, Ping, Pong, Stream, Welcome
 from harness.protocol import Launch, ModuleRef, RepeatLaunch, decode, encode
 
@@ -34,6 +34,17 @@ class SessionTest(unittest.TestCase):
         answer = self.parent.receive_one(300.0)
         assert isinstance(answer, Pong)
         self.assertEqual(answer.sent_s, 4.0)
+
+    def test_busy(self) -> None:
+        """A session that was busy for longer than its parent may be silent hears first what has come."""
+        self.session._connection.heard_s -= 1000.0
+        self.parent.send(Ping(4.0))
+        self.session._wait_s(0.0)
+        self.session._hear()
+        self.assertIsInstance(self.parent.receive_one(300.0), Pong)
+        self.session._connection.heard_s -= 1000.0
+        with self.assertRaises(HostGone):
+            self.session._wait_s(0.0)
 
     def test_refusals(self) -> None:
         """A launch that is none is refused with its reason; what is no message to an agent is an error."""

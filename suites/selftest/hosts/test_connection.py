@@ -42,6 +42,15 @@ class PairTest(unittest.TestCase):
         self.assertEqual(self.receive_all(3), sent)
         self.assertEqual(self.near.waiting, 0)
 
+    def test_what_waits_is_no_silence(self) -> None:
+        """What waits to be received is no silence, however long nobody has received it."""
+        self.far.heard_s -= 1000.0
+        self.assertGreaterEqual(self.far.silent_s(), 1000.0)
+        self.near.send(Goodbye())
+        self.assertEqual(self.far.silent_s(), 0.0)
+        self.assertEqual(self.far.receive(), [Goodbye()])
+        self.assertLess(self.far.silent_s(), 1000.0)
+
     def test_flush_below(self) -> None:
         """Who waits until the peer has taken enough goes on when it has."""
         self.near.send(Data(1, 0, Stream.OUTPUT, bytes(3 << 20)))
