@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from harness.errors import UsageError
 from tools.namespaces import Namespaces
 
+# Seconds for a server to start.
+_START_S = 30.0
 _SERVER = """\
 ListenAddress {address}
 HostKey {folder}/key
@@ -57,6 +61,8 @@ class SshServers:
                 server = subprocess.Popen(namespaces.command(number, words))
                 undo.callback(server.wait)
                 undo.callback(server.terminate)
+            for address in namespaces.addresses:
+                _await(address)
             self._undo = undo.pop_all()
 
     def __enter__(self) -> SshServers:
@@ -64,3 +70,13 @@ class SshServers:
 
     def __exit__(self, *error: object) -> None:
         self._undo.close()
+
+
+def _await(address: str) -> None:
+    """Returns when the server takes connections; UsageError where it does not come."""
+    until = time.monotonic() + _START_S
+    while time.monotonic() < until:
+        with contextlib.suppress(ConnectionRefusedError), socket.create_connection((address, 22), _START_S):
+            return
+        time.sleep(0.1)
+    raise UsageError(f"no sshd at {address} within {_START_S:g} s")
