@@ -21,6 +21,9 @@ import unittest
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import torch
+import torch.distributed as dist
+
 if __package__ in (None, ""):  # started by its path: the tree is not on sys.path then
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -50,9 +53,6 @@ class OnRanks(DistributedTestBase):
 
     def test_all_reduce(self) -> None:
         """Makes a group, adds up the ranks and checks the sum."""
-        import torch
-        import torch.distributed as dist
-
         self.create_pg("cpu")
         tensor = torch.full((4,), float(self.rank + 1))
         dist.all_reduce(tensor)

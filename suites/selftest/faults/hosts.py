@@ -70,6 +70,18 @@ class Meets(DistributedTestBase):
             subprocess.Popen(["sleep", str(LONG_S)])
 
 
+class MeetsAtAFile(MultiProcessTestCase):
+    """Two ranks that insist on the file of the test."""
+
+    world_size = 2
+
+    def test_file(self) -> None:
+        """Each rank sees what the other has written."""
+        store = dist.FileStore(self.file_name, 2)
+        store.set(str(self.rank), "here")
+        self.assertEqual(store.get(str(1 - self.rank)), b"here")
+
+
 class Kept(MultiProcContinuousTest):
     """Two pooled ranks that keep their process group."""
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.hosts import key
@@ -21,11 +22,14 @@ TREE = Path(__file__).resolve().parents[3]
 ARRIVAL_S = 300.0
 
 
-def start_agent(port: int, number: int, key_file: str, *words: str) -> subprocess.Popen[bytes]:
-    """Starts the agent of host ``h<number>``, with two slots, which comes to a controller at a port."""
+def start_agent(port: int, number: int, key_file: str, within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    """Starts the agent of host ``h<number>``, with two slots, which comes to a controller at a port.
+
+    ``within`` is a command that runs the agent's own, which follows it.
+    """
     where = [f"127.0.0.1:{port}", "--name", f"h{number}", "--address", f"127.0.0.{10 + number}"]
     return subprocess.Popen(
-        [sys.executable, "-m", "harness.agent", *where, "--slots", "2", "--wait", str(ARRIVAL_S), *words],
+        [*within, sys.executable, "-m", "harness.agent", *where, "--slots", "2", "--wait", str(ARRIVAL_S)],
         cwd=TREE,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -36,10 +40,11 @@ def start_agent(port: int, number: int, key_file: str, *words: str) -> subproces
 class Loopback:
     """A run over ``count`` hosts without a controller's tests; a context manager.
 
+    ``within`` has commands within which the agents of some hosts are started, by number.
     ``environ`` are the variables by which tests of this process, or of one that it starts, use the hosts.
     """
 
-    def __init__(self, count: int = 2) -> None:
+    def __init__(self, count: int = 2, within: Mapping[int, Sequence[str]] | None = None) -> None:
         self._undo = contextlib.ExitStack()
         with contextlib.ExitStack() as undo:
             directory = undo.enter_context(tempfile.TemporaryDirectory(prefix="loopback-", dir="/tmp"))
@@ -48,7 +53,9 @@ class Loopback:
             self.key = key.make_file(path)
             self.registry = AgentRegistry("127.0.0.1", 0, self.key, versions(TREE), self.said.append)
             undo.callback(self.registry.close, done=True)
-            self.agents = [start_agent(self.registry.port, n, path) for n in range(count)]
+            self.agents = [
+                start_agent(self.registry.port, n, path, (within or {}).get(n, ())) for n in range(count)
+            ]
             for agent in self.agents:
                 undo.callback(_end, agent)
             self.hosts = self.registry.wait_for(count, ARRIVAL_S)
