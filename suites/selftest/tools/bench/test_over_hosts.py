@@ -8,7 +8,7 @@ from tools.bench.over_hosts import table
 
 
 class TableTest(unittest.TestCase):
-    """``table``."""
+    """What ``table`` makes of seconds."""
 
     def test_medians(self) -> None:
         """Each cell has the median of its values and its ratio to one host."""
