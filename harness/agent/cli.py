@@ -9,13 +9,13 @@ import sys
 from collections.abc import Sequence
 
 from harness.agent.agent import Agent, Lost, Options
+from harness.agent.slots import default_slots
 from harness.errors import HarnessError, UsageError
 from harness.hosts import key
 from harness.hosts.addresses import address_and_port
 from harness.hosts.handshake import HandshakeError
 from harness.ranks.processes import preload
 from harness.settings import EnvVar
-from harness.system import processors
 from harness.system.intra_op_threads import SINGLE_THREADED
 
 # Exit codes as in the README: the run has ended, usage, the controller is lost or was never there.
@@ -46,7 +46,7 @@ def _options(arguments: argparse.Namespace) -> Options:
     os.environ.update(SINGLE_THREADED)  # torch must not start threads here, where ranks' servers are forked
     preload.import_torch()
     preload.import_for_ranks(("torch.distributed",))
-    slots = arguments.slots or processors.available()
+    slots = arguments.slots or default_slots()
     return Options(host, port, arguments.name, slots, arguments.address, arguments.wait)
 
 
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     add("controller", nargs="?", metavar="HOST:PORT", help="where the controller listens")
     add("--name", default=socket.gethostname(), help="this host's name in reports (default: its host name)")
     add("--slots", type=int, default=0, metavar="N",
-        help="ranks that fit here before a test spans another host (default: the processors)")  # fmt: skip
+        help="ranks before a test spans another host (default: accelerators, else processors)")  # fmt: skip
     add("--address", default="", help="the address to listen on (default: that towards the controller)")
     add("--key-file", default="", metavar="FILE", help=f"the run's key, where {EnvVar.KEY} is not set")
     add("--wait", type=float, default=120.0, metavar="SECONDS", help="for the controller (default: 120)")

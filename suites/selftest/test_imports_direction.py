@@ -96,7 +96,11 @@ TABLE = (
     # The modes of ranks that are processes, on other hosts.
     Part("ranks.hosts", ("ranks.hosts",), (*FOR_RANKS, "hosts", "ranks", "ranks.processes")),
     # Their counterpart on each host.
-    Part("agent", ("agent",), (*FOR_RANKS, "hosts", "ranks", "ranks.processes", "ranks.hosts")),
+    Part(
+        "agent",
+        ("agent",),
+        (*FOR_RANKS, "hosts", "requirements", "ranks", "ranks.processes", "ranks.hosts"),
+    ),
     Part("ranks.modes", ("ranks.modes",), ("values", "ranks", *RANK_MODES)),
     Part(
         "cases",
