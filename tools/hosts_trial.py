@@ -46,7 +46,7 @@ _TESTS = (
         f"c10d.test_{name}"
         for name in ("stores", "rendezvous", "process_groups", "python_backends", "point_to_point")
     ),
-    "fsdp.test_fully_shard",
+    "spmd.test_dtensor_redistribute",
 )
 # The deadline and the grace of tests in seconds: those of hangs reach them.
 _VARIABLES = {EnvVar.TIMEOUT: "20", EnvVar.GRACE: "1"}

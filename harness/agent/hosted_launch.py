@@ -54,7 +54,7 @@ class HostedLaunch:
 
     def _read(self, rank: int, stream: Stream) -> bool:
         """Sends what a stream holds now; whether it may hold more."""
-        if stream not in self._open[rank]:
+        if self.done or stream not in self._open[rank]:
             return False
         fd = _fd(self._links[rank], stream)
         data = read_available(fd)
@@ -69,8 +69,11 @@ class HostedLaunch:
         return data is not None
 
     def send_logs(self) -> None:
-        """Sends what has changed in the logs of all live ranks, and what their processes do now."""
-        for rank in self._pids:
+        """Sends what has changed in the logs of all live ranks, and what their processes do now.
+
+        Behind ``HostSwept`` nothing comes of a launch: its parent has closed what it would be written to.
+        """
+        for rank in self._pids if not self.done else ():
             self._send_log(rank)
 
     def _send_log(self, rank: int) -> None:
@@ -131,7 +134,8 @@ class HostedLaunch:
 
     def signal(self, rank: int, signum: int, *, group: bool) -> None:
         """Signals a rank, or its process group; the parent hears first what the rank did until then."""
-        self._send_log(rank)
+        if not self.done:
+            self._send_log(rank)
         self._ranks.signal(rank, signum, group=group)
 
     def end(self) -> None:

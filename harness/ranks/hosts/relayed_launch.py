@@ -148,7 +148,7 @@ class RelayedLaunch:
     def take(self, data: Data) -> None:
         """Passes bytes of a rank on to the parent; an empty piece is the end of its stream."""
         ends = self._ends[data.rank]
-        if self.abandoned:
+        if self.abandoned or self.done:  # done: its descriptors are closed, and their numbers may be others'
             return
         if data.stream is Stream.LOG:
             log_copy.apply(ends.log, data.offset, data.payload)

@@ -60,6 +60,12 @@ class HostedLaunchTest(unittest.TestCase):
         self.hosted.end()
         self.assertEqual([m for m in self.said if isinstance(m, HostSwept)], [HostSwept(1, [])])
         self.assertTrue(self.hosted.done)
+        self.hosted.send_logs()
+        self.hosted.signal(3, 9, group=True)
+        self.loop.step(0)
+        self.assertEqual(
+            self.said[-1], HostSwept(1, []), "something came behind the last message of a launch"
+        )
 
     def test_signal(self) -> None:
         """A signal reaches the rank, and its end is told by the signal's number."""

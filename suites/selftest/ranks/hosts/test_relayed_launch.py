@@ -75,6 +75,17 @@ class RelayedLaunchTest(unittest.TestCase):
             self.played.loop.step(0)
         self.assertEqual(self.played.hear(), Exited(0, 0, 0))
 
+    def test_after_its_end(self) -> None:
+        """What comes of a launch that is done is dropped: its descriptors may be somebody else's."""
+        self.begin()
+        for rank, host in enumerate(("a", "b")):
+            self.launch.rank_ended(Exited(rank, 0, 0))
+            self.launch.swept(host, [])
+        self.assertTrue(self.launch.done)
+        for stream in Stream:
+            self.data(0, stream, b"late")
+        self.assertEqual(os.pread(self.played.logs[0], 4, 0), bytes(4))
+
     def test_end_of_a_stream(self) -> None:
         """A stream that a rank has closed is at its end for the parent too."""
         self.begin()
