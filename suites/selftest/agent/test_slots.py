@@ -20,7 +20,7 @@ def killed() -> MachineFacts:
 
 
 class SlotsTest(unittest.TestCase):
-    """``default_slots``."""
+    """What ``default_slots`` finds."""
 
     def test_table(self) -> None:
         """One rank an accelerator; a processor each where there is none, or none that can be asked."""
