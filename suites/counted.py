@@ -17,6 +17,8 @@ from torch._dynamo.backends.registry import lookup_backend
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch._dynamo.utils import counters
 
+from harness.targets import Capability, require
+
 #: How often a graph calls each function, by the function's name: ``{"mm": 4, "relu": 1}``.
 Calls = Counter[str]
 
@@ -103,6 +105,8 @@ class CountsCompiles:
 
         When the test is over, whether it did is checked.
         """
+        if backend == "inductor":
+            require(Capability.INDUCTOR)
         counter = CountedBackend(backend)
         self.addCleanup(lambda: self.assertEqual(counter.missing(), ""))
         return counter

@@ -73,10 +73,14 @@ def operations() -> list[Try]:
     ]
 
 
+# What is no matter of the backend alone, and takes long: the target's author says so.
+NOT_TRIED = frozenset({Capability.COMPILED_DDP, Capability.FSDP1, Capability.INDUCTOR})
+
+
 def further(working: Iterable[Try]) -> list[Try]:
     """Each capability, and all other dtypes and reductions of the operations of tries that work."""
     done = list(working)
-    found = [Try(capability=each.name) for each in Capability if each is not Capability.COMPILED_DDP]
+    found = [Try(capability=each.name) for each in Capability if each not in NOT_TRIED]
     for each in done:
         found += _reducing(each.operation) if each.reduction else _moving(each.operation)
     return [each for each in found if each not in done]

@@ -34,6 +34,7 @@ from harness.outcomes import Status
 from harness.ranks.modes import chosen_mode
 from harness.requirements import reason_to_skip
 from harness.settings import Settings
+from harness.targets import accelerators
 
 __unittest = True  # unittest leaves this module's frames out of a failure's traceback
 
@@ -148,7 +149,7 @@ class ProgramTestCase(MultiProcContinuousTest):
         if self._wanted() is None:
             super()._spawn_processes()
             return
-        reason = reason_to_skip(self)
+        reason = reason_to_skip(self) or accelerators.too_few(self)
         if reason is not None:
             raise unittest.SkipTest(reason)
 
@@ -223,7 +224,12 @@ class ProgramTestCase(MultiProcContinuousTest):
         assert self._found is not None, "there is something to explain"
         program, problem = self._found
         backend = type(self).backend_str
-        script = source_of(program, str(backend() if callable(backend) else backend))
+        script = source_of(
+            program,
+            str(backend() if callable(backend) else backend),
+            device_type=type(self).device_type(),
+            plugin=environment.settings().plugin or "",
+        )
         text = f"{problem}\nThe program:\n{program}\nAs a script:\n{script}"
         return type(problem)(text, problem.outcome)
 

@@ -31,7 +31,7 @@ import tempfile
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
-
+PLUGIN
 
 def fill(step, rank, part, shape, dtype, values):
     numbers = (torch.arange(torch.Size(shape).numel()) + 31 * rank + 8 * part + 3 * step) % values + 1
@@ -49,9 +49,13 @@ def check(step, rank, got, expected, rtol):
 
 
 def main(rank, path):
-    store = dist.FileStore(path, WORLD_SIZE)
+DEVICE    store = dist.FileStore(path, WORLD_SIZE)
     group = dist.PrefixStore("group", store)
     dist.init_process_group("BACKEND", store=group, rank=rank, world_size=WORLD_SIZE)
+"""
+_ON_DEVICE = """\
+    torch.get_device_module("DEVICE").set_device(rank)
+    torch.set_default_device(f"DEVICE:{rank}")
 """
 _TAIL = """\
     dist.barrier()
@@ -64,10 +68,17 @@ if __name__ == "__main__":
 """
 
 
-def source_of(program: Program, backend: str = "gloo", mutation: Mutation | None = None) -> str:
+def source_of(
+    program: Program,
+    backend: str = "gloo",
+    mutation: Mutation | None = None,
+    device_type: str = "cpu",
+    plugin: str = "",
+) -> str:
     """The text of a script that runs a program on its own ranks and fails if a tensor is wrong.
 
-    Of a large tensor it compares the first ``WRITTEN`` numbers only, with a ``mutation`` none.
+    Of a large tensor it compares the first ``WRITTEN`` numbers only, with a ``mutation`` none. ``plugin`` is
+    the module that registers the backend or the device.
     """
     lines = [f"    groups = {{{', '.join(_groups(program))}}}"]
     if mutation is not None:
@@ -75,7 +86,10 @@ def source_of(program: Program, backend: str = "gloo", mutation: Mutation | None
     else:
         lines += _right_body(program)
     text = "".join(f"{line}\n" for line in lines)
-    whole = _HEAD + text + _TAIL
+    imported = f"import {plugin}  # registers the backend\n" if plugin else ""
+    placed = "" if device_type == "cpu" else _ON_DEVICE.replace("DEVICE", device_type)
+    head = _HEAD.replace("PLUGIN\n", f"{imported}\n").replace("DEVICE", placed)
+    whole = head + text + _TAIL
     return whole.replace("WORLD_SIZE", str(program.world_size)).replace("BACKEND", backend)
 
 

@@ -78,6 +78,8 @@ class Capability(enum.Enum):
     DDP = "DistributedDataParallel"
     BUILTIN_COMM_HOOKS = "DDP's communication hooks of C++"
     COMPILED_DDP = "DistributedDataParallel under torch.compile"
+    FSDP1 = "FullyShardedDataParallel"
+    INDUCTOR = "inductor's code for the device"
 
 
 @dataclass(frozen=True, slots=True)

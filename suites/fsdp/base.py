@@ -21,7 +21,7 @@ from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.tensor import DTensor
 
 from harness.cases.dynamo import DynamoDistributedMultiProcTestCase, _dynamo_dist_per_rank_init
-from harness.targets import needs
+from harness.targets import Capability, needs, require
 from suites.counted import CountedBackend, CountsCompiles
 from suites.fsdp import reference
 from suites.fsdp.models import Block
@@ -109,6 +109,7 @@ class FsdpTestCase(CountsCompiles, DynamoDistributedMultiProcTestCase):
 
     def fsdp1(self, model: nn.Module, *units: type[nn.Module], **options: Any) -> nn.Module:
         """A copy of the model in FSDP1, with its original parameters; modules of ``units`` in FSDP1 too."""
+        require(Capability.FSDP1)
         options = {
             "use_orig_params": True,
             "device_id": self.device,  # FSDP1 takes the CPU only if it is told to

@@ -28,6 +28,7 @@ from harness import (  # noqa: F401  (unittest calls load_tests)
     load_tests,
     run_tests,
 )
+from harness.targets import Capability, needs
 from suites.counted import CountsCompiles
 from suites.fsdp.base import ROUNDED, function_name, held
 from suites.fsdp.models import DifferentSources, SameSource, Toy, WithStaticMethod
@@ -53,6 +54,7 @@ class GuardPrinting(Toy):
         return out
 
 
+@needs(Capability.FSDP1)
 class Fsdp1AloneTest(CountsCompiles, DynamoDistributedSingleProcTestCase):
     """The tests of upstream's single-process class that are about FSDP1, by their names there."""
 

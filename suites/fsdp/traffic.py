@@ -53,8 +53,14 @@ def communicated() -> Iterator[Traffic]:
         return method
 
     with contextlib.ExitStack() as taps:
-        for name, operation in METHODS.items():
-            original = getattr(dist.ProcessGroup, name, None)
-            if original is not None:
-                taps.enter_context(mock.patch.object(dist.ProcessGroup, name, tap(original, operation)))
+        for owner, name in _own_methods(dist.ProcessGroup):
+            wrapped = tap(getattr(owner, name), METHODS[name])
+            taps.enter_context(mock.patch.object(owner, name, wrapped))
         yield counted
+
+
+def _own_methods(kind: type) -> Iterator[tuple[type, str]]:
+    """The METHODS that a class of groups has itself, and those of its subclasses, which are in Python."""
+    yield from ((kind, name) for name in METHODS if name in vars(kind))
+    for made in kind.__subclasses__():
+        yield from _own_methods(made)

@@ -35,22 +35,24 @@ RANKS = 4
 FEW, STRIDE = 10, 5
 #: For results of arithmetic that DTensor may do in another order.
 ROUNDED = {"rtol": 1e-5, "atol": 1e-5}
-#: The rank modes, by what they are called in the name of a case.
+#: The rank modes, by what they are called in the name of a case. One process that plays all ranks has no
+#: group of the target, and does so on the CPU.
+ALONE = {"device_type": "cpu"}
 MODES = {
-    "OnFreshRanks": (DTensorTestBase, ("fresh",)),
-    "OnPooledRanks": (DTensorContinuousTestBase, ("pooled", "fresh")),
-    "OnThreads": (DTensorOpTestBase, ("threads",)),
-    "OnLocalTensors": (LocalDTensorContinuousTestBase, ("local",)),
+    "OnFreshRanks": (DTensorTestBase, {"rank_modes": ("fresh",)}),
+    "OnPooledRanks": (DTensorContinuousTestBase, {"rank_modes": ("pooled", "fresh")}),
+    "OnThreads": (DTensorOpTestBase, {"rank_modes": ("threads",), **ALONE}),
+    "OnLocalTensors": (LocalDTensorContinuousTestBase, {"rank_modes": ("local",), **ALONE}),
 }
 
 
 def in_rank_modes(scope: dict[str, Any], *bodies: type, modes: Iterable[str] = tuple(MODES)) -> None:
     """Add a case for each class of bodies and rank mode to a module's scope: <Bodies>OnFreshRanksTest etc."""
     for body, mode in itertools.product(bodies, modes):
-        base, own_modes = MODES[mode]
+        base, of_mode = MODES[mode]
         name = f"{body.__name__}{mode}Test"
         own = {"__module__": body.__module__, "__qualname__": name, "__doc__": body.__doc__}
-        scope[name] = type(name, (body, base), {**own, "rank_modes": own_modes, "world_size": RANKS})
+        scope[name] = type(name, (body, base), {**own, **of_mode, "world_size": RANKS})
 
 
 def thinned(combinations: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

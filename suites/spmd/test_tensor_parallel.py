@@ -55,14 +55,19 @@ class TensorParallelBodies(Bodies):
         """
         with rank.outside():
             torch.manual_seed(7)
-            plain = model_class()
+            plain = model_class().to(self.device_type)
         torch.manual_seed(7 + self.rank)
-        return plain, parallelize_module(model_class(), self.mesh(RANKS), plan)
+        return plain, parallelize_module(model_class().to(self.device_type), self.mesh(RANKS), plan)
 
     def rows(self, *shape):
         """Draw normally distributed numbers, the same on each rank."""
         with rank.outside():
-            return torch.randn(*shape, generator=torch.Generator().manual_seed(11))
+            return torch.randn(*shape, generator=torch.Generator().manual_seed(11)).to(self.device_type)
+
+    def words(self):
+        """Draw six words, the same on each rank."""
+        drawn = torch.randint(WORDS, (6,), generator=torch.Generator().manual_seed(13))
+        return drawn.to(self.device_type)
 
     def check_step(self, plain, parallel, rows, *, forward, backward):
         """Check a forward and a backward pass; ``forward`` and ``backward`` are the collectives they take."""
@@ -118,7 +123,7 @@ class TensorParallel(TensorParallelBodies):
             expected = plain(given)
             (expected * weights).sum().backward()
         mesh = self.mesh(RANKS)
-        own = self.spread(rows.numpy(), mesh, Shard(0)).requires_grad_()
+        own = self.spread(rows.cpu().numpy(), mesh, Shard(0)).requires_grad_()
         with Communication() as communication:
             found = parallel(own)
         self.assertEqual(communication.counts, {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1})
@@ -147,7 +152,7 @@ class TensorParallel(TensorParallelBodies):
             expected = plain(given)
             (expected * weights).sum().backward()
         mesh = self.mesh(RANKS)
-        own = self.spread(rows.numpy(), mesh, Shard(1)).requires_grad_()
+        own = self.spread(rows.cpu().numpy(), mesh, Shard(1)).requires_grad_()
         with Communication() as communication:
             found = parallel(own)
         self.assertEqual(communication.counts, {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1})
@@ -174,7 +179,7 @@ class TensorParallel(TensorParallelBodies):
         layers = {**WORDS_MLP, "scores": ColwiseParallel(output_layouts=Replicate())}
         plain, parallel = self.pair(Speller, layers)
         with rank.outside():
-            words = torch.randint(WORDS, (6,), generator=torch.Generator().manual_seed(13))
+            words = self.words()
             expected = F.cross_entropy(plain(words), words.roll(-1))
             expected.backward()
         with Communication() as communication:
@@ -209,7 +214,7 @@ class TensorParallel(TensorParallelBodies):
         mesh, rows = self.mesh(2, 2), self.rows(6, WIDTH)
         with rank.outside():
             torch.manual_seed(7)
-            plain = Mlp()
+            plain = Mlp().to(self.device_type)
             expected = plain(rows)
             expected.square().sum().backward()
         laid = {
@@ -219,10 +224,10 @@ class TensorParallel(TensorParallelBodies):
             "down.bias": (Replicate(), Replicate()),
         }
         weights = {
-            name: self.spread(parameter.detach().numpy(), mesh, *laid[name]).requires_grad_()
+            name: self.spread(parameter.detach().cpu().numpy(), mesh, *laid[name]).requires_grad_()
             for name, parameter in plain.named_parameters()
         }
-        given = self.spread(rows.numpy(), mesh, Shard(0), Replicate())
+        given = self.spread(rows.cpu().numpy(), mesh, Shard(0), Replicate())
         found = torch.func.functional_call(plain, weights, (given,))
         self.assertEqual(found.full_tensor(), expected, **ROUNDED)
         found.square().sum().backward()
@@ -238,7 +243,7 @@ class LossParallel(TensorParallelBodies):
         layers = {**WORDS_MLP, "scores": ColwiseParallel(output_layouts=Shard(-1), use_local_output=False)}
         plain, parallel = self.pair(Speller, layers)
         with rank.outside():
-            words = torch.randint(WORDS, (6,), generator=torch.Generator().manual_seed(13))
+            words = self.words()
             expected = F.cross_entropy(plain(words), words.roll(-1))
             expected.backward()
         scores = parallel(words)

@@ -56,6 +56,8 @@ TARGET = Target(
             Capability.TIMEOUTS,
             Capability.SEQUENCE_NUMBERS,
             Capability.DDP,
+            Capability.FSDP1,
+            Capability.INDUCTOR,
         }
     ),
 )

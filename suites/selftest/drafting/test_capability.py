@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from harness.drafting.capability import Place, check, run
+from harness.drafting.tries import NOT_TRIED
 from harness.targets import Capability
 
 #: What a backend does not do, in the place of what users call.
@@ -21,7 +22,7 @@ NOTHING = (
 )
 # These compare nothing but whether the call comes back, need ranks, or start the profiler in this process.
 WITHOUT_RESULT = {
-    *(Capability.BARRIER, Capability.MONITORED_BARRIER, Capability.COALESCING, Capability.COMPILED_DDP),
+    *(*NOT_TRIED, Capability.BARRIER, Capability.MONITORED_BARRIER, Capability.COALESCING),
     *(Capability.DDP, Capability.BUILTIN_COMM_HOOKS, Capability.PROFILING),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -25,7 +26,9 @@ from harness.fuzzing import (
     source_of,
 )
 from harness.fuzzing.schedule import ALL, SEND
+from suites.targets.hostmem_device.library import missing
 
+TREE = str(Path(__file__).resolve().parents[3])
 EVERYONE = (0, 1, 2)
 #: Something of everything that a script can hold.
 PROGRAM = Program(
@@ -48,7 +51,13 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory, "script.py")
         file.write_text(script, encoding="utf-8")
-        return subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [sys.executable, str(file)],
+            env={**os.environ, "PYTHONPATH": TREE},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
 
 class Scripts(unittest.TestCase):
@@ -63,6 +72,30 @@ class Scripts(unittest.TestCase):
         done = run(script.replace(right, right.replace("33", "34", 1)))
         self.assertEqual(done.returncode, 1)
         self.assertIn("step 0, rank 0: tensor([32, 33]", done.stderr)
+
+    def test_of_a_plugin(self) -> None:
+        """The script imports what registers the backend, and fails as the backend is wrong."""
+        program = Program(3, (CollectiveStep("all_gather", EVERYONE),))
+        for backend, status, said in (
+            ("python_gloo", 0, ""),
+            ("all_gather_reversed", 1, "AssertionError: step 0, rank"),
+        ):
+            with self.subTest(backend=backend):
+                done = run(source_of(program, backend, plugin="suites.targets.faulty"))
+                self.assertEqual(done.returncode, status, done.stderr)
+                self.assertIn(said, done.stderr)
+
+    def test_on_an_accelerator(self) -> None:
+        """Each rank has a device, on which its tensors are."""
+        if missing():
+            self.skipTest(f"hostmem has to be compiled, and there is no {' and no '.join(missing())}")
+        script = source_of(PROGRAM, "hostmem_gloo", device_type="hostmem", plugin="suites.targets.hostmem")
+        placed = "    for tensor, numbers in zip(got"
+        script = script.replace(
+            placed, f"    assert all(each.get_device() == rank for each in got)\n{placed}", 1
+        )
+        done = run(script)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_names_the_backend_and_the_world_size(self) -> None:
         script = source_of(Program(2, (CollectiveStep("barrier", (0, 1)),)), "nccl")

@@ -4,7 +4,9 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <ATen/NativeFunctions.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/native/CPUFallback.h>
+#include <ATen/native/TensorFactories.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
@@ -17,30 +19,6 @@ using c10::ScalarType;
 
 constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
-at::Tensor empty(
-    IntArrayRef size,
-    std::optional<ScalarType> dtype,
-    std::optional<c10::Layout>,
-    std::optional<Device> device,
-    std::optional<bool>,
-    std::optional<c10::MemoryFormat> format) {
-  const c10::DeviceGuard guard(c10::device_or_default(device));
-  return at::detail::empty_generic(
-      size, c10::GetAllocator(kType), kKeys, c10::dtype_or_default(dtype), format);
-}
-
-at::Tensor empty_strided(
-    IntArrayRef size,
-    IntArrayRef stride,
-    std::optional<ScalarType> dtype,
-    std::optional<c10::Layout>,
-    std::optional<Device> device,
-    std::optional<bool>) {
-  const c10::DeviceGuard guard(c10::device_or_default(device));
-  return at::detail::empty_strided_generic(
-      size, stride, c10::GetAllocator(kType), kKeys, c10::dtype_or_default(dtype));
-}
-
 // The same memory as a tensor of the CPU; a tensor of the CPU is itself.
 at::Tensor on_host(const at::Tensor& tensor) {
   if (!tensor.is_privateuseone()) {
@@ -51,6 +29,40 @@ at::Tensor on_host(const at::Tensor& tensor) {
   same._set_conj(tensor.is_conj());
   same._set_neg(tensor.is_neg());
   return same;
+}
+
+// New memory, or NaN where whoever reads what nobody has written is to notice.
+at::Tensor unwritten(at::Tensor made) {
+  const auto& context = at::globalContext();
+  if (context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory()) {
+    auto place = on_host(made);
+    at::native::fill_empty_deterministic_(place);
+  }
+  return made;
+}
+
+at::Tensor empty(
+    IntArrayRef size,
+    std::optional<ScalarType> dtype,
+    std::optional<c10::Layout>,
+    std::optional<Device> device,
+    std::optional<bool>,
+    std::optional<c10::MemoryFormat> format) {
+  const c10::DeviceGuard guard(c10::device_or_default(device));
+  return unwritten(at::detail::empty_generic(
+      size, c10::GetAllocator(kType), kKeys, c10::dtype_or_default(dtype), format));
+}
+
+at::Tensor empty_strided(
+    IntArrayRef size,
+    IntArrayRef stride,
+    std::optional<ScalarType> dtype,
+    std::optional<c10::Layout>,
+    std::optional<Device> device,
+    std::optional<bool>) {
+  const c10::DeviceGuard guard(c10::device_or_default(device));
+  return unwritten(at::detail::empty_strided_generic(
+      size, stride, c10::GetAllocator(kType), kKeys, c10::dtype_or_default(dtype)));
 }
 
 // Memory is taken on the current device, which is the tensor's here.
@@ -195,31 +207,46 @@ void on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 } // namespace
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  library.impl("empty.memory_format", empty);
-  library.impl("empty_strided", empty_strided);
-  library.impl("as_strided", at::native::as_strided_tensorimpl);
-  library.impl("view", at::native::view);
-  library.impl("_reshape_alias", at::native::_reshape_alias);
-  library.impl("unfold", at::native::unfold);
-  library.impl("view_as_real", at::native::view_as_real);
-  library.impl("view_as_complex", at::native::view_as_complex);
-  library.impl("resize_", resize);
-  library.impl(
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("empty.memory_format", empty);
+  m.impl("empty_strided", empty_strided);
+  m.impl("as_strided", at::native::as_strided_tensorimpl);
+  m.impl("view", at::native::view);
+  m.impl("_reshape_alias", at::native::_reshape_alias);
+  m.impl("unfold", at::native::unfold);
+  m.impl("view_as_real", at::native::view_as_real);
+  m.impl("view_as_complex", at::native::view_as_complex);
+  m.impl("resize_", resize);
+  m.impl(
       "set_.source_Storage", static_cast<at::Tensor& (*)(at::Tensor&, at::Storage)>(at::native::set_));
-  library.impl("set_.source_Storage_storage_offset", set_storage);
-  library.impl("set_.source_Tensor", at::native::set_tensor_);
-  library.impl("_copy_from", copy_from);
-  library.impl("_copy_from_and_resize", copy_from_and_resize);
-  library.impl("_local_scalar_dense", local_scalar);
-  library.impl("record_stream", record_stream);
-  library.impl("native_batch_norm", batch_norm);
-  library.impl("convolution_overrideable", convolution);
-  library.impl("convolution_backward_overrideable", convolution_backward);
+  m.impl("set_.source_Storage_storage_offset", set_storage);
+  m.impl("set_.source_Tensor", at::native::set_tensor_);
+  m.impl("_copy_from", copy_from);
+  m.impl("_copy_from_and_resize", copy_from_and_resize);
+  m.impl("_local_scalar_dense", local_scalar);
+  m.impl("record_stream", record_stream);
+  m.impl("native_batch_norm", batch_norm);
+  m.impl("convolution_overrideable", convolution);
+  m.impl("convolution_backward_overrideable", convolution_backward);
 }
 
-TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&on_cpu>());
+// Autocast: what multiplies matrices is in lower precision, and all else as it is given.
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
+  KERNEL_PRIVATEUSEONE(addmm, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(baddbmm, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(bmm, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(conv2d, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(linear, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(matmul, lower_precision_fp)
+  KERNEL_PRIVATEUSEONE(mm, lower_precision_fp)
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&on_cpu>());
 }
 
 } // namespace hostmem
