@@ -101,6 +101,11 @@ class Hidden(nn.Module):
         self.first = nn.Linear(10, 8)
         self.__dict__["hidden"] = nn.Linear(8, 5)
 
+    def _apply(self, fn, recurse=True):
+        """Move the hidden layer too."""
+        self.hidden._apply(fn)
+        return super()._apply(fn, recurse)
+
     def forward(self, x: Tensor) -> Tensor:
         return self.hidden(torch.relu(self.first(x)))
 
@@ -130,6 +135,11 @@ class SameSource(nn.Module):
         self._param = torch.randn(3)
         self.register_buffer("_buf", torch.randn(3), persistent=False)
 
+    def _apply(self, fn, recurse=True):
+        """Move the plain tensor too."""
+        self._param = fn(self._param)
+        return super()._apply(fn, recurse)
+
     def forward(self, x: Tensor) -> Tensor:
         z = x + self._buf + self._buf
         z += self._param + self._param
@@ -157,6 +167,12 @@ class DifferentSources(nn.Module):
         self.child = OwnsBuffer()
         self.register_buffer("buffer", self.child.buffer, persistent=False)
         self.weight = nn.Parameter(torch.randn(1))
+
+    def _apply(self, fn, recurse=True):
+        """Move both, and share the buffer again, which would be two where memory is another."""
+        super()._apply(fn, recurse)
+        self.buffer = self.child.buffer
+        return self
 
     def forward(self, x: Tensor) -> Tensor:
         self.buffer.mul_(1.25)

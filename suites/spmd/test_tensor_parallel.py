@@ -129,7 +129,7 @@ class TensorParallel(TensorParallelBodies):
         self.assertEqual(communication.counts, {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1})
         self.assertEqual(found.placements, (Shard(0),))
         self.assertEqual(found.full_tensor(), expected, **ROUNDED)
-        loss = (found * self.spread(weights.numpy(), mesh, Shard(0))).sum()
+        loss = (found * self.spread(weights.cpu().numpy(), mesh, Shard(0))).sum()
         with Communication() as communication:
             loss.backward()
         self.assertEqual(communication.counts, {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1})
@@ -157,7 +157,7 @@ class TensorParallel(TensorParallelBodies):
             found = parallel(own)
         self.assertEqual(communication.counts, {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1})
         self.assertEqual(found.full_tensor(), expected, **ROUNDED)
-        loss = (found * self.spread(weights.numpy(), mesh, Shard(1))).sum()
+        loss = (found * self.spread(weights.cpu().numpy(), mesh, Shard(1))).sum()
         with Communication() as communication:
             loss.backward()
         self.assertEqual(communication.counts, {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1})
