@@ -1,4 +1,4 @@
-"""Tests the targets in the tree whose backends are seldom there: they load, or say in one line why not."""
+"""Tests what targets demand whose backends are seldom there: they load, or say in one line why not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHIPPED = {
 }
 
 
-class ShippedTest(unittest.TestCase):
+class DemandTest(unittest.TestCase):
     """``suites/targets`` for other people's backends."""
 
     def test_each_loads_or_says_why_not(self) -> None:
