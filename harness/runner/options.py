@@ -15,6 +15,7 @@ from harness.configuration.override import Reruns
 from harness.configuration.similar import perhaps
 from harness.errors import UsageError
 from harness.runner import bazel
+from harness.runner.completion import SHELLS, PrintCompletion
 from harness.runner.exit_codes import MEANINGS
 from harness.runner.expression import any_of
 from harness.runner.shard_variables import FAMILIES, SLURM, SLURM_MIN, SLURM_STEP, STATUS_FILE
@@ -187,6 +188,9 @@ def build() -> _Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"{INSTALLED_PROGRAM} {harness.__version__}")
+    parser.add_argument(
+        "--print-completion", choices=SHELLS, action=PrintCompletion, default=argparse.SUPPRESS,
+        help="print the script by which that shell completes options (needs shtab)")  # fmt: skip
     parser.add_argument("names", nargs="*", metavar="NAME", help=argparse.SUPPRESS)
     _selection(parser)
     _repetition(parser)
