@@ -1,0 +1,27 @@
+"""A compiled zero_() of an expanded view sets the tensor to -1.
+
+kind: silently wrong
+expected: a.expand(2, 3).zero_() sets a to 0, as in eager.
+happens: a is -1: the difference of each expanded element is added to the tensor, twice. So with aot_eager
+  and inductor.
+fails: silently wrong: the tensor
+since: 2.11
+reach: public API
+fuzzer: aot.test_view_programs
+upstream: none found
+who: Whoever clears or fills a tensor through a broadcast view in a compiled function, as for masks and
+  caches.
+seen: silently wrong: .*values.*[.]expand[(]2, [^|]*[.](zero_|fill_|masked_fill_)
+"""
+
+import torch
+
+
+def f(a):
+    a.expand(2, 3).zero_()
+    return a + 1
+
+
+a = torch.ones(3)
+torch.compile(f, backend="aot_eager", dynamic=False)(a)
+assert a.tolist() == [0, 0, 0], f"the tensor: {a.tolist()}"
