@@ -38,6 +38,13 @@ class HostsTrialTest(unittest.TestCase):
                 (line,) = differing(one, other)
                 self.assertIn(says, line)
 
+    def test_asks_for_hosts(self) -> None:
+        """A test that skips on one host because it asks for several is not compared."""
+        skipped = TestRecord("a", Status.SKIPPED, reason="needs 2 hosts, found 1")
+        self.assertEqual(differing(trial("one host", skipped), trial("x", record("a"))), [])
+        other = TestRecord("a", Status.SKIPPED, reason="needs a cuda device")
+        self.assertEqual(len(differing(trial("one host", other), trial("x", record("a")))), 1)
+
     def test_over_two(self) -> None:
         """Tests count whose ranks were on different hosts."""
         both = record("a", RankRecord(0, Status.PASSED, host="h0"), RankRecord(1, Status.PASSED, host="h1"))
