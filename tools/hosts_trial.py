@@ -77,7 +77,7 @@ def verdict(record: TestRecord) -> str:
 
 
 def differing(one: Trial, other: Trial) -> list[str]:
-    """A line for each test whose verdict is not that of the first trial, where that had hosts enough for it."""
+    """A line for each test whose verdict is not that of the first trial, where that had the hosts for it."""
     lines = []
     for name in sorted(one.records.keys() | other.records.keys()):
         here, there = (t.records.get(name) for t in (one, other))
