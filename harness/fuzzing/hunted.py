@@ -32,6 +32,7 @@ FUZZERS: dict[str, str] = {
     "compile": "harness.fuzzing.compiled:CompiledFunctions",
     "inductor": "harness.fuzzing.compiled:InductorFunctions",
     "collectives": "harness.fuzzing.collectives:CollectivePrograms",
+    "ddp": "harness.fuzzing.ddp.hunted:DdpPrograms",
     "dtensor": "harness.fuzzing.dtensors.hunted:DTensorPrograms",
 }
 

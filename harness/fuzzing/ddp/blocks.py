@@ -1,0 +1,100 @@
+"""What random modules are made of: blocks that change ``h``, the hidden values, of shape (batch, 4).
+
+In the lines of a block ``{n}`` is its number and ``{m}`` that of the first block of the same kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The lines of a block in ``__init__`` and ``forward``.
+
+    ``unused``: whether a parameter has no part in some losses; ``varies``: whether that differs by rank.
+    """
+
+    init: tuple[str, ...]
+    forward: tuple[str, ...]
+    unused: bool = False
+    varies: bool = False
+
+
+def _linear(name: str = "linear{n}") -> str:
+    return f"self.{name} = nn.Linear(4, 4, dtype=torch.float64)"
+
+
+_VALUES = "torch.arange(1.0, 17.0, dtype=torch.float64).reshape(4, 4) / 16"
+
+BLOCKS: dict[str, Block] = {
+    "linear": Block((_linear(),), ("h = torch.tanh(self.linear{n}(h))",)),
+    "shared": Block(
+        ("self.shared{n} = self.shared{m} if {n} != {m} else nn.Linear(4, 4, dtype=torch.float64)",),
+        ("h = self.shared{n}(h)",),
+    ),
+    "twice": Block((_linear("twice{n}"),), ("h = self.twice{n}(torch.tanh(self.twice{n}(h)))",)),
+    "frozen": Block(
+        (_linear("frozen{n}"), "self.frozen{n}.weight.requires_grad_(False)"), ("h = self.frozen{n}(h)",)
+    ),
+    "scalar": Block(
+        ("self.scalar{n} = nn.Parameter(torch.tensor(1.5, dtype=torch.float64))",),
+        ("h = h * self.scalar{n}",),
+    ),
+    "empty": Block(
+        ("self.empty{n} = nn.Parameter(torch.empty(0, 3, dtype=torch.float64))",),
+        ("h = h + self.empty{n}.sum()",),
+    ),
+    "transposed": Block(
+        (f"self.transposed{{n}} = nn.Parameter(({_VALUES}).t())",),
+        ("h = h @ self.transposed{n}",),
+    ),
+    "float32": Block(
+        ("self.single{n} = nn.Linear(4, 4, dtype=torch.float32)",),
+        ("h = self.single{n}(h.float()).double()",),
+    ),
+    "complex": Block(
+        ("self.complex{n} = nn.Parameter(torch.tensor([1 + 2j, 1j, 0.5, 1], dtype=torch.complex128))",),
+        ("h = (h * self.complex{n}).abs()",),
+    ),
+    "sparse": Block(
+        ("self.sparse{n} = nn.Embedding(3, 4, sparse=True, dtype=torch.float64)",),
+        # Times 2, because DDP divides a sparse gradient in memory that it may share with h's gradient (2.13).
+        ("h = h + self.sparse{n}((x[:, 0] > 0).long()) * 2",),
+    ),
+    "embedding": Block(
+        ("self.embedding{n} = nn.Embedding(3, 4, dtype=torch.float64)",),
+        ("h = h + self.embedding{n}((x[:, 0] > 0).long())",),
+    ),
+    "buffer": Block(
+        ("self.register_buffer('buffer{n}', torch.zeros(4, dtype=torch.float64))",),
+        ("h = h + self.buffer{n}", "self.buffer{n}.add_(h.detach().mean(0))"),
+    ),
+    "norm": Block(
+        ("self.norm{n} = nn.BatchNorm1d(4, dtype=torch.float64)",),
+        ("h = self.norm{n}(h)",),
+    ),
+    "checkpoint": Block(
+        (_linear("checkpoint{n}"),),
+        ("h = torch.utils.checkpoint.checkpoint(self.checkpoint{n}, h, use_reentrant=False)",),
+    ),
+    "hooked": Block(
+        (_linear("hooked{n}"), "self.hooked{n}.weight.register_hook(lambda grad: grad * 2)"),
+        ("h = self.hooked{n}(h)",),
+    ),
+    "unused": Block((_linear("unused{n}"),), (), unused=True),
+    "detached": Block((_linear("detached{n}"),), ("h = h + self.detached{n}(h).detach()",), unused=True),
+    "output": Block((_linear("output{n}"),), ("ignored.append(self.output{n}(h))",), unused=True),
+    "branch": Block(
+        (_linear("left{n}"), _linear("right{n}")),
+        ("h = self.left{n}(h) if x.sum() > 0 else self.right{n}(h)",),
+        unused=True,
+        varies=True,
+    ),
+    "sometimes": Block(
+        (_linear("sometimes{n}"),),
+        ("h = self.sometimes{n}(h) if x[0, 0] > 0 else h",),
+        unused=True,
+        varies=True,
+    ),
+}
