@@ -106,7 +106,7 @@ class Telling(Half):
     def allreduce(self, tensors: list[torch.Tensor], opts: Any) -> Any:
         """Says that it was called."""
         self.called.set()
-        return super().allreduce(tensors, opts)
+        return Handle()  # not by another method, whose call would be recorded in place of this one
 
 
 class Handle(dist.Work):  # type: ignore[misc]
