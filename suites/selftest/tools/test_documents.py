@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -69,6 +70,25 @@ class Readme(unittest.TestCase):
             )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("Ran 1 test", done.stderr)
+
+    def test_tutorial(self) -> None:
+        """The tutorial's project passes in a directory of its own, by the command of its workflow."""
+        workflow = (TREE / "docs/tutorial/.github/workflows/tests.yml").read_text(encoding="utf-8")
+        command = re.search(r"(?m)^ *- run: torch-harness (.*)$", workflow)
+        assert command is not None
+        with tempfile.TemporaryDirectory() as directory:
+            shutil.copytree(TREE / "docs/tutorial", directory, dirs_exist_ok=True)
+            done = subprocess.run(
+                [sys.executable, TREE / "run_tests.py", *command[1].split()],
+                cwd=directory,
+                env={**os.environ, "PYTHONPATH": str(TREE)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("1 passed, 0 failed", done.stdout)
 
     def test_every_path_exists(self) -> None:
         """The files and directories of the tree that the README and the pages name exist."""
