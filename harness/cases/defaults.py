@@ -6,7 +6,7 @@ import sys
 
 from harness.environment import environment
 from harness.requirements import probe
-from harness.system import accelerators
+from harness.system import accelerators, originals
 from harness.targets import Target, current
 from harness.targets.current import is_plugged
 
@@ -87,6 +87,7 @@ def use_device(index: int) -> None:
     torch.accelerator.set_device_index(index)
 
 
+@originals.harness_code
 def await_devices() -> None:
     """Returns when the accelerators that this rank has used are done; raises what has failed on them."""
     used = accelerators.in_use()

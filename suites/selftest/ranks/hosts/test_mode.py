@@ -6,6 +6,8 @@ The hosts are this machine, with an agent each; each takes one rank of a test of
 from __future__ import annotations
 
 import contextlib
+import importlib
+import sys
 import unittest
 
 from harness import MultiProcessTestCase, Status
@@ -17,7 +19,7 @@ from suites.selftest.cases import (
     test_multiprocess_leftovers,
     test_multiprocess_verdicts,
 )
-from suites.selftest.faults import hosts, unimportable, verdicts
+from suites.selftest.faults import hosts, verdicts
 from suites.selftest.faults.rows import FaultRows, Played
 from suites.selftest.hosts.loopback import Loopback
 
@@ -139,8 +141,10 @@ class HostsTest(OnHosts):
 
     def test_no_such_module(self) -> None:
         """What one host cannot import is an error with that host's name."""
-        fault = {unimportable.VARIABLE: "raise"}
-        played = self.play(unimportable.Unimportable, "test_anything", **fault)
+        # Not at this module's import: servers have from their parent what it has imported.
+        module = importlib.import_module("suites.selftest.faults.unimportable")
+        self.addCleanup(sys.modules.pop, module.__name__)
+        played = self.play(module.Unimportable, "test_anything", **{module.VARIABLE: "raise"})
         self.assertEqual(played.verdict, "ERROR")
         self.assertRegex(played.text, "on host h[01]: .*does not import")
 

@@ -106,6 +106,8 @@ class RankThreadsTest(unittest.TestCase):
             ranks = RankThreads(2, body, timeout_s=ARRIVAL_S, turns=False)
         ranks.start()
         try:
+            while len(checked) < 2:  # the report is taken when both are done
+                time.sleep(0)
             event = ranks.next_event(ARRIVAL_S)
             assert isinstance(event, RankOutcome), event
             self.assertEqual((event.rank, event.status), (1, Status.ERROR))

@@ -45,6 +45,7 @@ class ScriptedRanks:
 
     def __init__(self, size: int, script: Sequence[object], *, deadlocked: tuple[int, ...] = ()) -> None:
         self.threads = [ScriptedThread(rank) for rank in range(size)]
+        self.world_size = size
         self.script = list(script)
         self.deadlocked = deadlocked
         self.now = 0.0
