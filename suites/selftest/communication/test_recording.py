@@ -17,6 +17,7 @@ SEARCH_PATH = os.pathsep.join([str(Path(harness.__file__).parents[1]), *sys.path
 
 MODULE = """
 import sys
+from datetime import timedelta
 from harness import MultiProcessTestCase
 
 class T(MultiProcessTestCase):
@@ -37,6 +38,7 @@ class T(MultiProcessTestCase):
         self.assertNotIn("torch", sys.modules)
         import torch.distributed as dist
         store = dist.FileStore(self.file_name, 2)
+        store.set_timeout(timedelta(days=1))  # a wait that ends before the test's deadline is no deadlock
         if self.rank == 0:
             store.wait(["a key"])
 """
