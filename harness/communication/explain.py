@@ -92,9 +92,20 @@ def explain_failed_call(rank: int, calls: CallsByRank) -> Explanation | None:
 
 
 def _suspects(calls: Sequence[Call]) -> list[Call]:
-    """The calls of which one may have ended the rank: its last, those that raised, those under way."""
+    """The calls of which one may have ended the rank: its last, those that raised, those under way.
+
+    The last one of the user's may be several of the backend's, as those of objects are.
+    """
     communicated = [c for c in calls if c.kind in (Kind.COLLECTIVE, Kind.SEND, Kind.RECEIVE, Kind.LAYOUT)]
-    return [c for c in communicated if c is communicated[-1] or c.raised or c.ended_s is None]
+    return [c for c in communicated if _same_call(c, communicated[-1]) or c.raised or c.ended_s is None]
+
+
+def _same_call(call: Call, last: Call) -> bool:
+    """Whether both are one call, or parts of one collective of the user's."""
+    one, other = call.signature, last.signature
+    collectives = call.kind is last.kind is Kind.COLLECTIVE
+    parts = (one.group_key, one.operation, call.number) == (other.group_key, other.operation, last.number)
+    return call is last or (collectives and parts)
 
 
 def _waiting(states: Sequence[RankState], *, over: bool = False) -> dict[int, Waiting]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+from dataclasses import replace
 from typing import Any
 
 from harness.calls import Call
@@ -281,6 +282,19 @@ class FailedCallTest(unittest.TestCase):
         """A difference in a call that was over long before is not the reason."""
         calls = {r: [call(number=1, reduce_op=str(r), state="ended"), call(number=2)] for r in range(2)}
         self.assertIsNone(explain_failed_call(0, calls))
+
+    def test_a_part_of_the_last_call(self) -> None:
+        """A call of objects is several of the backend's, of which an earlier one may be what differs."""
+        calls = {
+            r: [
+                call("broadcast_object_list", agreed=str(r == 1), tensors=str(r == 1), state="ended"),
+                replace(call("broadcast_object_list", agreed="alike", state="ended"), sequence=2),
+            ]
+            for r in range(3)
+        }
+        found = explain_failed_call(2, calls)
+        assert found is not None
+        self.assertEqual(found.ranks, (1,))
 
     def test_an_earlier_call_under_way(self) -> None:
         """A rank that the backend ends in an asynchronous call may be in another one itself."""
