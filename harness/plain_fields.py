@@ -32,7 +32,7 @@ def checked(kind: Any, value: dict[str, Any]) -> dict[str, Any]:
     """The values by name of some fields of a dataclass, as they came from JSON.
 
     ValueError where a plain field cannot have its value: text, a number, None in place of one, a sequence of
-    these, or a mapping. Fields of other types are not looked at.
+    these, or a mapping to them. Fields of other types are not looked at.
     """
     fits = _fits_by_field(kind)
     for name, field_value in value.items():
@@ -52,7 +52,8 @@ def _fits(hint: Any) -> Fits | None:
     """The check of one type; None for a type that is not plain."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Mapping:
-        return lambda value: isinstance(value, dict)
+        of_values = _PLAIN.get(arguments[1], lambda value: True)
+        return lambda value: isinstance(value, dict) and all(map(of_values, value.values()))
     if isinstance(hint, types.UnionType):
         checks = [_PLAIN[each] for each in arguments if each in _PLAIN]
         return (lambda value: any(fits(value) for fits in checks)) if len(checks) == len(arguments) else None

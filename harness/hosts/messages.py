@@ -14,10 +14,12 @@ import dataclasses
 import enum
 import json
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args
 
 from harness.errors import ProtocolError
+from harness.plain_fields import checked
 
 
 class Stream(enum.IntEnum):
@@ -42,7 +44,7 @@ class Arrived:
     port: int
     store: int
     slots: int
-    versions: dict[str, str]
+    versions: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,6 @@ Message = (
     | Data
 )
 _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Message) if kind is not Data}
-_HINTS = {name: get_type_hints(kind) for name, kind in _KINDS.items()}
 # The mark, which no JSON begins with; launch, rank, stream, offset; the payload follows.
 _DATA = struct.Struct(">cIIBI")
 _MARK = b"D"
@@ -202,19 +203,7 @@ def decode(frame: bytes) -> Message:
             _, launch, rank, stream, offset = _DATA.unpack_from(frame)
             return Data(launch, rank, Stream(stream), frame[_DATA.size :], offset)
         value = json.loads(str(frame, "utf-8"))
-        name = value.pop("kind")
-        kind, hints = _KINDS[name], _HINTS[name]
-        if value.keys() != hints.keys() or not all(_fits(value[each], hints[each]) for each in hints):
-            raise ValueError(f"no fields of {name}")
-        return kind(**value)  # type: ignore[no-any-return]  # _KINDS holds message classes only
+        kind = _KINDS[value.pop("kind")]
+        return kind(**checked(kind, value))  # type: ignore[no-any-return]  # _KINDS holds message classes only
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as error:
         raise ProtocolError(f"not a message of a host: {frame[:80]!r} ({error!r})") from error
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a JSON value is what a field's annotation says: a plain type, or a list or dict of such."""
-    inner = get_args(hint)
-    if not inner:
-        return type(value) is hint or (hint is float and type(value) is int)
-    each_in = value.values() if type(value) is dict else value
-    return type(value) is get_origin(hint) and all(type(each) is inner[-1] for each in each_in)

@@ -22,6 +22,7 @@ class Message:
     flag: bool
     many: list[str]
     table: Mapping[str, Any]
+    texts: Mapping[str, str]
     others: list[list[str]]
 
 
@@ -40,6 +41,7 @@ ROWS: dict[str, tuple[list[Any], list[Any]]] = {
     "flag": ([True, False], [0, 1, None]),
     "many": ([["a"], ("a", "b"), []], [None, "a", ["a", 1], [["a"]]]),
     "table": ([{}, {"a": 10**5000}], [None, []]),
+    "texts": ([{}, {"a": "b"}], [None, {"a": 1}, {"a": None}]),
     "others": ([None, 10**5000], []),
     "unknown": ([1, None], []),
 }
